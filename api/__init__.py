@@ -1,0 +1,1 @@
+"""raido: a scheduling language for tensor and array programs."""

@@ -1,0 +1,1 @@
+"""Which schedule: search, cost model, measurements."""

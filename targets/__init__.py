@@ -1,0 +1,1 @@
+"""On what it runs: loop nest to machine code, executables, export."""
