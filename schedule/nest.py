@@ -1,0 +1,322 @@
+"""The Nest: explicit loops over buffers, at two levels that share these nodes.
+
+*Scalar nest*: what a schedule decided, one index at a time; a `For` of kind "vector" still holds per-lane code. It is what `show`
+prints, what the tuner measures, and what GPUs take. *Gang nest*: no "vector" loops are left; values have lanes.
+
+Expressions are the graph's `Const, SizeVar, Var, Op` and, here, `Read`; the gang nest adds `Ramp, Splat, VectorRead, Gather, LaneFold,
+Extract`. A `Var` with more than one lane is a `VectorVar`. `lanes_of` gives the lanes of any expression; in an `Op` all arguments have
+equally many (a `Splat` is written out). Booleans with lanes are masks.
+Statements run in order. Loops carry global coordinates: `for var in low, low + step, … < high`. Bounds may be empty, never wrong.
+A `Buffer` lives from its `Alloc` to the end of the enclosing block. Reads and writes are in bounds, always: what may fail is behind a
+`Check` (which only records) and a predicate. `checker.check_nest` holds all of this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from raido.algo.dtypes import DType, i64
+from raido.algo.expr import Const, Expr, Node, Op, Parameter, SizeVar, Var, node
+
+Scope: TypeAlias = Literal["parameter", "constant", "heap", "stack", "register"]
+
+
+@node
+class Buffer(Node):
+    """Memory for an array. Row-major over `shape`, innermost last, unless `strides` (in elements) says otherwise.
+
+    scope: "parameter" (given by the caller), "constant" (`data` holds the contents), "heap" (one for the kernel or task), "stack"
+    (small, constant size), "register" (all indices constant once unrolled; rank 0 is a mutable scalar). In the gang nest a
+    lane-private buffer has `lanes` > 1: each element is a vector.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    scope: str
+    serial: int
+    strides: tuple[Expr, ...]
+    lanes: int
+    data: object
+
+
+@node
+class Read(Node):
+    """The element of a buffer at scalar indices; where `predicate` (or None) is false nothing is touched and the value is 0."""
+
+    buffer: Buffer
+    indices: tuple[NestExpr, ...]
+    predicate: NestExpr | None
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype
+
+
+@node
+class VectorVar(Node):
+    """A variable with lanes."""
+
+    name: str
+    dtype: DType
+    lanes: int
+    serial: int
+
+
+@node
+class Ramp(Node):
+    """base, base + stride, …: i64 lanes."""
+
+    base: NestExpr
+    stride: int
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:
+        return i64
+
+
+@node
+class Splat(Node):
+    """One scalar in every lane."""
+
+    value: NestExpr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype
+
+
+@node
+class VectorRead(Node):
+    """Lane k reads at the scalar `indices`, the last one moved by k·stride; lanes off in `mask` (or None: all on) read nothing, and give 0."""
+
+    buffer: Buffer
+    indices: tuple[NestExpr, ...]
+    stride: int
+    lanes: int
+    mask: NestExpr | None
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype
+
+
+@node
+class Gather(Node):
+    """Lane k reads at lane k of `indices` (each with lanes); lanes off in `mask` read nothing, and give 0."""
+
+    buffer: Buffer
+    indices: tuple[NestExpr, ...]
+    mask: NestExpr | None
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype
+
+
+@node
+class LaneFold(Node):
+    """One scalar from all lanes by a primitive ("add", "minimum", "logical_or", …), in the fixed tree that halves the lanes: 0 with n/2, …"""
+
+    name: str
+    value: NestExpr
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype
+
+
+@node
+class Extract(Node):
+    """One lane of a vector."""
+
+    value: NestExpr
+    lane: int
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype
+
+
+NestExpr: TypeAlias = (
+    Const | SizeVar | Var | Op | Read | VectorVar | Ramp | Splat | VectorRead | Gather | LaneFold | Extract
+)
+
+statement = dataclass(frozen=True, eq=False, slots=True)
+
+
+@statement
+class Block:
+    """Statements in order; a scope for `Let` and `Alloc`."""
+
+    statements: tuple[Statement, ...]
+
+
+@statement
+class Let:
+    """Names a value (immutable) for the rest of the block."""
+
+    var: Var | VectorVar
+    value: NestExpr
+
+
+@statement
+class Alloc:
+    """Memory for the rest of the block; contents undefined."""
+
+    buffer: Buffer
+
+
+@statement
+class Store:
+    """buffer[indices] = value (scalar). Skipped where `predicate` is false. `stream`: non-temporal."""
+
+    buffer: Buffer
+    indices: tuple[NestExpr, ...]
+    value: NestExpr
+    predicate: NestExpr | None = None
+    stream: bool = False
+
+
+@statement
+class VectorStore:
+    """Lane k stores at the scalar `indices`, the last moved by k·stride."""
+
+    buffer: Buffer
+    indices: tuple[NestExpr, ...]
+    value: NestExpr
+    stride: int = 1
+    mask: NestExpr | None = None
+    stream: bool = False
+
+
+@statement
+class Scatter:
+    """Lane k stores at lane k of `indices`; of lanes with equal indices the last wins."""
+
+    buffer: Buffer
+    indices: tuple[NestExpr, ...]
+    value: NestExpr
+    mask: NestExpr | None = None
+
+
+@statement
+class For:
+    """`for var in low..high step step`. kinds: serial, parallel, vector (scalar nest only: per-lane code), unroll (constant trip count).
+
+    `lanes`, `interleave`, `tail` belong to vector loops (lanes 0: the target decides), `grain` and `dynamic` to parallel ones.
+    `stage` says which stage's loop this is and `loop` its name in the schedule (both for printing and features; "" otherwise).
+    """
+
+    var: Var
+    low: NestExpr
+    high: NestExpr
+    step: int
+    body: Block
+    kind: Literal["serial", "parallel", "vector", "unroll"] = "serial"
+    lanes: int = 0
+    interleave: int = 1
+    tail: str = "mask"
+    grain: int = 0
+    dynamic: bool = False
+    stage: str = ""
+    loop: str = ""
+
+
+@statement
+class If:
+    """Runs one side."""
+
+    condition: NestExpr
+    then: Block
+    orelse: Block | None = None
+
+
+@statement
+class While:
+    """Runs `body` as long as `condition` holds; `setup` runs before each test and its names are visible in `condition` and `body`."""
+
+    setup: Block
+    condition: NestExpr
+    body: Block
+
+
+@statement
+class Check:
+    """Where `holds` is false (and `predicate`, or None, true): record fault `kind` of site number `site` with `values`, once; go on."""
+
+    holds: NestExpr
+    kind: str
+    site: int
+    values: tuple[NestExpr, ...]
+    predicate: NestExpr | None = None
+
+
+@statement
+class Prefetch:
+    """A hint: this element will be read soon. The indices may be out of bounds."""
+
+    buffer: Buffer
+    indices: tuple[NestExpr, ...]
+
+
+@statement
+class Produce:
+    """The statements that compute a stage; for printing, and the unit in which root stages become kernels."""
+
+    stage: str
+    body: Block
+
+
+@statement
+class Swap:
+    """Exchanges two heap buffers of equal type (host level only)."""
+
+    left: Buffer
+    right: Buffer
+
+
+@statement
+class Copy:
+    """Copies a whole buffer into another of equal type (host level only)."""
+
+    source: Buffer
+    destination: Buffer
+
+
+Statement: TypeAlias = (
+    Block | Let | Alloc | Store | VectorStore | Scatter | For | If | While | Check | Prefetch | Produce | Swap | Copy
+)
+
+
+@statement
+class Nest:
+    """A whole program as loops: inputs and outputs are parameter buffers; `body` is host level: `Produce`, `Alloc`, host loops, `Swap`."""
+
+    name: str
+    inputs: tuple[Buffer, ...]
+    sizes: tuple[SizeVar, ...]
+    outputs: tuple[Buffer, ...]
+    body: Block
+    sites: tuple[object, ...] = ()
+
+
+def lanes_of(e: NestExpr) -> int:
+    """How many lanes a value has; 1 for scalars."""
+    if isinstance(e, (VectorVar, Ramp, Splat, VectorRead)):
+        return e.lanes
+    if isinstance(e, Gather):
+        return lanes_of(e.indices[0])
+    if isinstance(e, Op):
+        return lanes_of(e.args[0]) if e.args else 1
+    if isinstance(e, Read):
+        return e.buffer.lanes
+    return 1
+
+
+def buffer_for(parameter: Parameter) -> Buffer:
+    """The buffer of an input array."""
+    return Buffer(parameter.name, parameter.dtype, parameter.shape, "parameter", parameter.serial, (), 1, None)

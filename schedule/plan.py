@@ -1,0 +1,109 @@
+"""What a schedule says, once its steps have been replayed: one `StagePlan` for every stage. Plain data, no defaults left to guess.
+
+A stage's axes are split and fused into *loops*, known by name. `relations` records how, in order; `loops` are the loops that remain,
+outermost first. Lowering reads this, and nothing else of a schedule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from raido.algo.expr import Expr
+
+TailKind: TypeAlias = Literal["default", "mask", "shift", "scalar", "exact"]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`parent` became `outer`, which steps by `factor`, and `inner`, `factor` values of it. `tail` says what happens at the end."""
+
+    parent: str
+    outer: str
+    inner: str
+    factor: int
+    tail: TailKind = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse:
+    """`outer` and `inner`, neighbours, became one loop over both."""
+
+    outer: str
+    inner: str
+    into: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPlan:
+    """One loop. `lanes` 0: as many as a register of the widest element type holds; `jam`: an unrolled loop's factor, 0 = whole."""
+
+    name: str
+    kind: Literal["serial", "parallel", "vector", "unroll"] = "serial"
+    lanes: int = 0
+    interleave: int = 1
+    grain: int = 0
+    dynamic: bool = False
+    jam: int = 0
+    tail: TailKind = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """Computed where it is read; no memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Computed whole, before its consumers."""
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Inside loop `loop` of stage `stage`."""
+
+    stage: str
+    loop: str
+
+
+Placement: TypeAlias = Inline | Root | At
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Touch `array` `ahead` iterations of `loop` before it is read. `array` is a parameter's or stage's name."""
+
+    array: str
+    loop: str
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """Everything decided about one stage. `store` is None where the stage is kept where it is computed."""
+
+    stage: str
+    relations: tuple[Split | Fuse, ...] = ()
+    loops: tuple[LoopPlan, ...] = ()
+    compute: Placement = Root()
+    store: At | Root | None = None
+    compute_with: At | None = None
+    partition: tuple[str, ...] = ()
+    stream_stores: bool = False
+    prefetches: tuple[Prefetch, ...] = ()
+    layout: tuple[str, ...] = ()
+    scope: str = ""
+    pad: int = 0
+    strategy: tuple[str, tuple[tuple[str, object], ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """The plans of all stages, to be used when `test` over sizes holds (None: otherwise)."""
+
+    test: Expr | None
+    plans: tuple[StagePlan, ...]
+
+    def plan(self, stage: str) -> StagePlan:
+        """The plan of the stage of that name."""
+        return next(plan for plan in self.plans if plan.stage == stage)

@@ -1,0 +1,68 @@
+"""Stages: what a schedule speaks about. A stage is a closed box of indices with one expression for each output.
+
+`form_stages` makes them from a `Program`: index moves and unnamed pointwise expressions used once are part of their consumer;
+arrays made inside a mapped function are lifted to stages of their own with the outer axes in front (`outer` of them).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from raido.algo.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Axis, Expr, Generate, Node, Parameter, Reduce
+from raido.algo.program import Program, Site
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """One `Generate`, closed. Loads in `bodies` reach other stages as `Result(stage.form, k)`.
+
+    `axes` are the pure axes (names are display names, unique within the stage together with those of `reduction.axes`).
+    With a `reduction`, `bodies` may mention `Item(reduction, k)`; they are what is stored once the reduction is done.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    form: Generate
+    axes: tuple[Axis, ...]
+    reduction: Reduce | None
+    bodies: tuple[Expr, ...]
+    outer: int = 0
+    parent: str | None = None
+    site: Site | None = None
+
+    @property
+    def reduction_axes(self) -> tuple[Axis, ...]:
+        return self.reduction.axes if self.reduction else ()
+
+    @property
+    def all_axes(self) -> tuple[Axis, ...]:
+        return self.axes + self.reduction_axes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ControlStage:
+    """A whole-array loop, while loop or conditional, and the stages of its body (or bodies)."""
+
+    name: str
+    names: tuple[str, ...]
+    form: ArrayLoop | ArrayWhile | ArrayCond
+    state: tuple[Parameter, ...]
+    init: tuple[Array, ...]
+    results: tuple[Array, ...]
+    body: tuple[AnyStage, ...]
+    orelse_results: tuple[Array, ...] = ()
+    site: Site | None = None
+
+
+AnyStage: TypeAlias = Stage | ControlStage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageGraph:
+    """A program as stages in an order in which they can run. `results` are the outputs, in terms of the stages' forms."""
+
+    program: Program
+    stages: tuple[AnyStage, ...]
+    results: tuple[Array, ...]
+    sites: dict[Node, Site]
