@@ -204,6 +204,27 @@ class Scatter:
 
 
 @statement
+class Fold:
+    """One step of a reduction: `buffers[k][indices] = step[k]`, all k at once, where `left` stands for what the buffers hold.
+
+    `step` already holds the value that is folded in (fused where a product is added). `combine`, over `left` and `right`, merges two
+    partial results, and `neutral` starts one: where a loop outside that the buffers do not depend on is of kind "vector", the gang
+    pass keeps a partial for each lane and gang, started from `neutral`, and combines them in a fixed tree after the loop, the earlier
+    lanes as `left`. Lowering puts only commutative folds into vector loops over their own reduction. `combine` and `neutral` are
+    uniform: apart from `left` and `right` they mention nothing that changes inside that loop.
+    """
+
+    buffers: tuple[Buffer, ...]
+    indices: tuple[NestExpr, ...]
+    step: tuple[NestExpr, ...]
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    combine: tuple[NestExpr, ...]
+    neutral: tuple[NestExpr, ...]
+    monoid: str = ""
+
+
+@statement
 class For:
     """`for var in low..high step step`. kinds: serial, parallel, vector (scalar nest only: per-lane code), unroll (constant trip count).
 
@@ -288,7 +309,21 @@ class Copy:
 
 
 Statement: TypeAlias = (
-    Block | Let | Alloc | Store | VectorStore | Scatter | For | If | While | Check | Prefetch | Produce | Swap | Copy
+    Block
+    | Let
+    | Alloc
+    | Store
+    | VectorStore
+    | Scatter
+    | Fold
+    | For
+    | If
+    | While
+    | Check
+    | Prefetch
+    | Produce
+    | Swap
+    | Copy
 )
 
 
