@@ -1,0 +1,504 @@
+/* The runtime of compiled programs; raido_runtime.h says what each function promises.
+ *
+ * The pool.  One word, the gate, says everything about the launch in progress: its generation, whether workers may still
+ * enter, for how many there is room, how many are inside.  A worker enters by compare-and-swap and leaves by decrement;
+ * the launching thread takes tasks too, closes the gate when tasks run out, and waits only for those inside.  A worker
+ * that wakes late finds the gate closed, so a short launch never waits for a sleeping thread.
+ * Waiting is first a bounded spin (launches in quick succession cost about a microsecond), then a condition variable.
+ */
+#define _GNU_SOURCE
+#include "raido_runtime.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_THREADS 1024
+#define MESSAGE_BYTES 512
+#define SPIN_NANOSECONDS 50000
+
+static _Thread_local int inside_task;
+static _Thread_local int thread_limit;
+static _Thread_local char last_error[MESSAGE_BYTES];
+
+int32_t rd_runtime_version(void) { return RD_RUNTIME_VERSION; }
+
+/* ---------------------------------------------------------------- waiting */
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ __volatile__("yield");
+#endif
+}
+
+static int64_t nanoseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int count_cpus(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? (int)online : 1;
+}
+
+/* ---------------------------------------------------------------- pool */
+
+#define OPEN_BIT ((uint64_t)1 << 31)
+#define ONE_ROOM ((uint64_t)1 << 16)
+#define ROOM_OF(gate) (((gate) >> 16) & 0x7fff)
+#define INSIDE_OF(gate) ((gate) & 0xffff)
+#define GENERATION_OF(gate) ((uint32_t)((gate) >> 32))
+
+static struct Pool {
+  _Alignas(64) _Atomic uint64_t gate; /* generation:32 open:1 room:15 inside:16 */
+  _Alignas(64) _Atomic int64_t next;  /* the next task */
+  _Alignas(64) RdTask task;           /* the launch: written before the gate opens, read by those inside */
+  void* data;
+  RdTaskEnv env;
+  _Atomic int status; /* the first non-zero return */
+  char message[MESSAGE_BYTES];
+  _Alignas(64) atomic_flag busy; /* held by the launching thread */
+  int workers, spawn_failed;     /* guarded by busy */
+  _Atomic int sleepers, owner_sleeps, may_spin;
+  pthread_mutex_t lock;
+  pthread_cond_t work, finished;
+} pool = {.busy = ATOMIC_FLAG_INIT,
+          .lock = PTHREAD_MUTEX_INITIALIZER,
+          .work = PTHREAD_COND_INITIALIZER,
+          .finished = PTHREAD_COND_INITIALIZER};
+
+static _Atomic int wanted_threads; /* 0: not decided yet */
+static _Atomic int known_cpus;
+
+static int default_threads(void) {
+  const char* text = getenv("RAIDO_NUM_THREADS");
+  int n = text ? atoi(text) : 0;
+  if (n <= 0) n = count_cpus();
+  return n > MAX_THREADS ? MAX_THREADS : n;
+}
+
+void rd_set_threads(int n) { atomic_store(&wanted_threads, n <= 0 ? default_threads() : n > MAX_THREADS ? MAX_THREADS : n); }
+
+int rd_get_threads(void) {
+  int n = atomic_load_explicit(&wanted_threads, memory_order_relaxed);
+  if (n == 0) {
+    rd_set_threads(0);
+    n = atomic_load(&wanted_threads);
+  }
+  return thread_limit > 0 && thread_limit < n ? thread_limit : n;
+}
+
+int rd_set_thread_limit(int n) {
+  int before = thread_limit;
+  thread_limit = n > 0 ? n : 0;
+  return before;
+}
+
+/* Takes tasks until there are none; after a failure the rest are skipped. */
+static void run_tasks(void) {
+  int64_t count = pool.env.num_task;
+  for (;;) {
+    int64_t task = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed);
+    if (task >= count || atomic_load_explicit(&pool.status, memory_order_relaxed)) return;
+    int status = pool.task((int)task, &pool.env, pool.data), none = 0;
+    if (status && atomic_compare_exchange_strong(&pool.status, &none, status)) memcpy(pool.message, last_error, MESSAGE_BYTES);
+  }
+}
+
+/* Enters the launch in progress unless it is closed, full, or the one `seen` already. */
+static int enter(uint32_t* seen) {
+  uint64_t gate = atomic_load(&pool.gate);
+  while ((gate & OPEN_BIT) && GENERATION_OF(gate) != *seen) {
+    if (ROOM_OF(gate) == 0) {
+      *seen = GENERATION_OF(gate);
+      return 0;
+    }
+    if (atomic_compare_exchange_weak(&pool.gate, &gate, gate - ONE_ROOM + 1)) {
+      *seen = GENERATION_OF(gate);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+static void leave(void) {
+  uint64_t before = atomic_fetch_sub(&pool.gate, 1);
+  if (!(before & OPEN_BIT) && INSIDE_OF(before) == 1 && atomic_load(&pool.owner_sleeps)) {
+    pthread_mutex_lock(&pool.lock);
+    pthread_cond_signal(&pool.finished);
+    pthread_mutex_unlock(&pool.lock);
+  }
+}
+
+static void* worker(void* unused) {
+  (void)unused;
+  uint32_t seen = 0;
+  inside_task = 1;
+  for (;;) {
+    int64_t deadline = 0;
+    int entered = 0;
+    for (unsigned round = 1; !(entered = enter(&seen)); round++) {
+      if (!atomic_load_explicit(&pool.may_spin, memory_order_relaxed)) break;
+      relax();
+      if (round % 64 == 0) {
+        int64_t now = nanoseconds();
+        if (deadline == 0) deadline = now + SPIN_NANOSECONDS;
+        if (now > deadline) break;
+      }
+    }
+    if (!entered) {
+      pthread_mutex_lock(&pool.lock);
+      atomic_fetch_add(&pool.sleepers, 1); /* before the gate is read again: a launch either sees us or we see it */
+      while (!(entered = enter(&seen))) pthread_cond_wait(&pool.work, &pool.lock);
+      atomic_fetch_sub(&pool.sleepers, 1);
+      pthread_mutex_unlock(&pool.lock);
+    }
+    last_error[0] = 0;
+    run_tasks();
+    leave();
+  }
+  return NULL;
+}
+
+/* Starts workers up to `count`; called by the holder of busy. They take no signals: those belong to the host's threads. */
+static void start_workers(int count) {
+  if (pool.workers >= count || pool.spawn_failed) return;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  while (pool.workers < count) {
+    pthread_t thread;
+    if (pthread_create(&thread, &attributes, worker, NULL)) {
+      pool.spawn_failed = 1;
+      break;
+    }
+    pool.workers++;
+  }
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void wake_workers(int count) {
+  int asleep = atomic_load(&pool.sleepers);
+  if (asleep == 0) return;
+  pthread_mutex_lock(&pool.lock);
+  if (count >= asleep) {
+    pthread_cond_broadcast(&pool.work);
+  } else {
+    while (count-- > 0) pthread_cond_signal(&pool.work);
+  }
+  pthread_mutex_unlock(&pool.lock);
+}
+
+static void wait_for_workers(void) {
+  int64_t deadline = 0;
+  for (unsigned round = 1; INSIDE_OF(atomic_load(&pool.gate)); round++) {
+    relax();
+    if (round % 64) continue;
+    int64_t now = nanoseconds();
+    if (deadline == 0) deadline = now + SPIN_NANOSECONDS;
+    if (now < deadline && atomic_load_explicit(&pool.may_spin, memory_order_relaxed)) continue;
+    pthread_mutex_lock(&pool.lock);
+    atomic_store(&pool.owner_sleeps, 1);
+    while (INSIDE_OF(atomic_load(&pool.gate))) pthread_cond_wait(&pool.finished, &pool.lock);
+    atomic_store(&pool.owner_sleeps, 0);
+    pthread_mutex_unlock(&pool.lock);
+    return;
+  }
+}
+
+static int launch_alone(RdTask task, void* data, int count) {
+  RdTaskEnv env = {NULL, count};
+  int outer = inside_task, status = 0;
+  inside_task = 1;
+  for (int i = 0; i < count && !status; i++) status = task(i, &env, data);
+  inside_task = outer;
+  return status;
+}
+
+int rd_parallel_launch(RdTask task, void* data, int num_task) {
+  int threads = inside_task ? 1 : rd_get_threads();
+  int count = num_task > 0 ? num_task : threads;
+  if (threads == 1 || count == 1) return launch_alone(task, data, count);
+  if (atomic_flag_test_and_set_explicit(&pool.busy, memory_order_acquire)) return launch_alone(task, data, num_task > 0 ? count : 1);
+  int cpus = atomic_load_explicit(&known_cpus, memory_order_relaxed);
+  if (cpus == 0) {
+    cpus = count_cpus();
+    atomic_store(&known_cpus, cpus);
+  }
+  int helpers = (threads < count ? threads : count) - 1;
+  start_workers(helpers);
+  if (helpers > pool.workers) helpers = pool.workers;
+  atomic_store_explicit(&pool.may_spin, threads <= cpus, memory_order_relaxed);
+  pool.task = task;
+  pool.data = data;
+  pool.env.num_task = count;
+  atomic_store_explicit(&pool.status, 0, memory_order_relaxed);
+  atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
+  uint64_t generation = GENERATION_OF(atomic_load_explicit(&pool.gate, memory_order_relaxed)) + 1u;
+  if ((uint32_t)generation == 0) generation = 1; /* 0 is what a new worker has seen */
+  atomic_store(&pool.gate, (uint64_t)(uint32_t)generation << 32 | OPEN_BIT | (uint64_t)helpers << 16);
+  wake_workers(helpers);
+  last_error[0] = 0;
+  inside_task = 1;
+  run_tasks();
+  inside_task = 0;
+  atomic_fetch_and(&pool.gate, ~OPEN_BIT);
+  wait_for_workers();
+  int status = atomic_load_explicit(&pool.status, memory_order_relaxed);
+  if (status) memcpy(last_error, pool.message, MESSAGE_BYTES);
+  atomic_flag_clear_explicit(&pool.busy, memory_order_release);
+  return status;
+}
+
+/* ---------------------------------------------------------------- tickets */
+
+int64_t rd_next_ticket(int64_t* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
+
+void rd_ordered_wait(int64_t* turn, int64_t ticket) {
+  int spins = atomic_load_explicit(&pool.may_spin, memory_order_relaxed) ? 2000 : 20;
+  for (int64_t round = 0; __atomic_load_n(turn, __ATOMIC_ACQUIRE) != ticket; round++) {
+    if (round < spins) {
+      relax();
+    } else if (round < spins + 200) {
+      sched_yield();
+    } else { /* the predecessor has work of milliseconds, or no processor: stop competing with it */
+      struct timespec pause = {0, 20000};
+      nanosleep(&pause, NULL);
+    }
+  }
+}
+
+void rd_ordered_done(int64_t* turn, int64_t ticket) { __atomic_store_n(turn, ticket + 1, __ATOMIC_RELEASE); }
+
+/* ---------------------------------------------------------------- memory */
+
+#define ALIGNMENT 64
+#define HUGE_PAGE ((size_t)2 << 20)
+#define LARGE_BLOCK ((size_t)4 << 20)
+#define SMALL_SLOTS 16
+#define SMALL_BYTES ((size_t)16 << 20)
+#define LARGE_SLOTS 64
+
+typedef struct Header { /* in the 64 bytes before a block */
+  size_t capacity;
+  void* base;
+  size_t mapped; /* 0: from malloc */
+} Header;
+typedef char header_fits[sizeof(Header) <= ALIGNMENT ? 1 : -1];
+
+/* Oldest first.  Small blocks are kept for each thread, large ones for the process, under a lock. */
+static _Thread_local struct { int count, registered; size_t bytes; void* slots[SMALL_SLOTS]; } small;
+static struct { int count; size_t bytes, limit; void* slots[LARGE_SLOTS]; } large;
+static pthread_mutex_t large_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t small_key;
+
+static Header* header_of(void* block) { return (Header*)((char*)block - ALIGNMENT); }
+
+static void* take(void** slots, int* count, size_t* bytes, int index) {
+  void* block = slots[index];
+  memmove(slots + index, slots + index + 1, (size_t)(*count - index - 1) * sizeof *slots);
+  *count -= 1;
+  *bytes -= header_of(block)->capacity;
+  return block;
+}
+
+static void release(void* block) {
+  Header* header = header_of(block);
+  if (header->mapped) {
+    munmap(header->base, header->mapped);
+  } else {
+    free(header->base);
+  }
+}
+
+static void* obtain(size_t bytes) {
+  char *base, *block;
+  size_t capacity, mapped = 0;
+  if (bytes >= LARGE_BLOCK) {
+    capacity = (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+    mapped = capacity + HUGE_PAGE + 4096; /* room to align, and a page for the header */
+    base = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) return NULL;
+    block = (char*)(((uintptr_t)base + 4096 + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
+#ifdef MADV_HUGEPAGE
+    madvise(block, capacity, MADV_HUGEPAGE);
+#endif
+  } else {
+    void* memory;
+    capacity = (bytes + 255) & ~(size_t)255;
+    if (posix_memalign(&memory, ALIGNMENT, capacity + ALIGNMENT)) return NULL;
+    base = memory;
+    block = base + ALIGNMENT;
+  }
+  *header_of(block) = (Header){capacity, base, mapped};
+  return block;
+}
+
+void* rd_alloc(uint64_t requested) {
+  if (requested > (uint64_t)1 << 62) return NULL;
+  size_t bytes = requested ? (size_t)requested : 1;
+  void* block = NULL;
+  if (bytes < LARGE_BLOCK) {
+    for (int i = small.count - 1; i >= 0; i--) { /* the last freed is the warmest */
+      size_t capacity = header_of(small.slots[i])->capacity;
+      if (capacity >= bytes && capacity <= 2 * bytes + 4096) return take(small.slots, &small.count, &small.bytes, i);
+    }
+    return obtain(bytes);
+  }
+  pthread_mutex_lock(&large_lock);
+  int best = -1;
+  size_t best_capacity = bytes + bytes / 4 + HUGE_PAGE;
+  for (int i = large.count - 1; i >= 0; i--) {
+    size_t capacity = header_of(large.slots[i])->capacity;
+    if (capacity >= bytes && capacity < best_capacity) best = i, best_capacity = capacity;
+  }
+  if (best >= 0) block = take(large.slots, &large.count, &large.bytes, best);
+  pthread_mutex_unlock(&large_lock);
+  return block ? block : obtain(bytes);
+}
+
+static void free_large(void* block) {
+  size_t capacity = header_of(block)->capacity;
+#ifdef MADV_FREE
+  madvise(block, capacity, MADV_FREE); /* still ours to reuse without a page fault, the system's when it runs short */
+#endif
+  void* dropped[LARGE_SLOTS + 1];
+  int drops = 0;
+  pthread_mutex_lock(&large_lock);
+  if (large.limit == 0) {
+    size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    large.limit = memory / 16 > LARGE_BLOCK ? memory / 16 : LARGE_BLOCK;
+  }
+  if (capacity > large.limit) {
+    dropped[drops++] = block;
+  } else {
+    while (large.count == LARGE_SLOTS || large.bytes + capacity > large.limit)
+      dropped[drops++] = take(large.slots, &large.count, &large.bytes, 0);
+    large.slots[large.count++] = block;
+    large.bytes += capacity;
+  }
+  pthread_mutex_unlock(&large_lock);
+  while (drops) release(dropped[--drops]);
+}
+
+void rd_free(void* block) {
+  if (!block) return;
+  size_t capacity = header_of(block)->capacity;
+  if (header_of(block)->mapped) {
+    free_large(block);
+    return;
+  }
+  if (!small.registered) { /* so that the thread's end gives its blocks back */
+    small.registered = 1;
+    pthread_setspecific(small_key, &small);
+  }
+  while (small.count == SMALL_SLOTS || (small.count && small.bytes + capacity > SMALL_BYTES))
+    release(take(small.slots, &small.count, &small.bytes, 0));
+  small.slots[small.count++] = block;
+  small.bytes += capacity;
+}
+
+static void trim_small(void* unused) {
+  (void)unused;
+  small.registered = 0;
+  while (small.count) release(take(small.slots, &small.count, &small.bytes, small.count - 1));
+}
+
+void rd_trim(void) {
+  trim_small(NULL);
+  pthread_mutex_lock(&large_lock);
+  while (large.count) release(take(large.slots, &large.count, &large.bytes, large.count - 1));
+  pthread_mutex_unlock(&large_lock);
+}
+
+uint64_t rd_cached_bytes(void) {
+  pthread_mutex_lock(&large_lock);
+  uint64_t bytes = large.bytes + small.bytes;
+  pthread_mutex_unlock(&large_lock);
+  return bytes;
+}
+
+/* ---------------------------------------------------------------- faults and errors */
+
+int32_t rd_fault(RdFault* fault, int32_t kind, int32_t site, int64_t v0, int64_t v1, int64_t v2, int64_t v3) {
+  int32_t none = 0;
+  if (__atomic_compare_exchange_n(&fault->kind, &none, kind, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    fault->site = site; /* read only after the launch has been joined */
+    fault->values[0] = v0;
+    fault->values[1] = v1;
+    fault->values[2] = v2;
+    fault->values[3] = v3;
+  }
+  return 1;
+}
+
+const char* rd_last_error(void) { return last_error; }
+void rd_clear_error(void) { last_error[0] = 0; }
+
+void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts, int32_t num_parts) {
+  int used = snprintf(last_error, MESSAGE_BYTES, "%s: ", kind);
+  for (int32_t i = 0; i < num_parts && used < MESSAGE_BYTES; i++)
+    used += snprintf(last_error + used, (size_t)(MESSAGE_BYTES - used), "%s", parts[i]);
+}
+
+void TVMFFIErrorSetRaisedFromCStr(const char* kind, const char* message) { TVMFFIErrorSetRaisedFromCStrParts(kind, &message, 1); }
+
+static void* alloc_workspace(int device, int id, uint64_t bytes, int dtype_code, int dtype_bits) {
+  (void)device, (void)id, (void)dtype_code, (void)dtype_bits;
+  return rd_alloc(bytes);
+}
+
+static int free_workspace(int device, int id, void* block) {
+  (void)device, (void)id;
+  rd_free(block);
+  return 0;
+}
+
+int (*__TVMBackendParallelLaunch)(RdTask, void*, int) = rd_parallel_launch;
+void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int) = alloc_workspace;
+int (*__TVMBackendFreeWorkspace)(int, int, void*) = free_workspace;
+
+/* ---------------------------------------------------------------- fork */
+
+static void before_fork(void) { pthread_mutex_lock(&large_lock); }
+static void after_fork_in_parent(void) { pthread_mutex_unlock(&large_lock); }
+
+/* Only the forking thread lives on: the pool starts anew, whatever it was doing. */
+static void after_fork_in_child(void) {
+  pthread_mutex_unlock(&large_lock);
+  atomic_store(&pool.gate, 0);
+  atomic_store(&pool.sleepers, 0);
+  atomic_store(&pool.owner_sleeps, 0);
+  pool.workers = pool.spawn_failed = 0;
+  pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  pool.work = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+  pool.finished = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+  atomic_flag_clear(&pool.busy);
+}
+
+__attribute__((constructor)) static void start_runtime(void) {
+  pthread_key_create(&small_key, trim_small);
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+#ifdef RAIDO_SHARED_RUNTIME
+/* Lets the ordinary machinery for extension modules build and install this file; it is loaded with ctypes, never imported. */
+RD_API void* PyInit__runtime(void);
+RD_API void* PyInit__runtime(void) { return NULL; }
+#endif
