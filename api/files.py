@@ -1,0 +1,102 @@
+"""Arrays in files: `.npy`, and images where Pillow is installed.
+
+An image becomes what the parameter asks for: f32/f64 parameters get values in 0 … 1, integer parameters the stored values; a rank-2
+parameter gets the brightness, `[3, h, w]` (or 4) colour planes, `[h, w, 3]` pixels. Results go back the same way.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raido.algo.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from raido.algo.expr import Parameter
+
+
+def read_array(text: str, parameter: Any) -> Any:
+    """The value of one parameter from a `.npy` file, an image, or a number written out."""
+    path = Path(text)
+    if not path.exists():
+        try:
+            return int(text) if text.lstrip("+-").isdigit() else float(text)
+        except ValueError:
+            raise ArgumentError(f"no such file: {text}") from None
+    if path.suffix == ".npy":
+        try:
+            return np.load(path, allow_pickle=False)
+        except ValueError as error:
+            raise ArgumentError(f"cannot read {path}: {error}") from None
+    return _read_image(path, parameter)
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """Writes `.npy`, or an image; into a new file that replaces the old one only when it is complete."""
+    handle, name = tempfile.mkstemp(dir=path.parent if str(path.parent) else ".", suffix=path.suffix)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if path.suffix == ".npy":
+                np.save(file, array)
+            else:
+                _image(array, path).save(file, format=_format(path))
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise ArgumentError('images need Pillow: pip install "raido[images]"') from None
+    return Image
+
+
+def _format(path: Path) -> str:
+    known = _pillow().registered_extensions()
+    if path.suffix.lower() not in known:
+        raise ArgumentError(f"{path}: no image format has the ending {path.suffix!r}; use .png, .jpg or .npy")
+    return known[path.suffix.lower()]
+
+
+def _read_image(path: Path, parameter: Parameter) -> np.ndarray:
+    image_module = _pillow()
+    try:
+        image = image_module.open(path)
+        image.load()
+    except (OSError, ValueError) as error:
+        raise ArgumentError(f"cannot read {path}: {error}") from None
+    shape, dtype = parameter.shape, parameter.dtype
+    if len(shape) == 2:
+        pixels = np.asarray(image if image.mode in ("L", "I;16", "I") else image.convert("L"))
+    elif len(shape) == 3:
+        pixels = np.asarray(image.convert("RGB"))
+        if getattr(shape[0], "value", None) in (3, 4):
+            channels = "RGBA" if shape[0].value == 4 else "RGB"
+            pixels = np.asarray(image.convert(channels)).transpose(2, 0, 1)
+    else:
+        raise ArgumentError(f"{path} is an image, but parameter {parameter.name!r} has rank {len(shape)}")
+    if dtype.is_float:
+        top = 65535 if pixels.dtype.itemsize > 1 else 255
+        return np.ascontiguousarray((pixels / top).astype(dtype.numpy))
+    return np.ascontiguousarray(pixels.astype(dtype.numpy))
+
+
+def _image(array: np.ndarray, path: Path) -> Any:
+    if array.ndim == 3 and array.shape[0] in (3, 4) and array.shape[2] not in (3, 4):
+        array = array.transpose(1, 2, 0)
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (3, 4)):
+        raise ArgumentError(f"{path}: an array of shape {list(array.shape)} is not an image; use .npy")
+    if array.dtype.kind == "b":
+        array = array.astype(np.uint8) * 255
+    elif array.dtype.kind == "f":
+        array = (np.clip(np.nan_to_num(array), 0, 1) * 255 + 0.5).astype(np.uint8)
+    elif array.dtype != np.uint8:
+        array = np.clip(array, 0, 255).astype(np.uint8)
+    return _pillow().fromarray(np.ascontiguousarray(array))

@@ -1,0 +1,87 @@
+"""Finding what the command line names: `FILE.py:ALG`, its static parameters, and a schedule for it."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from raido import Algorithm, Schedule
+
+
+def load_module(path: Path) -> ModuleType:
+    """Runs a Python file as a module, with its own folder on the path as when it is run itself."""
+    path = path.resolve()
+    if not path.is_file():
+        raise ArgumentError(f"no such file: {path}")
+    known = sys.modules.get(path.stem)
+    if known is not None and getattr(known, "__file__", None) == str(path):
+        return known
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ArgumentError(f"not a Python file: {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path.stem]
+        raise
+    return module
+
+
+def split_program(program: str) -> tuple[Path, str]:
+    """`FILE.py:ALG` as a path and a name."""
+    file, colon, name = program.rpartition(":")
+    if not colon or not name.isidentifier():
+        raise ArgumentError(f"{program!r} does not name an algorithm: write FILE.py:ALG")
+    return Path(file), name
+
+
+def find_algorithm(program: str, statics: Sequence[str] | None = None) -> Algorithm:
+    """The algorithm that `FILE.py:ALG` names, with `NAME=VALUE` static parameters fixed."""
+    from raido import Algorithm, capture
+
+    path, name = split_program(program)
+    module = load_module(path)
+    found = getattr(module, name, None)
+    if not isinstance(found, Algorithm):
+        there = sorted(key for key, value in vars(module).items() if isinstance(value, Algorithm))
+        raise ArgumentError(f"{path} has no algorithm {name!r}; it has: {', '.join(there) or 'none'}")
+    values = dict(_static(text) for text in statics or ())
+    return capture(found, **values) if values else found
+
+
+def _static(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ArgumentError(f"--set {text!r}: write NAME=VALUE")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def find_schedule(name: str | None, program: str, algorithm: Algorithm) -> Schedule | None:
+    """A schedule from `FILE.json`, or from a function of the program's file that takes the algorithm; None for the default."""
+    from raido import Schedule
+
+    if name is None:
+        return None
+    if name.endswith(".json"):
+        return Schedule.from_json(Path(name).read_text(), algorithm)
+    path, _ = split_program(program)
+    function = getattr(load_module(path), name, None)
+    if not callable(function):
+        raise ArgumentError(f"{path} has no function {name!r} that makes a schedule")
+    return function(algorithm)
