@@ -1,0 +1,105 @@
+"""The C runtime beside this package, as Python sees it: found, loaded once, its functions typed.
+
+The library is the extension `raido.targets._runtime` by build only: it contains no Python and is opened with ctypes, so calls into
+it release the interpreter lock. Also here: the number of threads, and arrays whose memory the runtime owns (2 MiB-aligned, huge
+pages, recycled when the array dies), which is where results of 4 MiB and more live.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import TargetError
+
+RUNTIME_VERSION = 1
+LARGE_BLOCK = 4 << 20
+RUNTIME_SOURCES = Path(__file__).parent / "runtime"
+
+
+class Fault(ctypes.Structure):
+    """`RdFault` of raido_runtime.h: the first failure of a call; kind 0 is none."""
+
+    _fields_ = (("kind", ctypes.c_int32), ("site", ctypes.c_int32), ("values", ctypes.c_int64 * 4))
+
+
+@functools.cache
+def runtime_library() -> ctypes.CDLL:
+    """The loaded runtime; TargetError when this installation lacks it."""
+    folder = Path(__file__).parent
+    found = sorted(folder.glob("_runtime*.so"))
+    if not found:
+        raise TargetError(
+            f"raido's C runtime is missing: there is no _runtime*.so in {folder}. "
+            "Install raido where a C compiler is present (pip install --force-reinstall raido)"
+        )
+    library = ctypes.CDLL(str(found[0]))
+    library.rd_runtime_version.restype = ctypes.c_int32
+    if library.rd_runtime_version() != RUNTIME_VERSION:
+        raise TargetError(f"{found[0]} is of another raido version: reinstall raido")
+    _declare(library.rd_alloc, ctypes.c_void_p, ctypes.c_uint64)
+    _declare(library.rd_free, None, ctypes.c_void_p)
+    _declare(library.rd_trim, None)
+    _declare(library.rd_cached_bytes, ctypes.c_uint64)
+    _declare(library.rd_set_threads, None, ctypes.c_int)
+    _declare(library.rd_get_threads, ctypes.c_int)
+    _declare(library.rd_set_thread_limit, ctypes.c_int, ctypes.c_int)
+    _declare(library.rd_last_error, ctypes.c_char_p)
+    _declare(library.rd_clear_error, None)
+    return library
+
+
+def _declare(function: Any, result: Any, *arguments: Any) -> None:
+    function.restype = result
+    function.argtypes = arguments
+
+
+def set_threads(count: int | None = None) -> None:
+    """Threads of later launches in this process; None: RAIDO_NUM_THREADS, else the CPUs that this process may use."""
+    if count is not None and count < 1:
+        raise TargetError(f"the number of threads must be at least 1, not {count}")
+    runtime_library().rd_set_threads(count or 0)
+
+
+def get_threads() -> int:
+    """Threads that a launch from this thread would use."""
+    return runtime_library().rd_get_threads()
+
+
+def take_error() -> str:
+    """The message of the last error raised by compiled code on this thread, which is then forgotten; "" when there is none."""
+    library = runtime_library()
+    message = library.rd_last_error().decode(errors="replace")
+    library.rd_clear_error()
+    return message
+
+
+class _Block:
+    """Memory of the runtime, seen by NumPy through the array interface; freed with the last array that looks at it."""
+
+    __slots__ = ("__array_interface__", "address", "release")
+
+    def __init__(self, address: int, nbytes: int, release: Any) -> None:
+        self.address = address
+        self.release = release
+        self.__array_interface__ = {"version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (address, False)}
+
+    def __del__(self) -> None:
+        self.release(self.address)
+
+
+def allocate_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """An uninitialised C-contiguous array; from 4 MiB on aligned to 2 MiB and on huge pages. MemoryError when there is none left."""
+    nbytes = prod(shape) * dtype.itemsize
+    if nbytes < LARGE_BLOCK:
+        return np.empty(shape, dtype)
+    library = runtime_library()
+    address = library.rd_alloc(nbytes)
+    if not address:
+        raise MemoryError(f"cannot allocate {nbytes} bytes for an array of shape {shape} and dtype {dtype}")
+    return np.asarray(_Block(address, nbytes, library.rd_free)).view(dtype).reshape(shape)
