@@ -1,0 +1,50 @@
+"""What can go wrong while compiled code runs: the kinds of faults, their numbers in `RdFault`, their exceptions and messages.
+
+One table serves the in-process caller (exceptions) and exported libraries (messages written by C). A message is a template over the
+values that the code recorded; `{1}` is the second of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from raido.algo.errors import ArithmeticFault, CompileError, IndexOutOfRange, SizeMismatch, explain
+from raido.targets.signature import FaultSite
+
+
+@dataclass(frozen=True, slots=True)
+class FaultKind:
+    """One kind: the `name` used in nests, its `code` (fixed: exported libraries carry it), the exception, the message."""
+
+    name: str
+    code: int
+    error: type[Exception]
+    message: str
+
+
+FAULT_KINDS = (
+    FaultKind("index", 1, IndexOutOfRange, "index {1} is out of range for dimension {0}, of size {2}"),
+    FaultKind("division", 2, ArithmeticFault, "integer division of {0} by zero"),
+    FaultKind("power", 3, ArithmeticFault, "integer {0} to the negative power {1}"),
+    FaultKind("size", 4, SizeMismatch, "sizes {0} and {1} do not agree"),
+    FaultKind("offsets", 5, IndexOutOfRange, "offsets {0}, {1} must not decrease and must lie within 0..{2}"),
+    FaultKind("empty", 6, SizeMismatch, "a reduction over an empty axis has no value (pass initial=)"),
+    FaultKind("negative", 7, SizeMismatch, "a size must not be negative, this one is {0}"),
+    FaultKind("memory", 8, MemoryError, "cannot allocate {0} bytes"),
+    FaultKind("bounds", 9, IndexOutOfRange, "slice {0}:{1} leaves a dimension of size {2}"),
+    FaultKind("exact", 10, SizeMismatch, 'tail "exact": an extent of {0} is not a multiple of {1}'),
+)
+FAULT_CODES = {kind.name: kind.code for kind in FAULT_KINDS}
+_BY_CODE = {kind.code: kind for kind in FAULT_KINDS}
+
+
+def fault_error(code: int, site: int, values: Sequence[int], sites: Sequence[FaultSite], name: str) -> Exception:
+    """The exception for a recorded fault of the program called `name`, with the user's line."""
+    kind = _BY_CODE.get(code)
+    if kind is None:
+        return CompileError(f"internal: {name} reported fault {code}, which does not exist")
+    place = None
+    if 0 <= site < len(sites):
+        place = f"{sites[site].file}:{sites[site].line}   {sites[site].text}".rstrip()
+    return kind.error(explain(f"{name}: {kind.message.format(*values)}", algorithm=place))

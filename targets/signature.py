@@ -1,0 +1,224 @@
+"""What a caller must know of a compiled program, as plain data: its arguments, sizes, results, checks and fault sites.
+
+A `Signature` holds no code and no graph, survives JSON unchanged, and is all that `Executable`, the cache and exported libraries
+know. The entry function it describes has the flat C form
+
+    int32_t entry(T0* in0, …, int64_t size0, …, U0* out0, …, int64_t* existential0, …, RdFault* fault)
+
+with inputs, sizes, outputs and existentials in the order of the fields here. All arrays are C-contiguous, of any alignment; an
+array of rank 0 is a pointer to one element; complex numbers are interleaved pairs. The entry returns 0, or anything else when it
+failed; it failed too when `fault` was written. A size is an int, a name, or `(op, left, right)` with op one of + - * // % min max.
+Trees say how arrays nest: an int is a position in `inputs` (or `outputs`), {"tuple": [tree, …]}, {"record": {field: tree}},
+{"namedtuple": {"name": name, "fields": {field: tree}}}, {"size": name} for an `rd.size` argument.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from raido.algo import expr
+from raido.algo.errors import TargetError
+from raido.algo.program import Program
+
+SizeExpr: TypeAlias = "int | str | tuple[str, SizeExpr, SizeExpr]"
+Tree: TypeAlias = Any  # JSON-able, see above
+
+FORMAT = 1
+OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b if b else 0,
+    "%": lambda a, b: a % b if b else 0,
+    "min": min,
+    "max": max,
+}
+_PRIMITIVES = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "floordiv": "//",
+    "mod": "%",
+    "floormod": "%",
+    "minimum": "min",
+    "maximum": "max",
+}
+_SHORT_NAMES = {
+    "bool": "bool_",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One array of the flat interface: what messages call it, its NumPy dtype name ("float32", "complex64"), its shape."""
+
+    name: str
+    dtype: str
+    shape: tuple[SizeExpr, ...]
+
+    def __str__(self) -> str:
+        short = _SHORT_NAMES.get(self.dtype, self.dtype)
+        return f"{short}[{', '.join(size_text(size) for size in self.shape)}]" if self.shape else short
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCheck:
+    """`left` must equal `right` at the call; the owners say what they belong to, for the message."""
+
+    left: SizeExpr
+    right: SizeExpr
+    left_owner: str
+    right_owner: str
+    site: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Existential:
+    """A size known only after the run, at most `bound`: outputs are allocated at the bound and cut to the size."""
+
+    name: str
+    bound: SizeExpr
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSite:
+    """A line of the user's code that can fault."""
+
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The interface of one compiled program; `entry` is the symbol of its entry function, `requires` the CPU features it needs."""
+
+    name: str
+    inputs: tuple[Value, ...]
+    sizes: tuple[str, ...]
+    outputs: tuple[Value, ...]
+    input_tree: Tree
+    output_tree: Tree
+    checks: tuple[SizeCheck, ...] = ()
+    existentials: tuple[Existential, ...] = ()
+    sites: tuple[FaultSite, ...] = ()
+    entry: str = "entry"
+    requires: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        """The signature as one line of JSON."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> Signature:
+        """The inverse of `to_json`; TargetError when the text is something else."""
+        try:
+            data = json.loads(text)
+            if data.pop("format") != FORMAT:
+                raise TargetError("the signature was written by another version of raido")
+            tables = (
+                ("inputs", Value),
+                ("outputs", Value),
+                ("checks", SizeCheck),
+                ("existentials", Existential),
+                ("sites", FaultSite),
+            )
+            for field, kind in tables:
+                data[field] = tuple(kind(**{k: _frozen(v) for k, v in row.items()}) for row in data[field])
+            return Signature(**{**data, "sizes": tuple(data["sizes"]), "requires": tuple(data["requires"])})
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+            raise TargetError(f"not a signature: {error}") from error
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def evaluate_size(size: SizeExpr, sizes: Mapping[str, int]) -> int:
+    """The value of a size; KeyError names a size that `sizes` lacks."""
+    if isinstance(size, int):
+        return size
+    if isinstance(size, str):
+        return sizes[size]
+    op, left, right = size
+    return OPERATIONS[op](evaluate_size(left, sizes), evaluate_size(right, sizes))
+
+
+def size_text(size: SizeExpr) -> str:
+    """A size as a user would write it: `min(n + 1, 2*m)`."""
+    if not isinstance(size, tuple):
+        return str(size)
+    op, left, right = size
+    if op in ("min", "max"):
+        return f"{op}({size_text(left)}, {size_text(right)})"
+    parts = [
+        f"({size_text(x)})" if isinstance(x, tuple) and x[0] not in ("min", "max") else size_text(x)
+        for x in (left, right)
+    ]
+    return f" {op} ".join(parts)
+
+
+def leaf_paths(tree: Tree, prefix: str = "") -> list[tuple[int, str]]:
+    """The leaves of a tree in order: (position, path such as ".x" or "[0].y")."""
+    if isinstance(tree, int):
+        return [(tree, prefix)]
+    (kind, body), *_ = tree.items()
+    if kind == "tuple":
+        return [pair for i, part in enumerate(body) for pair in leaf_paths(part, f"{prefix}[{i}]")]
+    if kind == "record":
+        return [pair for name, part in body.items() for pair in leaf_paths(part, f"{prefix}.{name}")]
+    if kind == "namedtuple":
+        return [pair for name, part in body["fields"].items() for pair in leaf_paths(part, f"{prefix}.{name}")]
+    return []
+
+
+def size_of(e: expr.Expr) -> SizeExpr:
+    """A size of the graph as plain data; TargetError for what is no size (a traced value)."""
+    if isinstance(e, expr.Const):
+        return int(e.value)
+    if isinstance(e, expr.SizeVar):
+        return e.name
+    if isinstance(e, expr.Op) and e.name in _PRIMITIVES and len(e.args) == 2:
+        return (_PRIMITIVES[e.name], size_of(e.args[0]), size_of(e.args[1]))
+    raise TargetError(f"internal: {e!r} is not a size")
+
+
+def signature_of(
+    program: Program, entry: str, sites: tuple[FaultSite, ...] = (), requires: tuple[str, ...] = ()
+) -> Signature:
+    """The signature of a program without existential sizes, compiled to a function called `entry`."""
+    sites_of_checks = []
+    checks = []
+    for check in program.size_checks:
+        site = -1
+        if check.site is not None:
+            site = len(sites) + len(sites_of_checks)
+            sites_of_checks.append(FaultSite(check.site.file, check.site.line, check.site.text))
+        checks.append(SizeCheck(size_of(check.left), size_of(check.right), check.left_owner, check.right_owner, site))
+    paths = dict(leaf_paths(program.output_tree))
+    return Signature(
+        name=program.name,
+        inputs=tuple(
+            Value(p.name, p.dtype.numpy.name, tuple(size_of(size) for size in p.shape)) for p in program.parameters
+        ),
+        sizes=tuple(size.name for size in program.sizes),
+        outputs=tuple(
+            Value("result" + paths.get(i, ""), np.dtype(r.dtype.numpy).name, tuple(size_of(size) for size in r.shape))
+            for i, r in enumerate(program.results)
+        ),
+        input_tree=program.input_tree,
+        output_tree=program.output_tree,
+        checks=tuple(checks),
+        sites=(*sites, *sites_of_checks),
+        entry=entry,
+        requires=requires,
+    )
