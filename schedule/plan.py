@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from raido.algo.expr import Expr
+from raido.schedule.stage import StageGraph
 
 TailKind: TypeAlias = Literal["default", "mask", "shift", "scalar", "exact"]
 
@@ -80,7 +81,13 @@ class Prefetch:
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """Everything decided about one stage. `store` is None where the stage is kept where it is computed."""
+    """Everything decided about one stage. `store` is None where the stage is kept where it is computed.
+
+    With `compute_with`, the loops of the other stage down to that loop are this stage's outermost loops too, one for one, in order
+    (under names of this stage's own; `relations` holds the splits taken over), and `compute` says nothing.
+    `partition` names axes, not loops. `layout` lists storage dimensions, outermost first: each an axis or a half of a split in
+    `relations`. An inlined stage is computed by every reader.
+    """
 
     stage: str
     relations: tuple[Split | Fuse, ...] = ()
@@ -99,10 +106,14 @@ class StagePlan:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The plans of all stages, to be used when `test` over sizes holds (None: otherwise)."""
+    """The plans of all stages, to be used when `test` over sizes holds (None: otherwise).
+
+    `graph` holds those stages: the program's, and the copies that `clone` and `cache` add.
+    """
 
     test: Expr | None
     plans: tuple[StagePlan, ...]
+    graph: StageGraph | None = None
 
     def plan(self, stage: str) -> StagePlan:
         """The plan of the stage of that name."""

@@ -1,0 +1,37 @@
+"""Comparing two schedules step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal, TypeAlias
+
+from raido.schedule.steps import Step
+from raido.schedule.text import statements
+
+Change: TypeAlias = Literal[" ", "-", "+"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Steps of two schedules in one list: " " in both, "-" only in the first, "+" only in the second. False when equal."""
+
+    changes: tuple[tuple[Change, Step], ...]
+
+    def __bool__(self) -> bool:
+        return any(sign != " " for sign, _ in self.changes)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{sign} {line}" for sign, step in self.changes for line in statements("s", (step,)))
+
+
+def compare(left: tuple[Step, ...], right: tuple[Step, ...]) -> Difference:
+    """The steps of both, in order, each marked with where it stands."""
+    changes: list[tuple[Change, Step]] = []
+    for tag, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        if tag == "equal":
+            changes.extend((" ", step) for step in left[a:b])
+        else:
+            changes.extend(("-", step) for step in left[a:b])
+            changes.extend(("+", step) for step in right[c:d])
+    return Difference(tuple(changes))

@@ -1,0 +1,27 @@
+"""All directives: one family a file. To add one, write its method and its rule in a family's file (or a new file, named here)."""
+
+from raido.schedule.directives.copies import CopyDirectives
+from raido.schedule.directives.hints import HintDirectives
+from raido.schedule.directives.kinds import KindDirectives
+from raido.schedule.directives.loops import LoopDirectives
+from raido.schedule.directives.placement import PlacementDirectives
+from raido.schedule.directives.recorder import RULES
+from raido.schedule.directives.sharing import SharingDirectives
+from raido.schedule.directives.strategy import StrategyDirectives
+
+
+class Directives(
+    LoopDirectives,
+    KindDirectives,
+    PlacementDirectives,
+    SharingDirectives,
+    CopyDirectives,
+    HintDirectives,
+    StrategyDirectives,
+):
+    """Everything that can be said of one stage."""
+
+    __slots__ = ()
+
+
+__all__ = ["RULES", "Directives"]

@@ -1,0 +1,229 @@
+"""Directives that add stages: `clone`, a second copy of a stage for one reader, and `cache`, a copy of an array near its reader.
+
+The new stage has a form of its own (the key by which it is read), and the reader's expressions load from it; everything else of the
+graph stays, the reader's form included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.algo import index
+from raido.algo.dtypes import i64
+from raido.algo.expr import Array, Axis, Generate, Load, Node, Result, fresh
+from raido.schedule.directives.hints import SCOPES, check_layout
+from raido.schedule.directives.loops import check_split_order, no_loops_when_inlined
+from raido.schedule.directives.placement import check_encloses_readers, place_at, quoted
+from raido.schedule.directives.recorder import Name, Names, Recorder, Self, one_of, rule
+from raido.schedule.plan import At, LoopPlan, Root, Split, StagePlan
+from raido.schedule.reads import find_uses, redirect
+from raido.schedule.refusal import Refusal, listed
+from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
+from raido.schedule.state import State, is_inlined, plain_plan, put, resolve
+
+DEFAULT_AXES = {1: ("x",), 2: ("y", "x"), 3: ("z", "y", "x")}
+
+
+class CopyDirectives(Recorder):
+    """Directives that add stages."""
+
+    __slots__ = ()
+
+    def clone(self: Self, consumer: Name, name: Name | None = None) -> Self:
+        """Gives one reader its own copy of the stage, scheduled separately.
+
+        consumer: a stage that reads this one. name: of the copy; "rows_2" for "rows" unless given.
+
+        before   a = f(rows); b = g(rows)
+        after    a = f(rows); b = g(rows_2)            s["rows"].clone("b")
+
+        Refuses when `consumer` does not read the stage, or is the only one that needs it.
+        """
+        return self._record("clone", consumer=consumer, name=name)
+
+    def cache(
+        self: Self,
+        array: Name,
+        stage: Name,
+        axis: Name | None,
+        layout: Names | None = None,
+        scope: Name | None = None,
+        name: Name | None = None,
+    ) -> Self:
+        """Lets this stage read a copy of the region of an array that a loop needs; the copy is a stage.
+
+        array: a parameter or a stage that this stage reads. stage, axis: the loop at which the copy is made; None: once, at root.
+        layout: storage dimensions of the copy, outermost first, in this stage's axes and halves of splits: ("jo", "r", "ji") packs
+        panels of b[r, j]. scope: "heap", "stack" or "register". name: of the copy; "b_copy" for "b" unless given.
+
+        before   for io, jo, r, ii, ji: c += a[i, r] * b[r, j]
+        after    for jo, r, ji: b_copy[jo, r, ji] = b[r, j]
+                 for io, jo, r, ii, ji: c += a[i, r] * b_copy[jo, r, ji]
+
+        Refuses arrays that this stage does not read, loops that do not enclose it, and layouts that do not hold every axis once.
+        """
+        return self._record("cache", array=array, stage=stage, axis=axis, layout=layout, scope=scope, name=name)
+
+
+@rule('clone stage "{stage}" for "{consumer}"')
+def apply_clone(state: State, stage: str, consumer: str, name: str | None = None) -> State:
+    original = state.stage(stage)
+    reader = resolve(state.uses.stages, consumer)
+    readers = state.uses.readers[stage]
+    if reader not in readers:
+        raise Refusal(f'"{reader}" does not read "{stage}"', readers=listed(readers))
+    reading = state.uses.stages[reader]
+    if isinstance(reading, ControlStage):
+        raise Refusal(f'"{reader}" is a loop over whole arrays', readers=listed(readers))
+    if len(readers) == 1 and stage not in state.uses.outputs:
+        raise Refusal(f'"{reader}" is the only one that needs it, so nothing would read the original')
+    copy = copy_stage(original, new_stage_name(state, name, stage))
+    changed = redirect(reading, _results(original.form, copy.form))
+    return with_graph(state, insert_before(state.graph, reader, copy, changed), plain_plan(copy))
+
+
+@rule('cache "{array}" for stage "{reader}"')
+def apply_cache(
+    state: State,
+    reader: str,
+    array: str,
+    stage: str,
+    axis: str | None,
+    layout: tuple[str, ...] | None = None,
+    scope: str | None = None,
+    name: str | None = None,
+) -> State:
+    no_loops_when_inlined(state, reader)
+    reading = state.stage(reader)
+    loads = state.uses.loads[reader]
+    if array not in loads and array in state.uses.stages:
+        array = resolve(state.uses.stages, array)
+    if array not in loads or not array:
+        raise Refusal(f'"{reader}" does not read "{array}"', arrays=listed(each for each in loads if each))
+    if is_inlined(state, array):
+        raise Refusal(f'"{array}" is inlined: it is in no memory to copy from', f's["{array}"].compute_at(…)')
+    if axis is None:
+        resolve(state.uses.stages, stage)
+    copy = identity_stage(reading, loads[array], new_stage_name(state, name, array + "_copy"))
+    originals = {load.array.form if isinstance(load.array, Result) else load.array for load in loads[array]}
+    values = {node: new for old in originals for node, new in _results(old, copy.form).items()}
+    graph = insert_before(state.graph, reader, copy, redirect(reading, values))
+    plan = plain_plan(copy)
+    if layout is not None:
+        plan = lay_out(copy, plan, state.plan(reader), layout)
+    if scope is not None:
+        plan = replace(plan, scope=one_of(scope, "a scope", SCOPES))
+    state = with_graph(state, graph, plan)
+    at: At | Root = Root() if axis is None else place_at(state, copy.name, stage, axis)
+    if isinstance(at, At):
+        check_encloses_readers(state, copy.name, at)
+    said = [question for question, value in (("layout", layout), ("scope", scope)) if value is not None]
+    return put(state, replace(plan, compute=at), "placement", *said)
+
+
+def new_stage_name(state: State, name: str | None, wish: str) -> str:
+    """A free name for a new stage: the one given, which must be free, or one made of the wish."""
+    taken = set(state.uses.stages) | {parameter.name for parameter in state.graph.program.parameters}
+    if name is not None:
+        if name in taken:
+            raise Refusal(f'the name "{name}" is taken', "give another name", stages=listed(state.uses.stages))
+        return name
+    if wish.endswith("_copy") and wish not in taken:
+        return wish
+    return next(each for k in range(2, len(taken) + 3) if (each := f"{wish}_{k}") not in taken)
+
+
+def copy_stage(stage: Stage, name: str) -> Stage:
+    """The same stage under another name and with variables of its own."""
+    variables: dict[Node, Node] = {axis.var: fresh(axis.var.name) for axis in stage.all_axes}
+    if stage.reduction is not None:
+        for var in (*stage.reduction.left, *stage.reduction.right):
+            variables[var] = fresh(var.name, var.dtype)
+    changed = redirect(stage, variables)
+    axes = tuple(Axis(variables[axis.var], axis.extent) for axis in stage.axes)
+    form = Generate(axes, changed.bodies)
+    return replace(changed, name=name, names=(name,), form=form, axes=axes)
+
+
+def identity_stage(reader: Stage, loads: tuple[Load, ...], name: str) -> Stage:
+    """A stage that copies an array, with an axis for each dimension, called as in the reader where that is plain."""
+    array = loads[0].array
+    names = dimension_names(reader, loads)
+    axes = tuple(Axis(fresh(axis, i64), extent) for axis, extent in zip(names, array.shape, strict=True))
+    variables = tuple(axis.var for axis in axes)
+    bodies = tuple(Load(each, variables, False) for each in _components(array))
+    return Stage(name, (name,), Generate(axes, bodies), axes, None, bodies, site=reader.site)
+
+
+def dimension_names(reader: Stage, loads: tuple[Load, ...]) -> tuple[str, ...]:
+    """What to call the dimensions of an array: the reader's axes when it is read at plain ones, else y, x."""
+    by_var = {axis.var: axis.name for axis in reader.all_axes}
+    columns = zip(*(load.indices for load in loads), strict=True)
+    names = [{by_var.get(index.canonical(i), "") for i in column} for column in columns]  # type: ignore[call-overload]
+    plain = tuple(next(iter(each)) if len(each) == 1 else "" for each in names)
+    if all(plain) and len(set(plain)) == len(plain):
+        return plain
+    rank = len(loads[0].indices)
+    return DEFAULT_AXES.get(rank) or (*(f"d{k}" for k in range(rank - 3)), "z", "y", "x") if rank else ()
+
+
+def lay_out(copy: Stage, plan: StagePlan, reader: StagePlan, layout: tuple[str, ...]) -> StagePlan:
+    """The copy's plan with the reader's splits that the layout names, its loops in the order of storage where that can be."""
+    relations = []
+    live = {axis.name for axis in copy.axes}
+    for relation in reader.relations:
+        if isinstance(relation, Split) and relation.parent in live and relation.parent not in layout:
+            relations.append(replace(relation, tail="default"))
+            live |= {relation.outer, relation.inner}
+    plan = replace(plan, relations=tuple(relations))
+    check_layout(copy, plan, layout)
+    plan = replace(plan, layout=layout, loops=tuple(LoopPlan(each) for each in layout))
+    try:
+        check_split_order(plan)
+    except Refusal:
+        parents = {half: r.parent for r in relations for half in (r.outer, r.inner)}
+        raise Refusal(
+            f"the parts of {quoted(dict.fromkeys(parents.values()))} must stand outer before inner in a layout"
+        ) from None
+    return plan
+
+
+def insert_before(graph: StageGraph, reader: str, new: Stage, changed: Stage) -> StageGraph:
+    """The graph with `new` standing before `reader`, which becomes `changed`."""
+
+    def rewrite(stages: tuple[AnyStage, ...]) -> tuple[AnyStage, ...]:
+        found: list[AnyStage] = []
+        for stage in stages:
+            if stage.name == reader:
+                found += [new, changed]
+            elif isinstance(stage, ControlStage):
+                found.append(
+                    replace(stage, setup=rewrite(stage.setup), body=rewrite(stage.body), orelse=rewrite(stage.orelse))
+                )
+            else:
+                found.append(stage)
+        return tuple(found)
+
+    return replace(graph, stages=rewrite(graph.stages))
+
+
+def with_graph(state: State, graph: StageGraph, plan: StagePlan) -> State:
+    """The state over a graph with one more stage, which has that plan."""
+    uses = find_uses(graph)
+    plans = {**state.plans, plan.stage: plan}
+    ordered = {name: plans[name] for name in uses.stages if name in plans}
+    return replace(state, graph=graph, uses=uses, plans=ordered)
+
+
+def _components(array: Array) -> tuple[Array, ...]:
+    if isinstance(array, Result) and isinstance(array.form, Generate):
+        return tuple(Result(array.form, k) for k in range(len(array.form.bodies)))
+    return (array,)
+
+
+def _results(old: Node, new: Generate) -> dict[Node, Node]:
+    if isinstance(old, Generate):
+        return {Result(old, k): Result(new, k) for k in range(len(new.bodies))}
+    if isinstance(old, (Result,)):
+        return {old: Result(new, 0)}
+    return {old: Result(new, 0)}

@@ -1,0 +1,152 @@
+"""Directives about memory and boundaries that leave the loops as they are: partition_boundaries, stream_stores, prefetch, store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.schedule.directives.loops import no_loops_when_inlined
+from raido.schedule.directives.recorder import Name, Names, Number, Recorder, Self, one_of, positive, rule
+from raido.schedule.plan import At, Prefetch, Split, StagePlan
+from raido.schedule.refusal import Refusal, listed
+from raido.schedule.stage import Stage
+from raido.schedule.state import State, axes_of, known_names, loop_of, put
+
+SCOPES = ("heap", "stack", "register")
+
+
+class HintDirectives(Recorder):
+    """Directives about memory and boundaries."""
+
+    __slots__ = ()
+
+    def partition_boundaries(self: Self, *axes: Name) -> Self:
+        """Gives the indices near the ends of an axis loops of their own; in the interior nothing is clamped and nothing branches.
+
+        axes: axes of the stage (or loops made of them); all its pure axes unless given.
+
+        before   for x in 0..w: out[x] = a[max(x - 1, 0)] + a[x]
+        after    for x in 0..1: out[x] = a[max(x - 1, 0)] + a[x]
+                 for x in 1..w: out[x] = a[x - 1] + a[x]
+
+        Refuses an inlined stage and a second answer for one axis.
+        """
+        return self._record("partition_boundaries", axes=axes)
+
+    def stream_stores(self: Self) -> Self:
+        """Stores results past the caches (non-temporal), where rows can be aligned at run time.
+
+        before   out[x] = …
+        after    stream out[x] = …
+
+        Refuses an inlined stage, one computed inside a loop of its reader, and a second time.
+        """
+        return self._record("stream_stores")
+
+    def prefetch(self: Self, array: Name, axis: Name, ahead: Number) -> Self:
+        """Touches what the stage reads of an array some rounds of a loop before it is read.
+
+        array: a parameter or a stage that this stage reads. axis: a loop of this stage. ahead: rounds.
+
+        before   for y: out[y] = f(a[y])
+        after    for y: prefetch a[y + 2];  out[y] = f(a[y])
+
+        Refuses an array that is not read, and a second prefetch of one array at one loop.
+        """
+        return self._record("prefetch", array=array, axis=axis, ahead=ahead)
+
+    def store(self: Self, layout: Names | None = None, scope: Name | None = None, pad: Number | None = None) -> Self:
+        """Says how the stage's own result is kept.
+
+        layout: storage dimensions, outermost first; each an axis, or the two halves of a split axis, wherever they stand:
+        ("jo", "r", "ji") are panels. scope: "heap", "stack" or "register". pad: elements added to the length of a row.
+
+        before   c: f32[n, m]
+        after    c: f32[ceildiv(m, 8), n, 8]            .split("j", 8).store(layout=("jo", "i", "ji"))
+
+        Refuses an inlined stage, layouts that do not hold every axis once, layouts of outputs, and a second answer.
+        """
+        return self._record("store", layout=layout, scope=scope, pad=pad)
+
+
+@rule('partition the boundaries of stage "{stage}"', spread="axes")
+def apply_partition_boundaries(state: State, stage: str, axes: tuple[str, ...] = ()) -> State:
+    no_loops_when_inlined(state, stage)
+    whole, plan = state.stage(stage), state.plan(stage)
+    pure = tuple(axis.name for axis in whole.axes)
+    chosen: list[str] = list(pure)
+    if axes:
+        chosen = []
+        for axis in axes:
+            if axis not in known_names(whole, plan):
+                loop_of(state, stage, axis)
+            chosen += axes_of(plan, axis)
+    for axis in chosen:
+        if axis in plan.partition:
+            raise Refusal(f'axis "{axis}" is already partitioned', "say it once", axes=listed(pure))
+        if axis not in pure:
+            raise Refusal(f'"{axis}" is a reduction axis', axes=listed(pure))
+    partition = (*plan.partition, *dict.fromkeys(chosen))
+    return put(state, replace(plan, partition=partition), "hints")
+
+
+@rule('stream the stores of stage "{stage}"')
+def apply_stream_stores(state: State, stage: str) -> State:
+    no_loops_when_inlined(state, stage)
+    plan = state.plan(stage)
+    if plan.stream_stores:
+        raise Refusal("its stores are streamed already", "say it once")
+    if isinstance(plan.compute, At):
+        raise Refusal(
+            f'it is computed inside loop "{plan.compute.loop}" of "{plan.compute.stage}", which reads it at once'
+        )
+    return put(state, replace(plan, stream_stores=True), "stream")
+
+
+@rule('prefetch "{array}" at axis "{axis}" of stage "{stage}"')
+def apply_prefetch(state: State, stage: str, array: str, axis: str, ahead: int) -> State:
+    no_loops_when_inlined(state, stage)
+    positive(ahead, "`ahead`")
+    read = [name for name in state.uses.loads.get(stage, {}) if name]
+    if array not in read:
+        raise Refusal(f'"{stage}" does not read "{array}"', arrays=listed(read))
+    loop_of(state, stage, axis)
+    plan = state.plan(stage)
+    if any(p.array == array and p.loop == axis for p in plan.prefetches):
+        raise Refusal("it is prefetched there already", "say it once")
+    return put(state, replace(plan, prefetches=(*plan.prefetches, Prefetch(array, axis, ahead))), "hints")
+
+
+@rule('set how stage "{stage}" is stored')
+def apply_store(
+    state: State, stage: str, layout: tuple[str, ...] | None = None, scope: str | None = None, pad: int | None = None
+) -> State:
+    no_loops_when_inlined(state, stage)
+    if layout is None and scope is None and pad is None:
+        raise Refusal("nothing is said", 'store(scope="stack")')
+    for question, value in (("layout", layout), ("scope", scope), ("pad", pad)):
+        if value is not None and (stage, question) in state.asked:
+            raise Refusal(f"its {question} has been said", "say it once")
+    whole, plan = state.stage(stage), state.plan(stage)
+    if stage in state.uses.outputs:
+        raise Refusal(
+            f'"{stage}" is an output: the caller decides how it is stored', f's["{stage}"].cache(…) copies inputs'
+        )
+    if layout is not None:
+        check_layout(whole, plan, layout)
+        state = put(state, replace(plan, layout=layout), "layout")
+    if scope is not None:
+        state = put(state, replace(state.plan(stage), scope=one_of(scope, "a scope", SCOPES)), "scope")
+    if pad is not None:
+        state = put(state, replace(state.plan(stage), pad=positive(pad, "`pad`", 0)), "pad")
+    return state
+
+
+def check_layout(stage: Stage, plan: StagePlan, layout: tuple[str, ...]) -> None:
+    """Refuses a layout unless each pure axis is in it once: itself, or both halves of each of its splits."""
+    wanted = [axis.name for axis in stage.axes]
+    for relation in plan.relations:
+        if isinstance(relation, Split) and relation.parent in wanted and relation.parent not in layout:
+            where = wanted.index(relation.parent)
+            wanted[where : where + 1] = [relation.outer, relation.inner]
+    if not isinstance(layout, tuple) or sorted(map(str, layout)) != sorted(wanted):
+        raise Refusal(f"a layout holds each of {listed(wanted)} once, not {listed(layout)}", axes=listed(wanted))

@@ -1,0 +1,177 @@
+"""Directives that say how a loop runs: tail, vectorize, unroll, parallel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.algo import index
+from raido.schedule.directives.loops import (
+    apply_reorder,
+    apply_split,
+    free_loop,
+    new_names,
+    no_loops_when_inlined,
+    refuse_shared,
+)
+from raido.schedule.directives.recorder import Name, Number, Recorder, Self, one_of, positive, rule
+from raido.schedule.plan import LoopPlan, Split
+from raido.schedule.refusal import Refusal
+from raido.schedule.state import State, is_reduction, loop_of, put, trip_count, with_loop
+
+TAILS = ("mask", "shift", "scalar", "exact")
+IDEMPOTENT = ("minimum", "maximum", "logical_and", "logical_or", "bit_and", "bit_or")
+MOST_LANES = 64
+MOST_UNROLLED = 256
+
+
+class KindDirectives(Recorder):
+    """Directives that say how a loop runs."""
+
+    __slots__ = ()
+
+    def tail(self: Self, axis: Name, kind: Name) -> Self:
+        """Says how the last, incomplete round of a loop (or of the strips of a split axis) is done.
+
+        axis: a loop, or an axis that was split. kind: "mask" (lanes beyond the end are off), "shift" (the last strip starts
+        earlier and overlaps the one before), "scalar" (one index at a time), "exact" (there is none; checked at the call).
+
+        before   for xi in xo..min(xo + 8, w)
+        after    for xi in min(xo, w - 8)..min(xo, w - 8) + 8            .tail("xi", "shift")
+
+        Refuses a second answer for one axis, and "shift" where values would be folded twice.
+        """
+        return self._record("tail", axis=axis, kind=kind)
+
+    def vectorize(self: Self, axis: Name, lanes: Number | None = None, interleave: Number = 1) -> Self:
+        """Runs a loop as gangs of lanes (SPMD): divergent control flow is masked, loops inside run once per gang.
+
+        axis: any loop, innermost or not; on a reduction axis each lane keeps a partial, combined in a fixed tree.
+        lanes: a power of two; a register of the widest element type unless given. interleave: gangs side by side.
+
+        before   for x in 0..w
+        after    for x in 0..w by vector 16
+
+        Refuses a second vectorized loop, a loop that already has a kind, a parallel loop inside, and reduction axes under an
+        operator that is not commutative.
+        """
+        return self._record("vectorize", axis=axis, lanes=lanes, interleave=interleave)
+
+    def unroll(self: Self, axis: Name, factor: Number | None = None) -> Self:
+        """Unrolls a loop and jams the copies: they stand side by side in the loops inside and share loads and subexpressions.
+
+        axis: a loop with a constant number of rounds (at most 256), or any loop when there is a factor.
+        factor: copies; the loop is first split by it and the inner part put innermost: `unroll("y", 4)` is
+        `split("y", 4)`, `yi` innermost, `unroll("yi")`.
+
+        before   for y in 0..h: for x in 0..w
+        after    for yo in 0..h step 4: for x in 0..w: yi = yo, yo + 1, yo + 2, yo + 3
+
+        Refuses when the number of rounds is not constant or large, or the loop already has a kind.
+        """
+        return self._record("unroll", axis=axis, factor=factor)
+
+    def parallel(self: Self, axis: Name, grain: Number | None = None, dynamic: bool = False) -> Self:
+        """Hands the rounds of a loop to threads.
+
+        axis: a loop; on a reduction axis each chunk keeps a partial, combined in order, whatever the number of threads.
+        grain: rounds in a chunk. dynamic: chunks are handed out as threads become free instead of evenly beforehand.
+
+        before   for y in 0..h
+        after    parallel y in 0..h
+
+        Refuses when a loop around or inside is already parallel, a loop around is vectorized or unrolled, or the loop already has
+        a kind.
+        """
+        return self._record("parallel", axis=axis, grain=grain, dynamic=dynamic)
+
+
+@rule('set the tail of axis "{axis}" of stage "{stage}"')
+def apply_tail(state: State, stage: str, axis: str, kind: str) -> State:
+    no_loops_when_inlined(state, stage)
+    one_of(kind, "a tail", TAILS)
+    plan = state.plan(stage)
+    splits = [r for r in plan.relations if isinstance(r, Split) and axis in (r.parent, r.inner)]
+    name = axis
+    for relation in splits:
+        if relation.parent == axis:
+            name = relation.inner
+    if not splits or name == axis:
+        loop_of(state, stage, axis)
+    here = [loop for loop in plan.loops if loop.name == name]
+    if any(each.tail != "default" for each in (*splits, *here)):
+        raise Refusal(f'the tail of "{axis}" is already "{(*splits, *here)[0].tail}"', "say it once")
+    refuse_shared(state, stage, [loop.name for loop in here])
+    reduction = state.stage(stage).reduction
+    folds = reduction is not None and is_reduction(state.stage(stage), plan, name)
+    if kind == "shift" and folds and reduction is not None and reduction.monoid not in IDEMPOTENT:
+        raise Refusal("an overlapping strip would fold some values twice", 'tail "mask"')
+    relations = tuple(replace(r, tail=kind) if r in splits else r for r in plan.relations)
+    plan = replace(plan, relations=relations)
+    for loop in here:
+        plan = with_loop(plan, replace(loop, tail=kind))
+    return put(state, plan, "loops")
+
+
+@rule('vectorize axis "{axis}" of stage "{stage}"')
+def apply_vectorize(state: State, stage: str, axis: str, lanes: int | None = None, interleave: int = 1) -> State:
+    loop = kindless(state, stage, axis)
+    if lanes is not None and (positive(lanes, "`lanes`", 1, MOST_LANES) & (lanes - 1)):
+        raise Refusal(f"`lanes` is {lanes}; it must be a power of two", f"{1 << (lanes.bit_length() - 1)}")
+    positive(interleave, "`interleave`", 1, 16)
+    whole, plan = state.stage(stage), state.plan(stage)
+    for other in plan.loops:
+        if other.kind == "vector":
+            raise Refusal(f'"{other.name}" is already vectorized', "vectorize one loop of a stage")
+    if whole.reduction is not None and not whole.reduction.commutative and is_reduction(whole, plan, axis):
+        pure = [name.name for name in plan.loops if not is_reduction(whole, plan, name.name)]
+        remedy = f'vectorize "{pure[-1]}"' if pure else "commutative=True on the reduction, if it is"
+        raise Refusal(
+            f'each step along "{axis}" folds one more value into {stage}, and the operator is not commutative', remedy
+        )
+    vector = replace(loop, kind="vector", lanes=lanes or 0, interleave=interleave)
+    return put(state, with_loop(plan, vector), "loops")
+
+
+@rule('unroll axis "{axis}" of stage "{stage}"')
+def apply_unroll(state: State, stage: str, axis: str, factor: int | None = None) -> State:
+    if factor is not None:
+        positive(factor, "a factor", 1, MOST_UNROLLED)
+        free_loop(state, stage, axis, "split")
+        _, inner = new_names(state.stage(stage), state.plan(stage), axis, None)
+        state = apply_split(state, stage, axis, factor)
+        rest = [loop.name for loop in state.plan(stage).loops if loop.name != inner]
+        after = rest[rest.index(axis + "o") + 1 :]
+        state = apply_reorder(state, stage, (*after, inner))
+        axis = inner
+    loop = kindless(state, stage, axis)
+    plan = state.plan(stage)
+    rounds = trip_count(state.stage(stage), plan, axis)
+    count = index.constant_value(rounds)
+    if count is None:
+        raise Refusal(f'"{axis}" makes {index.text(rounds)} rounds, which is not a constant', f'unroll("{axis}", 4)')
+    if count > MOST_UNROLLED:
+        raise Refusal(f'"{axis}" makes {count} rounds, more than {MOST_UNROLLED}', f'unroll("{axis}", 4)')
+    return put(state, with_loop(plan, replace(loop, kind="unroll")), "loops")
+
+
+@rule('parallelize axis "{axis}" of stage "{stage}"')
+def apply_parallel(state: State, stage: str, axis: str, grain: int | None = None, dynamic: bool = False) -> State:
+    loop = kindless(state, stage, axis)
+    if grain is not None:
+        positive(grain, "`grain`")
+    if not isinstance(dynamic, bool):
+        raise Refusal(f"`dynamic` is True or False, not {dynamic!r}")
+    parallel = replace(loop, kind="parallel", grain=grain or 0, dynamic=dynamic)
+    return put(state, with_loop(state.plan(stage), parallel), "loops")
+
+
+def kindless(state: State, stage: str, axis: str) -> LoopPlan:
+    """A loop of which nothing has been said yet; kinds of shared loops belong to the stage that lends them."""
+    no_loops_when_inlined(state, stage)
+    loop = loop_of(state, stage, axis)
+    if loop.kind != "serial":
+        kind = {"vector": "vectorized", "unroll": "unrolled"}.get(loop.kind, loop.kind)
+        raise Refusal(f'"{axis}" is already {kind}', "say one thing of each loop")
+    if state.plan(stage).compute_with:
+        refuse_shared(state, stage, [axis])
+    return loop

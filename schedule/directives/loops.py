@@ -1,0 +1,237 @@
+"""Directives that make loops of axes: split, fuse, reorder, tile.
+
+Splitting is strip-mining: the outer loop steps over the axis by the factor, the inner one runs over one strip, so any extent goes
+with any factor, and the inner loop always stands inside the outer one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.schedule.directives.recorder import Name, Names, Number, Recorder, Self, positive, rule
+from raido.schedule.plan import Fuse, LoopPlan, Split, StagePlan
+from raido.schedule.refusal import Refusal, listed
+from raido.schedule.stage import Stage
+from raido.schedule.state import (
+    State,
+    is_inlined,
+    is_reduction,
+    known_names,
+    loop_of,
+    loops_from,
+    placed_at,
+    position,
+    put,
+    shared_count,
+)
+
+
+class LoopDirectives(Recorder):
+    """Directives that make loops of axes."""
+
+    __slots__ = ()
+
+    def split(self: Self, axis: Name, factor: Number, names: Names | None = None) -> Self:
+        """Makes two loops of one: an outer one over strips and an inner one over the `factor` indices of a strip.
+
+        axis: a loop of the stage. factor: indices in a strip, at least 1; the extent need not be a multiple of it.
+        names: of the outer and the inner loop; "yo" and "yi" for axis "y" unless given.
+
+        before   for y in 0..h
+        after    for yo in 0..h step 32:
+                   for yi in yo..min(yo + 32, h)
+
+        Refuses when the stage is inlined, another stage is placed at the loop, the loop already has a kind (parallel, vector,
+        unrolled), or a name is taken.
+        """
+        return self._record("split", axis=axis, factor=factor, names=names)
+
+    def fuse(self: Self, a: Name, b: Name, name: Name | None = None) -> Self:
+        """Makes one loop of two neighbours; it runs over all pairs, `b` fastest.
+
+        a, b: loops, `b` directly inside `a`. name: "ab" unless given.
+
+        before   for y in 0..h:
+                   for x in 0..w
+        after    for yx in 0..h*w
+
+        Refuses when they are not neighbours, one is a pure and the other a reduction axis, they are the two halves of one split,
+        another stage is placed at one of them, or one already has a kind.
+        """
+        return self._record("fuse", a=a, b=b, name=name)
+
+    def reorder(self: Self, *axes: Name) -> Self:
+        """Puts loops in this order, outermost first. Loops that are not named keep their places.
+
+        before   for i: for j: for r            .reorder("r", "i")
+        after    for r: for j: for i
+
+        Refuses when an inner half of a split would stand outside its outer half, the loops are another stage's (`compute_with`),
+        or reduction axes would change their order under an operator that is not commutative.
+        """
+        return self._record("reorder", axes=axes)
+
+    def tile(self: Self, **sizes: Number) -> Self:
+        """Splits several axes and puts the strips outside: `tile(y=32, x=128)` leaves yo, xo, yi, xi.
+
+        sizes: for each axis the indices of a tile.
+
+        before   for y in 0..h: for x in 0..w
+        after    for yo: for xo: for yi in yo..min(yo + 32, h): for xi in xo..min(xo + 128, w)
+
+        Refuses whatever `split` and `reorder` refuse.
+        """
+        return self._record("tile", **sizes)
+
+
+@rule('split axis "{axis}" of stage "{stage}"')
+def apply_split(state: State, stage: str, axis: str, factor: int, names: tuple[str, str] | None = None) -> State:
+    factor = positive(factor, "a factor")
+    loop = free_loop(state, stage, axis, "split")
+    plan = state.plan(stage)
+    outer, inner = new_names(state.stage(stage), plan, axis, names)
+    loops: list[LoopPlan] = []
+    for each in plan.loops:
+        loops += [LoopPlan(outer), LoopPlan(inner, tail=loop.tail)] if each.name == axis else [each]
+    relations = (*plan.relations, Split(axis, outer, inner, factor, loop.tail))
+    return put(state, replace(plan, relations=relations, loops=tuple(loops)), "loops")
+
+
+@rule('fuse axes "{a}" and "{b}" of stage "{stage}"')
+def apply_fuse(state: State, stage: str, a: str, b: str, name: str | None = None) -> State:
+    free_loop(state, stage, a, "fused")
+    free_loop(state, stage, b, "fused")
+    whole, plan = state.stage(stage), state.plan(stage)
+    where = position(plan, a)
+    if position(plan, b) != where + 1:
+        order = listed(loop.name for loop in plan.loops)
+        raise Refusal(
+            f'"{b}" does not stand directly inside "{a}"',
+            f'reorder first, so that "{a}", "{b}" are neighbours',
+            axes=order,
+        )
+    if is_reduction(whole, plan, a) != is_reduction(whole, plan, b):
+        raise Refusal("one is a reduction axis and the other is not", "fuse pure axes with pure ones")
+    for relation in plan.relations:
+        if (
+            isinstance(relation, Split)
+            and a in loops_from(plan, relation.outer)
+            and b in loops_from(plan, relation.inner)
+        ):
+            raise Refusal(f'they are halves of one split of "{relation.parent}", whose strips may differ in length')
+    into = name or a + b
+    if into in known_names(whole, plan):
+        raise Refusal(f'the name "{into}" is taken', f'fuse("{a}", "{b}", name="…")')
+    loops = (*plan.loops[:where], LoopPlan(into), *plan.loops[where + 2 :])
+    return put(state, replace(plan, relations=(*plan.relations, Fuse(a, b, into)), loops=loops), "loops")
+
+
+@rule('reorder axes of stage "{stage}"', spread="axes")
+def apply_reorder(state: State, stage: str, axes: tuple[str, ...]) -> State:
+    no_loops_when_inlined(state, stage)
+    if len(set(axes)) != len(axes):
+        raise Refusal("an axis is named twice")
+    named = [loop_of(state, stage, axis) for axis in axes]
+    plan = state.plan(stage)
+    slots = sorted(position(plan, loop.name) for loop in named)
+    loops = list(plan.loops)
+    for slot, loop in zip(slots, named, strict=True):
+        loops[slot] = loop
+    moved = [i for i, (new, old) in enumerate(zip(loops, plan.loops, strict=True)) if new is not old]
+    if moved:
+        refuse_shared(state, stage, [plan.loops[i].name for i in moved])
+    new = replace(plan, loops=tuple(loops))
+    check_split_order(new)
+    check_fold_order(state.stage(stage), plan, new)
+    return put(state, new, "loops")
+
+
+@rule('tile stage "{stage}"')
+def apply_tile(state: State, stage: str, **sizes: int) -> State:
+    if not sizes:
+        raise Refusal(
+            "no axis is named", "tile(y=32, x=128)", axes=listed(loop.name for loop in state.plan(stage).loops)
+        )
+    strips = [(axis, *new_names(state.stage(stage), state.plan(stage), axis, None)) for axis in sizes]
+    for axis, factor in sizes.items():
+        state = apply_split(state, stage, axis, factor)
+    return apply_reorder(state, stage, (*(outer for _, outer, _ in strips), *(inner for _, _, inner in strips)))
+
+
+def no_loops_when_inlined(state: State, stage: str) -> None:
+    """Refuses loop directives on an inlined stage."""
+    state.stage(stage)
+    if is_inlined(state, stage):
+        raise Refusal(
+            f'"{stage}" is inlined: it has no loops, it is computed where it is read',
+            "leave out .inline(), or say compute_at",
+        )
+
+
+def refuse_shared(state: State, stage: str, loops: list[str]) -> None:
+    """Refuses to change loops that another stage shares, on either side."""
+    plan = state.plan(stage)
+    if plan.compute_with and any(position(plan, loop) < shared_count(state, stage) for loop in loops):
+        other = plan.compute_with.stage
+        raise Refusal(f'"{stage}" shares these loops with "{other}"', f'schedule them at "{other}"')
+    for each in state.plans.values():
+        if each.compute_with and each.compute_with.stage == stage:
+            last = position(plan, each.compute_with.loop)
+            if any(position(plan, loop) <= last for loop in loops):
+                raise Refusal(f'"{each.stage}" shares these loops (compute_with)', "say this before the compute_with")
+
+
+def free_loop(state: State, stage: str, axis: str, verb: str) -> LoopPlan:
+    """A loop that may still be taken apart."""
+    no_loops_when_inlined(state, stage)
+    loop = loop_of(state, stage, axis)
+    placed = placed_at(state, stage, axis)
+    if placed:
+        raise Refusal(
+            f'"{placed[0]}" is placed at "{axis}", which can no longer be {verb}',
+            f'say this before placing "{placed[0]}"',
+        )
+    refuse_shared(state, stage, [axis])
+    if loop.kind != "serial":
+        kind = {"vector": "vectorized", "unroll": "unrolled"}.get(loop.kind, loop.kind)
+        raise Refusal(f'"{axis}" is already {kind}', f"say this before making it {kind}")
+    return loop
+
+
+def new_names(stage: Stage, plan: StagePlan, axis: str, names: tuple[str, str] | None) -> tuple[str, str]:
+    """The names of the two loops of a split, which must be free."""
+    if names is not None and (
+        not isinstance(names, tuple) or len(names) != 2 or not all(isinstance(n, str) for n in names)
+    ):
+        raise Refusal("`names` are two names, of the outer and of the inner loop", 'names=("outer", "inner")')
+    outer, inner = names or (axis + "o", axis + "i")
+    taken = known_names(stage, plan)
+    for name in (outer, inner):
+        if name in taken or outer == inner or not name.isidentifier():
+            raise Refusal(f'the name "{name}" is taken or is no name', 'give others: names=("outer", "inner")')
+    return outer, inner
+
+
+def check_split_order(plan: StagePlan) -> None:
+    """Refuses a plan in which the inner half of a split stands outside (or is) its outer half."""
+    for relation in plan.relations:
+        if isinstance(relation, Split):
+            outer, inner = loops_from(plan, relation.outer), loops_from(plan, relation.inner)
+            if position(plan, outer[-1]) >= position(plan, inner[0]):
+                raise Refusal(
+                    f'"{inner[0]}" runs over one strip of "{relation.parent}", which "{outer[-1]}" chooses',
+                    f'keep "{outer[-1]}" outside "{inner[0]}"',
+                )
+
+
+def check_fold_order(stage: Stage, before: StagePlan, after: StagePlan) -> None:
+    """Refuses another order of folding unless the operator is commutative."""
+    if stage.reduction is None or stage.reduction.commutative:
+        return
+    old = [loop.name for loop in before.loops if is_reduction(stage, before, loop.name)]
+    new = [loop.name for loop in after.loops if is_reduction(stage, after, loop.name)]
+    if old != new:
+        raise Refusal(
+            f"values are folded in the order {listed(old)}, and the operator is not commutative",
+            "commutative=True on the reduction, if it is",
+        )

@@ -1,0 +1,252 @@
+"""Directives that say where a stage is computed and kept: inline, root, compute_at, store_at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.algo import index
+from raido.algo.expr import Load
+from raido.schedule.directives.recorder import Name, Recorder, Self, rule
+from raido.schedule.plan import At, Inline, Root, StagePlan
+from raido.schedule.reads import epilogue_loads
+from raido.schedule.refusal import Refusal, listed
+from raido.schedule.stage import ControlStage
+from raido.schedule.state import (
+    State,
+    enclosing,
+    has_loops_said,
+    is_inlined,
+    is_reduction,
+    loop_of,
+    places,
+    position,
+    put,
+    readers_of,
+    resolve,
+    shared_count,
+)
+
+
+class PlacementDirectives(Recorder):
+    """Directives that say where a stage is computed and kept."""
+
+    __slots__ = ()
+
+    def inline(self: Self) -> Self:
+        """Computes the stage where it is read, each time it is read; it takes no memory and has no loops.
+
+        before   for y, x: rows[y, x] = img[y, x] + 1
+                 for y, x: cols[y, x] = rows[y, x] * 2
+        after    for y, x: cols[y, x] = (img[y, x] + 1) * 2
+
+        Refuses outputs, reductions, stages read by a loop over whole arrays, stages with loop directives, and stages at which
+        another is placed.
+        """
+        return self._record("inline")
+
+    def root(self: Self) -> Self:
+        """Computes the whole stage before the stages that read it; on a stage inside a mapped function this distributes the map.
+
+        before   for i: {for k: row[k] = …;  out[i] = sum(row)}
+        after    for i, k: row[i, k] = …;    for i: out[i] = sum(row[i, :])
+
+        Refuses a second placement.
+        """
+        return self._record("root")
+
+    def compute_at(self: Self, stage: Name, axis: Name) -> Self:
+        """Computes, in each round of a loop of a stage that reads it, the region that the round needs.
+
+        stage: one that reads this stage, itself or through others placed inside that loop. axis: a loop of that stage.
+
+        before   for y, x: rows[y, x] = …
+                 for yo: for yi: for x: cols[y, x] = rows[y - 1, x] + rows[y + 1, x]
+        after    for yo:
+                   for y in yo - 1..yo + 33: for x: rows[y, x] = …
+                   for yi: for x: cols[y, x] = rows[y - 1, x] + rows[y + 1, x]
+
+        Refuses a second placement, outputs, a loop that does not enclose every reader, and regions that cannot be bounded.
+        """
+        return self._record("compute_at", stage=stage, axis=axis)
+
+    def store_at(self: Self, stage: Name, axis: Name | None = None) -> Self:
+        """Keeps what `compute_at` computes from round to round of the loops in between (sliding): each round computes only what
+        is new, in a folded buffer.
+
+        stage, axis: a loop outside the one that the stage is computed at; no axis: outside all loops.
+
+        before   for yo: for yi: {rows for y - 1..y + 1};  cols …
+        after    for yo: rows: 3 rows;  for yi: {rows for y + 1 only};  cols …          .store_at("cols", "yo")
+
+        Refuses before `compute_at`, a loop that does not enclose it, and parallel or vectorized loops in between.
+        """
+        return self._record("store_at", stage=stage, axis=axis)
+
+
+@rule('inline stage "{stage}"')
+def apply_inline(state: State, stage: str) -> State:
+    plan = unplaced(state, stage)
+    whole = state.stage(stage)
+    if stage in state.uses.outputs:
+        raise Refusal(f'"{stage}" is an output: it must be stored', f's["{stage}"].root()')
+    if whole.reduction is not None:
+        raise Refusal("it is a reduction, which would run again at every read", "compute_at, where it is read")
+    refuse_control_readers(state, stage)
+    if has_loops_said(state, stage):
+        raise Refusal(
+            "loop directives were given to it, and an inlined stage has no loops", "leave them out, or use compute_at"
+        )
+    for question in ("store", "layout", "stream", "hints"):
+        if (stage, question) in state.asked:
+            raise Refusal("something was said about how it is stored, and an inlined stage is not stored")
+    for other in state.plans.values():
+        if any(at.stage == stage for at in places(other)):
+            raise Refusal(f'"{other.stage}" is placed at a loop of it', f'place "{other.stage}" elsewhere')
+    return put(state, replace(plan, compute=Inline()), "placement")
+
+
+@rule('compute stage "{stage}" at root')
+def apply_root(state: State, stage: str) -> State:
+    return put(state, replace(unplaced(state, stage), compute=Root()), "placement")
+
+
+@rule('compute stage "{producer}" at loop "{axis}" of "{stage}"')
+def apply_compute_at(state: State, producer: str, stage: str, axis: str) -> State:
+    plan = unplaced(state, producer)
+    at = place_at(state, producer, stage, axis)
+    if producer in state.uses.outputs:
+        raise Refusal(f'"{producer}" is an output: all of it is needed', f's["{producer}"].root(), or compute_with')
+    refuse_control_readers(state, producer)
+    check_encloses_readers(state, producer, at)
+    check_bounded(state, producer)
+    return put(state, replace(plan, compute=at), "placement")
+
+
+@rule('store stage "{producer}" at loop "{axis}" of "{stage}"')
+def apply_store_at(state: State, producer: str, stage: str, axis: str | None = None) -> State:
+    plan = state.plan(producer)
+    if not isinstance(plan.compute, At):
+        raise Refusal(
+            f'"{producer}" is not computed inside a loop, so there is nothing to keep from round to round',
+            "compute_at first",
+        )
+    if plan.store is not None:
+        raise Refusal("where it is stored has been said", "say it once")
+    if axis is None:
+        store: At | Root = Root()
+        resolve(state.uses.stages, stage)
+    else:
+        store = place_at(state, producer, stage, axis)
+    return put(state, replace(plan, store=store), "store")
+
+
+def unplaced(state: State, stage: str) -> StagePlan:
+    """The plan of a stage of which nobody has said where it is computed."""
+    plan = state.plan(stage)
+    if (stage, "placement") in state.asked:
+        where = {Inline: "inlined", Root: "at root"}.get(type(plan.compute))
+        at = plan.compute_with or plan.compute
+        where = where if plan.compute_with is None and where else f'at loop "{at.loop}" of "{at.stage}"'  # type: ignore[union-attr]
+        raise Refusal(f"where it is computed has been said: {where}", "say it once")
+    return plan
+
+
+def place_at(state: State, producer: str, stage: str, axis: str) -> At:
+    """A loop of another stage, checked to be there and to be its own."""
+    target = resolve(state.uses.stages, stage)
+    if target == producer:
+        raise Refusal("a stage cannot be placed inside itself", stages=listed(readers_of(state, producer)))
+    if is_inlined(state, target):
+        raise Refusal(f'"{target}" is inlined and has no loops', stages=listed(readers_of(state, target)))
+    loop_of(state, target, axis)
+    plan = state.plan(target)
+    if plan.compute_with and position(plan, axis) < shared_count(state, target):
+        owner = plan.compute_with
+        raise Refusal(
+            f'"{axis}" of "{target}" is a loop that it shares with "{owner.stage}"', f'name the loop of "{owner.stage}"'
+        )
+    return At(target, axis)
+
+
+def refuse_control_readers(state: State, stage: str) -> None:
+    """Refuses to put a stage inside the rounds of a whole-array loop that reads it."""
+    for reader in readers_of(state, stage):
+        if isinstance(state.uses.stages[reader], ControlStage):
+            raise Refusal(f'the loop "{reader}" reads it, in every round', f's["{stage}"].root()')
+
+
+def check_encloses_readers(state: State, producer: str, at: At) -> None:
+    """Refuses a loop that some reader is outside of."""
+    readers = readers_of(state, producer)
+    if not readers:
+        raise Refusal(f'nothing reads "{producer}"', f's["{producer}"].root()')
+    if state.uses.scope[producer] != state.uses.scope[at.stage]:
+        raise Refusal(f'"{at.stage}" is not in the same loop over whole arrays', stages=listed(readers))
+    outside = [r for r in readers if r != at.stage and (at.stage, at.loop) not in enclosing(state, r)]
+    if outside:
+        reader = outside[0]
+        legal = legal_places(state, producer)
+        if at.stage not in readers and len(outside) == len(readers):
+            why = f'"{at.stage}" does not read "{producer}"; {quoted(readers)} {"does" if len(readers) == 1 else "do"}'
+        else:
+            why = (
+                f'"{reader}" reads it too, outside that loop'
+                if at.stage in readers
+                else f'"{reader}" reads it, outside that loop'
+            )
+        remedy = f'place "{reader}" inside the same loop first' if reader not in state.uses.outputs else None
+        raise Refusal(why, remedy, places=legal)
+    if at.stage in readers:
+        check_not_after_reduction(state, producer, at)
+
+
+def check_not_after_reduction(state: State, producer: str, at: At) -> None:
+    """Refuses a loop inside the reduction when the reader needs the producer before or after the reduction."""
+    target, plan = state.stage(at.stage), state.plan(at.stage)
+    if target.reduction is None:
+        return
+    first = min(i for i, loop in enumerate(plan.loops) if is_reduction(target, plan, loop.name))
+    if position(plan, at.loop) < first:
+        return
+    for load in epilogue_loads(target):
+        name = state.uses.names.get(getattr(load.array, "form", None))  # type: ignore[arg-type]
+        if name == producer:
+            raise Refusal(
+                f'"{at.stage}" reads it outside its reduction loops too', f'a loop outside "{plan.loops[first].name}"'
+            )
+
+
+def check_bounded(state: State, producer: str) -> None:
+    """Refuses to place a stage whose readers gather from it: the region is the whole array, however small the round."""
+    for reader in state.uses.readers.get(producer, ()):
+        loads = state.uses.loads.get(reader, {}).get(producer, ())
+        for load in loads:
+            if load.indices and not any(is_bounded(load, k) for k in range(len(load.indices))):
+                raise Refusal(
+                    f'"{reader}" reads it at computed positions, so every round needs the whole array',
+                    f's["{producer}"].root()',
+                )
+
+
+def is_bounded(load: Load, dimension: int) -> bool:
+    """Whether interval analysis bounds an index of a load."""
+    return index.interval(load.indices[dimension], {}) is not None
+
+
+def legal_places(state: State, producer: str) -> str:
+    """The loops that enclose every reader, in words."""
+    readers = readers_of(state, producer)
+    around: list[tuple[str, str]] | None = None
+    for reader in readers:
+        if reader not in state.plans:
+            return "root"
+        own = [(reader, loop.name) for loop in state.plans[reader].loops[shared_count(state, reader) :]]
+        chain = [*enclosing(state, reader), *own]
+        around = chain if around is None else [each for each in around if each in chain]
+    found = [f'"{stage}" {loop}' for stage, loop in around or ()]
+    return listed(["root", *found])
+
+
+def quoted(names: object) -> str:
+    """Names in quotes."""
+    return ", ".join(f'"{name}"' for name in names)  # type: ignore[attr-defined]

@@ -1,0 +1,84 @@
+"""What the directive families build on: the table of rules, and the class their methods record through.
+
+A directive is two things side by side in one file of this package: a method with the user's docstring, which records a step, and a
+rule, `(state, stage, **arguments) -> state`, which checks and rewrites, and which replay finds in `RULES` by name.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from raido.schedule.holes import Hole
+from raido.schedule.refusal import Refusal
+from raido.schedule.state import State
+
+Number: TypeAlias = "int | Hole"
+Name: TypeAlias = "str | Hole"
+Names: TypeAlias = "tuple[str, ...] | list[str] | Hole"
+Self = TypeVar("Self", bound="Recorder")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A directive as replay sees it. `spread`: the argument that is written as positional ones, `keywords`: any keyword is taken."""
+
+    name: str
+    apply: Callable[..., State]
+    phrase: str
+    required: tuple[str, ...]
+    defaults: dict[str, Any]
+    spread: str = ""
+    keywords: bool = False
+
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(phrase: str, spread: str = "") -> Callable[[Callable[..., State]], Callable[..., State]]:
+    """Enters a function into `RULES` under its name; `phrase` completes "cannot …", with {stage} and the arguments."""
+
+    def enter(function: Callable[..., State]) -> Callable[..., State]:
+        name = function.__name__.removeprefix("apply_")
+        parameters = list(inspect.signature(function).parameters.values())[2:]
+        named = [p for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        RULES[name] = Rule(
+            name,
+            function,
+            phrase,
+            tuple(p.name for p in named if p.default is p.empty),
+            {p.name: p.default for p in named if p.default is not p.empty},
+            spread,
+            len(named) < len(parameters),
+        )
+        return function
+
+    return enter
+
+
+class Recorder:
+    """A view of one stage that records directives; see `raido.schedule.schedule.StageView`."""
+
+    __slots__ = ()
+
+    def _record(self: Self, directive: str, **arguments: object) -> Self:
+        raise NotImplementedError
+
+
+def positive(value: object, what: str, least: int = 1, most: int | None = None) -> int:
+    """`value` if it is an int in range, else a refusal."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Refusal(f"{what} is a whole number, not {value!r}")
+    if value < least or (most is not None and value > most):
+        raise Refusal(f"{what} is {value}; it must be " + (f"{least} … {most}" if most else f"at least {least}"))
+    return value
+
+
+def one_of(value: object, what: str, options: tuple[str, ...]) -> str:
+    """`value` if it is one of the options, else a refusal."""
+    if value not in options:
+        quoted = ", ".join(f'"{option}"' for option in options)
+        raise Refusal(f"{what} is one of {quoted}, not {value!r}")
+    return str(value)

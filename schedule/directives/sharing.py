@@ -1,0 +1,179 @@
+"""`compute_with`: two stages in one set of loops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.algo import index
+from raido.algo.expr import Load
+from raido.schedule.directives.loops import no_loops_when_inlined
+from raido.schedule.directives.placement import place_at, quoted, unplaced
+from raido.schedule.directives.recorder import Name, Recorder, Self, rule
+from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split, StagePlan
+from raido.schedule.refusal import Refusal, listed
+from raido.schedule.stage import Stage
+from raido.schedule.state import State, axes_of, has_loops_said, is_reduction, places, position, put
+
+
+class SharingDirectives(Recorder):
+    """Directives that share loops."""
+
+    __slots__ = ()
+
+    def compute_with(self: Self, stage: Name, axis: Name) -> Self:
+        """Computes this stage in the loops of another, from the outermost down to `axis`.
+
+        stage: a sibling (neither needs the other), or a stage that this one reads only where the same round produced it; the value
+        is then handed over in a register. axis: a loop of that stage. The leading axes of both are matched in order, must have
+        equal extents, and take over the other's splits and order.
+
+        before   for x: y[x] = …
+                 for r: sum += y[r]
+        after    for x: y[x] = …;  sum += y[x]            s["sum"].compute_with("y", "x")
+
+        Refuses a second placement, loop directives given before, axes that do not match, and reads of other rounds.
+        """
+        return self._record("compute_with", stage=stage, axis=axis)
+
+
+@rule('compute stage "{guest}" with loop "{axis}" of "{stage}"')
+def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State:
+    no_loops_when_inlined(state, guest)
+    plan = unplaced(state, guest)
+    at = place_at(state, guest, stage, axis)
+    if has_loops_said(state, guest):
+        raise Refusal(
+            f'"{guest}" has loop directives of its own, and it takes over those of "{at.stage}"',
+            "say compute_with first",
+        )
+    if any(each.stage == guest for other in state.plans.values() for each in places(other)):
+        raise Refusal(f'another stage is placed at a loop of "{guest}"', "say compute_with first")
+    if state.uses.scope[guest] != state.uses.scope[at.stage]:
+        raise Refusal(f'"{at.stage}" is not in the same loop over whole arrays')
+    if reaches(state, at.stage, guest):
+        raise Refusal(f'"{at.stage}" reads "{guest}"', f's["{guest}"].compute_at("{at.stage}", "{axis}")')
+    host, host_plan = state.stage(at.stage), state.plan(at.stage)
+    shared = [loop.name for loop in host_plan.loops[: position(host_plan, axis) + 1]]
+    matched = match_axes(state.stage(guest), host, host_plan, shared)
+    check_reads(state, guest, at, matched, shared)
+    host_at = host_plan.compute
+    if isinstance(host_at, At) and guest in state.uses.outputs:
+        raise Refusal(
+            f'"{guest}" is an output, and "{at.stage}" is computed inside loop "{host_at.loop}" of "{host_at.stage}"'
+        )
+    adopted = adopt(plan, host_plan, matched, shared)
+    return put(state, replace(adopted, compute=Root(), compute_with=at), "placement", "loops")
+
+
+def match_axes(guest: Stage, host: Stage, host_plan: StagePlan, shared: list[str]) -> dict[str, str]:
+    """The guest's axis for each axis of the host that the shared loops come from; leading axes in order."""
+    facts = index.Facts()
+    needed = {own for loop in shared for own in axes_of(host_plan, loop)}
+    matched: dict[str, str] = {}
+    for theirs, ours in zip(host.all_axes, guest.all_axes, strict=False):
+        if not facts.equal(theirs.extent, ours.extent):
+            if theirs.name in needed:
+                raise Refusal(
+                    f'axis "{ours.name}" of "{guest.name}" has {index.text(ours.extent)} indices, '
+                    f'axis "{theirs.name}" of "{host.name}" has {index.text(theirs.extent)}'
+                )
+            break
+        matched[theirs.name] = ours.name
+    missing = needed - set(matched)
+    if missing:
+        raise Refusal(
+            f'"{guest.name}" has no axis to match "{sorted(missing)[0]}" of "{host.name}"',
+            axes=listed(a.name for a in guest.all_axes),
+        )
+    return {theirs: ours for theirs, ours in matched.items() if theirs in needed}
+
+
+def check_reads(state: State, guest: str, at: At, matched: dict[str, str], shared: list[str]) -> None:
+    """Refuses a guest that needs from its host what another round produces, or needs the host through a third stage."""
+    for between in state.uses.readers.get(at.stage, ()):
+        if between != guest and reaches(state, guest, between):
+            raise Refusal(f'"{guest}" needs all of "{at.stage}" through "{between}"')
+    host, host_plan, guest_stage = state.stage(at.stage), state.plan(at.stage), state.stage(guest)
+    loads: tuple[Load, ...] = state.uses.loads.get(guest, {}).get(at.stage, ())
+    if not loads:
+        return
+    if any(is_reduction(host, host_plan, loop) for loop in shared):
+        raise Refusal(
+            f'"{guest}" reads "{at.stage}", which is complete only after its reduction loops',
+            f"a loop outside them: {quoted(shared)}",
+        )
+    variables = {axis.name: axis.var for axis in guest_stage.all_axes}
+    for load in loads:
+        for axis, position_ in zip(host.axes, load.indices, strict=True):
+            if axis.name in matched and index.canonical(position_) is not variables[matched[axis.name]]:
+                raise Refusal(
+                    f'"{guest}" reads {at.stage}[{", ".join(index.text(i) for i in load.indices)}], '
+                    f'which another round of "{at.loop}" produces'
+                )
+
+
+def reaches(state: State, reader: str, producer: str) -> bool:
+    """Whether `reader` needs `producer`, directly or through others."""
+    seen, todo = set(), [producer]
+    while todo:
+        for each in state.uses.readers.get(todo.pop(), ()):
+            if each == reader:
+                return True
+            if each not in seen:
+                seen.add(each)
+                todo.append(each)
+    return False
+
+
+def adopt(plan: StagePlan, host: StagePlan, matched: dict[str, str], shared: list[str]) -> StagePlan:
+    """The guest's plan with the host's splits and order on the matched axes: shared loops first, then its other ones."""
+    names = dict(matched)
+    relations: list[Split | Fuse] = []
+    taken = {loop.name for loop in plan.loops}
+
+    def rename(theirs: str) -> str:
+        if theirs not in names:
+            new = next(
+                (ours + theirs[len(axis) :] for axis, ours in matched.items() if theirs.startswith(axis)), theirs
+            )
+            while new in taken:
+                new += "_"
+            taken.add(new)
+            names[theirs] = new
+        return names[theirs]
+
+    for relation in host.relations:
+        if isinstance(relation, Split) and relation.parent in names:
+            relations.append(
+                Split(
+                    names[relation.parent],
+                    rename(relation.outer),
+                    rename(relation.inner),
+                    relation.factor,
+                    relation.tail,
+                )
+            )
+        elif isinstance(relation, Fuse) and relation.outer in names and relation.inner in names:
+            relations.append(Fuse(names[relation.outer], names[relation.inner], rename(relation.into)))
+    loops = [LoopPlan(names[loop.name], tail=loop.tail) for loop in host.loops if loop.name in names]
+    own = [loop for loop in plan.loops if loop.name not in matched.values()]
+    order = sorted(range(len(loops)), key=lambda i: 0 if _original(names, loops[i].name) in shared else 1)
+    return replace(plan, relations=tuple(relations), loops=(*(loops[i] for i in order), *own))
+
+
+def follow_hosts(state: State) -> State:
+    """Gives shared loops the kinds that their owners have in the end."""
+    for plan in state.plans.values():
+        if plan.compute_with is None:
+            continue
+        host = state.plans[plan.compute_with.stage]
+        count = position(host, plan.compute_with.loop) + 1
+        kinds = tuple(
+            replace(theirs, name=own.name) for own, theirs in zip(plan.loops[:count], host.loops, strict=False)
+        )
+        state = put(state, replace(plan, loops=(*kinds, *plan.loops[count:])))
+    return state
+
+
+def _original(names: dict[str, str], ours: str) -> str:
+    return next(theirs for theirs, each in names.items() if each == ours)

@@ -1,0 +1,72 @@
+"""A program's fingerprint: a hash of what it computes and of the names schedules know it by, the same in every process.
+
+Variables count in the order of their first visit, so that tracing twice gives one fingerprint; source lines take no part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import Any
+
+from raido.algo.dtypes import DType
+from raido.algo.expr import Data, Node, Parameter, Var, field_names
+from raido.algo.program import Program
+from raido.algo.rewrite import topological
+
+
+def fingerprint(program: Program) -> str:
+    """The fingerprint of a program, in hexadecimal."""
+    return _by_identity(_Identity(program))
+
+
+@lru_cache(maxsize=64)
+def _by_identity(key: _Identity) -> str:
+    return _compute(key.program)
+
+
+class _Identity:
+    """A program as a key: the same object is the same key."""
+
+    __slots__ = ("program",)
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def __hash__(self) -> int:
+        return id(self.program)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.program is self.program
+
+
+def _compute(program: Program) -> str:
+    numbers: dict[Node, int] = {}
+    digest = hashlib.sha256()
+
+    def put(*words: Any) -> None:
+        digest.update(repr(words).encode() + b"\n")
+
+    put(program.name, program.contract, program.input_tree, program.output_tree)
+    roots = (*program.parameters, *program.sizes, *program.results, *program.order)
+    for node in topological(*roots):
+        numbers[node] = len(numbers)
+        put(
+            type(node).__name__, *(_field(getattr(node, name), name, node, numbers) for name in field_names(type(node)))
+        )
+    put([numbers[root] for root in roots])
+    for form in program.order:
+        put(program.names.get(form, ()), program.kinds.get(form, ""))
+    return digest.hexdigest()
+
+
+def _field(value: Any, name: str, node: Node, numbers: dict[Node, int]) -> Any:
+    if name == "serial" and isinstance(node, (Var, Parameter)):
+        return numbers[node] if value else 0
+    if isinstance(value, Node):
+        return numbers[value]
+    if isinstance(value, tuple):
+        return tuple(_field(each, "", node, numbers) for each in value)
+    if isinstance(value, DType):
+        return value.name
+    return value.digest if isinstance(value, Data) else value

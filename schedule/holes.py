@@ -1,0 +1,113 @@
+"""Holes: open questions in a schedule. A schedule with holes is a search space; filling them all gives a schedule.
+
+A `Hole` stands for any argument; a `choose` step stands for steps. Both are found by name, and a name used twice is one question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.errors import ScheduleError, explain
+
+if TYPE_CHECKING:
+    from raido.schedule.steps import Step, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """An argument not yet chosen: its name and what it may be."""
+
+    name: str
+    options: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        return f"rd.choose({self.name!r}, {list(self.options)!r})"
+
+
+def choose(name: str, options: Iterable[Any]) -> Any:
+    """A hole for any argument of a directive.
+
+    >>> choose("ty", [16, 32, 64])
+    rd.choose('ty', [16, 32, 64])
+    """
+    values = tuple(tuple(o) if isinstance(o, list) else o for o in options)
+    if not values:
+        raise ScheduleError(explain(f'hole "{name}" has no options', **{"try": f'rd.choose("{name}", [16, 32])'}))
+    return Hole(name, values)
+
+
+def holes_of(steps: Iterable[Step]) -> dict[str, tuple[Any, ...]]:
+    """Every hole by name, in order of first appearance, with its options (labels, for a `choose` step)."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for name, options in _holes(steps):
+        if found.setdefault(name, options) != options:
+            raise ScheduleError(
+                explain(
+                    f'hole "{name}" stands for two different questions',
+                    why=f"its options are {list(found[name])} in one place and {list(options)} in another",
+                    **{"try": "give one of them another name"},
+                )
+            )
+    return found
+
+
+def fill(steps: Iterable[Step], values: Mapping[str, Any]) -> tuple[Step, ...]:
+    """The steps with the named holes filled; a chosen branch takes the place of its `choose` step."""
+    filled: list[Step] = []
+    for step in steps:
+        if step.directive == "choose" and step.argument("name") in values:
+            branches = dict(step.branches)
+            filled += fill(branches[values[str(step.argument("name"))]], values)
+            continue
+        args = tuple((key, _fill_value(value, values)) for key, value in step.args)
+        branches = tuple((label, fill(inner, values)) for label, inner in step.branches)
+        filled.append(replace(step, args=args, branches=branches))
+    return tuple(filled)
+
+
+def fillings(holes: Mapping[str, tuple[Any, ...]], limit: int = 4096) -> Iterator[dict[str, Any]]:
+    """Ways to fill all holes, the first options first; at most `limit` of them."""
+    names = list(holes)
+    for values in islice(product(*(holes[name] for name in names)), limit):
+        yield dict(zip(names, values, strict=True))
+
+
+def check_filling(holes: Mapping[str, tuple[Any, ...]], values: Mapping[str, Any]) -> None:
+    """Refuses names that are no holes, and values that are not among a hole's options."""
+    for name, value in values.items():
+        if name not in holes:
+            known = ", ".join(holes) or "none"
+            raise ScheduleError(explain(f'the schedule has no hole "{name}"', holes=known))
+        if value not in holes[name]:
+            raise ScheduleError(
+                explain(f'cannot fill hole "{name}" with {value!r}', options=", ".join(repr(o) for o in holes[name]))
+            )
+
+
+def _holes(steps: Iterable[Step]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    for step in steps:
+        if step.directive == "choose":
+            yield str(step.argument("name")), tuple(label for label, _ in step.branches)
+        for _, value in step.args:
+            yield from _holes_in(value)
+        for _, inner in step.branches:
+            yield from _holes(inner)
+
+
+def _holes_in(value: Value) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    if isinstance(value, Hole):
+        yield value.name, value.options
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _holes_in(part)
+
+
+def _fill_value(value: Value, values: Mapping[str, Any]) -> Value:
+    if isinstance(value, Hole):
+        return values.get(value.name, value)
+    if isinstance(value, tuple):
+        return tuple(_fill_value(part, values) for part in value)
+    return value

@@ -1,0 +1,76 @@
+"""What must hold after every step, whatever the step was: placements enclose readers, threads and lanes nest, windows can slide.
+
+A directive checks what it changes; these checks see what it changes elsewhere (a loop made parallel under which another stage slides).
+"""
+
+from __future__ import annotations
+
+from raido.schedule.directives.placement import check_encloses_readers
+from raido.schedule.plan import At, LoopPlan, Root
+from raido.schedule.refusal import Refusal, listed
+from raido.schedule.state import State, enclosing, is_inlined, position, shared_count
+
+
+def check_state(state: State) -> None:
+    """Refuses a state that breaks an invariant."""
+    for name, plan in state.plans.items():
+        if is_inlined(state, name):
+            continue
+        if isinstance(plan.compute, At) and plan.compute_with is None:
+            check_encloses_readers(state, name, plan.compute)
+        check_nesting(state, name)
+        if plan.store is not None:
+            check_window(state, name)
+
+
+def all_loops(state: State, name: str) -> list[tuple[str, LoopPlan]]:
+    """The loops around a stage's computation and its own, outermost first, each with the stage that owns it."""
+    around = [
+        (stage, state.plans[stage].loops[position(state.plans[stage], loop)]) for stage, loop in enclosing(state, name)
+    ]
+    return around + [(name, loop) for loop in state.plans[name].loops[shared_count(state, name) :]]
+
+
+def check_nesting(state: State, name: str) -> None:
+    """Refuses two parallel or two vector loops, one inside the other, and parallel loops inside vector or unrolled ones."""
+    above: dict[str, tuple[str, str]] = {}
+    for stage, loop in all_loops(state, name):
+        if loop.kind == "parallel":
+            for kind, words in (("parallel", "parallel"), ("vector", "vectorized"), ("unroll", "unrolled")):
+                if kind in above:
+                    owner, outer = above[kind]
+                    remedy = f'fuse "{outer}" and "{loop.name}"' if kind == "parallel" and owner == stage else None
+                    raise Refusal(
+                        f'parallel loop "{loop.name}" of "{stage}" would run inside {words} loop "{outer}" of "{owner}"',
+                        remedy,
+                    )
+        if loop.kind == "vector" and "vector" in above:
+            owner, outer = above["vector"]
+            raise Refusal(
+                f'vectorized loop "{loop.name}" of "{stage}" would run inside vectorized loop "{outer}" of "{owner}"'
+            )
+        above[loop.kind] = (stage, loop.name)
+
+
+def check_window(state: State, name: str) -> None:
+    """Refuses to keep values over rounds that run at the same time, or at a loop that does not enclose the computation."""
+    plan = state.plans[name]
+    around = enclosing(state, name)
+    start = 0
+    if isinstance(plan.store, At):
+        here = (plan.store.stage, plan.store.loop)
+        if here not in around:
+            there = listed(f'"{stage}" {loop}' for stage, loop in around)
+            raise Refusal(
+                f'"{name}" is not computed inside loop "{plan.store.loop}" of "{plan.store.stage}"', places=there
+            )
+        start = around.index(here) + 1
+    for stage, loop in around[start:]:
+        kind = state.plans[stage].loops[position(state.plans[stage], loop)].kind
+        if kind in ("parallel", "vector"):
+            word = "vectorized" if kind == "vector" else kind
+            inner = "root" if isinstance(plan.store, Root) else f'"{plan.store.loop}"'  # type: ignore[union-attr]
+            raise Refusal(
+                f'"{name}" is kept at {inner} over rounds of {word} loop "{loop}" of "{stage}", which run at the same time',
+                f'store "{name}" inside "{loop}"',
+            )

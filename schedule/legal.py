@@ -1,0 +1,126 @@
+"""Steps that could be said next of a stage: every directive with a few numbers each, kept if the rules accept it.
+
+The list is finite and covers every directive; random-schedule tests and searches draw from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from raido.algo.errors import ScheduleError
+from raido.schedule.directives.kinds import TAILS
+from raido.schedule.plan import Split
+from raido.schedule.replay import apply_step
+from raido.schedule.stage import Stage
+from raido.schedule.state import State, enclosing
+from raido.schedule.steps import Step, Value
+
+FACTORS = (1, 2, 3, 4, 5, 8, 16, 32)
+LANES = (None, 1, 2, 4, 8, 16)
+
+
+def legal_steps(state: State, stage: str) -> tuple[Step, ...]:
+    """The candidates that the rules accept, in a fixed order."""
+    return tuple(step for step in candidates(state, stage) if is_legal(state, step))
+
+
+def is_legal(state: State, step: Step) -> bool:
+    """Whether the rules accept a step."""
+    try:
+        apply_step(state, step)
+    except ScheduleError:
+        return False
+    return True
+
+
+def candidates(state: State, stage: str) -> Iterator[Step]:
+    """Steps worth trying, legal or not."""
+    if not isinstance(state.uses.stages[stage], Stage):
+        return
+    loops = [loop.name for loop in state.plans[stage].loops]
+    for directive, args in (
+        *_loop_candidates(loops),
+        *_kind_candidates(state, stage, loops),
+        *_place_candidates(state, stage),
+        *_memory_candidates(state, stage, loops),
+    ):
+        yield Step(
+            stage,
+            directive,
+            tuple((name, value) for name, value in args.items() if value is not None or name == "axis"),
+        )
+
+
+Candidate = tuple[str, "dict[str, Value]"]
+
+
+def _loop_candidates(loops: list[str]) -> Iterator[Candidate]:
+    for axis in loops:
+        for factor in FACTORS:
+            yield "split", {"axis": axis, "factor": factor}
+    for a, b in pairwise(loops):
+        yield "fuse", {"a": a, "b": b}
+        yield "reorder", {"axes": (b, a)}
+        for outer, inner in ((2, 8), (4, 3), (3, 5), (16, 32)):
+            yield "tile", {a: outer, b: inner}
+    if len(loops) > 2:
+        yield "reorder", {"axes": tuple(reversed(loops))}
+        yield "reorder", {"axes": (*loops[1:], loops[0])}
+        yield "reorder", {"axes": (loops[-1], *loops[:-1])}
+
+
+def _kind_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Candidate]:
+    for axis in loops:
+        for lanes in LANES:
+            yield "vectorize", {"axis": axis, "lanes": lanes}
+        yield "vectorize", {"axis": axis, "lanes": 4, "interleave": 2}
+        yield "vectorize", {"axis": axis, "interleave": 3}
+        yield "unroll", {"axis": axis}
+        for factor in (2, 3, 4):
+            yield "unroll", {"axis": axis, "factor": factor}
+        yield "parallel", {"axis": axis}
+        yield "parallel", {"axis": axis, "grain": 3}
+        yield "parallel", {"axis": axis, "grain": 2, "dynamic": True}
+    parents = [r.parent for r in state.plans[stage].relations if isinstance(r, Split)]
+    for axis in (*loops, *parents):
+        for kind in TAILS:
+            if kind != "exact":
+                yield "tail", {"axis": axis, "kind": kind}
+
+
+def _place_candidates(state: State, stage: str) -> Iterator[Candidate]:
+    yield "inline", {}
+    yield "root", {}
+    for other, plan in state.plans.items():
+        if other == stage:
+            continue
+        for loop in plan.loops:
+            yield "compute_at", {"stage": other, "axis": loop.name}
+            yield "compute_with", {"stage": other, "axis": loop.name}
+    for other, loop in enclosing(state, stage):
+        yield "store_at", {"stage": other, "axis": loop}
+    if enclosing(state, stage):
+        yield "store_at", {"stage": enclosing(state, stage)[0][0]}
+
+
+def _memory_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Candidate]:
+    yield "partition_boundaries", {}
+    for axis in state.stage(stage).axes:
+        yield "partition_boundaries", {"axes": (axis.name,)}
+    yield "stream_stores", {}
+    arrays = [name for name in state.uses.loads.get(stage, {}) if name]
+    for array in arrays:
+        if loops:
+            yield "prefetch", {"array": array, "axis": loops[0], "ahead": 1}
+            yield "prefetch", {"array": array, "axis": loops[-1], "ahead": 4}
+        yield "cache", {"array": array, "stage": stage, "axis": None}
+        for axis in loops:
+            yield "cache", {"array": array, "stage": stage, "axis": axis}
+    pure = tuple(axis.name for axis in state.stage(stage).axes)
+    yield "store", {"layout": tuple(reversed(pure))}
+    for pad in (1, 8):
+        yield "store", {"pad": pad}
+    yield "store", {"scope": "heap"}
+    for reader in state.uses.readers.get(stage, ()):
+        yield "clone", {"consumer": reader}

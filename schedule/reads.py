@@ -1,0 +1,173 @@
+"""Who reads whom: the loads of each stage, and the stages of a graph by name, control stages' bodies included.
+
+Loads are found without entering the arrays they load from: a stage's bodies are closed expressions over its axes, and `Stage.form`
+is only the key by which others load it. `redirect` makes a stage load from other arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from raido.algo.expr import Array, Constant, Expr, Load, Node, Parameter, Reduce, Result
+from raido.algo.rewrite import children, rebuild
+from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
+
+
+def scalar_nodes(roots: Iterable[Node]) -> list[Node]:
+    """The nodes of scalar expressions, children first, without the arrays loaded from."""
+    done: dict[Node, None] = {}
+    stack: list[tuple[Node, Iterator[Node]]] = []
+    for root in roots:
+        if root in done:
+            continue
+        stack.append((root, _scalar_children(root)))
+        while stack:
+            node, rest = stack[-1]
+            for child in rest:
+                if child not in done:
+                    stack.append((child, _scalar_children(child)))
+                    break
+            else:
+                stack.pop()
+                done[node] = None
+    return list(done)
+
+
+def _scalar_children(node: Node) -> Iterator[Node]:
+    return iter(node.indices) if isinstance(node, Load) else children(node)
+
+
+def loads_in(roots: Iterable[Node]) -> tuple[Load, ...]:
+    """The loads in scalar expressions, each once."""
+    return tuple(node for node in scalar_nodes(roots) if isinstance(node, Load))
+
+
+def loads_of(stage: Stage) -> tuple[Load, ...]:
+    """The loads of a stage, its reduction included."""
+    return loads_in(stage_roots(stage))
+
+
+def epilogue_loads(stage: Stage) -> tuple[Load, ...]:
+    """The loads that happen before or after the reduction loops: in the neutral element and in what is made of the result."""
+    if stage.reduction is None:
+        return loads_of(stage)
+    found: dict[Node, None] = {}
+    todo: list[Node] = [*stage.bodies, *stage.reduction.neutral]
+    while todo:
+        node = todo.pop()
+        if node not in found and node is not stage.reduction:
+            found[node] = None
+            todo += _scalar_children(node)
+    return tuple(node for node in found if isinstance(node, Load))
+
+
+def stage_roots(stage: Stage) -> tuple[Node, ...]:
+    """The expressions that a stage consists of."""
+    reduction: tuple[Reduce, ...] = (stage.reduction,) if stage.reduction else ()
+    return (*stage.bodies, *reduction)
+
+
+def redirect(stage: Stage, values: Mapping[Node, Node]) -> Stage:
+    """The stage with arrays (or variables) replaced in its expressions. Its form, the key to its results, stays."""
+    memo: dict[Node, Any] = {}
+
+    def change(node: Node) -> Node:
+        return values.get(node) or memo.get(node, node)
+
+    for node in scalar_nodes(stage_roots(stage)):
+        memo[node] = values.get(node) or rebuild(node, change)
+    return replace(
+        stage,
+        bodies=tuple(memo[body] for body in stage.bodies),
+        reduction=memo[stage.reduction] if stage.reduction else None,
+    )
+
+
+def array_name(array: Array, names: Mapping[Node, str]) -> str:
+    """What a schedule calls an array: a parameter's name, or the name of the stage that makes it."""
+    if isinstance(array, Result):
+        return names.get(array.form, "")
+    return array.name if isinstance(array, Parameter) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """All stages of a graph by name, in order, and who reads whom.
+
+    `scope[stage]`: the control stage it is in, or "". `readers[stage]`: the stages of its scope that read it; a control stage
+    reads whatever its body reads from outside. `loads[reader]`: array name -> loads. `outputs`: stages whose values leave their
+    scope.
+    """
+
+    stages: dict[str, AnyStage]
+    scope: dict[str, str]
+    names: dict[Node, str]
+    readers: dict[str, tuple[str, ...]]
+    loads: dict[str, dict[str, tuple[Load, ...]]]
+    outputs: frozenset[str]
+
+
+def find_uses(graph: StageGraph) -> Uses:
+    """Walks a graph once."""
+    stages: dict[str, AnyStage] = {}
+    scope: dict[str, str] = {}
+    names: dict[Node, str] = {}
+    for stage, inside in flatten(graph.stages):
+        stages[stage.name] = stage
+        scope[stage.name] = inside
+        names[stage.form] = stage.name
+    readers: dict[str, dict[str, None]] = {name: {} for name in stages}
+    loads: dict[str, dict[str, tuple[Load, ...]]] = {}
+    outputs: set[str] = set()
+
+    def mention(array: Array, reader: str) -> None:
+        """`reader` needs `array`: it, or the control stage around it that stands in the array's scope, is a reader."""
+        if isinstance(array, Constant | Parameter):
+            return
+        producer = names.get(array.form)
+        if producer is None:
+            return
+        while reader in scope and scope[reader] != scope[producer]:
+            reader = scope[reader]
+        if reader != producer and reader in scope:
+            readers[producer][reader] = None
+
+    for stage in stages.values():
+        if isinstance(stage, Stage):
+            by_array: dict[str, list[Load]] = {}
+            for load in loads_of(stage):
+                mention(load.array, stage.name)
+                by_array.setdefault(array_name(load.array, names), []).append(load)
+            loads[stage.name] = {name: tuple(found) for name, found in by_array.items()}
+            continue
+        for array in stage.init:
+            mention(array, stage.name)
+        for array in (*stage.results, *stage.orelse_results):
+            if isinstance(array, Result) and array.form in names:
+                inner = names[array.form]
+                if scope[inner] == stage.name:
+                    outputs.add(inner)
+                else:
+                    mention(array, stage.name)
+        for load in loads_in(_controls(stage)):
+            mention(load.array, stage.name)
+            producer = array_name(load.array, names)
+            if producer in scope and scope[producer] == stage.name:
+                outputs.add(producer)
+    outputs.update(names[r.form] for r in graph.results if isinstance(r, Result) and r.form in names)
+    return Uses(stages, scope, names, {n: tuple(r) for n, r in readers.items()}, loads, frozenset(outputs))
+
+
+def flatten(stages: Iterable[AnyStage], inside: str = "") -> Iterator[tuple[AnyStage, str]]:
+    """Every stage with the name of the control stage it is in, in running order; a control stage stands before its own."""
+    for stage in stages:
+        yield stage, inside
+        if isinstance(stage, ControlStage):
+            yield from flatten((*stage.setup, *stage.body, *stage.orelse), stage.name)
+
+
+def _controls(stage: ControlStage) -> tuple[Expr, ...]:
+    found = (getattr(stage.form, name, None) for name in ("count", "condition", "predicate"))
+    return tuple(e for e in found if e is not None)

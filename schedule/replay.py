@@ -1,0 +1,115 @@
+"""Replaying steps: from what the user said to a plan for every stage.
+
+`apply_step` is the only way a state changes: it finds the directive's rule, lets it check and rewrite, checks what must hold after
+every step, and turns a refusal into the user's error. `replay` does this for whole schedules, `when` branches included; a branch
+starts from the steps recorded before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from raido.algo.errors import ScheduleError
+from raido.schedule.directives import RULES
+from raido.schedule.directives.recorder import Rule
+from raido.schedule.directives.sharing import follow_hosts
+from raido.schedule.invariants import check_state
+from raido.schedule.plan import Variant
+from raido.schedule.refusal import Refusal, listed, refused
+from raido.schedule.sizetest import parse_test
+from raido.schedule.stage import Stage, StageGraph
+from raido.schedule.state import State, initial_state, nearest, resolve
+from raido.schedule.steps import Step
+from raido.schedule.text import call_text
+
+
+def apply_step(state: State, step: Step) -> State:
+    """The state after one step, or the `ScheduleError` that says why not."""
+    try:
+        name = resolve(state.uses.stages, step.stage)
+        entry = find_rule(step.directive)
+        arguments = dict(step.args)
+        check_arguments(entry, arguments)
+        after = entry.apply(state, name, **arguments)
+        check_state(after)
+        return after
+    except Refusal as refusal:
+        raise refusal_error(state, step, refusal) from None
+
+
+def find_rule(directive: str) -> Rule:
+    """The rule of a directive, or a refusal that lists what there is."""
+    if directive not in RULES:
+        raise Refusal(
+            f'there is no directive "{directive}"', nearest(directive, RULES), directives=listed(sorted(RULES))
+        )
+    return RULES[directive]
+
+
+def check_arguments(entry: Rule, arguments: dict[str, object]) -> None:
+    """Refuses arguments that the directive does not take, and missing ones."""
+    for name in entry.required:
+        if name not in arguments:
+            raise Refusal(f'the argument "{name}" is missing')
+    for name in arguments:
+        if name not in entry.required and name not in entry.defaults and not entry.keywords:
+            raise Refusal(f'there is no argument "{name}"', arguments=listed((*entry.required, *entry.defaults)))
+
+
+def refusal_error(state: State, step: Step, refusal: Refusal) -> ScheduleError:
+    """The user's error for a refused step."""
+    entry = RULES.get(step.directive)
+    stage: object = None
+    there = {}
+    try:
+        name = resolve(state.uses.stages, step.stage)
+        stage = state.uses.stages[name]
+        if isinstance(stage, Stage):
+            there = {"axes": listed(loop.name for loop in state.plans[name].loops)}
+    except Refusal:
+        name = step.stage
+    headline = f'cannot {step.directive} stage "{name}"'
+    if entry is not None:
+        words = {**entry.defaults, **dict(step.args)}
+        fields = dict.fromkeys(entry.required, "…") | words
+        own = next((p for p in ("producer", "guest", "reader") if "{" + p + "}" in entry.phrase), "stage")
+        headline = "cannot " + entry.phrase.format(**{**fields, own: name})
+    return refused(headline, refusal, call_text(step), step.site, getattr(stage, "site", None), **there)
+
+
+def run(state: State, steps: Iterable[Step]) -> State:
+    """The state after all steps outside `when` branches."""
+    for step in steps:
+        if step.directive != "when":
+            state = apply_step(state, step)
+    return state
+
+
+def derive(graph: StageGraph, steps: Iterable[Step]) -> StageGraph:
+    """The graph with the stages that `clone` and `cache` add (outside `when` branches)."""
+    return run(initial_state(graph), steps).graph
+
+
+def replay(graph: StageGraph, steps: Iterable[Step]) -> tuple[Variant, ...]:
+    """The plans of all stages: one variant for each `when`, in order, and the general one last."""
+    return variants_of(initial_state(graph), tuple(steps))
+
+
+def variants_of(state: State, steps: tuple[Step, ...]) -> tuple[Variant, ...]:
+    """As `replay`, from any state."""
+    variants: list[Variant] = []
+    for step in steps:
+        if step.directive == "when":
+            ((test, inner),) = step.branches
+            condition = parse_test(test, state.graph.program)
+            variants.append(replace(variant_of(run(state, inner)), test=condition))
+        else:
+            state = apply_step(state, step)
+    return (*variants, variant_of(state))
+
+
+def variant_of(state: State) -> Variant:
+    """The plans of a state."""
+    final = follow_hosts(state)
+    return Variant(None, tuple(final.plans.values()), final.graph)

@@ -1,0 +1,305 @@
+"""`Schedule`: a handle on recorded steps, and `StageView`, one stage of it.
+
+The value is the tuple of steps (`s.steps`); the handle replaces it by a longer one with each directive that is accepted, and leaves it
+as it is when a directive is refused. While there are holes, steps are checked under a witness: one filling under which all of them
+are legal. A branch made by `when` is a schedule too: it starts from the steps before it and keeps its own inside its parent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, NoReturn
+
+from raido.algo.errors import ScheduleError, explain
+from raido.schedule.diff import Difference, compare
+from raido.schedule.directives import RULES, Directives
+from raido.schedule.fingerprint import fingerprint
+from raido.schedule.holes import check_filling, fill, fillings, holes_of
+from raido.schedule.legal import legal_steps
+from raido.schedule.machine import Machine
+from raido.schedule.plan import Variant
+from raido.schedule.refusal import Refusal, listed, refused
+from raido.schedule.replay import apply_step, run, variants_of
+from raido.schedule.sizetest import parse_test
+from raido.schedule.stage import AnyStage, Stage, StageGraph
+from raido.schedule.state import State, initial_state, nearest, resolve
+from raido.schedule.steps import Step, plain, user_site
+from raido.schedule.text import from_json, schedule_text, to_json
+
+
+class Schedule:
+    """How a program runs: recorded directives over its stages. What is not said, the defaults fill in (`complete`).
+
+    >>> s["cols"].tile(y=32, x=512).parallel("yo").vectorize("xi").partition_boundaries()      # doctest: +SKIP
+    >>> s["rows"].compute_at("cols", "yo")                                                     # doctest: +SKIP
+    """
+
+    __slots__ = ("_graph", "_parent", "_prefix", "_state", "_steps", "_witness", "target")
+    __hash__ = None  # type: ignore[assignment]
+
+    render: ClassVar[Callable[[Schedule], str] | None] = None
+    find_machine: ClassVar[Callable[[Any], Machine] | None] = None
+
+    def __init__(self, graph: StageGraph, steps: tuple[Step, ...] = (), target: str = "llvm") -> None:
+        self._graph = graph
+        self.target = target
+        self._prefix: tuple[Step, ...] = ()
+        self._parent: tuple[Schedule, int] | None = None
+        self._witness: dict[str, Any] = {}
+        self._state = initial_state(graph)
+        self._steps: tuple[Step, ...] = ()
+        if steps:
+            self._state, self._witness = _witness(graph, tuple(steps))
+            self._steps = tuple(steps)
+
+    # What there is
+
+    @property
+    def graph(self) -> StageGraph:
+        """The stages of the program itself, without copies that the schedule adds."""
+        return self._graph
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The value: every directive recorded so far."""
+        return self._steps
+
+    @property
+    def state(self) -> State:
+        """The plans so far (under the witness while there are holes)."""
+        return self._state
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The names of all stages, in running order, copies included."""
+        return tuple(self._state.uses.stages)
+
+    @property
+    def holes(self) -> dict[str, tuple[Any, ...]]:
+        """Open questions and their options."""
+        return holes_of(self._steps)
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the program that this schedule belongs to."""
+        return fingerprint(self._graph.program)
+
+    def __getitem__(self, name: str) -> StageView:
+        try:
+            return StageView(self, resolve(self._state.uses.stages, name))
+        except Refusal as refusal:
+            headline = f'the schedule has no stage "{name}"'
+            raise refused(headline, refusal, f'["{name}"]', user_site()) from None
+
+    def copy(self) -> Schedule:
+        """A schedule of its own with the same steps."""
+        return Schedule(self._graph, self._prefix + self._steps, self.target)
+
+    # Recording
+
+    def accept(self, step: Step) -> None:
+        """Records a step, after checking it; raises `ScheduleError` and changes nothing when it is illegal."""
+        state, witness = self._after(step)
+        self._state, self._witness = state, witness
+        self._replace_steps((*self._steps, step))
+
+    def when(self, test: str) -> Schedule:
+        """A sub-schedule that runs where a test on sizes holds: it starts from the steps so far and goes on by itself.
+
+        The first branch whose test holds runs; what is said of this schedule afterwards concerns the general case only.
+        """
+        said, site = f".when({test!r})", user_site()
+        try:
+            if self._parent is not None:
+                raise Refusal("a branch has no branches of its own", 'one test: when("w % 16 == 0 and h > 64")')
+            if any(step.directive == "when" and step.branches[0][0] == test for step in self._steps):
+                raise Refusal("that test has a branch already", "say its directives there")
+            parse_test(test, self._graph.program)
+        except Refusal as refusal:
+            raise refused("cannot branch on a test", refusal, said, site) from None
+        branch = Schedule.__new__(type(self))
+        branch._graph, branch.target = self._graph, self.target
+        branch._prefix = tuple(step for step in self._steps if step.directive != "when")
+        branch._steps, branch._state, branch._witness = (), self._state, self._witness
+        branch._parent = (self, len(self._steps))
+        self._replace_steps((*self._steps, Step("", "when", (), ((test, ()),), site)))
+        return branch
+
+    def choose(self, name: str, **alternatives: Callable[[Schedule], object]) -> Schedule:
+        """A hole for steps: each alternative records its own on the schedule it is given.
+
+        s.choose("place", a=lambda s: s["rows"].root(), b=lambda s: s["rows"].inline())
+        """
+        if not alternatives:
+            raise ScheduleError(explain(f'hole "{name}" has no alternatives', **{"try": "a=lambda s: s[…]…"}))
+        branches = []
+        for label, record in alternatives.items():
+            trial = self.copy()
+            before = len(trial._steps)
+            record(trial)
+            branches.append((label, trial._steps[before:]))
+        self.accept(Step("", "choose", (("name", name),), tuple(branches), user_site()))
+        return self
+
+    def with_(self, **values: Any) -> Schedule:
+        """The schedule with holes filled; refuses values that are no options, and fillings under which a step is illegal."""
+        check_filling(self.holes, {name: plain(value) for name, value in values.items()})
+        return Schedule(self._graph, fill(self._steps, {name: plain(v) for name, v in values.items()}), self.target)
+
+    def complete(self, target: Any = None, sizes: Mapping[str, int] | None = None) -> Schedule:
+        """The schedule with every default written out as steps; completing twice changes nothing.
+
+        target: a `Machine`, or what the targets know as one (a name, a `Target`). sizes: known sizes by name.
+        """
+        from raido.schedule.defaults import complete
+
+        machine = target
+        if not isinstance(machine, Machine):
+            machine = Schedule.find_machine(target or self.target) if Schedule.find_machine else Machine()
+        return complete(self, machine, sizes)
+
+    # What follows from it
+
+    def variants(self) -> tuple[Variant, ...]:
+        """The plans of all stages: one variant for each `when`, the general one last. Refuses a schedule with holes."""
+        open_ = self.holes
+        if open_:
+            name = next(iter(open_))
+            raise ScheduleError(
+                explain("the schedule has holes", holes=listed(open_), **{"try": f"with_({name}={open_[name][0]!r})"})
+            )
+        return variants_of(initial_state(self._graph), self._prefix + self._steps)
+
+    def show(self) -> None:
+        """Prints the loop nest as pseudo-code, with buffers, sizes and where each stage is computed."""
+        if Schedule.render is None:
+            raise NotImplementedError("no printer of loop nests is installed")
+        print(Schedule.render(self))
+
+    def diff(self, other: Schedule) -> Difference:
+        """Compares two schedules step by step; prints as a list of steps kept, taken away (-) and added (+)."""
+        return compare(self._steps, other._steps)
+
+    def to_json(self) -> str:
+        """The schedule as JSON, with the program's fingerprint."""
+        return to_json(self.fingerprint, self._graph.program.name, self._steps)
+
+    @classmethod
+    def from_json(cls, text: str, algorithm: Any) -> Schedule:
+        """The schedule that `to_json` wrote, for the same program: an algorithm, a schedule of it, or its stages."""
+        empty = algorithm if isinstance(algorithm, (Schedule, StageGraph)) else algorithm.schedule()
+        graph = empty if isinstance(empty, StageGraph) else empty.graph
+        return cls(graph, from_json(text, fingerprint(graph.program), graph.program.name))
+
+    def __str__(self) -> str:
+        return schedule_text(self._graph.program.name, self._prefix + self._steps)
+
+    def __repr__(self) -> str:
+        return f"<Schedule of {self._graph.program.name}: {len(self._steps)} steps>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        same = self._graph is other._graph or self.fingerprint == other.fingerprint
+        return same and self._prefix + self._steps == other._prefix + other._steps
+
+    # Keeping the value
+
+    def _after(self, step: Step) -> tuple[State, dict[str, Any]]:
+        steps = (*self._prefix, *self._steps, step)
+        holes = holes_of(steps)
+        try:
+            if not holes:
+                return apply_step(self._state, step), {}
+            if all(name in self._witness for name in holes):
+                return run(self._state, fill((step,), self._witness)), self._witness
+        except ScheduleError:
+            if not holes:
+                raise
+        return _witness(self._graph, steps)
+
+    def _replace_steps(self, steps: tuple[Step, ...]) -> None:
+        self._steps = steps
+        if self._parent is not None:
+            owner, where = self._parent
+            step = owner._steps[where]
+            kept = replace(step, branches=((step.branches[0][0], steps),))
+            owner._replace_steps((*owner._steps[:where], kept, *owner._steps[where + 1 :]))
+
+
+class StageView(Directives):
+    """One stage of a schedule: directives are recorded through it, and chain."""
+
+    __slots__ = ("_schedule", "name")
+
+    def __init__(self, schedule: Schedule, name: str) -> None:
+        self._schedule = schedule
+        self.name = name
+
+    @property
+    def stage(self) -> AnyStage:
+        """The stage itself."""
+        return self._schedule.state.uses.stages[self.name]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The stage's loops as they now are, outermost first."""
+        stage = self.stage
+        if not isinstance(stage, Stage):
+            return ("t",)
+        return tuple(loop.name for loop in self._schedule.state.plans[self.name].loops)
+
+    def legal(self) -> tuple[Step, ...]:
+        """Steps that could be said next of this stage: a finite, sensible choice of them. `schedule.accept` records one."""
+        return legal_steps(self._schedule.state, self.name)
+
+    def strategies(self) -> dict[str, dict[str, Any]]:
+        """The strategies of the stage with their numbers; maps, stencils and reductions have none."""
+        return {}
+
+    def part(self, name: str) -> NoReturn:
+        """A part of the stage's strategy, which is a stage; stages without strategies have no parts."""
+        raise refused(
+            f'stage "{self.name}" has no part "{name}"',
+            Refusal("it has no strategy", parts="none"),
+            f'.part("{name}")',
+            user_site(),
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        refusal = Refusal(f'there is no directive "{name}"', nearest(name, RULES), directives=listed(sorted(RULES)))
+        raise refused(f'cannot {name} stage "{self.name}"', refusal, f".{name}(…)", user_site())
+
+    def __repr__(self) -> str:
+        return f'<stage "{self.name}": axes {", ".join(self.axes)}>'
+
+    def _record(self, directive: str, **arguments: object) -> StageView:
+        entry = RULES[directive]
+        site = user_site()
+        try:
+            args = tuple(
+                (k, plain(v)) for k, v in arguments.items() if k not in entry.defaults or entry.defaults[k] != v
+            )
+        except TypeError as error:
+            raise ScheduleError(explain(f'cannot {directive} stage "{self.name}"', why=str(error))) from None
+        args = tuple((k, v) for k, v in args if not (k == entry.spread and v == ()))
+        self._schedule.accept(Step(self.name, directive, args, (), site))
+        return self
+
+
+def _witness(graph: StageGraph, steps: tuple[Step, ...]) -> tuple[State, dict[str, Any]]:
+    """A filling under which all steps are legal, and the state it leads to; the first error when there is none."""
+    start = initial_state(graph)
+    first: ScheduleError | None = None
+    for values in fillings(holes_of(steps)):
+        filled = fill(steps, values)
+        try:
+            variants_of(start, filled)
+            return run(start, filled), values
+        except ScheduleError as error:
+            first = first or error
+    assert first is not None
+    raise first

@@ -1,0 +1,234 @@
+"""What a schedule says so far: the plans after some steps, and the questions the rules ask of them.
+
+A `State` is immutable; each rule returns a new one. Nothing here decides anything: these are look-ups (what loops are there, where
+they come from, what runs inside what), shared by the directives, the defaults and the list of legal steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from raido.algo import index
+from raido.algo.expr import Axis, Expr
+from raido.schedule.plan import At, Fuse, Inline, LoopPlan, Split, StagePlan
+from raido.schedule.reads import Uses, find_uses
+from raido.schedule.refusal import Refusal, listed
+from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The graph (copies made by `clone` and `cache` included), a plan for every stage, and what has been answered.
+
+    `asked` holds (stage, question) pairs: "placement", "store", "loops", "layout", "scope", "pad", "stream", "strategy".
+    """
+
+    graph: StageGraph
+    uses: Uses
+    plans: dict[str, StagePlan]
+    asked: frozenset[tuple[str, str]] = frozenset()
+
+    def stage(self, name: str) -> Stage:
+        """The stage of that full name, which must have loops of its own."""
+        stage = self.uses.stages[name]
+        if isinstance(stage, ControlStage):
+            body = listed(inner.name for inner in stage.body)
+            raise Refusal(
+                f'"{name}" runs whole stages again and again; loops belong to the stages of its body', stages=body
+            )
+        return stage
+
+    def plan(self, name: str) -> StagePlan:
+        """The plan of the stage of that full name."""
+        self.stage(name)
+        return self.plans[name]
+
+
+def initial_state(graph: StageGraph) -> State:
+    """Nothing said yet: every stage whole, before its readers, with its own axes as loops."""
+    uses = find_uses(graph)
+    plans = {name: plain_plan(stage) for name, stage in uses.stages.items() if isinstance(stage, Stage)}
+    return State(graph, uses, plans)
+
+
+def plain_plan(stage: Stage) -> StagePlan:
+    """The plan of a stage of which nothing has been said."""
+    return StagePlan(stage.name, loops=tuple(LoopPlan(axis.name) for axis in stage.all_axes))
+
+
+def put(state: State, plan: StagePlan, *questions: str) -> State:
+    """The state with another plan for one stage and some questions answered."""
+    asked = state.asked | {(plan.stage, question) for question in questions}
+    return replace(state, plans={**state.plans, plan.stage: plan}, asked=asked)
+
+
+def resolve(stages: dict[str, AnyStage], name: object) -> str:
+    """The full name of the stage that the user calls `name`; the last part of a path suffices when unique."""
+    if isinstance(name, str):
+        if name in stages:
+            return name
+        for full, stage in stages.items():
+            if name in stage.names:
+                return full
+        ends = [full for full in stages if full.endswith("/" + name)]
+        if len(ends) == 1:
+            return ends[0]
+        if ends:
+            raise Refusal(f'"{name}" could be any of {listed(ends)}', "give more of the path", stages=listed(stages))
+    raise Refusal(f'there is no stage "{name}"', nearest(str(name), stages), stages=listed(stages))
+
+
+def nearest(name: str, names: object) -> str | None:
+    """A remedy for a misspelt name."""
+    import difflib
+
+    close = difflib.get_close_matches(name, list(names), 1)  # type: ignore[call-overload]
+    return f'"{close[0]}"' if close else None
+
+
+def loop_of(state: State, stage: str, name: object) -> LoopPlan:
+    """The loop of that name, or a refusal that says what became of it."""
+    plan = state.plan(stage)
+    for loop in plan.loops:
+        if loop.name == name:
+            return loop
+    there = listed(loop.name for loop in plan.loops)
+    for relation in plan.relations:
+        if isinstance(relation, Split) and relation.parent == name:
+            raise Refusal(f'"{name}" was split into "{relation.outer}" and "{relation.inner}"', axes=there)
+        if isinstance(relation, Fuse) and name in (relation.outer, relation.inner):
+            raise Refusal(f'"{name}" was fused into "{relation.into}"', f'"{relation.into}"', axes=there)
+    raise Refusal(f'stage "{stage}" has no axis "{name}"', nearest(str(name), there.split(", ")), axes=there)
+
+
+def position(plan: StagePlan, loop: str) -> int:
+    """How deep a loop is, 0 outermost."""
+    return next(i for i, each in enumerate(plan.loops) if each.name == loop)
+
+
+def with_loop(plan: StagePlan, loop: LoopPlan) -> StagePlan:
+    """The plan with the loop of that name changed."""
+    return replace(plan, loops=tuple(loop if each.name == loop.name else each for each in plan.loops))
+
+
+def axes_of(plan: StagePlan, name: str) -> tuple[str, ...]:
+    """The stage's own axes that a loop comes from."""
+    for relation in reversed(plan.relations):
+        if isinstance(relation, Split) and name in (relation.outer, relation.inner):
+            return axes_of_before(plan, relation, (relation.parent,))
+        if isinstance(relation, Fuse) and name == relation.into:
+            return axes_of_before(plan, relation, (relation.outer, relation.inner))
+    return (name,)
+
+
+def axes_of_before(plan: StagePlan, relation: Split | Fuse, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The axes behind names as they were before a relation."""
+    earlier = replace(plan, relations=plan.relations[: plan.relations.index(relation)])
+    return tuple(dict.fromkeys(axis for name in names for axis in axes_of(earlier, name)))
+
+
+def loops_from(plan: StagePlan, name: str) -> tuple[str, ...]:
+    """The present loops that came of an axis or of an earlier loop, outermost first."""
+    live = {name}
+    for relation in plan.relations:
+        if isinstance(relation, Split) and relation.parent in live:
+            live |= {relation.outer, relation.inner}
+        elif isinstance(relation, Fuse) and live & {relation.outer, relation.inner}:
+            live.add(relation.into)
+    return tuple(loop.name for loop in plan.loops if loop.name in live)
+
+
+def known_names(stage: Stage, plan: StagePlan) -> set[str]:
+    """Every name that an axis or a loop of the stage has or had."""
+    names = {axis.name for axis in stage.all_axes} | {loop.name for loop in plan.loops}
+    for relation in plan.relations:
+        if isinstance(relation, Split):
+            names |= {relation.parent, relation.outer, relation.inner}
+        else:
+            names |= {relation.outer, relation.inner, relation.into}
+    return names
+
+
+def trip_count(stage: Stage, plan: StagePlan, name: str) -> Expr:
+    """How many rounds a loop makes at most."""
+    for relation in reversed(plan.relations):
+        earlier = replace(plan, relations=plan.relations[: plan.relations.index(relation)])
+        if isinstance(relation, Split) and name == relation.inner:
+            whole = index.constant_value(trip_count(stage, earlier, relation.parent))
+            return index.as_index(relation.factor if whole is None else max(1, min(whole, relation.factor)))
+        if isinstance(relation, Split) and name == relation.outer:
+            return index.ceildiv(trip_count(stage, earlier, relation.parent), relation.factor)
+        if isinstance(relation, Fuse) and name == relation.into:
+            outer = trip_count(stage, earlier, relation.outer)
+            return index.mul(outer, trip_count(stage, earlier, relation.inner))
+    return axis_named(stage, name).extent
+
+
+def axis_named(stage: Stage, name: str) -> Axis:
+    """The stage's own axis of that name."""
+    return next(axis for axis in stage.all_axes if axis.name == name)
+
+
+def is_reduction(stage: Stage, plan: StagePlan, loop: str) -> bool:
+    """Whether a loop runs over a reduction axis."""
+    reduced = {axis.name for axis in stage.reduction_axes}
+    return any(axis in reduced for axis in axes_of(plan, loop))
+
+
+def shared_count(state: State, name: str) -> int:
+    """How many of the stage's outermost loops are another stage's (`compute_with`)."""
+    with_ = state.plans[name].compute_with
+    return 0 if with_ is None else position(state.plans[with_.stage], with_.loop) + 1
+
+
+def enclosing(state: State, name: str) -> tuple[tuple[str, str], ...]:
+    """The loops of other stages inside which a stage is computed, outermost first, as (stage, loop)."""
+    plan = state.plans[name]
+    at = plan.compute_with or (plan.compute if isinstance(plan.compute, At) else None)
+    if at is None:
+        return ()
+    outer = state.plans[at.stage]
+    own = outer.loops[shared_count(state, at.stage) : position(outer, at.loop) + 1]
+    return enclosing(state, at.stage) + tuple((at.stage, loop.name) for loop in own)
+
+
+def places(plan: StagePlan) -> Iterator[At]:
+    """The loops of other stages that a plan mentions."""
+    for at in (plan.compute, plan.store, plan.compute_with):
+        if isinstance(at, At):
+            yield at
+
+
+def placed_at(state: State, stage: str, loop: str) -> tuple[str, ...]:
+    """The stages computed, kept or sharing loops at a loop of `stage`."""
+    found = []
+    for plan in state.plans.values():
+        for at in places(plan):
+            shares = plan.compute_with is at and loop in {
+                each.name for each in state.plans[stage].loops[: position(state.plans[at.stage], at.loop) + 1]
+            }
+            if at.stage == stage and (at.loop == loop or shares):
+                found.append(plan.stage)
+    return tuple(dict.fromkeys(found))
+
+
+def is_inlined(state: State, name: str) -> bool:
+    """Whether a stage is computed where it is read."""
+    return name in state.plans and isinstance(state.plans[name].compute, Inline)
+
+
+def readers_of(state: State, name: str) -> tuple[str, ...]:
+    """The stages that read a stage, looking through inlined ones; control stages included."""
+    found: dict[str, None] = {}
+    for reader in state.uses.readers.get(name, ()):
+        if is_inlined(state, reader):
+            found.update(dict.fromkeys(readers_of(state, reader)))
+        else:
+            found[reader] = None
+    return tuple(found)
+
+
+def has_loops_said(state: State, name: str) -> bool:
+    """Whether any loop directive was given to the stage."""
+    return (name, "loops") in state.asked

@@ -1,0 +1,149 @@
+"""Stage graphs built by hand, so that tests of schedules need neither the tracer nor the forming of stages."""
+
+from __future__ import annotations
+
+from raido.algo import index
+from raido.algo.dtypes import f32, i64
+from raido.algo.expr import (
+    Axis,
+    Expr,
+    Generate,
+    Item,
+    Load,
+    Op,
+    Parameter,
+    Reduce,
+    Result,
+    SizeVar,
+    const,
+    fresh,
+)
+from raido.algo.program import Program, Site
+from raido.schedule.stage import Stage, StageGraph
+
+H, W, N, M, K = (SizeVar(name) for name in "hwnmk")
+
+
+def image(name: str = "img") -> Parameter:
+    return Parameter(name, f32, (H, W), 0)
+
+
+def add(*values: Expr) -> Expr:
+    total = values[0]
+    for value in values[1:]:
+        total = Op("add", f32, (total, value))
+    return total
+
+
+def mul(a: Expr, b: Expr) -> Expr:
+    return Op("mul", f32, (a, b))
+
+
+def clamp(i: Expr, n: Expr) -> Expr:
+    return Op("clamp_index", i64, (i, n))
+
+
+def stage(name: str, extents: dict[str, Expr], body, reduction=None, line: int = 0, text: str = "") -> Stage:
+    """A stage over named axes; `body(*vars)` gives its expression, `reduction(*vars)` a Reduce whose item is the body."""
+    axes = tuple(Axis(fresh(axis), extent) for axis, extent in extents.items())
+    variables = [axis.var for axis in axes]
+    reduce = reduction(*variables) if reduction else None
+    bodies = (Item(reduce, 0),) if reduce else (body(*variables),)
+    site = Site("blur.py", line, text) if line else None
+    return Stage(name, (name,), Generate(axes, bodies), axes, reduce, bodies, site=site)
+
+
+def at(source, *indices: Expr) -> Load:
+    array = Result(source.form, 0) if isinstance(source, Stage) else source
+    return Load(array, indices, False)
+
+
+def summed(extents: dict[str, Expr], value, commutative: bool = True) -> Reduce:
+    """A sum over named reduction axes."""
+    axes = tuple(Axis(fresh(axis), extent) for axis, extent in extents.items())
+    left, right = fresh("a", f32), fresh("b", f32)
+    return Reduce(
+        axes,
+        (left,),
+        (right,),
+        (add(left, right),),
+        (const(f32, 0.0),),
+        (value(*(axis.var for axis in axes)),),
+        commutative,
+        "add" if commutative else "",
+    )
+
+
+def graph(name: str, parameters, stages, results=None) -> StageGraph:
+    results = results or stages[-1:]
+    arrays = tuple(Result(s.form, 0) for s in results)
+    sizes = tuple(dict.fromkeys(e for p in parameters for e in p.shape if isinstance(e, SizeVar)))
+    program = Program(name, tuple(parameters), sizes, arrays, [0], 0, order=tuple(s.form for s in stages))
+    return StageGraph(program, tuple(stages), arrays, {})
+
+
+def blur() -> StageGraph:
+    """rows: three neighbours along x; cols: three neighbours of rows along y."""
+    img = image()
+    rows = stage(
+        "rows",
+        {"y": H, "x": W},
+        lambda y, x: add(*(at(img, y, clamp(index.add(x, d), W)) for d in (-1, 0, 1))),
+        line=7,
+        text="rows = rd.stencil(…)",
+    )
+    cols = stage(
+        "cols",
+        {"y": H, "x": W},
+        lambda y, x: add(*(at(rows, clamp(index.add(y, d), H), x) for d in (-1, 0, 1))),
+        line=8,
+        text="return rd.stencil(…)",
+    )
+    return graph("blur", [img], [rows, cols])
+
+
+def matmul() -> StageGraph:
+    """c[i, j] = sum over r of a[i, r] * b[r, j]."""
+    a, b = Parameter("a", f32, (N, K), 0), Parameter("b", f32, (K, M), 0)
+    c = stage(
+        "c",
+        {"i": N, "j": M},
+        None,
+        lambda i, j: summed({"r": K}, lambda r: mul(at(a, i, r), at(b, r, j))),
+        line=3,
+        text="return rd.tabulate(…)",
+    )
+    return graph("sgemm", [a, b], [c])
+
+
+def map_and_sum() -> StageGraph:
+    """y = 2x, kept, and its sum."""
+    x = Parameter("x", f32, (N,), 0)
+    y = stage("y", {"x": N}, lambda i: mul(at(x, i), const(f32, 2.0)))
+    total = stage("sum", {}, None, lambda: summed({"r": N}, lambda r: at(y, r)))
+    return graph("both", [x], [y, total], [y, total])
+
+
+def diamond() -> StageGraph:
+    """`base` is read by `left` (above and below) and `right` (beside); `out` adds them."""
+    img = image()
+    base = stage("base", {"y": H, "x": W}, lambda y, x: mul(at(img, y, x), const(f32, 3.0)))
+    left = stage("left", {"y": H, "x": W}, lambda y, x: add(at(base, clamp(index.sub(y, 1), H), x), at(base, y, x)))
+    right = stage("right", {"y": H, "x": W}, lambda y, x: add(at(base, y, clamp(index.add(x, 1), W)), at(base, y, x)))
+    out = stage("out", {"y": H, "x": W}, lambda y, x: add(at(left, y, x), at(right, y, x)))
+    return graph("diamond", [img], [base, left, right, out])
+
+
+def gather() -> StageGraph:
+    """out[i] = table2[index[i]], where table2 doubles a table."""
+    table, where = Parameter("table", f32, (M,), 0), Parameter("where", i64, (N,), 0)
+    doubled = stage("doubled", {"x": M}, lambda i: mul(at(table, i), const(f32, 2.0)))
+    out = stage("out", {"x": N}, lambda i: at(doubled, at(where, i)))
+    return graph("lookup", [table, where], [doubled, out])
+
+
+def ordered() -> StageGraph:
+    """A reduction under an operator that is not commutative, over two axes."""
+    img = image()
+    total = stage("total", {}, None, lambda: summed({"ry": H, "rx": W}, lambda ry, rx: at(img, ry, rx), False))
+    return graph("fold", [img], [total])
