@@ -42,7 +42,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlStage:
-    """A whole-array loop, while loop or conditional, and the stages of its body (or bodies)."""
+    """A whole-array loop, while loop or conditional, and the stages of its body.
+
+    `setup` are stages that the condition of a while loop needs: they run before each test. `orelse` is a conditional's other branch.
+    """
 
     name: str
     names: tuple[str, ...]
@@ -52,6 +55,8 @@ class ControlStage:
     results: tuple[Array, ...]
     body: tuple[AnyStage, ...]
     orelse_results: tuple[Array, ...] = ()
+    orelse: tuple[AnyStage, ...] = ()
+    setup: tuple[AnyStage, ...] = ()
     site: Site | None = None
 
 

@@ -1,0 +1,344 @@
+"""`form_stages(program)`: the program as stages, named, in an order in which they can run.
+
+The graph is first brought into a form where every `Generate` is one stage (`normalise`). Then each gets its display names: the
+user's, or `map_1`, `reduce_1` … in program order; a repeated name becomes `rows_2`; axes are `x`; `y, x`; `z, y, x`; `d0` … and
+`r`; `ry, rx` unless the user named them. Last, forms are put where they run: a stage that depends on the state of a whole-array
+loop, or that only one branch needs, belongs to the body of that loop or branch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+from raido.algo.expr import (
+    Array,
+    ArrayCond,
+    ArrayForm,
+    ArrayLoop,
+    ArrayWhile,
+    Axis,
+    Const,
+    Expr,
+    Generate,
+    Item,
+    Load,
+    Node,
+    Op,
+    Parameter,
+    Reduce,
+    Result,
+    SizeVar,
+    fresh,
+)
+from raido.algo.program import Program
+from raido.algo.rewrite import children, rebuild, topological
+from raido.schedule.normalise import (
+    FORMS,
+    Tables,
+    inline_elementwise,
+    inline_moves,
+    lift_open,
+    lift_reductions,
+    merge_names,
+    scalar_nodes,
+)
+from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
+
+NORMALISE = (inline_moves, inline_elementwise, lift_open, lift_reductions)
+_DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}
+_BOUNDARIES = ("clamp_index", "wrap_index", "mirror_index", "symmetric_index")
+
+
+def form_stages(program: Program) -> StageGraph:
+    """The stages of a program. Nothing is scheduled yet."""
+    tables = Tables(program)
+    roots = program.results
+    for step in NORMALISE:
+        roots = step(roots, tables)
+    roots = _materialise_host_scalars(roots, tables)
+    roots = _name_axes(roots, tables)
+    paths = _locations(roots)
+    names = _stage_names(roots, tables, paths)
+    stages = _stages_at((), roots, tables, paths, names)
+    return StageGraph(program, stages, roots, tables.sites)
+
+
+def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """Counts, conditions and predicates of whole-array forms become sizes, or elements of arrays of rank 0."""
+    memo: dict[Node, Node] = {}
+
+    def scalar(e: Expr) -> Expr:
+        if isinstance(e, Const | SizeVar) or (isinstance(e, Load) and not e.indices):
+            return e
+        if all(isinstance(n, Const | SizeVar | Op) for n in topological(e)):
+            return e
+        form = Generate((), (e,))
+        tables.kinds[form] = "scalar"
+        return Load(Result(form, 0), (), False)
+
+    for node in topological(*roots):
+        new = rebuild(node, memo.__getitem__)
+        if isinstance(new, ArrayLoop):
+            new = ArrayLoop(scalar(new.count), new.index, new.state, new.init, new.results)
+        elif isinstance(new, ArrayWhile):
+            new = ArrayWhile(scalar(new.condition), new.state, new.init, new.results)
+        elif isinstance(new, ArrayCond):
+            new = ArrayCond(scalar(new.predicate), new.then, new.orelse)
+        tables.carry(node, new)
+        memo[node] = new
+    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+
+
+def _name_axes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """Fresh variables with display names for the axes of every form and of its reduction."""
+    memo: dict[Node, Node] = {}
+    for node in topological(*roots):
+        new = rebuild(node, memo.__getitem__)
+        tables.carry(node, new)
+        if isinstance(new, Generate):
+            named = _with_axis_names(new, tables)
+            tables.carry(new, named)
+            new = named
+        memo[node] = new
+    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+
+
+def _with_axis_names(form: Generate, tables: Tables) -> Generate:
+    explicit = tables.kinds.get(form) == "tabulate"
+    taken: set[str] = set()
+    names = _display_names([a.name for a in form.axes], _pure_names(len(form.axes)), explicit, taken)
+    memo: dict[Node, Node] = {axis.var: fresh(name) for axis, name in zip(form.axes, names, strict=True)}
+    reduction = reduction_of(form)
+    if reduction is not None:
+        axes = reduction.axes
+        names = _display_names([a.name for a in axes], _reduction_names(len(axes)), False, taken)
+        memo |= {axis.var: fresh(name) for axis, name in zip(axes, names, strict=True)}
+    nodes = (*form.bodies, *(axis.extent for axis in form.axes))
+    new = tables.rewrite(nodes, lambda node: node, memo)
+    bodies, extents = new[: len(form.bodies)], new[len(form.bodies) :]
+    axes = tuple(Axis(memo[a.var], extent) for a, extent in zip(form.axes, extents, strict=True))
+    return Generate(axes, bodies)
+
+
+def _display_names(given: list[str], default: list[str], explicit: bool, taken: set[str]) -> list[str]:
+    names = []
+    for name, fallback in zip(given, default, strict=True):
+        plain = name in _DEFAULT_AXES or name.startswith("_") or (name[:1] in "dr" and name[1:].isdigit())
+        chosen = fallback if plain and not (explicit and name.isidentifier()) else name
+        for extra in count(2):
+            if chosen not in taken:
+                break
+            chosen = f"{(fallback if plain else name)}{extra}"
+        taken.add(chosen)
+        names.append(chosen)
+    return names
+
+
+def _pure_names(rank: int) -> list[str]:
+    last = ["z", "y", "x"][-rank:] if rank else []
+    return [f"d{i}" for i in range(rank - 3)] + last
+
+
+def _reduction_names(rank: int) -> list[str]:
+    return ["r"] if rank == 1 else [f"r{name}" for name in _pure_names(rank)]
+
+
+def reduction_of(form: Generate) -> Reduce | None:
+    """The reduction at the top of a stage's bodies: the one that is evaluated for every element and stands in no other."""
+    if not form.axes and not form.bodies:
+        return None
+    eager = top_reductions(form.bodies)
+    return eager[0] if len(eager) == 1 else None
+
+
+def top_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
+    """Reductions evaluated whenever an element is, and inside no other reduction."""
+    found: dict[Reduce, None] = {}
+    seen: set[Node] = set()
+    stack: list[Node] = list(reversed(bodies))
+    while stack:
+        node = stack.pop()
+        if node in seen or isinstance(node, Result | Parameter):
+            continue
+        seen.add(node)
+        if not isinstance(node, Item):
+            stack += children(node)
+        elif isinstance(node.form, Reduce):
+            found[node.form] = None
+        elif hasattr(node.form, "predicate"):
+            stack.append(node.form.predicate)
+        else:
+            stack += (*node.form.init, *((node.form.count,) if hasattr(node.form, "count") else ()))
+    return list(found)
+
+
+Path = tuple[tuple[Node, str], ...]
+
+
+def _locations(roots: tuple[Array, ...]) -> dict[Node, Path]:
+    """For every form, the whole-array loops and branches it stands in: where all its readers are, but no deeper than it must."""
+    nodes = topological(*roots)
+    homes = _dependences(nodes)
+    paths: dict[Node, Path] = {root.form: () for root in roots if isinstance(root, Result)}
+    for form in reversed([node for node in nodes if isinstance(node, FORMS)]):
+        here = _hoisted(form, paths.get(form, ()), homes)
+        paths[form] = here
+        for section, parts in _sections(form):
+            inside = here if section == "" else (*here, (form, section))
+            for below in _forms_read(parts):
+                paths[below] = _common(paths[below], inside) if below in paths else inside
+    return paths
+
+
+def _sections(form: Node) -> list[tuple[str, tuple[Node, ...]]]:
+    if isinstance(form, ArrayLoop):
+        return [("", (form.count, *form.init)), ("body", form.results)]
+    if isinstance(form, ArrayWhile):
+        return [("", form.init), ("setup", (form.condition,)), ("body", form.results)]
+    if isinstance(form, ArrayCond):
+        return [("", (form.predicate,)), ("then", form.then), ("else", form.orelse)]
+    return [("", tuple(children(form)))]
+
+
+def _forms_read(roots: tuple[Node, ...]) -> list[ArrayForm]:
+    """The forms that these expressions and arrays mention directly."""
+    arrays = [n for root in roots if not isinstance(root, Result) for n in scalar_nodes(root) if isinstance(n, Load)]
+    found = {load.array.form: None for load in arrays if isinstance(load.array, Result)}
+    found |= {root.form: None for root in roots if isinstance(root, Result)}
+    return list(found)
+
+
+def _common(a: Path, b: Path) -> Path:
+    shared: list[tuple[Node, str]] = []
+    for (form, section), (other, its) in zip(a, b, strict=False):
+        if form is not other:
+            break
+        if section != its:
+            if {section, its} == {"setup", "body"}:
+                shared.append((form, "setup"))
+            break
+        shared.append((form, section))
+    return tuple(shared)
+
+
+def _hoisted(form: Node, path: Path, homes: dict[Node, frozenset[Node]]) -> Path:
+    """Out of the loops it does not depend on; what may fail stays, for the loop may take no round."""
+    if _may_fail(form):
+        return path
+    while path and path[-1][1] in ("body", "setup") and path[-1][0] not in homes[form]:
+        path = path[:-1]
+    return path
+
+
+def _may_fail(form: Node) -> bool:
+    if not isinstance(form, Generate):
+        return True
+    return any(
+        (isinstance(n, Load) and n.checked)
+        or (
+            isinstance(n, Op)
+            and n.dtype.is_integer
+            and n.name in ("floordiv", "floormod", "truncdiv", "truncrem", "ipow")
+        )
+        for n in scalar_nodes(*form.bodies)
+    )
+
+
+def _dependences(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
+    """The whole-array loops whose state or counter a node depends on."""
+    owner: dict[Node, Node] = {}
+    for node in nodes:
+        if isinstance(node, ArrayLoop | ArrayWhile):
+            owner.update((state, node) for state in node.state)
+            if isinstance(node, ArrayLoop):
+                owner[node.index] = node
+    found: dict[Node, frozenset[Node]] = {}
+    for node in nodes:
+        own = frozenset((owner[node],)) if node in owner else frozenset()
+        found[node] = own.union(*(found[c] for c in children(node))) - {node}
+    return found
+
+
+def _stage_names(roots: tuple[Array, ...], tables: Tables, paths: dict[Node, Path]) -> dict[Node, tuple[str, ...]]:
+    """A unique name (and its other names) for every form."""
+    position = {node: i for i, node in enumerate(topological(*roots))}
+    last = len(tables.ranks)
+    forms = sorted(paths, key=lambda f: (tables.ranks.get(f, last), position[f]))
+    taken: set[str] = {name for form in forms for name in tables.names.get(form, ())[:1]}
+    used: set[str] = set()
+    numbers: dict[str, count[int]] = {}
+    chosen: dict[Node, tuple[str, ...]] = {}
+    for form in forms:
+        given = tables.names.get(form, ())
+        kind = tables.kinds.get(form) or ("reduce" if isinstance(form, Generate) and reduction_of(form) else "map")
+        if given:
+            name = given[0]
+            number = count(2)
+            while name in used:
+                name = f"{given[0]}_{next(number)}"
+        else:
+            number = numbers.setdefault(kind, count(1))
+            name = f"{kind}_{next(number)}"
+            while name in taken or name in used:
+                name = f"{kind}_{next(number)}"
+        used.add(name)
+        chosen[form] = merge_names((name,), given[1:])
+    return _with_paths(chosen, tables, paths)
+
+
+def _with_paths(
+    chosen: dict[Node, tuple[str, ...]], tables: Tables, paths: dict[Node, Path]
+) -> dict[Node, tuple[str, ...]]:
+    """Stages of a loop's body stand under the loop's name."""
+    full: dict[Node, tuple[str, ...]] = {}
+    for form, names in chosen.items():
+        around = "".join(f"{chosen[owner][0]}/" for owner, _ in paths[form])
+        full[form] = tuple(n if n.startswith(around) else around + n for n in names)
+    return full
+
+
+def _stages_at(
+    here: Path, roots: tuple[Node, ...], tables: Tables, paths: dict[Node, Path], names: dict[Node, tuple[str, ...]]
+) -> tuple[AnyStage, ...]:
+    """The stages that stand exactly at `here`, in the order of the graph."""
+    stages: list[AnyStage] = []
+    every = tuple(Result(form, 0) for form in paths)
+    for form in (node for node in topological(*roots, *every) if node in paths):
+        if paths[form] != here:
+            continue
+        site = tables.sites.get(form) or next((tables.sites[n] for n in children(form) if n in tables.sites), None)
+        if isinstance(form, Generate):
+            stages.append(_stage(form, names, tables, site))
+        else:
+            inner = {
+                section: _stages_at((*here, (form, section)), parts, tables, paths, names)
+                for section, parts in _sections(form)
+                if section
+            }
+            stages.append(_control(form, names[form], inner, site))
+    return tuple(stages)
+
+
+def _stage(form: Generate, names: dict[Node, tuple[str, ...]], tables: Tables, site: object) -> Stage:
+    reduction = reduction_of(form)
+    name, *_ = names[form]
+    return Stage(name, names[form], form, form.axes, reduction, form.bodies, tables.outer.get(form, 0), None, site)  # type: ignore[arg-type]
+
+
+def _control(form: Node, names: tuple[str, ...], inner: dict[str, tuple[AnyStage, ...]], site: object) -> ControlStage:
+    base = ControlStage(names[0], names, form, (), (), (), ())  # type: ignore[arg-type]
+    if isinstance(form, ArrayCond):
+        return replace(
+            base, results=form.then, orelse_results=form.orelse, body=inner["then"], orelse=inner["else"], site=site
+        )
+    assert isinstance(form, ArrayLoop | ArrayWhile)
+    return replace(
+        base,
+        state=form.state,
+        init=form.init,
+        results=form.results,
+        body=inner["body"],
+        setup=inner.get("setup", ()),
+        site=site,
+    )
