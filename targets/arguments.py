@@ -132,8 +132,9 @@ def _take(
         raise _wrong(
             signature, f"an argument must have the fields {what}", f"the fields {', '.join(map(str, present))}"
         )
+    holder: Any = argument
     for name, branch in fields.items():
-        _take(signature, branch, argument[name], f"{path}.{name}", found, explicit)
+        _take(signature, branch, holder[name], f"{path}.{name}", found, explicit)
 
 
 def _to_array(signature: Signature, value: Value, argument: Any) -> np.ndarray:

@@ -20,7 +20,7 @@ from raido.algo.errors import RaidoError, TargetError
 from raido.targets.arguments import bind_arguments, finish
 from raido.targets.fastcall import quick_call
 from raido.targets.faults import fault_error
-from raido.targets.native import Fault, runtime_library, take_error
+from raido.targets.native import Fault, RuntimeCalls, shared_calls, take_error
 from raido.targets.signature import Signature, size_text
 
 Source = str | Callable[[], str]
@@ -55,9 +55,20 @@ class Executable:
 
     `threads` bounds the threads of each call (None: as many as the process uses). `sources` maps kinds ("nest", "tir", …) to text, or
     to functions that make it when asked. `object_bytes` is the relocatable object, which `export` needs.
+    `runtime` is what the code was linked with, where that is not raido's shared runtime.
     """
 
-    __slots__ = ("_call", "_entry", "_keepalive", "_object", "_sources", "entry_address", "signature", "threads")
+    __slots__ = (
+        "_call",
+        "_entry",
+        "_keepalive",
+        "_object",
+        "_runtime",
+        "_sources",
+        "entry_address",
+        "signature",
+        "threads",
+    )
 
     def __init__(
         self,
@@ -68,6 +79,7 @@ class Executable:
         *,
         object_bytes: bytes | None = None,
         threads: int | None = None,
+        runtime: RuntimeCalls | None = None,
     ) -> None:
         self.signature = signature
         self.entry_address = entry_address
@@ -75,10 +87,11 @@ class Executable:
         self._keepalive = keepalive
         self._sources = dict(sources or {})
         self._object = object_bytes
+        self._runtime = runtime or shared_calls()
         count = len(signature.inputs) + len(signature.sizes) + len(signature.outputs) + len(signature.existentials) + 1
         # A void pointer takes any 64-bit integer, a NULL and byref(...), and converts faster than an int64 would.
         entry = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * count)(entry_address)
-        self._entry = entry if threads is None else _limit_threads(entry, threads)
+        self._entry = entry if threads is None else _limit_threads(entry, threads, self._runtime.set_thread_limit)
         self._call = quick_call(signature, self._entry, self._run, self._fail)
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
@@ -109,7 +122,7 @@ class Executable:
     def _fail(self, status: int, fault: Fault | None) -> None:
         """Raises what a failed run reported."""
         name = self.signature.name
-        message = take_error()
+        message = take_error(self._runtime)
         if fault is not None and fault.kind:
             raise fault_error(fault.kind, fault.site, list(fault.values), self.signature.sites, name)
         if message:
@@ -154,6 +167,7 @@ class Executable:
             self._sources,
             object_bytes=self._object,
             threads=threads,
+            runtime=self._runtime,
         )
 
     def export(self, path: str | os.PathLike[str], *, cc: str | Sequence[str] | None = None) -> Path:
@@ -171,9 +185,7 @@ class Executable:
         return f"<Executable {self.signature.name}({inputs}) -> {outputs}{ghosts}>"
 
 
-def _limit_threads(entry: Callable[..., int], threads: int) -> Callable[..., int]:
-    set_limit = runtime_library().rd_set_thread_limit
-
+def _limit_threads(entry: Callable[..., int], threads: int, set_limit: Callable[[int], int]) -> Callable[..., int]:
     def limited(*arguments: Any) -> int:
         before = set_limit(threads)
         try:

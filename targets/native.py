@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -71,11 +73,26 @@ def get_threads() -> int:
     return runtime_library().rd_get_threads()
 
 
-def take_error() -> str:
-    """The message of the last error raised by compiled code on this thread, which is then forgotten; "" when there is none."""
+@dataclass(frozen=True, slots=True)
+class RuntimeCalls:
+    """What an executable asks of the runtime it runs on: the shared one, or that inside an exported library."""
+
+    set_thread_limit: Callable[[int], int]
+    last_error: Callable[[], bytes]
+    clear_error: Callable[[], None]
+
+
+@functools.cache
+def shared_calls() -> RuntimeCalls:
+    """The calls of the runtime beside this package."""
     library = runtime_library()
-    message = library.rd_last_error().decode(errors="replace")
-    library.rd_clear_error()
+    return RuntimeCalls(library.rd_set_thread_limit, library.rd_last_error, library.rd_clear_error)
+
+
+def take_error(calls: RuntimeCalls) -> str:
+    """The message of the last error raised by compiled code on this thread, which is then forgotten; "" when there is none."""
+    message = calls.last_error().decode(errors="replace")
+    calls.clear_error()
     return message
 
 

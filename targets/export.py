@@ -1,0 +1,189 @@
+"""Compiled programs as libraries that need neither Python nor TVM, and back.
+
+`write_library` links objects, the C runtime and a generated wrapper into one shared library, with a header beside it. Only the
+public functions are visible, so any number of such libraries live in one process; it needs libc (and libm). Everything is made in a
+temporary folder beside the target and moved into place when it is whole. `load` gives the executables back; it compiles nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from json import loads
+from pathlib import Path
+from typing import Any
+
+from raido.algo.errors import ExportError, TargetError
+from raido.targets.elf import rename_globals
+from raido.targets.executable import Executable
+from raido.targets.export_text import (
+    ABI_VERSION,
+    LIBRARY_SYMBOL,
+    describe_function,
+    identifier,
+    public_names,
+    write_header,
+    write_version_script,
+    write_wrapper,
+)
+from raido.targets.native import RUNTIME_SOURCES, RuntimeCalls
+from raido.targets.signature import Signature
+
+_COMPILE = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread")
+_LINK = ("-shared", "-Wl,-Bsymbolic", "-Wl,-z,nodelete", "-Wl,-z,defs", "-Wl,-z,noexecstack", "-Wl,--as-needed")
+_seen: dict[Path, tuple[int, int]] = {}
+_seen_lock = threading.Lock()
+
+
+def find_compiler(cc: str | Sequence[str] | None = None) -> list[str]:
+    """The command of a C compiler: `cc`, else the environment's CC, else cc, gcc, clang, else that of the ziglang package."""
+    chosen = cc or os.environ.get("CC")
+    if chosen:
+        command = shlex.split(chosen) if isinstance(chosen, str) else list(chosen)
+        if not command or shutil.which(command[0]) is None:
+            raise ExportError(f"the C compiler {chosen!r} does not exist")
+        return command
+    for name in ("cc", "gcc", "clang"):
+        if path := shutil.which(name):
+            return [path]
+    if importlib.util.find_spec("ziglang") is not None:
+        return [sys.executable, "-m", "ziglang", "cc"]
+    raise ExportError(
+        "no C compiler is found: install gcc or clang, or `pip install raido[export]`, which brings one along"
+    )
+
+
+def write_library(
+    path: str | os.PathLike[str],
+    algorithms: Sequence[tuple[str, Signature, bytes]],
+    cc: str | Sequence[str] | None = None,
+) -> Path:
+    """Writes a shared library of several algorithms (name, signature, object bytes) and its header; returns the library's path.
+
+    `build/libblur.so` gets the header `build/blur.h` and the name `blur`, which the library's own functions start with. Raises
+    ExportError, and leaves what was there before, when there is no compiler, it fails, or the place cannot be written.
+    """
+    target = Path(path).absolute()
+    match = re.fullmatch(r"(?:lib)?(.+?)\.so(?:\.\d+)*", target.name)
+    if match is None:
+        raise ExportError(f'a library\'s name ends in ".so", unlike {target.name!r}')
+    if not algorithms:
+        raise ExportError(f"{target.name} would be empty: name at least one algorithm")
+    library = identifier(match[1])
+    command = find_compiler(cc)
+    functions = [
+        describe_function(library, name, f"raido_{i}_{signature.entry}", signature)
+        for i, (name, signature, _) in enumerate(algorithms)
+    ]
+    names = public_names(library, functions)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".raido-") as folder:
+            here = Path(folder)
+            objects = []
+            for i, (_, _, data) in enumerate(algorithms):
+                objects.append(here / f"program_{i}.o")
+                objects[-1].write_bytes(rename_globals(data, f"raido_{i}_"))
+            header = here / f"{library}.h"
+            header.write_text(write_header(library, functions))
+            (here / "wrapper.c").write_text(write_wrapper(library, functions))
+            (here / "names.map").write_text(write_version_script(names))
+            for source in RUNTIME_SOURCES.glob("raido_runtime.[ch]"):
+                shutil.copyfile(source, here / source.name)
+            built = here / target.name
+            _run_compiler(
+                [
+                    *(*command, *_COMPILE, *_LINK, "-Wl,--version-script=names.map", f"-Wl,-soname,{target.name}"),
+                    *("wrapper.c", "raido_runtime.c", *(file.name for file in objects), "-lm", "-o", built.name),
+                ],
+                here,
+            )
+            os.replace(header, target.parent / header.name)
+            os.replace(built, target)
+    except OSError as error:
+        raise ExportError(f"{target} cannot be written: {error}") from error
+    return target
+
+
+def _run_compiler(command: list[str], folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        shown = "\n  ".join(lines[:20]) or f"exit status {done.returncode}"
+        raise ExportError(f"the C compiler failed: {shlex.join(command)}\n  {shown}")
+
+
+# --- loading
+
+
+class _Library(ctypes.Structure):
+    """What an exported library says of itself; the layout is fixed by ABI_VERSION."""
+
+    _fields_ = (
+        ("abi_version", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        ("metadata", ctypes.c_char_p),
+        ("entries", ctypes.POINTER(ctypes.c_size_t)),
+        ("missing_feature", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+        ("set_threads", ctypes.CFUNCTYPE(None, ctypes.c_int)),
+        ("set_thread_limit", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)),
+        ("last_error", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+        ("clear_error", ctypes.CFUNCTYPE(None)),
+    )
+
+
+def load(path: str | os.PathLike[str], name: str | None = None) -> Executable:
+    """The executable in a library that raido exported; `name` chooses where there are several. TargetError when it is no such."""
+    found = load_all(path)
+    if name is None and len(found) == 1:
+        return next(iter(found.values()))
+    if name not in found:
+        said = "say which with name=" if name is None else f"there is no {name!r}"
+        raise TargetError(f"{path} holds {', '.join(found)}: {said}")
+    return found[name]
+
+
+def load_all(path: str | os.PathLike[str]) -> dict[str, Executable]:
+    """All executables of an exported library, by the names they were exported under."""
+    handle = _open_library(Path(path).absolute())
+    try:
+        describe: Any = getattr(handle, LIBRARY_SYMBOL)
+    except AttributeError:
+        raise TargetError(f"{path} is not a library that raido exported") from None
+    describe.restype = ctypes.POINTER(_Library)
+    library = describe().contents
+    if library.abi_version != ABI_VERSION:
+        raise TargetError(f"{path} was exported by another version of raido (interface {library.abi_version})")
+    if missing := library.missing_feature():
+        raise TargetError(f"{path} was compiled for a CPU with {missing.decode()}, which this one lacks")
+    calls = RuntimeCalls(library.set_thread_limit, library.last_error, library.clear_error)
+    found = {}
+    for i, row in enumerate(loads(library.metadata)):
+        signature = Signature.from_json(row["signature"])
+        found[row["name"]] = Executable(signature, library.entries[i], handle, runtime=calls)
+    return found
+
+
+def _open_library(path: Path) -> ctypes.CDLL:
+    """Opens the file that is at `path` now: the system would answer with what it once loaded from there."""
+    try:
+        status = path.stat()
+        with _seen_lock:
+            replaced = _seen.setdefault(path, (status.st_dev, status.st_ino)) != (status.st_dev, status.st_ino)
+        if not replaced:
+            return ctypes.CDLL(str(path))
+        with tempfile.TemporaryDirectory(prefix="raido-") as folder:
+            link = Path(folder) / path.name
+            link.symlink_to(path)
+            return ctypes.CDLL(str(link))
+    except OSError as error:
+        raise TargetError(f"{path} cannot be loaded: {error}") from error
