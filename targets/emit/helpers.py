@@ -1,0 +1,451 @@
+"""The helper functions that one module needs, in LLVM assembly, each written once: operations, memory access, lanes, the runtime.
+
+`Helpers` hands out symbols and keeps the texts; `text()` is linked into the module. Memory helpers take a base pointer and an i64
+element offset, so that an address out of bounds under a mask that is off is never even computed as "in bounds".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from raido.algo.dtypes import DType, bool_, i32, i64, u8
+from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, memory_dtype, scalar_type
+from raido.targets.emit.operations import write_operation
+from raido.targets.faults import FAULT_CODES
+
+Shape = tuple[DType, int]  # element type and lanes
+_INLINED_RECIPES = 400  # lines
+
+
+class Helpers:
+    """Helper functions of one module, by symbol. `fused`: the machine has a fused multiply-add."""
+
+    def __init__(self, fused: bool) -> None:
+        self.fused = fused
+        self._functions: dict[str, str] = {}
+        self._declarations: set[str] = set()
+        self._constants: dict[str, str] = {}
+
+    def text(self) -> str:
+        """Everything asked for so far, as one LLVM module."""
+        return "\n\n".join(
+            [*sorted(self._declarations), *self._constants.values(), *self._functions.values(), "!0 = !{i32 1}\n"]
+        )
+
+    def _write(self, symbol: str, result: str, shapes: Sequence[Shape | str], body: Callable[..., str]) -> str:
+        """Adds the function unless it is there; `body` appends to a builder and gives the text of what is returned."""
+        if symbol not in self._functions:
+            b = TextBuilder(self.fused)
+            types = [s if isinstance(s, str) else llvm_type(*s) for s in shapes]
+            names = [f"%p{i}" for i in range(len(shapes))]
+            parameters = ", ".join(f"{kind} {name}" for kind, name in zip(types, names, strict=True))
+            args = [n if isinstance(s, str) else Value(*s, n) for s, n in zip(shapes, names, strict=True)]
+            b.line(f"ret {result} {body(b, *args)}")
+            attributes = "alwaysinline nounwind" if len(b.lines) < _INLINED_RECIPES else "inlinehint nounwind"
+            self._functions[symbol] = b.function(symbol, result, parameters, attributes)
+            self._declarations |= b.declarations
+        return symbol
+
+    # --- values
+
+    def operation(
+        self, name: str, dtype: DType, operands: Sequence[Shape], literals: dict[int, int] | None = None
+    ) -> str:
+        """Primitive `name`; operands in `literals` (by position) are those constants, and are ignored when passed."""
+        literals = literals or {}
+        marks = "".join(f".{position}is{value}".replace("-", "m") for position, value in literals.items())
+        symbol = f"rd.{name}.{dtype.name}." + ".".join(f"{d.name}x{n}" for d, n in operands) + marks
+        lanes = max(n for _, n in operands)
+
+        def body(b: TextBuilder, *args: Value) -> str:
+            given = [b.constant(a, literals[i]) if i in literals else a for i, a in enumerate(args)]
+            return write_operation(b, name, dtype, *given).text
+
+        return self._write(symbol, llvm_type(dtype, lanes), operands, body)
+
+    def literal(self, dtype: DType, bits: int) -> str:
+        """A constant by its bits, for what TIR's literals cannot hold."""
+        whole = f"i{dtype.itemsize * 8}"
+
+        def body(b: TextBuilder) -> str:
+            return b.result(dtype, 1, f"bitcast {whole} {bits} to {scalar_type(dtype)}").text
+
+        return self._write(f"rd.literal.{dtype.name}.{bits:x}".replace("-", "m"), scalar_type(dtype), (), body)
+
+    def pack_mask(self, lanes: int) -> str:
+        """A vector of bool as a vector of i8, which TIR can name."""
+        body = lambda b, mask: b.convert("sext", mask, u8).text
+        return self._write(f"rd.pack.x{lanes}", llvm_type(u8, lanes), [(bool_, lanes)], body)
+
+    def unpack_mask(self, lanes: int) -> str:
+        """The inverse of `pack_mask`; any byte that is not 0 is true only by its lowest bit."""
+        body = lambda b, packed: b.convert("trunc", packed, bool_).text
+        return self._write(f"rd.unpack.x{lanes}", llvm_type(bool_, lanes), [(u8, lanes)], body)
+
+    def extract(self, dtype: DType, lanes: int, lane: int) -> str:
+        """One lane."""
+        body = lambda b, v: b.result(dtype, 1, f"extractelement {v.typed}, i64 {lane}").text
+        return self._write(f"rd.extract{lane}.{dtype.name}x{lanes}", scalar_type(dtype), [(dtype, lanes)], body)
+
+    def half(self, dtype: DType, lanes: int, upper: bool) -> str:
+        """The lower or upper half of the lanes."""
+        count = lanes // 2
+        picked = list(range(count, lanes) if upper else range(count))
+
+        def body(b: TextBuilder, v: Value) -> str:
+            if count == 1:
+                return b.result(dtype, 1, f"extractelement {v.typed}, i64 {picked[0]}").text
+            return b.shuffle(v, Value(dtype, lanes, "poison"), picked).text
+
+        return self._write(f"rd.half{int(upper)}.{dtype.name}x{lanes}", llvm_type(dtype, count), [(dtype, lanes)], body)
+
+    def reduce(self, name: str, dtype: DType, lanes: int) -> str:
+        """All lanes by an exact operation LLVM reduces: or, and, xor, add, mul, smin, ..."""
+
+        def body(b: TextBuilder, v: Value) -> str:
+            return b.call(f"llvm.vector.reduce.{name}.{mangled(dtype, lanes)}", dtype, 1, v).text
+
+        return self._write(f"rd.reduce.{name}.{dtype.name}x{lanes}", scalar_type(dtype), [(dtype, lanes)], body)
+
+    # --- memory
+
+    def load(self, dtype: DType, lanes: int, masked: bool, stride: int = 1) -> str:
+        """(base, offset[, mask]) -> lanes `stride` apart; lanes off are 0."""
+        memory = memory_dtype(dtype)
+        symbol = f"rd.load{stride}{'.masked' if masked else ''}.{memory.name}x{lanes}".replace("-", "m")
+        shapes: list[Shape | str] = ["ptr", (i64, 1)] + ([(bool_, lanes)] if masked else [])
+
+        def body(b: TextBuilder, base: str, offset: Value, mask: Value | None = None) -> str:
+            if lanes == 1:
+                return _load_if(b, base, offset, mask, memory).text
+            if stride == 1:
+                return _masked_load(b, _address(b, base, offset, memory), mask, memory, lanes).text
+            if stride == -1:
+                low = b.binary("add", offset, b.constant(offset, 1 - lanes))
+                reverse = list(range(lanes))[::-1]
+                mask = b.shuffle(mask, mask, reverse) if mask else None
+                v = _masked_load(b, _address(b, base, low, memory), mask, memory, lanes)
+                return b.shuffle(v, v, reverse).text
+            if mask is None and 2 <= stride <= 4:
+                return _load_strided(b, base, offset, stride, memory, lanes).text
+            return _gather(b, base, _ramp(b, offset, stride, lanes), mask, memory).text
+
+        return self._write(symbol, llvm_type(memory, lanes), shapes, body)
+
+    def store(self, dtype: DType, lanes: int, masked: bool, stride: int = 1) -> str:
+        """(base, offset, value[, mask]) -> 0."""
+        memory = memory_dtype(dtype)
+        symbol = f"rd.store{stride}{'.masked' if masked else ''}.{memory.name}x{lanes}".replace("-", "m")
+        shapes: list[Shape | str] = ["ptr", (i64, 1), (memory, lanes)] + ([(bool_, lanes)] if masked else [])
+
+        def body(b: TextBuilder, base: str, offset: Value, value: Value, mask: Value | None = None) -> str:
+            if stride == -1:
+                offset = b.binary("add", offset, b.constant(offset, 1 - lanes))
+                reverse = list(range(lanes))[::-1]
+                value, mask = b.shuffle(value, value, reverse), b.shuffle(mask, mask, reverse) if mask else None
+            if stride in (1, -1):
+                address = _address(b, base, offset, memory)
+                if mask is None:
+                    b.line(f"store {value.typed}, ptr {address}, align {memory.itemsize}")
+                else:
+                    name = f"llvm.masked.store.{mangled(memory, lanes)}.p0"
+                    b.declarations.add(f"declare void @{name}({value.type}, ptr, {mask.type})")
+                    b.line(f"call void @{name}({value.typed}, ptr align {memory.itemsize} {address}, {mask.typed})")
+            else:
+                _scatter(b, base, _ramp(b, offset, stride, lanes), value, mask)
+            return "0"
+
+        return self._write(symbol, "i32", shapes, body)
+
+    def gather(self, dtype: DType, lanes: int, masked: bool) -> str:
+        """(base, offsets[, mask]) -> values; lanes off are 0."""
+        memory = memory_dtype(dtype)
+        shapes: list[Shape | str] = ["ptr", (i64, lanes)] + ([(bool_, lanes)] if masked else [])
+        body = lambda b, base, offsets, mask=None: _gather(b, base, offsets, mask, memory).text
+        symbol = f"rd.gather{'.masked' if masked else ''}.{memory.name}x{lanes}"
+        return self._write(symbol, llvm_type(memory, lanes), shapes, body)
+
+    def scatter(self, dtype: DType, lanes: int, masked: bool) -> str:
+        """(base, offsets, values[, mask]) -> 0; of equal offsets the last lane wins."""
+        memory = memory_dtype(dtype)
+        shapes: list[Shape | str] = ["ptr", (i64, lanes), (memory, lanes)] + ([(bool_, lanes)] if masked else [])
+
+        def body(b: TextBuilder, base: str, offsets: Value, values: Value, mask: Value | None = None) -> str:
+            _scatter(b, base, offsets, values, mask)
+            return "0"
+
+        return self._write(f"rd.scatter{'.masked' if masked else ''}.{memory.name}x{lanes}", "i32", shapes, body)
+
+    def stream(self, dtype: DType, lanes: int) -> str:
+        """(base, offset, value) -> 0, past the caches where the address is aligned to the vector."""
+        memory = memory_dtype(dtype)
+        size = memory.itemsize * lanes
+
+        def body(b: TextBuilder, base: str, offset: Value, value: Value) -> str:
+            address = _address(b, base, offset, memory)
+            number = b.result(i64, 1, f"ptrtoint ptr {address} to i64")
+            aligned = b.compare("eq", b.binary("and", number, b.constant(number, size - 1)), b.constant(number, 0))
+            b.line(f"br {aligned.typed}, label %past, label %plain")
+            b.start_block("past")
+            b.line(f"store {value.typed}, ptr {address}, align {size}, !nontemporal !0")
+            b.line("br label %stored")
+            b.start_block("plain")
+            b.line(f"store {value.typed}, ptr {address}, align {memory.itemsize}")
+            b.line("br label %stored")
+            b.start_block("stored")
+            return "0"
+
+        return self._write(f"rd.stream.{memory.name}x{lanes}", "i32", ["ptr", (i64, 1), (memory, lanes)], body)
+
+    def misalignment(self, dtype: DType, lanes: int) -> str:
+        """(base, offset) -> elements up to the next address aligned to a vector."""
+        memory = memory_dtype(dtype)
+        size = memory.itemsize * lanes
+
+        def body(b: TextBuilder, base: str, offset: Value) -> str:
+            number = b.result(i64, 1, f"ptrtoint ptr {_address(b, base, offset, memory)} to i64")
+            short = b.binary("and", b.binary("sub", b.constant(number, 0), number), b.constant(number, size - 1))
+            return b.binary("udiv", short, b.constant(number, memory.itemsize)).text
+
+        return self._write(f"rd.misalignment.{memory.name}x{lanes}", "i64", ["ptr", (i64, 1)], body)
+
+    def prefetch(self, dtype: DType) -> str:
+        """(base, offset) -> 0: the line will be read soon."""
+        memory = memory_dtype(dtype)
+
+        def body(b: TextBuilder, base: str, offset: Value) -> str:
+            b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+            b.line(f"call void @llvm.prefetch.p0(ptr {_address(b, base, offset, memory)}, i32 0, i32 3, i32 1)")
+            return "0"
+
+        return self._write(f"rd.prefetch.{memory.name}", "i32", ["ptr", (i64, 1)], body)
+
+    def constant_array(self, digest: str, array: np.ndarray) -> str:
+        """() -> where the array's bytes lie, in the object's read-only data."""
+        name = f"rd.data.{digest[:24]}"
+        if name not in self._constants:
+            data = np.ascontiguousarray(array).tobytes()
+            escaped = "".join(f"\\{byte:02X}" for byte in data)
+            kind = f"[{len(data)} x i8]"
+            self._constants[name] = f'@{name} = internal unnamed_addr constant {kind} c"{escaped}", align 64'
+        return self._write(f"rd.at.{digest[:24]}", "ptr", (), lambda b: f"@{name}")
+
+    # --- the runtime, and other functions of the module
+
+    def take(self) -> str:
+        """(bytes, fault) -> memory from the runtime; null, and a fault on record, when there is none."""
+
+        def body(b: TextBuilder, size: Value, fault: str) -> str:
+            b.declarations |= {"declare ptr @rd_alloc(i64)", _FAULT}
+            b.line(f"%block = call noalias ptr @rd_alloc({size.typed})")
+            b.line("%absent = icmp eq ptr %block, null")
+            b.line("br i1 %absent, label %failed, label %taken")
+            b.start_block("failed")
+            arguments = f"ptr {fault}, i32 {FAULT_CODES['memory']}, i32 -1, {size.typed}, i64 0, i64 0, i64 0"
+            b.line(f"%code = call i32 @rd_fault({arguments}) cold")
+            b.line("br label %taken")
+            b.start_block("taken")
+            return "%block"
+
+        return self._write("rd.take", "ptr", [(i64, 1), "ptr"], body)
+
+    def give(self) -> str:
+        """(memory) -> 0: back to the runtime."""
+
+        def body(b: TextBuilder, block: str) -> str:
+            b.declarations.add("declare void @rd_free(ptr)")
+            b.line(f"call void @rd_free(ptr {block})")
+            return "0"
+
+        return self._write("rd.give", "i32", ["ptr"], body)
+
+    def threads(self) -> str:
+        """() -> threads that a launch from here would use, as i64."""
+
+        def body(b: TextBuilder) -> str:
+            b.declarations.add("declare i32 @rd_get_threads()")
+            b.line("%count = call i32 @rd_get_threads()")
+            b.line("%wide = sext i32 %count to i64")
+            return "%wide"
+
+        return self._write("rd.threads", "i64", (), body)
+
+    def failed(self) -> str:
+        """(fault) -> whether something is on record."""
+
+        def body(b: TextBuilder, fault: str) -> str:
+            b.line(f"%kind = load volatile i32, ptr {fault}, align 4")
+            return b.compare("ne", Value(i32, 1, "%kind"), Value(i32, 1, "0")).text
+
+        return self._write("rd.failed", "i1", ["ptr"], body)
+
+    def fault(self, lanes: int, kind: str, site: int, values: Sequence[Shape]) -> str:
+        """(fault, bad lanes, values…) -> 0: records the first bad lane."""
+        shapes: list[Shape | str] = ["ptr", (bool_, lanes), *values]
+
+        def body(b: TextBuilder, fault: str, bad: Value, *given: Value) -> str:
+            b.declarations.add(_FAULT)
+            lane = "0"
+            if lanes > 1:
+                bits = b.result(i32, 1, f"bitcast {bad.typed} to i{lanes}")
+                b.declarations.add(f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)")
+                lane = b.result(i32, 1, f"call i{lanes} @llvm.cttz.i{lanes}(i{lanes} {bits.text}, i1 true)").text
+                lane = b.result(i32, 1, f"zext i{lanes} {lane} to i128").text if lanes < 128 else lane
+                lane = b.result(i32, 1, f"trunc i128 {lane} to i64").text
+            numbers = []
+            for value in given:
+                if value.lanes > 1:
+                    value = b.result(value.dtype, 1, f"extractelement {value.typed}, i64 {lane}")
+                numbers.append(write_operation(b, "cast", i64, value).text)
+            listed = "".join(f", i64 {n}" for n in (*numbers, "0", "0", "0", "0")[:4])
+            b.line(f"%code = call i32 @rd_fault(ptr {fault}, i32 {FAULT_CODES[kind]}, i32 {site}{listed}) cold")
+            return "0"
+
+        symbol = f"rd.fault.{kind}.{site}.x{lanes}." + ".".join(f"{d.name}x{n}" for d, n in values)
+        return self._write(symbol, "i32", shapes, body)
+
+    def call_apart(self, symbol: str, types: Sequence[str]) -> str:
+        """A call of function `symbol` of this module that is never inlined: its pointers' promises hold inside it only."""
+
+        def body(b: TextBuilder, *names: str) -> str:
+            b.declarations.add(f"declare i32 @{symbol}({', '.join(types)})")
+            arguments = ", ".join(f"{kind} {name}" for kind, name in zip(types, names, strict=True))
+            b.line(f"%code = call i32 @{symbol}({arguments}) noinline")
+            return "%code"
+
+        return self._write(f"rd.apart.{symbol}", "i32", list(types), body)
+
+    def ticket(self) -> str:
+        """(counter) -> the next number."""
+
+        def body(b: TextBuilder, counter: str) -> str:
+            return b.result(i64, 1, f"atomicrmw add ptr {counter}, i64 1 monotonic").text
+
+        return self._write("rd.ticket", "i64", ["ptr"], body)
+
+    def load_pointer(self) -> str:
+        """(slot) -> the pointer in it."""
+
+        def body(b: TextBuilder, slot: str) -> str:
+            b.line(f"%held = load ptr, ptr {slot}, align 8")
+            return "%held"
+
+        return self._write("rd.held", "ptr", ["ptr"], body)
+
+    def store_pointer(self) -> str:
+        """(slot, pointer) -> 0."""
+
+        def body(b: TextBuilder, slot: str, held: str) -> str:
+            b.line(f"store ptr {held}, ptr {slot}, align 8")
+            return "0"
+
+        return self._write("rd.hold", "i32", ["ptr", "ptr"], body)
+
+    def drain(self) -> str:
+        """() -> 0: streamed stores are visible to others before what follows."""
+
+        def body(b: TextBuilder) -> str:
+            b.declarations.add("declare void @llvm.x86.sse.sfence()")
+            b.line("call void @llvm.x86.sse.sfence()")
+            return "0"
+
+        return self._write("rd.drain", "i32", (), body)
+
+    def copy(self) -> str:
+        """(destination, source, bytes) -> 0; the two do not overlap."""
+
+        def body(b: TextBuilder, destination: str, source: str, size: Value) -> str:
+            b.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+            b.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {destination}, ptr {source}, {size.typed}, i1 false)")
+            return "0"
+
+        return self._write("rd.copy", "i32", ["ptr", "ptr", (i64, 1)], body)
+
+
+_FAULT = "declare i32 @rd_fault(ptr, i32, i32, i64, i64, i64, i64)"
+
+
+def _address(b: TextBuilder, base: str, offset: Value, memory: DType) -> str:
+    return b.result(memory, 1, f"getelementptr {scalar_type(memory)}, ptr {base}, {offset.typed}").text
+
+
+def _load_if(b: TextBuilder, base: str, offset: Value, mask: Value | None, memory: DType) -> Value:
+    """One element behind a branch; 0 where it is not taken."""
+    kind = scalar_type(memory)
+    assert mask is not None
+    b.line(f"br {mask.typed}, label %read, label %skip")
+    b.start_block("read")
+    loaded = b.result(memory, 1, f"load {kind}, ptr {_address(b, base, offset, memory)}, align {memory.itemsize}")
+    b.line("br label %skip")
+    b.start_block("skip")
+    zero = "0.0" if memory.is_float else "0"
+    return b.result(memory, 1, f"phi {kind} [ {zero}, %entry ], [ {loaded.text}, %read ]")
+
+
+def _masked_load(b: TextBuilder, address: str, mask: Value | None, memory: DType, lanes: int) -> Value:
+    kind = llvm_type(memory, lanes)
+    if mask is None:
+        return b.result(memory, lanes, f"load {kind}, ptr {address}, align {memory.itemsize}")
+    name = f"llvm.masked.load.{mangled(memory, lanes)}.p0"
+    b.declarations.add(f"declare {kind} @{name}(ptr, {mask.type}, {kind})")
+    call = f"call {kind} @{name}(ptr align {memory.itemsize} {address}, {mask.typed}, {kind} zeroinitializer)"
+    return b.result(memory, lanes, call)
+
+
+def _load_strided(b: TextBuilder, base: str, offset: Value, stride: int, memory: DType, lanes: int) -> Value:
+    """`stride` whole vectors that cover the lanes, the last one ending at the last lane, and shuffles."""
+    starts = [lanes * part for part in range(stride - 1)] + [(lanes - 1) * stride + 1 - lanes]
+    parts = [
+        _masked_load(
+            b, _address(b, base, b.binary("add", offset, b.constant(offset, start)), memory), None, memory, lanes
+        )
+        for start in starts
+    ]
+    total, filled = parts[0], {k: k * stride for k in range(lanes) if k * stride < lanes}
+    for start, part in zip(starts[1:], parts[1:], strict=True):
+        fresh = {k: k * stride - start for k in range(lanes) if start <= k * stride < start + lanes and k not in filled}
+        now = [fresh[k] + lanes if k in fresh else filled.get(k, 0) for k in range(lanes)]
+        if part is parts[1]:
+            total = b.shuffle(total, part, now)
+        else:
+            total = b.shuffle(total, part, [fresh[k] + lanes if k in fresh else k for k in range(lanes)])
+        filled |= dict.fromkeys(fresh, 0)
+    return total
+
+
+def _ramp(b: TextBuilder, offset: Value, stride: int, lanes: int) -> Value:
+    steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
+    first = b.result(i64, lanes, f"insertelement <{lanes} x i64> poison, {offset.typed}, i64 0")
+    spread = b.result(i64, lanes, f"shufflevector {first.typed}, {first.type} poison, <{lanes} x i32> zeroinitializer")
+    return b.binary("add", spread, Value(i64, lanes, f"<{steps}>"))
+
+
+def _addresses(b: TextBuilder, base: str, offsets: Value, memory: DType) -> tuple[str, str]:
+    kind = f"<{offsets.lanes} x ptr>"
+    return kind, b.result(
+        memory, offsets.lanes, f"getelementptr {scalar_type(memory)}, ptr {base}, {offsets.typed}"
+    ).text
+
+
+def _all_lanes(mask: Value | None, lanes: int) -> str:
+    return mask.typed if mask else f"<{lanes} x i1> splat (i1 true)"
+
+
+def _gather(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType) -> Value:
+    lanes, kind = offsets.lanes, llvm_type(memory, offsets.lanes)
+    pointers, addresses = _addresses(b, base, offsets, memory)
+    name = f"llvm.masked.gather.{mangled(memory, lanes)}.v{lanes}p0"
+    b.declarations.add(f"declare {kind} @{name}({pointers}, <{lanes} x i1>, {kind})")
+    where = f"{pointers} align {memory.itemsize} {addresses}"
+    return b.result(memory, lanes, f"call {kind} @{name}({where}, {_all_lanes(mask, lanes)}, {kind} zeroinitializer)")
+
+
+def _scatter(b: TextBuilder, base: str, offsets: Value, values: Value, mask: Value | None) -> None:
+    lanes = offsets.lanes
+    pointers, addresses = _addresses(b, base, offsets, values.dtype)
+    name = f"llvm.masked.scatter.{mangled(values.dtype, lanes)}.v{lanes}p0"
+    b.declarations.add(f"declare void @{name}({values.type}, {pointers}, <{lanes} x i1>)")
+    where = f"{pointers} align {values.dtype.itemsize} {addresses}"
+    b.line(f"call void @{name}({values.typed}, {where}, {_all_lanes(mask, lanes)})")

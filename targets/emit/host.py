@@ -1,0 +1,248 @@
+"""The entry function: the host plan around the kernels.
+
+Structure (blocks, allocations, host loops, branches, swaps, copies) is emitted in place; every `Produce`, and every other statement
+that computes, becomes a kernel of its own. A buffer that is swapped lives behind a slot that holds its pointer, and is fetched anew
+for each use. After a step that may have failed the rest runs only while nothing is on record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from raido.algo.dtypes import bool_, i32, i64
+from raido.schedule.nest import Alloc, Block, Buffer, Copy, For, If, Let, Produce, Swap, While
+from raido.targets import tvm_corner as T
+from raido.targets.emit.llvm_text import memory_dtype
+from raido.targets.emit.scopes import Uses, swapped_buffers
+from raido.targets.emit.statements import Outliner, Statements
+from raido.targets.emit.unit import Unit, data_of, tir
+
+
+class Kernels(Outliner, Protocol):
+    """Makes functions of statements."""
+
+    def kernel(self, outer: Unit, name: str, body: Block) -> Uses:
+        """A function for the statements, and its call; returns what they use."""
+
+    def constants(self, unit: Unit, uses: Uses) -> None:
+        """Declares the constant arrays that are used."""
+
+
+class HostPlan(Statements):
+    """The entry's statements: structure is emitted here, everything else becomes a kernel."""
+
+    def __init__(self, kernels: Kernels, unit: Unit, body: Block) -> None:
+        super().__init__(unit, kernels)
+        self.kernels = kernels
+        self.slots: dict[Buffer, Any] = {}
+        self.swapped = swapped_buffers(body)
+        self.can_fail = False
+
+    def block(self, statements: Sequence[Any]) -> None:
+        for position, s in enumerate(statements):
+            rest = statements[position + 1 :]
+            if isinstance(s, Alloc) and s.buffer.scope == "heap":
+                self.can_fail = True
+                self._with_heap(s.buffer, rest)
+                return
+            if self._step(s):
+                self.can_fail = True
+                if rest:
+                    outer = self.unit.block()
+                    self.block(rest)
+                    self.unit.out.append(T.IfThenElse(self.nothing_failed(), self.unit.end_block(outer), None))
+                return
+
+    def _step(self, s: Any) -> bool:
+        """Appends one statement; whether it may have failed."""
+        if isinstance(s, Block):
+            return self._inside(s)
+        if isinstance(s, Produce):
+            return self._kernel(s.stage, s.body)
+        if isinstance(s, Swap):
+            self._swap(s)
+        elif isinstance(s, Copy):
+            self._copy(s)
+        elif isinstance(s, Alloc):
+            self._host_memory(s)
+        elif isinstance(s, Let):
+            self._see(s.value)
+            self._let(s)
+        elif isinstance(s, If):
+            return self._branch(s)
+        elif isinstance(s, While):
+            self._host_while(s)
+            return True
+        elif isinstance(s, For) and s.kind != "parallel" and _has_host_structure(s.body):
+            return self._host_for(s)
+        elif isinstance(s, _Guard):
+            self.unit.out.append(self._guarded(s.block))
+            return self._last_failed
+        elif isinstance(s, _Round):
+            return self._round(s)
+        elif isinstance(s, _Again):
+            self.unit.out.append(T.BufferStore(s.again, T.IntImm("int32", 1), [T.IntImm("int64", 0)]))
+        else:
+            return self._kernel(getattr(s, "stage", "") or "step", Block((s,)))
+        return False
+
+    def _inside(self, block: Block) -> bool:
+        before, self.can_fail = self.can_fail, False
+        outer = self.unit.block()
+        self.block(block.statements)
+        self.unit.out, made = outer, self.unit.out
+        self.unit.out += made
+        failed, self.can_fail = self.can_fail, before or self.can_fail
+        return failed
+
+    def _kernel(self, name: str, body: Block) -> bool:
+        uses = Uses(body)
+        self._see_buffers(uses)
+        return self.kernels.kernel(self.unit, name, body).faults
+
+    def _see(self, *expressions: Any) -> None:
+        """Makes the buffers that expressions read visible in the current block."""
+        uses = Uses(*(Let(None, e) for e in expressions if e is not None))  # type: ignore[arg-type]
+        self._see_buffers(uses)
+
+    def _see_buffers(self, uses: Uses) -> None:
+        self.kernels.constants(self.unit, uses)
+        for buffer in uses.buffers:
+            if buffer in self.slots:
+                pointer = T.pointer(self.unit.fresh_name(buffer.name), memory_dtype(buffer.dtype))
+                self.unit.out.append(T.Bind(pointer, self._held(buffer)))
+                self.unit.declare(buffer, pointer)
+
+    def _held(self, buffer: Buffer) -> Any:
+        symbol = self.unit.helpers.load_pointer()
+        return T.call(symbol, T.pointer_type(memory_dtype(buffer.dtype)), data_of(self.slots[buffer]))
+
+    def _with_heap(self, buffer: Buffer, rest: Sequence[Any]) -> None:
+        if buffer not in self.swapped:
+            super()._with_heap(buffer, rest)
+            return
+        unit, memory = self.unit, memory_dtype(buffer.dtype)
+        slot = T.flat_buffer(unit.fresh_name("slot"), i64, 1)
+        unit.out.append(T.AllocBuffer(slot))
+        pointer = T.pointer(unit.fresh_name(buffer.name), memory)
+        taken = T.call(unit.helpers.take(), T.pointer_type(memory), self.size_in_bytes(buffer), unit.fault)
+        unit.out.append(T.Bind(pointer, taken))
+        self.slots[buffer] = slot
+        unit.effect(unit.helpers.store_pointer(), data_of(slot), pointer)
+        outer = unit.block()
+        self.block(rest)
+        unit.out.append(T.IfThenElse(self.nothing_failed(), unit.end_block(outer), None))
+        unit.effect(unit.helpers.give(), self._held(buffer))
+
+    def _host_memory(self, s: Alloc) -> None:
+        """Small memory of the host plan is in memory, so that kernels can be given it."""
+        buffer = s.buffer
+        if buffer.scope == "register":
+            made = Buffer(buffer.name, buffer.dtype, buffer.shape, "stack", buffer.serial, (), buffer.lanes, None)
+            self._alloc(Alloc(made))
+            self.unit.memory[buffer] = self.unit.memory.pop(made)
+        else:
+            self._alloc(s)
+
+    def _swap(self, s: Swap) -> None:
+        unit = self.unit
+        left, right = (T.pointer(unit.fresh_name(b.name), memory_dtype(b.dtype)) for b in (s.left, s.right))
+        unit.out += [T.Bind(left, self._held(s.left)), T.Bind(right, self._held(s.right))]
+        for buffer, pointer in ((s.left, right), (s.right, left)):
+            unit.effect(unit.helpers.store_pointer(), data_of(self.slots[buffer]), pointer)
+
+    def _copy(self, s: Copy) -> None:
+        uses = Uses(s)
+        self._see_buffers(uses)
+        source, destination = (data_of(self.unit.buffer(b)) for b in (s.source, s.destination))
+        self.unit.effect(self.unit.helpers.copy(), destination, source, self.size_in_bytes(s.source))
+
+    def _guarded(self, block: Block) -> Any:
+        """A nested block that does nothing once something failed."""
+        outer = self.unit.block()
+        before, self.can_fail = self.can_fail, False
+        self.block(block.statements)
+        body = self.unit.end_block(outer)
+        if self.can_fail:
+            body = T.IfThenElse(self.nothing_failed(), body, None)
+        self._last_failed, self.can_fail = self.can_fail, before or self.can_fail
+        return body
+
+    def _branch(self, s: If) -> bool:
+        self._see(s.condition)
+        condition = self.values.scalar(s.condition)
+        if isinstance(condition, bool):
+            taken = s.then if condition else s.orelse
+            return self._inside(taken) if taken is not None else False
+        then = self._guarded(s.then)
+        failed = self._last_failed
+        orelse = self._guarded(s.orelse) if s.orelse is not None else None
+        failed |= self._last_failed
+        self.unit.out.append(T.IfThenElse(condition, then, orelse))
+        return failed
+
+    def _host_for(self, s: For) -> bool:
+        self._see(s.low, s.high)
+        low, high = self.values.prepare(s.low, s.high)
+        before, self.can_fail = self.can_fail, False
+        inner = For(s.var, s.low, s.high, s.step, Block((_Guard(s.body),)))
+        self.unit.out.append(self.loop(inner, low, tir(self.trip_count(low, high, s.step))))
+        failed, self.can_fail = self.can_fail, before or self.can_fail
+        return failed
+
+    def _host_while(self, s: While) -> None:
+        unit = self.unit
+        again = T.flat_buffer(unit.fresh_name("again"), i32, 1)
+        zero, stop = T.IntImm("int64", 0), T.IntImm("int32", 0)
+        unit.out += [T.AllocBuffer(again), T.BufferStore(again, T.IntImm("int32", 1), [zero])]
+        outer = unit.block()
+        unit.out.append(T.BufferStore(again, stop, [zero]))
+        self.block((*s.setup.statements, _Round(s, again)))
+        body = unit.end_block(outer)
+        unit.out.append(T.While(T.NE(T.BufferLoad(again, [zero]), stop), body))
+
+    def _round(self, s: _Round) -> bool:
+        self._see(s.loop.condition)
+        condition = tir(self.values.scalar(s.loop.condition), bool_)
+        outer = self.unit.block()
+        self.block((*s.loop.body.statements, _Again(s.again)))
+        self.unit.out.append(T.IfThenElse(condition, self.unit.end_block(outer), None))
+        return True
+
+
+class _Guard:
+    """A block that does nothing once something failed."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+
+
+class _Round:
+    """The test and body of a host while loop."""
+
+    def __init__(self, loop: While, again: Any) -> None:
+        self.loop, self.again = loop, again
+
+
+class _Again:
+    """Says that a while loop goes round once more."""
+
+    def __init__(self, again: Any) -> None:
+        self.again = again
+
+
+def _has_host_structure(block: Block) -> bool:
+    """Whether statements of the host plan stand in a block, so that it is not one kernel."""
+    for s in block.statements:
+        if isinstance(s, (Produce, Swap, Copy)):
+            return True
+        if isinstance(s, Block) and _has_host_structure(s):
+            return True
+        if isinstance(s, (For, While)) and _has_host_structure(s.body):
+            return True
+        if isinstance(s, If) and (
+            _has_host_structure(s.then) or (s.orelse is not None and _has_host_structure(s.orelse))
+        ):
+            return True
+    return False

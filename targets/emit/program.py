@@ -1,0 +1,213 @@
+"""A whole gang nest as functions: one kernel for each step of the host plan, one function for each loop over threads, one entry.
+
+The entry has the flat C form of `raido.targets.signature`: inputs, sizes, outputs, fault record. It allocates, runs host loops, calls
+kernels, swaps buffers by swapping pointers, and gives back all memory on every path. Kernels and the bodies of loops over threads are
+called, never inlined into the entry: inside them no two pointers alias, outside the same memory may go by two names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from raido.algo.dtypes import bool_, i64, u8
+from raido.algo.errors import CompileError
+from raido.algo.expr import SizeVar
+from raido.schedule.nest import Block, For, Nest, lanes_of
+from raido.targets import tvm_corner as T
+from raido.targets.emit.helpers import Helpers
+from raido.targets.emit.host import HostPlan
+from raido.targets.emit.llvm_text import llvm_type, memory_dtype
+from raido.targets.emit.scopes import Uses, hoist_heap
+from raido.targets.emit.statements import Statements
+from raido.targets.emit.unit import Unit, data_of, tir
+
+_FAULT_TYPE = u8  # what a fault record's pointer points to is the runtime's business
+
+
+def emit_program(nest: Nest, entry: str, fused: bool) -> dict[str, Any]:
+    """TIR functions by symbol; `entry` among them. `fused`: the machine has a fused multiply-add."""
+    return Program(nest, entry, fused).functions
+
+
+class Program:
+    """The functions of one nest."""
+
+    def __init__(self, nest: Nest, entry: str, fused: bool) -> None:
+        self.helpers = Helpers(fused)
+        self.functions: dict[str, Any] = {}
+        self.entry = entry
+        unit, parameters = self._entry_unit(nest)
+        host = HostPlan(self, unit, nest.body)
+        host.block(nest.body.statements)
+        body = T.sequence(unit.out)
+        self.functions[entry] = T.function(entry, parameters, body, self.helpers.text())
+
+    def _entry_unit(self, nest: Nest) -> tuple[Unit, list[Any]]:
+        fault = T.pointer("fault", _FAULT_TYPE)
+        unit = Unit(self.helpers, fault)
+        parameters = []
+        for buffer in nest.inputs:
+            parameters.append(T.pointer(f"{buffer.name}_in", memory_dtype(buffer.dtype)))
+            unit.declare(buffer, parameters[-1])
+        for size in nest.sizes:
+            parameters.append(T.Var(size.name, "int64"))
+            unit.variables[size] = parameters[-1]
+        for buffer in nest.outputs:
+            parameters.append(T.pointer(f"{buffer.name}_out", memory_dtype(buffer.dtype)))
+            unit.declare(buffer, parameters[-1])
+        return unit, [*parameters, fault]
+
+    def symbol(self, stem: str) -> str:
+        """A function's name that is not taken."""
+        clean = "".join(c if c.isalnum() else "_" for c in stem)
+        symbol, k = f"{self.entry}.{clean}", 1
+        while symbol in self.functions:
+            k += 1
+            symbol = f"{self.entry}.{clean}.{k}"
+        self.functions[symbol] = None
+        return symbol
+
+    # --- outlining
+
+    def outline(self, outer: Unit, uses: Uses) -> tuple[Unit, list[Any], list[Any], list[str]]:
+        """A unit for statements with these uses: it, its parameters, the arguments for them, and their LLVM types."""
+        fault = T.pointer("fault", _FAULT_TYPE)
+        unit = Unit(self.helpers, fault)
+        parameters, arguments, types = [], [], []
+        for buffer in uses.buffers:
+            if buffer.scope == "constant":
+                continue
+            pointer = T.pointer(unit.fresh_name(buffer.name), memory_dtype(buffer.dtype))
+            parameters.append(pointer)
+            if buffer in outer.registers:
+                raise CompileError(f"internal: register buffer {buffer.name} is used across functions")
+            arguments.append(data_of(outer.buffer(buffer)))
+            types.append("ptr")
+            unit.declare(buffer, pointer)
+        for variable in uses.variables:
+            if variable not in outer.variables:
+                raise CompileError(f"internal: variable {variable.name} is not bound where it is used")
+            term, lanes = outer.variables[variable], lanes_of(variable)
+            if variable in outer.index_like or isinstance(variable, SizeVar):
+                unit.index_like.add(variable)
+            if variable in outer.known:
+                unit.known[variable] = outer.known[variable]
+            if isinstance(term, int):
+                unit.variables[variable] = term
+                continue
+            if variable.dtype is bool_ and lanes > 1:
+                raise CompileError(f"internal: mask {variable.name} is used across functions")
+            parameter = T.Var(unit.fresh_name(variable.name), T.type_name(variable.dtype, lanes))
+            unit.variables[variable] = parameter
+            parameters.append(parameter)
+            arguments.append(tir(term, variable.dtype))
+            types.append(llvm_type(variable.dtype, lanes))
+        self.constants(unit, uses)
+        return unit, [*parameters, fault], [*arguments, outer.fault], [*types, "ptr"]
+
+    def constants(self, unit: Unit, uses: Uses) -> None:
+        """Declares the constant arrays that are used."""
+        for buffer in uses.buffers:
+            if buffer.scope == "constant" and buffer not in unit.memory:
+                data: Any = buffer.data
+                pointer = T.pointer(unit.fresh_name(buffer.name), memory_dtype(buffer.dtype))
+                located = T.call(
+                    self.helpers.constant_array(data.digest, data.array), T.pointer_type(memory_dtype(buffer.dtype))
+                )
+                unit.out.append(T.Bind(pointer, located))
+                unit.declare(buffer, pointer)
+
+    def finish(self, symbol: str, unit: Unit, parameters: Sequence[Any], statements: Statements) -> None:
+        """Closes a function."""
+        if statements.streams:
+            unit.effect(self.helpers.drain())
+        self.functions[symbol] = T.function(symbol, parameters, T.sequence(unit.out))
+
+    def kernel(self, outer: Unit, name: str, body: Block) -> Uses:
+        """A function for statements of the host plan, and its call."""
+        uses = Uses(body)
+        symbol = self.symbol(name)
+        unit, parameters, arguments, types = self.outline(outer, uses)
+        statements = Statements(unit, self)
+        hoisted, moved = hoist_heap(body)
+        statements.block((*moved, *hoisted.statements))
+        self.finish(symbol, unit, parameters, statements)
+        outer.effect(self.helpers.call_apart(symbol, types), *arguments)
+        return uses
+
+    def launch(self, statements: Statements, loop: For) -> None:
+        """A loop over threads: a function for one thread's share, and the launch."""
+        outer = statements.unit
+        low, high = statements.values.prepare(loop.low, loop.high)
+        count = tir(statements.trip_count(low, high, loop.step))
+        count = outer.bind("rounds", i64, 1, count)
+        if not isinstance(low, int):
+            low = outer.bind("low", i64, 1, low)
+        uses = Uses(loop.body)
+        uses.variables.pop(loop.var, None)
+        symbol = self.symbol(f"{loop.stage or 'loop'}_{loop.loop or loop.var.name}")
+        unit, parameters, arguments, types = self.outline(outer, uses)
+        first = T.Var("first", "int64")
+        given = first if not isinstance(low, int) else low
+        share, shares, rounds = (T.Var(name, "int64") for name in ("share", "shares", "rounds"))
+        counter = T.pointer("counter", i64)
+        inner = Statements(unit, self)
+        hoisted, moved = hoist_heap(loop.body)
+        here = [a for a in moved if loop.var in Uses(a).variables]
+        body = For(loop.var, loop.low, loop.high, loop.step, Block((*here, *hoisted.statements)))
+        share_of = _Share(body, given, rounds, share, shares, counter, loop.grain if loop.dynamic else 0)
+        inner.block([*(a for a in moved if a not in here), share_of])
+        self.finish(symbol, unit, [*parameters, first, rounds, share, shares, counter], inner)
+        self._launch_shares(outer, loop, symbol, [*arguments, tir(low), count], count, [*types, *["i64"] * 4, "ptr"])
+
+    def _launch_shares(
+        self, outer: Unit, loop: For, symbol: str, arguments: list[Any], count: Any, types: list[str]
+    ) -> None:
+        zero, one = T.IntImm("int64", 0), T.IntImm("int64", 1)
+        grain = T.IntImm("int64", max(loop.grain, 1))
+        tickets = T.flat_buffer(outer.fresh_name("tickets"), i64, 1)
+        outer.out += [T.AllocBuffer(tickets), T.BufferStore(tickets, zero, [zero])]
+        pieces = count if loop.grain <= 1 else T.Div(T.Add(count, T.Sub(grain, one)), grain)
+        threads = T.call(self.helpers.threads(), "int64")
+        shares = outer.bind("shares", i64, 1, T.Max(T.Min(threads, pieces), T.IntImm("int64", 0)))
+        share = T.Var(outer.fresh_name("share"), "int64")
+        called = T.call(self.helpers.call_apart(symbol, types), "int32", *arguments, share, shares, data_of(tickets))
+        launch = T.For(share, zero, shares, T.ForKind.PARALLEL, T.Evaluate(called))
+        outer.out.append(T.IfThenElse(T.GT(count, zero), launch, None))
+
+
+class _Share:
+    """What one thread does of a loop: a contiguous part, or (grain > 0) pieces of `grain` rounds by ticket."""
+
+    def __init__(self, loop: For, low: Any, rounds: Any, share: Any, shares: Any, counter: Any, grain: int) -> None:
+        self.loop, self.low, self.rounds, self.grain = loop, low, rounds, grain
+        self.share, self.shares, self.counter = share, shares, counter
+
+    def emit(self, statements: Statements) -> None:
+        """Appends the loop."""
+        if self.grain:
+            self._by_ticket(statements)
+            return
+        one = T.IntImm("int64", 1)
+        begin = T.Div(T.Mul(self.rounds, self.share), self.shares)
+        end = T.Div(T.Mul(self.rounds, T.Add(self.share, one)), self.shares)
+        begin = statements.unit.bind("begin", i64, 1, begin)
+        statements.unit.out.append(statements.loop(self.loop, self.low, T.Sub(end, begin), begin))
+
+    def _by_ticket(self, statements: Statements) -> None:
+        unit = statements.unit
+        zero, grain = T.IntImm("int64", 0), T.IntImm("int64", self.grain)
+        place = T.flat_buffer(unit.fresh_name("place"), i64, 1)
+        take = lambda: T.BufferStore(place, T.Mul(T.call(unit.helpers.ticket(), "int64", self.counter), grain), [zero])
+        unit.out += [T.AllocBuffer(place), take()]
+        outer = unit.block()
+        begin = unit.bind("begin", i64, 1, T.BufferLoad(place, [zero]))
+        size = T.Min(grain, T.Sub(self.rounds, begin))
+        unit.out.append(statements.loop(self.loop, self.low, size, begin))
+        unit.out.append(take())
+        body = unit.end_block(outer)
+        unit.out.append(T.While(T.LT(T.BufferLoad(place, [zero]), self.rounds), body))
+
+
+Statements._METHODS[_Share] = lambda statements, share: share.emit(statements)

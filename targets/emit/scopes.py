@@ -1,0 +1,160 @@
+"""What statements use and define: free variables and buffers (parameters of an outlined function), faults, and hoisting of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+from raido.algo.expr import Const, Node, Op, SizeVar, Var
+from raido.algo.rewrite import topological
+from raido.schedule.nest import Alloc, Block, Buffer, Check, For, If, Let, Produce, Statement, Swap, VectorVar, While
+
+
+def parts(s: Any) -> Iterator[Any]:
+    """The values of a statement's fields, tuples flattened."""
+    for field in fields(s):
+        value = getattr(s, field.name)
+        if isinstance(value, tuple):
+            yield from value
+        else:
+            yield value
+
+
+class Uses:
+    """The free variables and buffers of a statement, in order of first use, and whether it may record a fault or takes memory."""
+
+    def __init__(self, *statements: Statement) -> None:
+        self.variables: dict[Any, None] = {}
+        self.buffers: dict[Buffer, None] = {}
+        self.faults = False
+        self._bound: set[Any] = set()
+        self._seen: set[Node] = set()
+        for s in statements:
+            self._statement(s)
+
+    def _statement(self, s: Any) -> None:
+        if isinstance(s, Let):
+            self._expression(s.value)
+            self._bound.add(s.var)
+            return
+        if isinstance(s, Alloc):
+            self._bound.add(s.buffer)
+            self._shape(s.buffer)
+            self.faults |= s.buffer.scope == "heap"
+            return
+        if isinstance(s, For):
+            self._bound.add(s.var)
+        self.faults |= isinstance(s, Check)
+        for part in parts(s):
+            if isinstance(part, Node):
+                self._expression(part)
+            elif hasattr(part, "__dataclass_fields__"):
+                self._statement(part)
+
+    def _expression(self, e: Node) -> None:
+        if isinstance(e, Buffer):
+            self._buffer(e)
+            return
+        stack = [e]
+        while stack:
+            node = stack.pop()
+            if node in self._seen or isinstance(node, Const):
+                continue
+            self._seen.add(node)
+            if isinstance(node, Buffer):
+                self._buffer(node)
+            elif isinstance(node, (Var, SizeVar, VectorVar)):
+                if node not in self._bound:
+                    self.variables[node] = None
+            else:
+                stack.extend(_children(node))
+
+    def _buffer(self, buffer: Buffer) -> None:
+        if buffer not in self._bound:
+            self.buffers[buffer] = None
+        self._shape(buffer)
+
+    def _shape(self, buffer: Buffer) -> None:
+        for extent in (*buffer.shape, *buffer.strides):
+            self._expression(extent)
+
+
+def _children(node: Node) -> Iterator[Node]:
+    for name in type(node).__slots__:
+        value = getattr(node, name, None)
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (v for v in value if isinstance(v, Node))
+
+
+def hoist_heap(block: Block) -> tuple[Block, list[Alloc]]:
+    """Moves heap allocations out of serial loops, branches and nested blocks as far as their sizes are known; returns those moved out."""
+    moved: list[Alloc] = []
+    kept: list[Any] = []
+    bound: set[Any] = set()
+    for s in block.statements:
+        if isinstance(s, Alloc) and s.buffer.scope == "heap" and not _mentions(s.buffer, bound):
+            moved.append(s)
+            continue
+        if isinstance(s, Let):
+            bound.add(s.var)
+        rebuilt, found = _hoist_from(s)
+        for alloc in found:
+            (kept if _mentions(alloc.buffer, bound) else moved).append(alloc)
+        kept.append(rebuilt)
+    return Block(tuple(kept)), moved
+
+
+def _hoist_from(s: Any) -> tuple[Any, list[Alloc]]:
+    if isinstance(s, Block):
+        return hoist_heap(s)
+    if isinstance(s, For) and s.kind != "parallel":
+        body, found = hoist_heap(s.body)
+        here = [a for a in found if _mentions(a.buffer, {s.var})]
+        body = Block((*here, *body.statements)) if here else body
+        return replace(s, body=body), [a for a in found if a not in here]
+    if isinstance(s, Produce):
+        body, found = hoist_heap(s.body)
+        return replace(s, body=body), found
+    if isinstance(s, If):
+        then, found = hoist_heap(s.then)
+        orelse, more = hoist_heap(s.orelse) if s.orelse else (None, [])
+        return replace(s, then=then, orelse=orelse), found + more
+    if isinstance(s, While):
+        body, found = hoist_heap(s.body)
+        bound = {x.var for x in s.setup.statements if isinstance(x, Let)}
+        here = [a for a in found if _mentions(a.buffer, bound)]
+        body = Block((*here, *body.statements)) if here else body
+        return replace(s, body=body), [a for a in found if a not in here]
+    return s, []
+
+
+def _mentions(buffer: Buffer, variables: set[Any]) -> bool:
+    return bool(variables) and any(
+        node in variables for extent in (*buffer.shape, *buffer.strides) for node in topological(extent)
+    )
+
+
+def swapped_buffers(block: Block) -> dict[Buffer, None]:
+    """Every buffer whose contents change hands by `Swap`."""
+    found: dict[Buffer, None] = {}
+    stack: list[Any] = [block]
+    while stack:
+        s = stack.pop()
+        if isinstance(s, Swap):
+            found[s.left] = found[s.right] = None
+        elif hasattr(s, "__dataclass_fields__"):
+            stack.extend(p for p in parts(s) if hasattr(p, "__dataclass_fields__") and not isinstance(p, Node))
+    return found
+
+
+def substitute_operands(e: Any, values: dict[Any, Any]) -> Any:
+    """An expression with variables replaced (buffers are left alone)."""
+    from raido.algo.rewrite import substitute
+
+    return substitute(e, values)
+
+
+__all__ = ["Op", "Uses", "hoist_heap", "parts", "substitute_operands", "swapped_buffers"]

@@ -1,0 +1,357 @@
+"""Statements of the gang nest as TIR statements, inside one function.
+
+Memory from the runtime is taken where a block begins to need it and given back at the block's end; what follows a step that can fail
+runs only while nothing is on record, so every path gives back what it took. Loops over threads become functions of their own
+(`outline`): nothing inside them aliases, and loops over threads may nest (inner ones then run on the thread they are on).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from raido.algo.dtypes import bool_, i32, i64
+from raido.algo.errors import CompileError
+from raido.algo.expr import Op
+from raido.algo.index import add, as_index, canonical, constant_value, sub
+from raido.algo.rewrite import substitute
+from raido.schedule.nest import (
+    Alloc,
+    Block,
+    Buffer,
+    Check,
+    Fold,
+    For,
+    If,
+    Let,
+    Prefetch,
+    Produce,
+    Read,
+    Scatter,
+    Splat,
+    Store,
+    VectorStore,
+    While,
+    lanes_of,
+)
+from raido.targets import tvm_corner as T
+from raido.targets.emit.llvm_text import memory_dtype
+from raido.targets.emit.unit import Term, Unit, data_of, is_plain_index, tir
+from raido.targets.emit.values import Values
+
+_UNROLL_LIMIT = 256
+
+
+class Outliner(Protocol):
+    """Makes functions of loops over threads."""
+
+    def launch(self, statements: Statements, loop: For) -> None:
+        """Appends the launch of a parallel loop to the current block."""
+
+
+class Statements:
+    """Appends statements to a unit."""
+
+    def __init__(self, unit: Unit, outliner: Outliner) -> None:
+        self.unit = unit
+        self.values = Values(unit)
+        self.outliner = outliner
+        self.streams = False
+
+    def block(self, statements: Sequence[Any]) -> None:
+        """The statements of a block, to its end."""
+        for position, s in enumerate(statements):
+            if isinstance(s, Alloc) and s.buffer.scope == "heap":
+                self._with_heap(s.buffer, statements[position + 1 :])
+                return
+            self.statement(s)
+
+    def nested(self, block: Block) -> Any:
+        """A block of its own, as one TIR statement."""
+        outer = self.unit.block()
+        self.block(block.statements)
+        return self.unit.end_block(outer)
+
+    def statement(self, s: Any) -> None:
+        """One statement."""
+        method = self._METHODS.get(type(s))
+        if method is None:
+            raise CompileError(f"internal: {type(s).__name__} cannot stand inside a kernel")
+        method(self, s)
+
+    # --- names and memory
+
+    def _block(self, s: Block) -> None:
+        self.block(s.statements)
+
+    def _produce(self, s: Produce) -> None:
+        self.block(s.body.statements)
+
+    def _let(self, s: Let) -> None:
+        unit = self.unit
+        term = self.values.scalar(s.value)
+        if is_plain_index(s.value, unit, {}):
+            unit.index_like.add(s.var)
+            if s.value.dtype is i64 and lanes_of(s.value) == 1:
+                unit.known[s.var] = substitute(s.value, unit.known)
+        simple = isinstance(term, int) or isinstance(term, T.Var)
+        lanes = lanes_of(s.value)
+        unit.variables[s.var] = term if simple else unit.bind(s.var.name, s.var.dtype, lanes, tir(term, s.var.dtype))
+
+    def size_in_bytes(self, buffer: Buffer) -> Any:
+        """How much memory a buffer takes."""
+        last: Any = as_index(1)
+        if buffer.strides:
+            for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
+                last = add(last, Op("mul", i64, (sub(extent, 1), stride)))
+        else:
+            for extent in buffer.shape:
+                last = Op("mul", i64, (last, extent))
+        count = self.values.scalar(canonical(last))
+        size = memory_dtype(buffer.dtype).itemsize * buffer.lanes
+        return T.IntImm("int64", count * size) if isinstance(count, int) else T.Mul(tir(count), T.IntImm("int64", size))
+
+    def _with_heap(self, buffer: Buffer, rest: Sequence[Any]) -> None:
+        unit = self.unit
+        memory = memory_dtype(buffer.dtype)
+        pointer = T.pointer(unit.fresh_name(buffer.name), memory)
+        taken = T.call(unit.helpers.take(), T.pointer_type(memory), self.size_in_bytes(buffer), unit.fault)
+        unit.out.append(T.Bind(pointer, taken))
+        outer = unit.block()
+        unit.declare(buffer, pointer)
+        self.block(rest)
+        inner = unit.end_block(outer)
+        unit.out.append(T.IfThenElse(self.nothing_failed(), inner, None))
+        unit.effect(unit.helpers.give(), pointer)
+
+    def nothing_failed(self) -> Any:
+        """The condition that no fault is on record."""
+        return T.Not(T.call(self.unit.helpers.failed(), "bool", self.unit.fault))
+
+    def _alloc(self, s: Alloc) -> None:
+        buffer, unit = s.buffer, self.unit
+        shape = [constant_value(canonical(substitute(extent, unit.known))) for extent in buffer.shape]
+        if any(extent is None for extent in shape):
+            raise CompileError(f"internal: {buffer.scope} buffer {buffer.name} has no constant size")
+        memory = memory_dtype(buffer.dtype)
+        extents = [int(extent or 0) for extent in shape]
+        if buffer.scope == "register":
+            unit.registers[buffer] = cells = {}
+            for key in itertools.product(*map(range, extents)):
+                cells[key] = T.flat_buffer(unit.fresh_name(buffer.name), memory, buffer.lanes, alignment=64)
+                unit.out.append(T.AllocBuffer(cells[key]))
+            return
+        if buffer.strides:
+            raise CompileError(f"internal: stack buffer {buffer.name} has strides")
+        count = buffer.lanes
+        for extent in extents:
+            count *= extent
+        made = T.flat_buffer(unit.fresh_name(buffer.name), memory, max(count, 1), alignment=64)
+        unit.out.append(T.AllocBuffer(made))
+        unit.memory[buffer] = made
+
+    # --- stores
+
+    def _store(self, s: Store) -> None:
+        lanes = s.buffer.lanes
+        value, predicate, *_ = self.values.prepare(s.value, s.predicate, *s.indices)
+        if predicate is False:
+            return
+        where, offset = self.values.element(s.buffer, s.indices)
+        if lanes > 1 and lanes_of(s.value) == 1:
+            value = T.Broadcast(tir(value, s.value.dtype), lanes)
+        index = T.Ramp(tir(offset), T.IntImm("int64", 1), lanes) if lanes > 1 else tir(offset)
+        stored = self.values.to_memory(s.buffer.dtype, lanes, tir(value, s.value.dtype))
+        if s.predicate is not None and lanes_of(s.predicate) > 1:
+            mask = tir(predicate, bool_)
+            helper = self.unit.helpers.store(s.buffer.dtype, lanes, masked=True)
+            self.unit.effect(helper, data_of(where), tir(offset), stored, mask)
+            return
+        made = T.BufferStore(where, stored, [index])
+        if predicate is not None and predicate is not True:
+            made = T.IfThenElse(predicate, made, None)
+        self.unit.out.append(made)
+
+    def _vector_store(self, s: VectorStore) -> None:
+        lanes, helpers = lanes_of(s.value), self.unit.helpers
+        value, mask, *_ = self.values.prepare(s.value, s.mask, *s.indices)
+        where, offset = self.values.element(s.buffer, s.indices)
+        stored = self.values.to_memory(s.buffer.dtype, lanes, tir(value, s.value.dtype))
+        if mask is None and s.stride == 1 and s.stream and _is_register_sized(s.buffer, lanes):
+            self.streams = True
+            self.unit.effect(helpers.stream(s.buffer.dtype, lanes), data_of(where), tir(offset), stored)
+        elif mask is None and s.stride == 1:
+            self.unit.out.append(T.BufferStore(where, stored, [T.Ramp(tir(offset), T.IntImm("int64", 1), lanes)]))
+        else:
+            helper = helpers.store(s.buffer.dtype, lanes, mask is not None, s.stride)
+            extra = [] if mask is None else [tir(mask, bool_)]
+            self.unit.effect(helper, data_of(where), tir(offset), stored, *extra)
+
+    def _scatter(self, s: Scatter) -> None:
+        lanes = max(lanes_of(i) for i in s.indices)
+        value, mask, *_ = self.values.prepare(s.value, s.mask, *s.indices)
+        where, offsets = self.values.lane_offsets(s.buffer, s.indices)
+        value = tir(value, s.value.dtype)
+        if lanes_of(s.value) == 1:
+            value = T.Broadcast(value, lanes)
+        stored = self.values.to_memory(s.buffer.dtype, lanes, value)
+        extra = [] if mask is None else [tir(mask, bool_)]
+        helper = self.unit.helpers.scatter(s.buffer.dtype, lanes, mask is not None)
+        self.unit.effect(helper, data_of(where), offsets, stored, *extra)
+
+    def _fold(self, s: Fold) -> None:
+        now = {left: Read(buffer, s.indices, None) for left, buffer in zip(s.left, s.buffers, strict=True)}
+        steps = [substitute(step, now) for step in s.step]
+        unit = self.unit
+        terms = self.values.prepare(*steps, *s.indices)[: len(steps)]
+        if len(steps) > 1:  # all are computed before any is stored
+            pairs = zip(terms, steps, strict=True)
+            terms = [unit.bind("step", e.dtype, lanes_of(e), tir(term, e.dtype)) for term, e in pairs]
+        for buffer, term, step in zip(s.buffers, terms, steps, strict=True):
+            lanes = buffer.lanes
+            where, offset = self.values.element(buffer, s.indices)
+            value = tir(term, step.dtype)
+            if lanes > 1 and lanes_of(step) == 1:
+                value = T.Broadcast(value, lanes)
+            index = T.Ramp(tir(offset), T.IntImm("int64", 1), lanes) if lanes > 1 else tir(offset)
+            unit.out.append(T.BufferStore(where, self.values.to_memory(buffer.dtype, lanes, value), [index]))
+
+    # --- control
+
+    def _for(self, s: For) -> None:
+        if s.kind == "parallel":
+            self.outliner.launch(self, s)
+        elif s.kind == "unroll" and self._unroll(s):
+            return
+        else:
+            self._serial(s)
+
+    def _unroll(self, s: For) -> bool:
+        """Copies of the body, where the trip count is constant and moderate."""
+        known = self.unit.known
+        low, high = (canonical(substitute(as_index(e), known)) for e in (s.low, s.high))
+        extent = constant_value(sub(high, low))
+        if extent is None or -(-extent // s.step) > _UNROLL_LIMIT:
+            return False
+        first = self.values.scalar(s.low)
+        for k in range(0, max(extent, 0), s.step):
+            known[s.var] = add(low, k)
+            term = first + k if isinstance(first, int) else T.Add(first, T.IntImm("int64", k)) if k else first
+            self.unit.variables[s.var] = term
+            self.unit.index_like.add(s.var)
+            self.block(s.body.statements)
+        return True
+
+    def trip_count(self, low: Term, high: Term, step: int) -> Term:
+        """⌈(high − low) / step⌉, or some number that is not positive."""
+        if isinstance(low, int) and isinstance(high, int):
+            return -((low - high) // step)
+        extent = tir(high) if isinstance(low, int) and low == 0 else T.Sub(tir(high), tir(low))
+        if step == 1:
+            return extent
+        extent = T.Add(extent, T.IntImm("int64", step - 1))
+        if step & (step - 1) == 0:
+            return T.RShift(extent, T.IntImm("int64", step.bit_length() - 1))
+        return T.Div(extent, T.IntImm("int64", step))
+
+    def _serial(self, s: For) -> None:
+        low, high = self.values.prepare(s.low, s.high)
+        count = self.trip_count(low, high, s.step)
+        if isinstance(count, int) and count <= 0:
+            return
+        self.unit.out.append(self.loop(s, low, tir(count)))
+
+    def loop(self, s: For, low: Term, count: Any, first: Any = None) -> Any:
+        """The body of `s` for its iterations first … first + count − 1 (or all from 0)."""
+        unit = self.unit
+        if s.step == 1 and first is None:
+            counter = T.Var(unit.fresh_name(s.var.name), "int64")
+            start, value = tir(low), counter
+        else:
+            counter = T.Var(unit.fresh_name(s.var.name + "_round"), "int64")
+            start = T.IntImm("int64", 0) if first is None else first
+            value = None
+        outer = unit.block()
+        if value is None:
+            scaled = T.Mul(counter, T.IntImm("int64", s.step)) if s.step != 1 else counter
+            total = scaled if isinstance(low, int) and low == 0 else T.Add(tir(low), scaled)
+            value = unit.bind(s.var.name, i64, 1, total)
+        unit.variables[s.var] = value
+        unit.index_like.add(s.var)
+        unit.known.pop(s.var, None)
+        self.block(s.body.statements)
+        return T.For(counter, start, count, T.ForKind.SERIAL, unit.end_block(outer))
+
+    def _if(self, s: If) -> None:
+        condition = self.values.scalar(s.condition)
+        if isinstance(condition, bool):
+            taken = s.then if condition else s.orelse
+            if taken is not None:
+                self.block(taken.statements)
+            return
+        then = self.nested(s.then)
+        orelse = self.nested(s.orelse) if s.orelse is not None else None
+        self.unit.out.append(T.IfThenElse(condition, then, orelse))
+
+    def _while(self, s: While) -> None:
+        unit = self.unit
+        again = T.flat_buffer(unit.fresh_name("again"), i32, 1)
+        zero, one = T.IntImm("int64", 0), T.IntImm("int32", 1)
+        unit.out += [T.AllocBuffer(again), T.BufferStore(again, one, [zero])]
+        outer = unit.block()
+        self.block(s.setup.statements)
+        condition = tir(self.values.scalar(s.condition), bool_)
+        stop = T.BufferStore(again, T.IntImm("int32", 0), [zero])
+        unit.out.append(T.IfThenElse(condition, self.nested(s.body), stop))
+        body = unit.end_block(outer)
+        unit.out.append(T.While(T.NE(T.BufferLoad(again, [zero]), T.IntImm("int32", 0)), body))
+
+    def _check(self, s: Check) -> None:
+        holds: Any = s.holds
+        lanes = max([lanes_of(holds)] + [lanes_of(s.predicate)] * (s.predicate is not None))
+        if lanes > 1 and lanes_of(holds) == 1:
+            holds = Splat(holds, lanes)
+        bad: Any = Op("logical_not", bool_, (holds,))
+        if s.predicate is not None:
+            predicate = s.predicate if lanes_of(s.predicate) == lanes else Splat(s.predicate, lanes)
+            bad = Op("logical_and", bool_, (predicate, bad))
+        helpers, unit = self.unit.helpers, self.unit
+        term, *values = self.values.prepare(bad, *s.values)
+        if term is False:
+            return
+        term = tir(term, bool_)
+        some = term
+        if lanes > 1:
+            term = unit.bind("bad", bool_, lanes, term)
+            some = unit.call(helpers.reduce("or", bool_, lanes), bool_, 1, term)
+        symbol = helpers.fault(lanes, s.kind, s.site, [(v.dtype, lanes_of(v)) for v in s.values])
+        listed = [tir(t, v.dtype) for t, v in zip(values, s.values, strict=True)]
+        record = T.Evaluate(T.call(symbol, "int32", unit.fault, term, *listed))
+        unit.out.append(T.IfThenElse(some, record, None))
+
+    def _prefetch(self, s: Prefetch) -> None:
+        self.values.prepare(*s.indices)
+        where, offset = self.values.element(s.buffer, s.indices)
+        self.unit.effect(self.unit.helpers.prefetch(s.buffer.dtype), data_of(where), tir(offset))
+
+    _METHODS = {
+        Block: _block,
+        Produce: _produce,
+        Let: _let,
+        Alloc: _alloc,
+        Store: _store,
+        VectorStore: _vector_store,
+        Scatter: _scatter,
+        Fold: _fold,
+        For: _for,
+        If: _if,
+        While: _while,
+        Check: _check,
+        Prefetch: _prefetch,
+    }
+
+
+def _is_register_sized(buffer: Buffer, lanes: int) -> bool:
+    size = memory_dtype(buffer.dtype).itemsize * lanes
+    return size in (16, 32, 64)

@@ -1,0 +1,130 @@
+"""One function under construction: what its variables and buffers are in TIR, and the statements so far.
+
+A `Unit` belongs to one function; outlined functions get units of their own and share the `Helpers`. i64 expressions that are known
+while emitting (unrolled loops) are plain Python ints until TIR needs them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raido.algo.dtypes import DType, bool_, i64, u8
+from raido.algo.errors import CompileError
+from raido.algo.expr import Const, Expr, SizeVar, Var
+from raido.schedule.nest import Buffer, VectorVar
+from raido.targets import tvm_corner as T
+from raido.targets.emit.helpers import Helpers
+from raido.targets.emit.llvm_text import memory_dtype
+
+Term = Any  # a TIR expression, or a Python int or bool that is known
+
+UNKNOWN_EXTENT = 1 << 40  # TIR wants a size for each buffer and uses it for nothing
+
+
+class Unit:
+    """A function: `variables` by nest variable, `buffers` with their TIR buffers, `out` the statements of the current block."""
+
+    def __init__(self, helpers: Helpers, fault: Any) -> None:
+        self.helpers = helpers
+        self.fault = fault
+        self.variables: dict[Expr | VectorVar, Term] = {}
+        self.index_like: set[Expr | VectorVar] = set()
+        self.known: dict[Expr, Expr] = {}  # index variables of unrolled loops, as expressions
+        self.memory: dict[Buffer, Any] = {}
+        self.registers: dict[Buffer, dict[tuple[int, ...], Any]] = {}
+        self.out: list[Any] = []
+        self._names = 0
+
+    def fresh_name(self, stem: str) -> str:
+        """A name for a TIR variable."""
+        self._names += 1
+        clean = "".join(c if c.isalnum() or c == "_" else "_" for c in stem)
+        return f"{clean}_{self._names}"
+
+    def bind(self, stem: str, dtype: DType, lanes: int, value: Any) -> Any:
+        """Names `value` in the current block; vectors of bool are kept packed. Returns what stands for it."""
+        if dtype is bool_ and lanes > 1:
+            packed = self.call(self.helpers.pack_mask(lanes), u8, lanes, value)
+            name = T.Var(self.fresh_name(stem), T.type_name(u8, lanes))
+            self.out.append(T.Bind(name, packed))
+            return self.call(self.helpers.unpack_mask(lanes), bool_, lanes, name)
+        name = T.Var(self.fresh_name(stem), T.type_name(dtype, lanes))
+        self.out.append(T.Bind(name, value))
+        return name
+
+    def call(self, symbol: str, dtype: DType, lanes: int, *args: Any) -> Any:
+        """A call of a helper with a result of that type."""
+        return T.call(symbol, T.type_name(dtype, lanes), *args)
+
+    def effect(self, symbol: str, *args: Any) -> None:
+        """Appends a call of a helper for its effect."""
+        self.out.append(T.Evaluate(T.call(symbol, "int32", *args)))
+
+    def block(self) -> list[Any]:
+        """Begins a nested block; give the result to `end_block`."""
+        outer, self.out = self.out, []
+        return outer
+
+    def end_block(self, outer: list[Any]) -> Any:
+        """Ends it: its statements as one."""
+        made, self.out = T.sequence(self.out), outer
+        return made
+
+    def declare(self, buffer: Buffer, pointer: Any) -> None:
+        """`buffer` lies where `pointer` says."""
+        made = T.flat_buffer(self.fresh_name(buffer.name), memory_dtype(buffer.dtype), UNKNOWN_EXTENT, pointer)
+        self.out.append(T.DeclBuffer(made, data=pointer))
+        self.memory[buffer] = made
+
+    def buffer(self, buffer: Buffer) -> Any:
+        """The TIR buffer of memory that is not in registers."""
+        if buffer not in self.memory:
+            raise CompileError(f"internal: buffer {buffer.name} ({buffer.scope}) is not visible where it is used")
+        return self.memory[buffer]
+
+
+def tir(term: Term, dtype: DType = i64) -> Any:
+    """A term as TIR."""
+    if isinstance(term, bool):
+        return T.IntImm("bool", int(term))
+    if isinstance(term, int):
+        return T.IntImm(T.type_name(dtype), term)
+    return term
+
+
+def data_of(buffer: Any) -> Any:
+    """The pointer behind a TIR buffer."""
+    return buffer.data
+
+
+def is_plain_index(e: Any, unit: Unit, memo: dict[Any, bool]) -> bool:
+    """Whether an i64 expression is built from loop indices and sizes so that it cannot overflow: TIR's own arithmetic then serves."""
+    known = memo.get(e)
+    if known is None:
+        known = memo[e] = _plain(e, unit, memo)
+    return known
+
+
+def _plain(e: Any, unit: Unit, memo: dict[Any, bool]) -> bool:
+    from raido.algo.expr import Op
+    from raido.schedule.nest import Ramp, Splat
+
+    if e.dtype is not i64:
+        return False
+    if isinstance(e, Const):
+        return abs(e.bits) < 1 << 31
+    if isinstance(e, SizeVar):
+        return True
+    if isinstance(e, (Var, VectorVar)):
+        return e in unit.index_like
+    if isinstance(e, Ramp):
+        return is_plain_index(e.base, unit, memo)
+    if isinstance(e, Splat):
+        return is_plain_index(e.value, unit, memo)
+    if not isinstance(e, Op) or not all(is_plain_index(a, unit, memo) for a in e.args):
+        return False
+    if e.name == "mul":
+        return any(
+            isinstance(a, (Const, SizeVar)) or (isinstance(a, Splat) and isinstance(a.value, Const)) for a in e.args
+        )
+    return e.name in ("add", "sub", "neg", "minimum", "maximum", "floordiv", "mod", "floormod")

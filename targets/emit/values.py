@@ -1,0 +1,396 @@
+"""Expressions of the gang nest as TIR expressions.
+
+`Values.prepare(roots)` makes TIR for the expressions of one statement. What is used more than once is bound to a name once; so is
+what would nest too deeply. TIR's own operators serve where their meaning is exactly ours; everything else calls a helper function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from raido.algo.dtypes import DType, bool_, i64, u8
+from raido.algo.errors import CompileError
+from raido.algo.expr import Const, Op, SizeVar, Var
+from raido.algo.index import as_index, canonical, constant_value, mul
+from raido.algo.rewrite import substitute
+from raido.schedule.nest import Buffer, Extract, Gather, LaneFold, Ramp, Read, Splat, VectorRead, VectorVar, lanes_of
+from raido.targets import tvm_corner as T
+from raido.targets.emit.llvm_text import memory_dtype
+from raido.targets.emit.unit import Term, Unit, data_of, is_plain_index, tir
+
+_DEPTH = 24
+_NATIVE = {"add": T.Add, "sub": T.Sub, "div": T.Div}
+_COMPARISONS = {"lt": T.LT, "le": T.LE, "gt": T.GT, "ge": T.GE, "eq": T.EQ}
+_INDEX = {"add": T.Add, "sub": T.Sub, "mul": T.Mul, "minimum": T.Min, "maximum": T.Max}
+_FOLDS = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "minimum": min,
+    "maximum": max,
+    "floordiv": lambda a, b: a // b if b else 0,
+    "mod": lambda a, b: a % b if b else 0,
+    "floormod": lambda a, b: a % b if b else 0,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "logical_and": lambda a, b: a and b,
+    "logical_or": lambda a, b: a or b,
+    "logical_not": lambda a: not a,
+    "clamp_index": lambda e, n: max(min(e, n - 1), 0),
+}
+_EXACT_REDUCTIONS = {
+    "logical_or": "or",
+    "logical_and": "and",
+    "logical_xor": "xor",
+    "bit_or": "or",
+    "bit_and": "and",
+    "bit_xor": "xor",
+}
+
+
+def operands(e: Any) -> tuple[Any, ...]:
+    """The expressions that an expression is made of."""
+    if isinstance(e, Op):
+        return e.args
+    if isinstance(e, Read):
+        return (*e.indices, e.predicate) if e.predicate is not None else e.indices
+    if isinstance(e, (VectorRead, Gather)):
+        return (*e.indices, e.mask) if e.mask is not None else e.indices
+    if isinstance(e, Ramp):
+        return (e.base,)
+    if isinstance(e, (Splat, LaneFold, Extract)):
+        return (e.value,)
+    return ()
+
+
+def strides_of(buffer: Buffer) -> tuple[Any, ...]:
+    """The element strides of a buffer: its own, or row-major ones."""
+    if buffer.strides:
+        return buffer.strides
+    strides: list[Any] = []
+    step: Any = 1
+    for extent in reversed(buffer.shape):
+        strides.append(step)
+        step = mul(step, extent)
+    return tuple(reversed(strides))
+
+
+class Values:
+    """Expressions of one function's statements."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.memo: dict[Any, Term] = {}
+        self._depth: dict[Any, int] = {}
+        self._strides: dict[Buffer, tuple[Term, ...]] = {}
+
+    def prepare(self, *roots: Any) -> list[Term]:
+        """TIR for each root, in terms of names bound in the current block. None stays None."""
+        self.memo, self._depth = {}, {}
+        wanted = [root for root in roots if root is not None]
+        uses: dict[Any, int] = dict.fromkeys(wanted, 1)
+        order: list[Any] = []
+        self._order(wanted, uses, order)
+        plain: dict[Any, bool] = {}
+        for e in order:
+            term = self._emit(e, plain)
+            depth = 1 + max((self._depth[a] for a in operands(e)), default=0)
+            if not isinstance(term, int) and not _is_leaf(e) and (uses[e] > 1 or depth > _DEPTH):
+                term, depth = self.unit.bind("v", e.dtype, lanes_of(e), term), 0
+            self.memo[e], self._depth[e] = term, depth
+        return [None if root is None else self.memo[root] for root in roots]
+
+    def scalar(self, e: Any) -> Term:
+        """One expression."""
+        return self.prepare(e)[0]
+
+    @staticmethod
+    def _order(roots: Iterable[Any], uses: dict[Any, int], order: list[Any]) -> None:
+        """Every expression below the roots, operands first, and how often each is used."""
+        done: set[Any] = set()
+        for root in roots:
+            stack = [(root, iter(operands(root)))] if root not in done else []
+            done.add(root)
+            while stack:
+                e, rest = stack[-1]
+                for operand in rest:
+                    uses[operand] = uses.get(operand, 0) + 1
+                    if operand not in done:
+                        done.add(operand)
+                        stack.append((operand, iter(operands(operand))))
+                        break
+                else:
+                    stack.pop()
+                    order.append(e)
+
+    def tir(self, e: Any) -> Any:
+        """The TIR of an expression already prepared."""
+        return tir(self.memo[e], e.dtype)
+
+    # --- one node
+
+    def _emit(self, e: Any, plain: dict[Any, bool]) -> Term:
+        if isinstance(e, Const):
+            return self.literal(e)
+        if isinstance(e, (Var, SizeVar, VectorVar)):
+            if e not in self.unit.variables:
+                raise CompileError(f"internal: variable {e.name} is not bound where it is used")
+            return self.unit.variables[e]
+        if isinstance(e, Op):
+            return self._operation(e, plain)
+        if isinstance(e, Ramp):
+            return T.Ramp(self.tir(e.base), T.IntImm("int64", e.stride), e.lanes)
+        if isinstance(e, Splat):
+            return T.Broadcast(self.tir(e.value), e.lanes)
+        if isinstance(e, Extract):
+            shape = (e.dtype, lanes_of(e.value))
+            return self.unit.call(self.unit.helpers.extract(*shape, e.lane), e.dtype, 1, self.tir(e.value))
+        if isinstance(e, LaneFold):
+            return self._fold_lanes(e.name, e.dtype, lanes_of(e.value), self.tir(e.value))
+        if isinstance(e, Read):
+            return self._read(e)
+        if isinstance(e, VectorRead):
+            return self._vector_read(e)
+        if isinstance(e, Gather):
+            return self._gather(e)
+        raise CompileError(f"internal: {type(e).__name__} is no expression of a gang nest")
+
+    def literal(self, e: Const) -> Term:
+        """A constant; i64 and bool ones stay Python's."""
+        if e.dtype is bool_:
+            return bool(e.bits)
+        if e.dtype is i64:
+            return int(e.bits)
+        if e.dtype.is_float:
+            value = float(e.value)
+            if math.isnan(value):
+                return self.unit.call(self.unit.helpers.literal(e.dtype, e.bits), e.dtype, 1)
+            return T.FloatImm(T.type_name(e.dtype), value)
+        if e.bits >= 1 << 63:
+            return self.unit.call(self.unit.helpers.literal(e.dtype, e.bits), e.dtype, 1)
+        return T.IntImm(T.type_name(e.dtype), e.bits)
+
+    def _operation(self, e: Op, plain: dict[Any, bool]) -> Term:
+        terms = [self.memo[a] for a in e.args]
+        if e.name in _FOLDS and all(isinstance(t, int) for t in terms):
+            folded = _FOLDS[e.name](*terms)
+            return folded if isinstance(folded, bool) or -(1 << 63) <= folded < 1 << 63 else _wrap(folded)
+        lanes = lanes_of(e)
+        args = [tir(t, a.dtype) for t, a in zip(terms, e.args, strict=True)]
+        first = e.args[0].dtype
+        if e.dtype is i64 and is_plain_index(e, self.unit, plain):
+            if e.name == "neg":
+                return T.Sub(T.IntImm("int64", 0), args[0])
+            if e.name in _INDEX:
+                return _index_operation(e.name, terms, args)
+            divisor = _constant_of(e.args[-1])
+            if e.name == "floordiv" and divisor and divisor & (divisor - 1) == 0 and divisor > 0 and lanes == 1:
+                return T.RShift(args[0], T.IntImm("int64", divisor.bit_length() - 1))
+        if e.dtype.is_float and e.name in _NATIVE:
+            return _NATIVE[e.name](*args)
+        if e.name in _COMPARISONS and first is not bool_:
+            return _COMPARISONS[e.name](*args)
+        if e.name == "ne" and first.is_integer:
+            return T.NE(*args)
+        if e.name == "select":
+            if isinstance(terms[0], bool):
+                return terms[1] if terms[0] else terms[2]
+            return T.Select(*args)
+        if e.name == "cast" and first is e.dtype:
+            return terms[0]
+        if e.name == "cast" and first.is_integer and (e.dtype.is_integer or (e.dtype.is_float and e.dtype.bits > 16)):
+            return T.Cast(T.type_name(e.dtype, lanes), args[0])
+        literals = {}
+        if e.name in _DIVISIONS and (divisor := _constant_of(e.args[1])) is not None and first.is_integer:
+            literals = {1: divisor}
+        shapes = [(a.dtype, lanes_of(a)) for a in e.args]
+        return self.unit.call(self.unit.helpers.operation(e.name, e.dtype, shapes, literals), e.dtype, lanes, *args)
+
+    def _fold_lanes(self, name: str, dtype: DType, lanes: int, value: Any) -> Any:
+        """The fixed tree: the lower half of the lanes with the upper half, until one is left. Exact operations may take any order."""
+        helpers = self.unit.helpers
+        exact = _EXACT_REDUCTIONS.get(name)
+        if dtype.is_integer and name in ("add", "mul"):
+            exact = name
+        if dtype.is_integer and name in ("minimum", "maximum"):
+            exact = ("s" if dtype.kind == "i" else "u") + name[:3]
+        if exact and lanes > 1:
+            return self.unit.call(helpers.reduce(exact, dtype, lanes), dtype, 1, value)
+        while lanes > 1:
+            value = self.unit.bind("lanes", dtype, lanes, value)
+            lanes //= 2
+            halves = [
+                self.unit.call(helpers.half(dtype, 2 * lanes, upper), dtype, lanes, value) for upper in (False, True)
+            ]
+            if dtype.is_float and name == "add":
+                value = T.Add(*halves)
+            else:
+                value = self.unit.call(helpers.operation(name, dtype, [(dtype, lanes)] * 2), dtype, lanes, *halves)
+        return value
+
+    # --- memory
+
+    def offset(self, buffer: Buffer, indices: Sequence[Term]) -> Term:
+        """The element offset of scalar indices (terms); vectors where an index is one."""
+        if buffer not in self._strides:
+            inner = Values(self.unit)
+            self._strides[buffer] = tuple(inner.prepare(*(as_index(s) for s in strides_of(buffer))))
+        total: Term = 0
+        for index, stride in zip(indices, self._strides[buffer], strict=True):
+            total = _index_sum(total, _index_product(index, stride))
+        return total
+
+    def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Any, Term]:
+        """Where an element lies: a TIR buffer and the offset in it; a lane-private buffer has `lanes` elements for each of its own."""
+        if buffer in self.unit.registers:
+            cells = self.unit.registers[buffer]
+            key = tuple(self._known_index(index) for index in indices)
+            if key not in cells:
+                raise CompileError(f"internal: register buffer {buffer.name} has no element {key}")
+            return cells[key], 0
+        offset = self.offset(buffer, [self.memo[i] for i in indices])
+        return self.unit.buffer(buffer), _index_product(offset, buffer.lanes)
+
+    def _known_index(self, e: Any) -> int | None:
+        """The index of a register: constant, once the variables of unrolled loops are."""
+        term = self.memo[e]
+        if isinstance(term, int):
+            return int(term)
+        return constant_value(canonical(substitute(e, self.unit.known)))
+
+    def _read(self, e: Read) -> Any:
+        buffer, lanes, indices = e.buffer, e.buffer.lanes, e.indices
+        if e.predicate is not None and self.memo[e.predicate] is not True:
+            where, offset = self.element(buffer, indices)
+            helper = self.unit.helpers.load(buffer.dtype, lanes, masked=True)
+            mask = self.tir(e.predicate)
+            if lanes > 1 and lanes_of(e.predicate) == 1:
+                mask = T.Broadcast(mask, lanes)
+            memory = memory_dtype(buffer.dtype)
+            return self._from_memory(
+                buffer.dtype, lanes, self.unit.call(helper, memory, lanes, data_of(where), tir(offset), mask)
+            )
+        return self._load(buffer.dtype, lanes, *self.element(buffer, indices))
+
+    def _load(self, dtype: DType, lanes: int, where: Any, offset: Term) -> Any:
+        index = tir(offset)
+        if lanes > 1:
+            index = T.Ramp(index, T.IntImm("int64", 1), lanes)
+        return self._from_memory(dtype, lanes, T.BufferLoad(where, [index]))
+
+    def _from_memory(self, dtype: DType, lanes: int, value: Any) -> Any:
+        if dtype is not bool_:
+            return value
+        return self.unit.call(self.unit.helpers.operation("cast", bool_, [(u8, lanes)]), bool_, lanes, value)
+
+    def to_memory(self, dtype: DType, lanes: int, value: Any) -> Any:
+        """A value as its memory holds it."""
+        if dtype is not bool_:
+            return value
+        return self.unit.call(self.unit.helpers.operation("cast", u8, [(bool_, lanes)]), u8, lanes, value)
+
+    def _vector_read(self, e: VectorRead) -> Any:
+        dtype, lanes = e.buffer.dtype, e.lanes
+        if e.buffer.lanes > 1:
+            raise CompileError("internal: a lane-private buffer is read by Read")
+        where, offset = self.element(e.buffer, e.indices)
+        mask = None if e.mask is None else self.memo[e.mask]
+        if mask is None and e.stride == 1:
+            return self._load(dtype, lanes, where, offset)
+        if e.stride == 0 and mask is None:
+            return T.Broadcast(self._load(dtype, 1, where, offset), lanes)
+        extra = [] if mask is None else [tir(mask, bool_)]
+        helper = self.unit.helpers.load(dtype, lanes, mask is not None, e.stride)
+        args = (data_of(where), tir(offset), *extra)
+        return self._from_memory(dtype, lanes, self.unit.call(helper, memory_dtype(dtype), lanes, *args))
+
+    def lane_offsets(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Any, Any]:
+        """The buffer and the vector of offsets for indices with lanes."""
+        lanes = max(lanes_of(i) for i in indices)
+        terms = [self.memo[i] for i in indices]
+        total = self.offset(
+            buffer, [_spread(t, lanes) if lanes_of(i) == 1 else t for t, i in zip(terms, indices, strict=True)]
+        )
+        if buffer.lanes > 1:
+            each = T.Broadcast(T.IntImm("int64", buffer.lanes), lanes)
+            zero, one = T.IntImm("int64", 0), T.IntImm("int64", 1)
+            total = T.Add(T.Mul(tir(total), each), T.Ramp(zero, one, lanes))
+        return self.unit.buffer(buffer), tir(total)
+
+    def _gather(self, e: Gather) -> Any:
+        dtype, lanes = e.buffer.dtype, lanes_of(e)
+        where, offsets = self.lane_offsets(e.buffer, e.indices)
+        extra = [] if e.mask is None else [self.tir(e.mask)]
+        helper = self.unit.helpers.gather(dtype, lanes, e.mask is not None)
+        value = self.unit.call(helper, memory_dtype(dtype), lanes, data_of(where), offsets, *extra)
+        return self._from_memory(dtype, lanes, value)
+
+
+_DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem", "wrap_index", "shl", "shr")
+
+
+def _is_leaf(e: Any) -> bool:
+    return isinstance(e, (Const, Var, SizeVar, VectorVar)) or (isinstance(e, Splat) and isinstance(e.value, Const))
+
+
+def _constant_of(e: Any) -> int | None:
+    if isinstance(e, Splat):
+        e = e.value
+    return int(e.bits) if isinstance(e, Const) and not e.dtype.is_float else None
+
+
+def _wrap(value: int) -> int:
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _index_operation(name: str, terms: Sequence[Term], args: Sequence[Any]) -> Term:
+    if name == "add":
+        return _index_sum(*terms)
+    if name == "mul":
+        return _index_product(*terms)
+    return _INDEX[name](*args)
+
+
+def _spread(term: Term, lanes: int) -> Any:
+    return T.Broadcast(tir(term), lanes)
+
+
+def _lanes_of_term(term: Any) -> int:
+    kind = str(term.ty) if hasattr(term, "ty") else ""
+    return int(kind.rpartition("x")[2]) if "x" in kind else 1
+
+
+def _index_sum(a: Term, b: Term) -> Term:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if isinstance(a, int) and a == 0:
+        return b
+    if isinstance(b, int) and b == 0:
+        return a
+    return _with_lanes(T.Add, a, b)
+
+
+def _index_product(a: Term, b: Term) -> Term:
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, int) and x == 1:
+            return y
+        if isinstance(x, int) and x == 0 and _lanes_of_term(y) == 1:
+            return 0
+    return _with_lanes(T.Mul, a, b)
+
+
+def _with_lanes(node: Any, a: Term, b: Term) -> Any:
+    a, b = tir(a), tir(b)
+    lanes = max(_lanes_of_term(a), _lanes_of_term(b))
+    if lanes > 1:
+        a = a if _lanes_of_term(a) > 1 else T.Broadcast(a, lanes)
+        b = b if _lanes_of_term(b) > 1 else T.Broadcast(b, lanes)
+    return node(a, b)

@@ -1,0 +1,164 @@
+"""The one module that imports TVM: the few constructors, and the one call of the code generator, that raido relies on.
+
+Import it only where code is generated (it takes most of a second). The functions that we build need none of TVM's passes: buffers
+are flat, vectors explicit, integer division and math are helper functions in LLVM assembly, errors travel in memory of our own.
+Known limits that callers respect: `Return` takes only 0; a `Bind` of a vector of bool is impossible; signed and unsigned arithmetic
+of 32 and 64 bits is emitted as never overflowing; `NE` on floats is the ordered comparison. `tests/targets/test_tvm_contract.py`
+holds each of these alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+with contextlib.redirect_stderr(open(os.devnull, "w")):
+    import tvm
+from tvm import tirx
+from tvm.ir import Op as IrOp
+from tvm.ir import PointerType, PrimType, StringImm
+from tvm.tirx import (
+    AttrStmt,
+    Evaluate,
+    IntImm,
+    PrimFunc,
+    Return,
+    SeqStmt,
+    Var,
+)
+
+from raido.algo.dtypes import DType, bool_
+
+TVM_VERSION: str = tvm.__version__
+_CALL_EXTERN = IrOp.get("tirx.call_extern")
+
+
+def type_name(dtype: DType, lanes: int = 1) -> str:
+    """TVM's name of a type: "float32x16"."""
+    base = "bool" if dtype is bool_ else {"f": "float", "i": "int", "u": "uint"}[dtype.kind] + str(dtype.bits)
+    return base if lanes == 1 else f"{base}x{lanes}"
+
+
+def pointer(name: str, dtype: DType) -> Any:
+    """A variable that points to elements of a memory type."""
+    return Var(name, PointerType(PrimType(type_name(dtype))))
+
+
+def pointer_type(dtype: DType) -> Any:
+    """The type of such a variable."""
+    return PointerType(PrimType(type_name(dtype)))
+
+
+def flat_buffer(name: str, dtype: DType, size: int, data: Any = None, alignment: int | None = None) -> Any:
+    """A one-dimensional buffer of a memory type, assumed aligned to its elements only."""
+    return tirx.decl_buffer(
+        (IntImm("int64", size),),
+        type_name(dtype),
+        name=name,
+        layout=None,
+        data=data,
+        data_alignment=alignment or dtype.itemsize,
+    )
+
+
+def call(symbol: str, result: Any, *args: Any) -> Any:
+    """A call of a C function by its name; `result` is a type or its name."""
+    return tirx.op.Call(_CALL_EXTERN, [StringImm(symbol), *args], ret_ty=result)
+
+
+def sequence(statements: Sequence[Any]) -> Any:
+    """The statements in order."""
+    if not statements:
+        return Evaluate(IntImm("int32", 0))
+    return statements[0] if len(statements) == 1 else SeqStmt(list(statements))
+
+
+def function(symbol: str, parameters: Sequence[Any], body: Any, helpers: str = "") -> Any:
+    """`int32_t symbol(parameters)` that returns 0. Pointers never alias. `helpers` is LLVM assembly to link in."""
+    zero, one = IntImm("int32", 0), IntImm("int32", 1)
+    if helpers:
+        body = AttrStmt(zero, "pragma_import_llvm", StringImm(helpers), body)
+    body = AttrStmt("default", "device_id", zero, AttrStmt("default", "device_type", one, body))
+    made = PrimFunc(list(parameters), SeqStmt([body, Return(zero)]), ret_type=PrimType("int32"))
+    return made.with_attr("global_symbol", symbol).with_attr("tirx.noalias", True)
+
+
+class CompiledModule:
+    """What the code generator made of some functions: object bytes, and text on demand."""
+
+    def __init__(self, functions: dict[str, Any], cpu: str, features: Sequence[str] = ()) -> None:
+        options: dict[str, Any] = {"kind": "llvm", "mcpu": cpu}
+        if features:
+            options["mattr"] = list(features)
+        target = tvm.target.Target(options)
+        bound = target.with_host(target)
+        self.functions = tvm.IRModule({name: f.with_attr("target", bound) for name, f in functions.items()})
+        self._module = tvm.get_global_func("target.build.llvm")(self.functions, target)
+
+    def object_bytes(self) -> bytes:
+        """The relocatable object."""
+        with tempfile.TemporaryDirectory(prefix="raido-") as folder:
+            path = Path(folder) / "code.o"
+            self._module.write_to_file(str(path), "o")
+            return path.read_bytes()
+
+    def text(self, form: str) -> str:
+        """ "tir", "llvm" (after optimisation) or "asm"."""
+        if form == "tir":
+            return self.functions.script()
+        return self._module.inspect_source({"llvm": "ll", "asm": "asm"}[form])
+
+
+def llvm_cpus() -> tuple[str, ...]:
+    """The CPU names that LLVM knows for x86-64."""
+    target = tvm.target.Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu"})
+    return tuple(str(name) for name in tvm.get_global_func("target.llvm_get_cpu_archlist")(target))
+
+
+__all__ = [
+    *("LE", "LT", "EQ", "GE", "GT", "NE", "Add", "AllocBuffer", "And", "AttrStmt", "Bind", "Broadcast", "BufferLoad"),
+    *(
+        "BufferStore",
+        "Cast",
+        "CompiledModule",
+        "DeclBuffer",
+        "Div",
+        "Evaluate",
+        "FloatImm",
+        "For",
+        "ForKind",
+        "IfThenElse",
+    ),
+    *(
+        "IntImm",
+        "Max",
+        "Min",
+        "Mul",
+        "Not",
+        "Or",
+        "PrimFunc",
+        "Ramp",
+        "Return",
+        "RShift",
+        "Select",
+        "SeqStmt",
+        "Sub",
+        "Var",
+    ),
+    *(
+        "TVM_VERSION",
+        "While",
+        "call",
+        "flat_buffer",
+        "function",
+        "llvm_cpus",
+        "pointer",
+        "pointer_type",
+        "sequence",
+        "type_name",
+    ),
+]
