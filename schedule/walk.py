@@ -1,0 +1,72 @@
+"""Walking a nest: the expressions, blocks and statements of statements, the same for both levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raido.schedule.nest import (
+    Alloc,
+    Block,
+    Check,
+    Fold,
+    For,
+    If,
+    Let,
+    NestExpr,
+    Prefetch,
+    Produce,
+    Scatter,
+    Statement,
+    Store,
+    VectorStore,
+    While,
+)
+
+
+def expressions_of(statement: Statement) -> Iterator[NestExpr]:
+    """The expressions that a statement itself evaluates (not those of statements inside it, except a step's own operator)."""
+    if isinstance(statement, Let):
+        yield statement.value
+    elif isinstance(statement, (Store, VectorStore, Scatter)):
+        yield from statement.indices
+        yield statement.value
+        mask = statement.predicate if isinstance(statement, Store) else statement.mask
+        if mask is not None:
+            yield mask
+    elif isinstance(statement, Fold):
+        yield from (*statement.indices, *statement.step, *statement.combine, *statement.neutral)
+    elif isinstance(statement, For):
+        yield from (statement.low, statement.high)
+    elif isinstance(statement, (If, While)):
+        yield statement.condition
+    elif isinstance(statement, Check):
+        yield from (statement.holds, *statement.values)
+        if statement.predicate is not None:
+            yield statement.predicate
+    elif isinstance(statement, Prefetch):
+        yield from statement.indices
+    elif isinstance(statement, Alloc):
+        yield from (*statement.buffer.shape, *statement.buffer.strides)
+
+
+def blocks_of(statement: Statement) -> Iterator[Block]:
+    """The blocks directly inside a statement."""
+    if isinstance(statement, (For, Produce)):
+        yield statement.body
+    elif isinstance(statement, If):
+        yield statement.then
+        if statement.orelse is not None:
+            yield statement.orelse
+    elif isinstance(statement, While):
+        yield statement.setup
+        yield statement.body
+
+
+def statements_within(statement: Statement) -> Iterator[Statement]:
+    """The statement and every statement inside it, in order."""
+    yield statement
+    if isinstance(statement, Block):
+        for inner in statement.statements:
+            yield from statements_within(inner)
+    for block in blocks_of(statement):
+        yield from statements_within(block)
