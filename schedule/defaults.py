@@ -1,5 +1,175 @@
+"""The default schedule: `complete` answers, by the rules below, what the user left open, and writes the answers out as steps.
+
+Placement. What costs little where it is read is inlined (`demand`). A stage inside a mapped function is computed in that function's
+loops. What only one stage needs, near its own rows (a stencil chain), is computed for each strip of that stage's rows; strips are as
+high as lets the chain's rows fit in half of L2 (at most 32), and where 8 rows do not fit, rows slide. The rest is computed whole.
+Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt. The outermost pure axis is
+parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks. A product of matrices keeps a
+tile in registers; a stencil on its own that reads neighbouring rows makes four (or two) rows at a time.
+Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache that nothing reads again are streamed.
+
+A stage with any loop directive keeps exactly those loops. Readers are settled before what they read. Completing twice changes nothing.
+"""
+
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-def complete(schedule, machine, sizes=None):
-    return schedule
+from raido.algo.errors import ScheduleError, explain
+from raido.schedule.default_loops import (
+    FEWEST_ROWS,
+    reads_by_rows,
+    row_bytes,
+    say_loops,
+    say_memory,
+    streaming_test,
+)
+from raido.schedule.draft import Draft
+from raido.schedule.holes import holes_of
+from raido.schedule.machine import Machine
+from raido.schedule.plan import At, Split
+from raido.schedule.replay import apply_step
+from raido.schedule.stage import Stage
+from raido.schedule.state import State, has_loops_said, initial_state, is_inlined, loops_from
+from raido.schedule.steps import Step
+
+if TYPE_CHECKING:
+    from raido.schedule.schedule import Schedule
+
+
+def complete(
+    schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | None = None, versions: bool = True
+) -> Schedule:
+    """The schedule with every default written out.
+
+    sizes: sizes known beforehand. versions: whether a default may depend on sizes that are not known, by a `when` of its own.
+    """
+    from raido.schedule.schedule import Schedule
+
+    open_ = holes_of(schedule.steps)
+    if open_:
+        raise ScheduleError(explain("cannot complete a schedule with holes", holes=", ".join(open_)))
+    state = initial_state(schedule.graph)
+    steps: list[Step] = []
+    for step in schedule.steps:
+        if step.directive == "when":
+            ((test, inner),) = step.branches
+            inside = state
+            for each in inner:
+                inside = apply_step(inside, each)
+            more = default_steps(inside, machine, sizes or {})
+            step = replace(step, branches=((test, (*inner, *more.steps)),))
+        else:
+            state = apply_step(state, step)
+        steps.append(step)
+    draft = default_steps(state, machine, sizes or {})
+    steps += draft.steps
+    if versions and not any(step.directive == "when" for step in steps):
+        steps += streaming_version(draft, sizes or {}, [step.stage for step in draft.steps])
+    return Schedule.trusted(schedule.graph, tuple(steps), draft.state, schedule.target)
+
+
+def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> Draft:
+    """The answers to what a state leaves open, readers first."""
+    draft = Draft(state, machine, sizes)
+    for name in reversed(list(state.uses.stages)):
+        if not isinstance(state.uses.stages[name], Stage):
+            continue
+        say_placement(draft, name)
+        if is_inlined(draft.state, name) or has_loops_said(draft.state, name):
+            continue
+        say_loops(draft, name)
+        if has_loops_said(draft.state, name):
+            say_memory(draft, name)
+    return draft
+
+
+def say_placement(draft: Draft, name: str) -> None:
+    """Where a stage is computed: inlined, in the loops of the function around it, with its reader's strips, or whole."""
+    if (name, "placement") in draft.state.asked:
+        return
+    if name in draft.demand.inlined and draft.say(name, "inline"):
+        return
+    at = nested_place(draft, name)
+    if at is not None and draft.say(name, "compute_at", stage=at.stage, axis=at.loop):
+        return
+    at = strip_place(draft, name)
+    if at is not None:
+        inner = must_slide(draft, name, at)
+        if inner and draft.say(name, "compute_at", stage=at.stage, axis=inner):
+            draft.say(name, "store_at", stage=at.stage, axis=at.loop)
+            return
+        if not inner and draft.say(name, "compute_at", stage=at.stage, axis=at.loop):
+            return
+    draft.say(name, "root")
+
+
+def nested_place(draft: Draft, name: str) -> At | None:
+    """For a stage inside a mapped function: the innermost loop of its reader over the axes that it is made for."""
+    state = draft.state
+    stage = state.stage(name)
+    readers = draft.demand.readers(name)
+    if stage.outer == 0 or len(readers) != 1:
+        return None
+    ((reader, points),) = readers.items()
+    target = state.stage(reader)
+    by_var = {axis.var: axis.name for axis in target.all_axes}
+    names = {tuple(by_var.get(e, "") for e in point[: stage.outer]) for point in points}  # type: ignore[call-overload]
+    if len(names) != 1 or "" in (own := next(iter(names))):
+        return None
+    plan = state.plan(reader)
+    loops = [loop.name for loop in plan.loops if any(loop.name in loops_from(plan, axis) for axis in own)]
+    at = plan.compute
+    if isinstance(at, At) and target.outer >= stage.outer and own == tuple(a.name for a in target.axes[: stage.outer]):
+        return at
+    return At(reader, loops[-1]) if loops else None
+
+
+def strip_place(draft: Draft, name: str) -> At | None:
+    """For a stage of a chain: the loop over strips of the chain's last stage."""
+    state = draft.state
+    readers = draft.demand.readers(name)
+    heads = {head_of(state, reader) for reader in readers}
+    if len(heads) != 1 or (name, "placement") in state.asked or state.stage(name).outer:
+        return None
+    (head,) = heads
+    if not all(reads_by_rows(state.stage(reader), points) for reader, points in readers.items()):
+        return None
+    loop = strip_loop(state, head)
+    return At(head, loop) if loop else None
+
+
+def head_of(state: State, reader: str) -> str:
+    """The stage whose loops a stage is computed in, itself when it is computed whole."""
+    at = state.plans[reader].compute
+    return at.stage if isinstance(at, At) else reader
+
+
+def strip_loop(state: State, head: str) -> str | None:
+    """The loop over strips of the leading axis: the outer half of a split by 8 or more."""
+    plan = state.plans[head]
+    axis = state.stage(head).all_axes[:1]
+    for relation in plan.relations:
+        if axis and isinstance(relation, Split) and relation.parent == axis[0].name and relation.factor >= FEWEST_ROWS:
+            loop = next((each for each in plan.loops if each.name == relation.outer), None)
+            return loop.name if loop and loop.kind in ("serial", "parallel") else None
+    return None
+
+
+def must_slide(draft: Draft, name: str, at: At) -> str | None:
+    """Where a strip of `FEWEST_ROWS` rows does not fit the cache: the loop over rows inside the strip, so that rows slide."""
+    plan = draft.state.plan(at.stage)
+    inner = next((r.inner for r in plan.relations if isinstance(r, Split) and r.outer == at.loop), None)
+    fits = row_bytes(draft, name) * (FEWEST_ROWS + 2) <= draft.machine.l2 // 2
+    return inner if not fits and inner in (loop.name for loop in plan.loops) else None
+
+
+def streaming_version(draft: Draft, sizes: Mapping[str, int], ours: list[str]) -> list[Step]:
+    """A branch for arrays larger than the cache, when their sizes are not known: the same steps, with streamed stores."""
+    for name in dict.fromkeys(ours):
+        test = streaming_test(draft, name, sizes)
+        if test is not None:
+            return [Step("", "when", (), ((test, (Step(name, "stream_stores"),)),))]
+    return []

@@ -75,6 +75,7 @@ def refusal_error(state: State, step: Step, refusal: Refusal) -> ScheduleError:
         fields = dict.fromkeys(entry.required, "…") | words
         own = next((p for p in ("producer", "guest", "reader") if "{" + p + "}" in entry.phrase), "stage")
         headline = "cannot " + entry.phrase.format(**{**fields, own: name})
+        headline = headline.replace(f'at loop "None" of "{words.get("stage")}"', "outside all loops")
     return refused(headline, refusal, call_text(step), step.site, getattr(stage, "site", None), **there)
 
 

@@ -53,6 +53,13 @@ class Schedule:
             self._state, self._witness = _witness(graph, tuple(steps))
             self._steps = tuple(steps)
 
+    @classmethod
+    def trusted(cls, graph: StageGraph, steps: tuple[Step, ...], state: State, target: str) -> Schedule:
+        """A schedule whose steps, without holes, are known to be legal and to lead to `state`."""
+        made = cls(graph, (), target)
+        made._steps, made._state = steps, state
+        return made
+
     # What there is
 
     @property
@@ -147,17 +154,18 @@ class Schedule:
         check_filling(self.holes, {name: plain(value) for name, value in values.items()})
         return Schedule(self._graph, fill(self._steps, {name: plain(v) for name, v in values.items()}), self.target)
 
-    def complete(self, target: Any = None, sizes: Mapping[str, int] | None = None) -> Schedule:
+    def complete(self, target: Any = None, sizes: Mapping[str, int] | None = None, versions: bool = True) -> Schedule:
         """The schedule with every default written out as steps; completing twice changes nothing.
 
-        target: a `Machine`, or what the targets know as one (a name, a `Target`). sizes: known sizes by name.
+        target: a `Machine`, or what the targets know as one (a name, a `Target`). sizes: known sizes by name. versions: whether
+        defaults may depend on unknown sizes, by a `when` of their own.
         """
         from raido.schedule.defaults import complete
 
         machine = target
         if not isinstance(machine, Machine):
             machine = Schedule.find_machine(target or self.target) if Schedule.find_machine else Machine()
-        return complete(self, machine, sizes)
+        return complete(self, machine, sizes, versions)
 
     # What follows from it
 
@@ -276,7 +284,7 @@ class StageView(Directives):
     def __repr__(self) -> str:
         return f'<stage "{self.name}": axes {", ".join(self.axes)}>'
 
-    def _record(self, directive: str, **arguments: object) -> StageView:
+    def _record(self, directive: str, /, **arguments: object) -> StageView:
         entry = RULES[directive]
         site = user_site()
         try:
@@ -284,7 +292,9 @@ class StageView(Directives):
                 (k, plain(v)) for k, v in arguments.items() if k not in entry.defaults or entry.defaults[k] != v
             )
         except TypeError as error:
-            raise ScheduleError(explain(f'cannot {directive} stage "{self.name}"', why=str(error))) from None
+            raise refused(
+                f'cannot {directive} stage "{self.name}"', Refusal(str(error)), f".{directive}(…)", site
+            ) from None
         args = tuple((k, v) for k, v in args if not (k == entry.spread and v == ()))
         self._schedule.accept(Step(self.name, directive, args, (), site))
         return self

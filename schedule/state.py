@@ -96,7 +96,8 @@ def loop_of(state: State, stage: str, name: object) -> LoopPlan:
     there = listed(loop.name for loop in plan.loops)
     for relation in plan.relations:
         if isinstance(relation, Split) and relation.parent == name:
-            raise Refusal(f'"{name}" was split into "{relation.outer}" and "{relation.inner}"', axes=there)
+            parts = " or ".join(f'"{part}"' for part in loops_from(plan, relation.parent))
+            raise Refusal(f'"{name}" was split into "{relation.outer}" and "{relation.inner}"', parts, axes=there)
         if isinstance(relation, Fuse) and name in (relation.outer, relation.inner):
             raise Refusal(f'"{name}" was fused into "{relation.into}"', f'"{relation.into}"', axes=there)
     raise Refusal(f'stage "{stage}" has no axis "{name}"', nearest(str(name), there.split(", ")), axes=there)

@@ -22,7 +22,7 @@ def call_text(step: Step) -> str:
     for name, value in step.args:
         if rule and name == rule.spread and isinstance(value, tuple):
             words += [value_text(each) for each in value]
-        elif rule is None or name in rule.required:
+        elif rule is None or name in rule.required or name in rule.positional:
             words.append(value_text(value))
         else:
             words.append(f"{name}={value_text(value)}")

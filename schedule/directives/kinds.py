@@ -112,7 +112,7 @@ def apply_tail(state: State, stage: str, axis: str, kind: str) -> State:
     return put(state, plan, "loops")
 
 
-@rule('vectorize axis "{axis}" of stage "{stage}"')
+@rule('vectorize axis "{axis}" of stage "{stage}"', positional=("lanes",))
 def apply_vectorize(state: State, stage: str, axis: str, lanes: int | None = None, interleave: int = 1) -> State:
     loop = kindless(state, stage, axis)
     if lanes is not None and (positive(lanes, "`lanes`", 1, MOST_LANES) & (lanes - 1)):
@@ -132,7 +132,7 @@ def apply_vectorize(state: State, stage: str, axis: str, lanes: int | None = Non
     return put(state, with_loop(plan, vector), "loops")
 
 
-@rule('unroll axis "{axis}" of stage "{stage}"')
+@rule('unroll axis "{axis}" of stage "{stage}"', positional=("factor",))
 def apply_unroll(state: State, stage: str, axis: str, factor: int | None = None) -> State:
     if factor is not None:
         positive(factor, "a factor", 1, MOST_UNROLLED)

@@ -71,7 +71,7 @@ class LoopDirectives(Recorder):
         """
         return self._record("reorder", axes=axes)
 
-    def tile(self: Self, **sizes: Number) -> Self:
+    def tile(self: Self, /, **sizes: Number) -> Self:
         """Splits several axes and puts the strips outside: `tile(y=32, x=128)` leaves yo, xo, yi, xi.
 
         sizes: for each axis the indices of a tile.
@@ -147,7 +147,7 @@ def apply_reorder(state: State, stage: str, axes: tuple[str, ...]) -> State:
 
 
 @rule('tile stage "{stage}"')
-def apply_tile(state: State, stage: str, **sizes: int) -> State:
+def apply_tile(state: State, stage: str, /, **sizes: int) -> State:
     if not sizes:
         raise Refusal(
             "no axis is named", "tile(y=32, x=128)", axes=listed(loop.name for loop in state.plan(stage).loops)

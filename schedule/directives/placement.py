@@ -122,7 +122,7 @@ def apply_compute_at(state: State, producer: str, stage: str, axis: str) -> Stat
     return put(state, replace(plan, compute=at), "placement")
 
 
-@rule('store stage "{producer}" at loop "{axis}" of "{stage}"')
+@rule('store stage "{producer}" at loop "{axis}" of "{stage}"', positional=("axis",))
 def apply_store_at(state: State, producer: str, stage: str, axis: str | None = None) -> State:
     plan = state.plan(producer)
     if not isinstance(plan.compute, At):

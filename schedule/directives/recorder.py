@@ -23,7 +23,11 @@ Self = TypeVar("Self", bound="Recorder")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A directive as replay sees it. `spread`: the argument that is written as positional ones, `keywords`: any keyword is taken."""
+    """A directive as replay sees it.
+
+    `spread`: the argument that is written as positional ones. `positional`: optional arguments that read well without their name.
+    `keywords`: any keyword is taken.
+    """
 
     name: str
     apply: Callable[..., State]
@@ -31,13 +35,16 @@ class Rule:
     required: tuple[str, ...]
     defaults: dict[str, Any]
     spread: str = ""
+    positional: tuple[str, ...] = ()
     keywords: bool = False
 
 
 RULES: dict[str, Rule] = {}
 
 
-def rule(phrase: str, spread: str = "") -> Callable[[Callable[..., State]], Callable[..., State]]:
+def rule(
+    phrase: str, spread: str = "", positional: tuple[str, ...] = ()
+) -> Callable[[Callable[..., State]], Callable[..., State]]:
     """Enters a function into `RULES` under its name; `phrase` completes "cannot …", with {stage} and the arguments."""
 
     def enter(function: Callable[..., State]) -> Callable[..., State]:
@@ -51,6 +58,7 @@ def rule(phrase: str, spread: str = "") -> Callable[[Callable[..., State]], Call
             tuple(p.name for p in named if p.default is p.empty),
             {p.name: p.default for p in named if p.default is not p.empty},
             spread,
+            positional,
             len(named) < len(parameters),
         )
         return function
@@ -63,7 +71,7 @@ class Recorder:
 
     __slots__ = ()
 
-    def _record(self: Self, directive: str, **arguments: object) -> Self:
+    def _record(self: Self, directive: str, /, **arguments: object) -> Self:
         raise NotImplementedError
 
 

@@ -12,7 +12,7 @@ class StrategyDirectives(Recorder):
 
     __slots__ = ()
 
-    def strategy(self: Self, name: Name, **numbers: Number) -> Self:
+    def strategy(self: Self, name: Name, /, **numbers: Number) -> Self:
         """Chooses among the ways to run a stage that differ in more than loops; `stage.strategies()` lists them.
 
         name: one of those listed; numbers: its parameters.
@@ -23,7 +23,7 @@ class StrategyDirectives(Recorder):
 
 
 @rule('choose strategy "{name}" for stage "{stage}"')
-def apply_strategy(state: State, stage: str, name: str, **numbers: int) -> State:
+def apply_strategy(state: State, stage: str, /, name: str, **numbers: int) -> State:
     whole = state.stage(stage)
     if whole.reduction is not None:
         raise Refusal(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from raido.algo import index
 from raido.algo.dtypes import f32, i64
 from raido.algo.expr import (
+    ArrayLoop,
     Axis,
     Expr,
     Generate,
@@ -17,9 +18,10 @@ from raido.algo.expr import (
     SizeVar,
     const,
     fresh,
+    fresh_parameter,
 )
 from raido.algo.program import Program, Site
-from raido.schedule.stage import Stage, StageGraph
+from raido.schedule.stage import ControlStage, Stage, StageGraph
 
 H, W, N, M, K = (SizeVar(name) for name in "hwnmk")
 
@@ -147,3 +149,37 @@ def ordered() -> StageGraph:
     img = image()
     total = stage("total", {}, None, lambda: summed({"ry": H, "rx": W}, lambda ry, rx: at(img, ry, rx), False))
     return graph("fold", [img], [total])
+
+
+def chain() -> StageGraph:
+    """a, then b, then c, each pointwise in one dimension."""
+    x = Parameter("x", f32, (N,), 0)
+    a = stage("a", {"x": N}, lambda i: mul(at(x, i), const(f32, 2.0)))
+    b = stage("b", {"x": N}, lambda i: add(at(a, i), const(f32, 1.0)))
+    c = stage("c", {"x": N}, lambda i: mul(at(b, i), at(b, i)))
+    return graph("chain", [x], [a, b, c])
+
+
+def folded() -> StageGraph:
+    """out[i] = weights[i] * sum over r of a[i, r] * weights[i], divided by norm, a sum over all of x."""
+    a, x = Parameter("a", f32, (N, K), 0), Parameter("x", f32, (M,), 0)
+    norm = stage("norm", {}, None, lambda: summed({"r": M}, lambda r: at(x, r)))
+    weights = stage("weights", {"i": N}, lambda i: mul(at(a, i, index.as_index(0)), at(norm)))
+    i = Axis(fresh("i"), N)
+    fold = summed({"r": K}, lambda r: mul(at(a, i.var, r), at(weights, i.var)))
+    bodies = (mul(Item(fold, 0), at(weights, i.var)),)
+    out = Stage("out", ("out",), Generate((i,), bodies), (i,), fold, bodies)
+    return graph("folded", [a, x], [norm, weights, out])
+
+
+def stepped() -> StageGraph:
+    """start = 2 img, then a loop `steps` of five rounds of a stage `life`."""
+    img = image()
+    start = stage("start", {"y": H, "x": W}, lambda y, x: mul(at(img, y, x), const(f32, 2.0)))
+    state = fresh_parameter("state", f32, (H, W))
+    life = stage(
+        "steps/life", {"y": H, "x": W}, lambda y, x: add(at(state, clamp(index.add(y, 1), H), x), at(state, y, x))
+    )
+    form = ArrayLoop(const(i64, 5), fresh("t"), (state,), (Result(start.form, 0),), (Result(life.form, 0),))
+    steps = ControlStage("steps", ("steps",), form, form.state, form.init, form.results, (life,))
+    return graph("stepped", [img], [start, steps])

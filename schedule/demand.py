@@ -1,0 +1,161 @@
+"""What is read where, once the cheap stages are inlined: the facts that the default schedule's rules are stated in.
+
+`Demand.points[array][reader]` holds the index tuples, over the reader's axes, at which a stage that is really computed reads an array
+(through whatever is inlined into it); None stands for an index that is itself loaded. `inlined` are the stages that are computed
+where they are read: those the user said so of, and those that cost least that way:
+
+- read at one point of one reader, which runs over all its indices;
+- or pointwise, and cheap: doing it again at the other points costs at most `AGAIN` operations for each element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from raido.algo import index
+from raido.algo.dtypes import i64
+from raido.algo.expr import Cond, Expr, Load, Loop, Node, Op, While
+from raido.algo.index import BOUNDARY_OPS
+from raido.algo.rewrite import substitute
+from raido.schedule.reads import array_name, loads_of, scalar_nodes, stage_roots
+from raido.schedule.stage import ControlStage, Stage
+from raido.schedule.state import State, has_loops_said, is_inlined, places
+
+AGAIN = 16
+_CHEAP = """
+add sub mul neg abs sign minimum maximum fma div sqrt floor ceil trunc rint select cast bitcast copysign
+lt le gt ge eq ne logical_and logical_or logical_xor logical_not isnan isinf isfinite signbit
+bit_and bit_or bit_xor bit_not shl shr clamp_index wrap_index mirror_index symmetric_index
+"""
+CHEAP = frozenset(_CHEAP.split())
+Point = tuple["Expr | None", ...]
+
+
+@dataclass(slots=True)
+class Demand:
+    """See the module's text."""
+
+    points: dict[str, dict[str, set[Point]]] = field(default_factory=dict)
+    inlined: set[str] = field(default_factory=set)
+
+    def readers(self, array: str) -> dict[str, set[Point]]:
+        """Who really reads an array, and where."""
+        return self.points.get(array, {})
+
+    def reads(self, reader: str) -> dict[str, set[Point]]:
+        """What a stage that is really computed reads, and where."""
+        return {array: by[reader] for array, by in self.points.items() if reader in by}
+
+
+def find_demand(state: State) -> Demand:
+    """Walks the stages, readers first, and decides for each whether it is inlined."""
+    demand = Demand()
+    for name in reversed(list(state.uses.stages)):
+        stage = state.uses.stages[name]
+        if isinstance(stage, ControlStage):
+            continue
+        if is_inlined(state, name) or (may_inline(state, name) and pays_inline(stage, demand.readers(name), state)):
+            demand.inlined.add(name)
+        _add_reads(state, demand, stage)
+    return demand
+
+
+def _add_reads(state: State, demand: Demand, stage: Stage) -> None:
+    inlined = stage.name in demand.inlined
+    here = demand.readers(stage.name) if inlined else {stage.name: {tuple(axis.var for axis in stage.axes)}}
+    for load in loads_of(stage):
+        array = array_name(load.array, state.uses.names)
+        if not array:
+            continue
+        plain = tuple(i if is_plain(i) else None for i in load.indices)
+        by_reader = demand.points.setdefault(array, {})
+        for reader, points in here.items():
+            found = by_reader.setdefault(reader, set())
+            found.update(_compose(plain, stage, point) if inlined else plain for point in points)
+
+
+def _compose(indices: Point, stage: Stage, at: Point) -> Point:
+    values = {axis.var: value for axis, value in zip(stage.axes, at, strict=True)}
+    if None in values.values():
+        return (None,) * len(indices)
+    return tuple(None if i is None else index.canonical(substitute(i, values)) for i in indices)
+
+
+def is_plain(e: Expr) -> bool:
+    """Whether an index is arithmetic on axes and sizes alone."""
+    return not any(isinstance(node, (Load, Cond, Loop, While)) for node in scalar_nodes((e,)))
+
+
+def may_inline(state: State, name: str) -> bool:
+    """Whether a stage may be inlined at all, as far as what was said goes."""
+    stage = state.stage(name)
+    said = {question for each, question in state.asked if each == name}
+    return (
+        stage.reduction is None
+        and name not in state.uses.outputs
+        and not said & {"placement", "layout", "scope", "pad", "stream", "hints"}
+        and not has_loops_said(state, name)
+        and all(isinstance(state.uses.stages[reader], Stage) for reader in state.uses.readers[name])
+        and not any(at.stage == name for plan in state.plans.values() for at in places(plan))
+        and not any(state.plans[r].prefetches for r in state.uses.readers[name] if r in state.plans)
+    )
+
+
+def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:
+    """Whether computing a stage where it is read costs little or nothing more."""
+    points = sum(len(each) for each in readers.values())
+    if points == 0 or any(None in point for each in readers.values() for point in each):
+        return points <= 1 and cost(stage) <= 2
+    if points == 1:
+        ((reader, (point,)),) = readers.items()
+        return covers(state.stage(reader), point) or cost(stage) <= 1
+    again = cost(stage) + len(loads_of(stage)) - 1
+    return is_pointwise(stage) and (points - 1) * again <= AGAIN
+
+
+def covers(reader: Stage, point: Point) -> bool:
+    """Whether reading at a point touches another element in every round of every loop of the reader."""
+    inside = {node for e in point if e is not None for node in scalar_nodes((e,))}
+    return all(axis.var in inside for axis in reader.all_axes)
+
+
+def is_pointwise(stage: Stage) -> bool:
+    """Whether a stage reads only at its own indices, not at neighbours."""
+    variables = {axis.var for axis in stage.axes}
+    return all(i in variables or index.constant_value(i) is not None for load in loads_of(stage) for i in load.indices)
+
+
+def cost(stage: Stage) -> int:
+    """Operations for one element: 1 each, 20 for a mathematical function, 1000 for a loop; index arithmetic is free."""
+    total = 0
+    for node in scalar_nodes(stage_roots(stage)):
+        if isinstance(node, (Loop, While)):
+            total += 1000
+        elif isinstance(node, Op) and (node.dtype is not i64 or stage.bodies[0].dtype is i64):
+            total += 1 if node.name in CHEAP else 20
+    return total
+
+
+def meets_boundary(state: State, demand: Demand, reader: str) -> bool:
+    """Whether a stage treats indices near the ends of an axis in another way: clamped reads, or a choice between values."""
+    for points in demand.reads(reader).values():
+        for point in points:
+            if any(
+                isinstance(node, Op) and node.name in BOUNDARY_OPS
+                for e in point
+                if e is not None
+                for node in scalar_nodes((e,))
+            ):
+                return True
+    sources = [reader, *(name for name in demand.inlined if reader in demand.readers(name))]
+    return any(_chooses_by_position(state.stage(name)) for name in sources)
+
+
+def _chooses_by_position(stage: Stage) -> bool:
+    predicates: list[Node] = []
+    for node in scalar_nodes(stage_roots(stage)):
+        if isinstance(node, Cond):
+            predicates.append(node.predicate)
+        elif isinstance(node, Op) and node.name == "select":
+            predicates.append(node.args[0])
+    return any(all(not isinstance(n, Load) for n in scalar_nodes((p,))) for p in predicates)

@@ -1,0 +1,55 @@
+"""A default schedule being written: a state, the steps said since, and what is known of sizes and of the machine.
+
+Sizes that are not known count as `UNKNOWN`: the defaults of a program are then the same whatever it is called with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from raido.algo import index
+from raido.algo.errors import ScheduleError
+from raido.algo.expr import Expr, SizeVar
+from raido.algo.rewrite import substitute
+from raido.schedule.demand import Demand, find_demand
+from raido.schedule.machine import Machine
+from raido.schedule.replay import apply_step
+from raido.schedule.state import State
+from raido.schedule.steps import Step, Value
+
+UNKNOWN = 2048
+
+
+class Draft:
+    """A state and the steps said since: defaults try what they want, and go on when the rules refuse it."""
+
+    __slots__ = ("demand", "machine", "sizes", "state", "steps")
+
+    def __init__(self, state: State, machine: Machine, sizes: Mapping[str, int]) -> None:
+        self.state = state
+        self.machine = machine
+        self.sizes = sizes
+        self.steps: list[Step] = []
+        self.demand: Demand = find_demand(state)
+
+    def say(self, stage: str, directive: str, /, **args: Value) -> bool:
+        """Records a step if it is legal; whether it was."""
+        step = Step(stage, directive, tuple(args.items()))
+        try:
+            self.state = apply_step(self.state, step)
+        except ScheduleError:
+            return False
+        self.steps.append(step)
+        return True
+
+
+def known(draft: Draft, e: Expr) -> Expr:
+    """A size with the sizes known beforehand put in."""
+    values = {SizeVar(name): index.as_index(value) for name, value in draft.sizes.items()}
+    return index.canonical(substitute(e, values))
+
+
+def extent(draft: Draft, e: Expr) -> int:
+    """A size as a number; unknown ones count as `UNKNOWN`."""
+    value = index.constant_value(known(draft, e))
+    return UNKNOWN if value is None else value

@@ -1,0 +1,238 @@
+"""One test for each refusal: the whole text of the error, against `refusals.txt` (run this file to write it anew, then read it)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sample_graphs as graphs
+
+from raido.algo.errors import ScheduleError
+from raido.schedule.holes import choose
+from raido.schedule.schedule import Schedule
+from raido.schedule.stage import StageGraph
+from raido.schedule.steps import Step
+
+GOLDEN = Path(__file__).with_name("refusals.txt")
+CASES: dict[str, tuple[Callable[[], StageGraph], Callable[[Schedule], object]]] = {}
+
+
+def case(graph: Callable[[], StageGraph], name: str, act: Callable[[Schedule], object]) -> None:
+    CASES[name] = (graph, act)
+
+
+# Names
+
+case(graphs.blur, "unknown stage", lambda s: s["colls"])
+case(graphs.blur, "unknown directive", lambda s: s["cols"].vectorise("x"))
+case(graphs.blur, "a directive that comes later", lambda s: s["cols"].time_tile(steps=8))
+case(graphs.blur, "an argument that is no value", lambda s: s["cols"].split("y", 2.5))
+case(graphs.blur, "unknown axis", lambda s: s["cols"].split("z", 4))
+case(graphs.blur, "a misspelt axis", lambda s: s["cols"].split("y", 4).unroll("yii"))
+case(graphs.blur, "an axis that was split", lambda s: s["cols"].split("y", 4).vectorize("y"))
+case(graphs.blur, "an axis that was fused", lambda s: s["cols"].fuse("y", "x").vectorize("x"))
+case(graphs.blur, "a step with a missing argument", lambda s: s.accept(Step("cols", "split", (("axis", "y"),))))
+case(
+    graphs.blur,
+    "a step with an unknown argument",
+    lambda s: s.accept(Step("cols", "split", (("axis", "y"), ("factor", 4), ("by", 3)))),
+)
+
+# Loops
+
+case(graphs.blur, "split by zero", lambda s: s["cols"].split("y", 0))
+case(graphs.blur, "split by a name", lambda s: s["cols"].split("y", "x"))
+case(graphs.blur, "split with one name", lambda s: s["cols"].split("y", 4, names=("a",)))
+case(graphs.blur, "split with a taken name", lambda s: s["cols"].split("y", 4, names=("x", "yi")))
+case(graphs.blur, "split an inlined stage", lambda s: (s["rows"].inline(), s["rows"].split("y", 4)))
+case(graphs.blur, "split a vectorized axis", lambda s: s["cols"].vectorize("x").split("x", 4))
+case(
+    graphs.blur,
+    "split an axis at which another is placed",
+    lambda s: (s["rows"].compute_at("cols", "y"), s["cols"].split("y", 4)),
+)
+case(graphs.blur, "fuse axes that are no neighbours", lambda s: s["cols"].fuse("x", "y"))
+case(graphs.matmul, "fuse a pure and a reduction axis", lambda s: s["c"].fuse("j", "r"))
+case(graphs.blur, "fuse the halves of a split", lambda s: s["cols"].split("y", 4).fuse("yo", "yi"))
+case(graphs.blur, "fuse into a taken name", lambda s: s["cols"].fuse("y", "x", name="y"))
+case(graphs.blur, "reorder with a repeated axis", lambda s: s["cols"].reorder("y", "y"))
+case(graphs.blur, "reorder inner before outer", lambda s: s["cols"].split("y", 4).reorder("yi", "yo"))
+case(graphs.ordered, "reorder an ordered fold", lambda s: s["total"].reorder("rx", "ry"))
+case(graphs.blur, "tile nothing", lambda s: s["cols"].tile())
+
+# Kinds
+
+case(graphs.blur, "unknown tail", lambda s: s["cols"].tail("x", "wrap"))
+case(graphs.blur, "a second tail", lambda s: s["cols"].split("x", 4).tail("xi", "mask").tail("x", "shift"))
+case(graphs.matmul, "shift what is summed", lambda s: s["c"].split("r", 4).tail("ri", "shift"))
+case(graphs.blur, "lanes that are no power of two", lambda s: s["cols"].vectorize("x", 12))
+case(graphs.blur, "too many lanes", lambda s: s["cols"].vectorize("x", 128))
+case(graphs.blur, "a second vectorized axis", lambda s: s["cols"].vectorize("x").vectorize("y"))
+case(graphs.blur, "two kinds for one axis", lambda s: s["cols"].vectorize("x").unroll("x"))
+case(graphs.ordered, "vectorize an ordered fold", lambda s: s["total"].vectorize("rx"))
+case(graphs.blur, "unroll an unknown extent", lambda s: s["cols"].unroll("x"))
+case(graphs.blur, "unroll a large extent", lambda s: s["cols"].split("x", 512).unroll("xi"))
+case(graphs.blur, "dynamic that is no bool", lambda s: s["cols"].parallel("y", dynamic=1))
+case(graphs.blur, "parallel in parallel", lambda s: s["cols"].parallel("y").parallel("x"))
+case(graphs.blur, "parallel in a vector", lambda s: s["cols"].vectorize("y").parallel("x"))
+case(
+    graphs.blur,
+    "parallel in the loops of the reader",
+    lambda s: (s["cols"].parallel("y"), s["rows"].compute_at("cols", "y").parallel("y")),
+)
+case(
+    graphs.blur,
+    "vectorize in the lanes of the reader",
+    lambda s: (s["cols"].vectorize("x"), s["rows"].compute_at("cols", "x").vectorize("x")),
+)
+
+# Placement
+
+case(graphs.blur, "inline an output", lambda s: s["cols"].inline())
+case(graphs.folded, "inline a reduction", lambda s: s["norm"].inline())
+case(graphs.blur, "inline after loops", lambda s: s["rows"].vectorize("x").inline())
+case(graphs.blur, "inline what is streamed", lambda s: s["rows"].stream_stores().inline())
+case(graphs.chain, "inline where another is placed", lambda s: (s["a"].compute_at("b", "x"), s["b"].inline()))
+case(graphs.stepped, "inline what a loop reads", lambda s: s["start"].inline())
+case(graphs.stepped, "loops of a control stage", lambda s: s["steps"].split("t", 4))
+case(graphs.blur, "place twice", lambda s: s["rows"].root().compute_at("cols", "y"))
+case(graphs.blur, "place at itself", lambda s: s["rows"].compute_at("rows", "y"))
+case(graphs.blur, "place at a stage that does not read", lambda s: s["cols"].compute_at("rows", "y"))
+case(graphs.diamond, "place inside one of two readers", lambda s: s["base"].compute_at("left", "y"))
+case(graphs.diamond, "place at a stage of others", lambda s: s["base"].compute_at("out", "y"))
+case(
+    graphs.chain,
+    "place at an inlined stage",
+    lambda s: (s["b"].inline(), s["a"].compute_at("b", "x")),
+)
+case(graphs.gather, "place a gathered array", lambda s: s["doubled"].compute_at("out", "x"))
+case(graphs.map_and_sum, "place an output", lambda s: s["y"].compute_at("sum", "r"))
+case(graphs.folded, "place inside a reduction what is read after it", lambda s: s["weights"].compute_at("out", "r"))
+case(graphs.blur, "store before compute", lambda s: s["rows"].store_at("cols", "y"))
+case(
+    graphs.blur, "store twice", lambda s: s["rows"].compute_at("cols", "x").store_at("cols", "y").store_at("cols", "y")
+)
+case(
+    graphs.blur,
+    "store inside the computation",
+    lambda s: s["rows"].compute_at("cols", "y").store_at("cols", "x"),
+)
+case(
+    graphs.blur,
+    "slide over parallel rounds",
+    lambda s: (s["cols"].parallel("y"), s["rows"].compute_at("cols", "y").store_at("cols")),
+)
+case(
+    graphs.blur,
+    "make sliding rounds parallel",
+    lambda s: (
+        s["cols"].split("y", 8),
+        s["rows"].compute_at("cols", "yi").store_at("cols", "yo"),
+        s["cols"].parallel("yi"),
+    ),
+)
+
+# Sharing loops
+
+case(graphs.blur, "share with a stage that reads this one", lambda s: s["rows"].compute_with("cols", "y"))
+case(graphs.blur, "share and read other rounds", lambda s: s["cols"].compute_with("rows", "y"))
+case(graphs.map_and_sum, "share after loops", lambda s: s["sum"].split("r", 8).compute_with("y", "x"))
+case(
+    graphs.map_and_sum,
+    "loops of a guest",
+    lambda s: s["sum"].compute_with("y", "x").vectorize("r"),
+)
+case(
+    graphs.map_and_sum,
+    "split after sharing",
+    lambda s: (s["sum"].compute_with("y", "x"), s["y"].split("x", 8)),
+)
+case(graphs.folded, "share with other extents", lambda s: s["weights"].compute_with("norm", "r"))
+case(graphs.diamond, "share with a stage needed through others", lambda s: s["out"].compute_with("base", "y"))
+case(
+    graphs.diamond,
+    "place at shared loops",
+    lambda s: (s["right"].compute_with("left", "y"), s["base"].compute_at("right", "y")),
+)
+
+# Copies
+
+case(graphs.diamond, "clone for a stage that does not read", lambda s: s["base"].clone("out"))
+case(graphs.blur, "clone for the only reader", lambda s: s["rows"].clone("cols"))
+case(graphs.diamond, "clone under a taken name", lambda s: s["base"].clone("left", name="right"))
+case(graphs.blur, "cache what is not read", lambda s: s["cols"].cache("img", "cols", "y"))
+case(graphs.blur, "cache what is inlined", lambda s: (s["rows"].inline(), s["cols"].cache("rows", "cols", "y")))
+case(graphs.blur, "cache outside the reader", lambda s: s["rows"].cache("img", "cols", "y"))
+case(graphs.matmul, "a layout without an axis", lambda s: s["c"].cache("b", "c", None, layout=("j",)))
+case(
+    graphs.matmul, "a layout inside out", lambda s: s["c"].split("j", 8).cache("b", "c", None, layout=("ji", "r", "jo"))
+)
+case(graphs.matmul, "an unknown scope", lambda s: s["c"].cache("b", "c", None, scope="shared"))
+
+# Memory and boundaries
+
+case(graphs.blur, "partition twice", lambda s: s["cols"].partition_boundaries("y").partition_boundaries())
+case(graphs.matmul, "partition a reduction axis", lambda s: s["c"].partition_boundaries("r"))
+case(graphs.blur, "stream twice", lambda s: s["cols"].stream_stores().stream_stores())
+case(graphs.blur, "stream what is read at once", lambda s: s["rows"].compute_at("cols", "y").stream_stores())
+case(graphs.blur, "prefetch what is not read", lambda s: s["cols"].prefetch("img", "y", 2))
+case(graphs.blur, "prefetch twice", lambda s: s["rows"].prefetch("img", "y", 2).prefetch("img", "y", 4))
+case(graphs.blur, "store an output elsewhere", lambda s: s["cols"].store(layout=("x", "y")))
+case(graphs.blur, "store says nothing", lambda s: s["rows"].store())
+case(graphs.blur, "store twice in one way", lambda s: s["rows"].store(pad=8).store(pad=16))
+case(graphs.blur, "a negative pad", lambda s: s["rows"].store(pad=-1))
+
+# Strategies, branches, holes
+
+case(graphs.blur, "a strategy for a stencil", lambda s: s["cols"].strategy("chain", block=128))
+case(graphs.matmul, "a strategy for a reduction", lambda s: s["c"].strategy("private"))
+case(graphs.blur, "a part", lambda s: s["cols"].part("combine"))
+case(graphs.blur, "a test that is no expression", lambda s: s.when("w %"))
+case(graphs.blur, "a test on an unknown size", lambda s: s.when("n > 3"))
+case(graphs.blur, "a test that is a number", lambda s: s.when("w + 1"))
+case(graphs.blur, "a test twice", lambda s: (s.when("w > 3"), s.when("w > 3")))
+case(graphs.blur, "a branch in a branch", lambda s: s.when("w > 3").when("h > 3"))
+case(graphs.blur, "a hole without options", lambda s: s["cols"].split("y", choose("ty", [])))
+case(
+    graphs.blur,
+    "one hole, two questions",
+    lambda s: s["cols"].split("y", choose("t", [1])).split("x", choose("t", [2])),
+)
+case(graphs.blur, "no option is legal", lambda s: s["cols"].split("y", choose("t", [0, -1])))
+case(graphs.blur, "a filling that is no option", lambda s: (s["cols"].split("y", choose("t", [8])), s.with_(t=9)))
+case(graphs.blur, "an unknown hole", lambda s: s.with_(t=9))
+case(graphs.blur, "holes left open", lambda s: (s["cols"].split("y", choose("t", [8, 16])), s.variants()))
+case(graphs.blur, "no JSON", lambda s: Schedule.from_json("[1", s))
+case(graphs.blur, "JSON of another program", lambda s: Schedule.from_json(Schedule(graphs.matmul()).to_json(), s))
+
+
+def message(name: str) -> str:
+    """The text of the error that a case raises, without what changes from run to run; what was accepted before must still replay."""
+    graph, act = CASES[name]
+    s = Schedule(graph())
+    with pytest.raises(ScheduleError) as caught:
+        act(s)
+    assert s.copy() == s
+    text = re.sub(r"test_refusals\.py:\d+", "test_refusals.py:1", str(caught.value))
+    return re.sub(r"[0-9a-f]{12}", "0123456789ab", text)
+
+
+def golden() -> dict[str, str]:
+    blocks = GOLDEN.read_text(encoding="utf-8").split("\n## ")[1:]
+    return {name: text.strip("\n") for name, _, text in (block.partition("\n") for block in blocks)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refusal(name):
+    assert message(name) == golden().get(name)
+
+
+def test_no_golden_text_is_left_over():
+    assert set(golden()) == set(CASES)
+
+
+if __name__ == "__main__":
+    texts = "".join(f"\n## {name}\n{message(name)}\n" for name in CASES)
+    GOLDEN.write_text("Every refusal of a schedule; written by test_refusals.py.\n" + texts, encoding="utf-8")
