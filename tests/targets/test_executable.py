@@ -1,0 +1,319 @@
+"""Calling executables: every way to pass arrays gives the right numbers, everything wrong is one clear error, and calls are quick."""
+
+from __future__ import annotations
+
+import threading
+import timeit
+from dataclasses import replace
+from typing import Any
+
+import c_programs as programs
+import numpy as np
+import pytest
+
+from raido.algo.errors import ArgumentError, IndexOutOfRange, RaidoError, SizeMismatch, TargetError
+from raido.targets.executable import Executable
+from raido.targets.signature import Signature, Value
+
+
+@pytest.fixture(scope="module")
+def add() -> Executable:
+    return programs.make_executable(programs.ADD, programs.add_signature())
+
+
+@pytest.fixture(scope="module")
+def gather() -> Executable:
+    return programs.make_executable(programs.GATHER, programs.gather_signature())
+
+
+@pytest.fixture(scope="module")
+def statistics() -> Executable:
+    return programs.make_executable(programs.STATISTICS, programs.statistics_signature())
+
+
+def matrices(h: int = 5, w: int = 7) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(h * 100 + w)
+    return rng.random((h, w), "float32"), rng.random((h, w), "float32")
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (0, 7), (3, 0), (1, 1), (1500, 1001)])
+def test_results_are_right_for_any_size(add: Executable, shape: tuple[int, int]) -> None:
+    a, b = matrices(*shape)
+    result = add(a, b)
+    assert type(result) is np.ndarray and result.shape == shape and result.flags.c_contiguous and result.flags.writeable
+    np.testing.assert_array_equal(result, a + 2 * b)
+
+
+def test_arrays_of_any_layout_are_taken(add: Executable) -> None:
+    a, b = matrices()
+    wide = np.zeros((10, 21), "float32")
+    wide[::2, ::3] = a
+    raw = bytearray(a.nbytes + 1)
+    unaligned = np.frombuffer(raw, np.uint8)[1:].view("float32").reshape(a.shape)
+    unaligned[...] = a
+    frozen = a.copy()
+    frozen.flags.writeable = False
+    for form in (wide[::2, ::3], np.asfortranarray(a), a.astype(">f4"), a[::-1][::-1], unaligned, frozen):
+        np.testing.assert_array_equal(add(form, b), a + 2 * b)
+    np.testing.assert_array_equal(add(np.broadcast_to(a[:1], a.shape), b), a[:1] + 2 * b)
+    np.testing.assert_array_equal(add(a.tolist(), b), a + 2 * b)
+
+
+def test_dlpack_producers_are_taken_without_a_copy(add: Executable) -> None:
+    class Producer:
+        def __init__(self, array: np.ndarray) -> None:
+            self.array = array
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return self.array.__dlpack_device__()
+
+    class Elsewhere(Producer):
+        def __dlpack__(self, **options: Any) -> Any:
+            raise BufferError("the array is on a GPU")
+
+    a, b = matrices()
+    np.testing.assert_array_equal(add(Producer(a), Producer(b)), a + 2 * b)
+    with pytest.raises(ArgumentError, match=r'"b" must be f32\[h, w\].*Elsewhere\n.*on a GPU'):
+        add(a, Elsewhere(b))
+
+
+def test_out_receives_the_result(add: Executable) -> None:
+    a, b = matrices()
+    want = a + 2 * b
+    out = np.empty_like(a)
+    assert add(a, b, out=out) is out
+    np.testing.assert_array_equal(out, want)
+    strided = np.zeros((5, 14), "float32")
+    assert add(a, b, out=strided[:, ::2]).base is strided
+    np.testing.assert_array_equal(strided[:, ::2], want)
+    assert not strided[:, 1::2].any()
+    swapped = np.empty(a.shape, ">f4")
+    np.testing.assert_array_equal(add(a, b, out=swapped), want)
+
+
+def test_out_may_overlap_inputs(add: Executable) -> None:
+    a, b = matrices(40, 50)
+    want = a + 2 * b
+    np.testing.assert_array_equal(add(a.copy(), b, out=(inside := a.copy())), want)
+    np.testing.assert_array_equal(add(inside := a.copy(), b, out=inside), want)
+    long = np.zeros(2100, "float32")
+    long[100:] = a.ravel()
+    np.testing.assert_array_equal(add(long[100:].reshape(40, 50), b, out=long[:2000].reshape(40, 50)), want)
+
+
+def test_wrong_out_is_refused(add: Executable) -> None:
+    a, b = matrices()
+    locked = np.empty_like(a)
+    locked.flags.writeable = False
+    for out, message in (
+        (locked, "read-only"),
+        (np.empty((5, 8), "float32"), r"must be float32 of shape \(5, 7\), got float32 of shape \(5, 8\)"),
+        (np.empty((5, 7)), "got float64"),
+        ([1, 2], "must be an array, got list"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            add(a, b, out=out)
+
+
+def test_wrong_arguments_name_the_argument_what_came_and_what_is_right(add: Executable) -> None:
+    a, b = matrices()
+    with pytest.raises(ArgumentError) as caught:
+        add(a, b.astype("float64"))
+    assert str(caught.value) == (
+        'add: argument "b" must be f32[h, w], got an array of dtype float64 and shape (5, 7)\n'
+        '  try       .astype("float32") converts it'
+    )
+    with pytest.raises(ArgumentError) as caught:
+        add(a)
+    assert str(caught.value) == "add takes 2 arguments, got 1\n  takes     a: f32[h, w], b: f32[h, w]"
+    with pytest.raises(SizeMismatch) as caught:
+        add(a, b[:, :6])
+    assert str(caught.value) == (
+        'add: "b" has size 6 along dimension 1, which must be w = 7\n'
+        '  where     w = 7 is "a" dimension 1\n'
+        "  takes     f32[h, w]"
+    )
+    for wrong in (
+        b[0],
+        "text",
+        None,
+        object(),
+        np.ma.masked_array(b),
+        b.astype("int32"),
+        b.astype("U5"),
+        [[1], [1, 2]],
+    ):
+        with pytest.raises(ArgumentError, match='argument "b" must be'):
+            add(a, wrong)
+
+
+def test_faults_name_the_line_the_index_and_the_size(gather: Executable) -> None:
+    table, index = np.arange(5.0), np.array([4, 0, 3])
+    np.testing.assert_array_equal(gather(table, index), table[index])
+    for bad in (7, -2):
+        index[1] = bad
+        with pytest.raises(IndexOutOfRange) as caught:
+            gather(table, index)
+        assert str(caught.value) == (
+            f"gather: index {bad} is out of range for dimension 0, of size 5\n  algorithm user.py:12   return table[i]"
+        )
+        with pytest.raises(IndexError):
+            gather.time(table, index)
+        with pytest.raises(IndexError):
+            gather(table[::1], index.astype(">i8"))
+    np.testing.assert_array_equal(gather(table, np.array([1])), [1.0])  # nothing is left of the fault
+
+
+def test_scalars_and_structures(statistics: Executable) -> None:
+    x = np.array([1, 2, np.nan], "float32")[:2]
+    for gain in (2, 2.0, np.float32(2), np.array(2, "float32"), True + 1):
+        total, record = statistics(x, gain)
+        assert type(total) is np.float32 and total == 6 and type(record["n"]) is np.int64 and record["n"] == 2
+        np.testing.assert_array_equal(record["y"], [2, 4])
+    for gain in (np.float64(2), 2j, "2", np.array([2], "float32"), np.int32(2)):
+        with pytest.raises(ArgumentError, match=r'argument "gain" must be f32 \(a scalar\)'):
+            statistics(x, gain)
+    scale, n, y = np.zeros((), "float32"), np.zeros((), "int64"), np.zeros(2, "float32")
+    result = statistics(x, 3, out=(scale, {"n": n, "y": y}))
+    assert result[0] is scale and scale == 9 and n == 2 and y.tolist() == [3, 6]
+    with pytest.raises(ArgumentError, match="overlap each other"):
+        statistics(x, 3, out=(y[:1].reshape(()), {"n": n, "y": y}))
+    assert np.isnan(statistics(np.array([np.nan], "float32"), 1)[0])
+
+
+def test_structured_arguments() -> None:
+    plain = programs.statistics_signature()
+    points = replace(plain, inputs=(Value("p.x", "float32", ("n",)), Value("p.y", "float32", ())))
+    for kind in ("record", "namedtuple"):
+        body = {"x": 0, "y": 1} if kind == "record" else {"name": "Point", "fields": {"x": 0, "y": 1}}
+        output = {"namedtuple": {"name": "Answer", "fields": {"total": 0, "n": 1, "y": 2}}}
+        exe = programs.make_executable(
+            programs.STATISTICS, replace(points, input_tree={"tuple": [{kind: body}]}, output_tree=output)
+        )
+        x = np.array([1, 2], "float32")
+        answer = exe({"x": x, "y": 3})
+        assert answer.total == 9 and answer.n == 2 and type(answer).__name__ == "Answer"
+        with pytest.raises(ArgumentError, match="must have the fields"):
+            exe({"x": x})
+        with pytest.raises(ArgumentError, match="dict of arrays or a structured array"):
+            exe(x)
+    mixed = np.zeros(3, [("x", "f4"), ("y", "i4")])
+    mixed["x"] = 1, 2, 3
+    columns = Signature(
+        "columns",
+        (Value("p.x", "float32", ("n",)), Value("p.y", "int32", ("n",))),
+        ("n",),
+        (Value("result", "float32", ("n",)),),
+        {"tuple": [{"record": {"x": 0, "y": 1}}]},
+        0,
+    )
+    source = "int32_t entry(const float* x, const int32_t* y, int64_t n, float* out, RdFault* f)"
+    exe = programs.make_executable(source + "{ (void)y, (void)f; memcpy(out, x, 4 * n); return 0; }", columns)
+    assert exe(mixed).tolist() == [1, 2, 3]
+
+
+def test_existential_sizes_cut_the_result() -> None:
+    positive = programs.make_executable(programs.POSITIVE, programs.positive_signature())
+    assert "k <= n" in repr(positive)
+    x = np.array([3, -1, 0, 5, -2, -7, -8, 1], "int32")
+    assert positive(x).tolist() == [3, 5, 1] and positive(-abs(x)).tolist() == [] and positive(x[:0]).tolist() == []
+    out = np.zeros(8, "int32")
+    assert positive(x, out=out).base is out and out.tolist() == [3, 5, 1, 0, 0, 0, 0, 0]
+
+
+def test_sizes_are_checked_before_anything_runs() -> None:
+    exe = programs.make_executable(programs.DIFFERENCES, programs.differences_signature())
+    base, x, y = (np.arange(n, dtype="float32") for n in (4, 5, 4))
+    np.testing.assert_array_equal(exe(base, x, y), (base + x[1:] - x[:-1] + y)[:3])
+    with pytest.raises(SizeMismatch, match=r'"x" has size 4 along dimension 0, which must be n \+ 1 = 5'):
+        exe(base, x[:4], y)
+    with pytest.raises(SizeMismatch) as caught:
+        exe(base, x, y[:3])
+    assert str(caught.value) == (
+        'differences: argument "base" has size 4 (n), argument "y" has size 3 (m); they must agree\n'
+        "  algorithm user.py:7   return base + y"
+    )
+    with pytest.raises(SizeMismatch, match="negative size"):
+        exe(base[:0], x[:1], y[:0])
+
+
+def test_size_arguments_and_failures_without_a_fault() -> None:
+    exe = programs.make_executable(programs.FAILING, programs.failing_signature())
+    assert exe(0) == 0 and exe(np.int64(0)) == 0
+    with pytest.raises(RaidoError, match="failing: ValueError: it went wrong"):
+        exe(1)
+    with pytest.raises(MemoryError, match="failing: not enough memory"):
+        exe(2)
+    with pytest.raises(SizeMismatch, match="must not be negative"):
+        exe(-1)
+    for wrong in (1.0, "1", True):
+        with pytest.raises(ArgumentError, match='"how" is a size and must be an int'):
+            exe(wrong)
+
+
+def test_threads_can_be_bounded_and_results_have_the_same_bits(add: Executable) -> None:
+    a, b = matrices(300, 11)
+    want = add(a, b)
+    for threads in (1, 2, 8, None):
+        np.testing.assert_array_equal(add.with_threads(threads)(a, b), want)
+    with pytest.raises(TargetError, match="at least 1"):
+        add.with_threads(0)
+
+
+def test_many_threads_call_one_executable(add: Executable, gather: Executable) -> None:
+    wrong: list[str] = []
+
+    def work(seed: int) -> None:
+        a, b = matrices(20 + seed, 30)
+        table = np.arange(5.0)
+        for i in range(200):
+            if not np.array_equal(add(a, b), a + 2 * b):
+                wrong.append("add")
+            try:
+                gather(table, np.array([0, 5 + seed if i % 2 else 1]))
+            except IndexError as error:
+                if f"index {5 + seed} " not in str(error) or not i % 2:
+                    wrong.append(str(error))
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_time_and_source(add: Executable) -> None:
+    a, b = matrices(10, 10)
+    timing = add.time(a, b, repeat=7)
+    assert len(timing.runs) == 7 and 0 < timing.min <= timing.median and timing.bytes == 1200
+    assert timing.bandwidth > 0
+    assert "entry" in add.source("c") and add.source("lazy") == "made when asked"
+    with pytest.raises(TargetError, match='no source of kind "ptx"; there is: "c", "lazy"'):
+        add.source("ptx")
+    assert repr(add) == "<Executable add(a: f32[h, w], b: f32[h, w]) -> f32[h, w]>"
+    with pytest.raises(ValueError, match="at least 1"):
+        add.time(a, b, repeat=0)
+
+
+def test_signatures_survive_json() -> None:
+    for make in (programs.differences_signature, programs.positive_signature, programs.statistics_signature):
+        assert Signature.from_json(make().to_json()) == make()
+    for text in ("{}", "[]", "nonsense", '{"format": 99}'):
+        with pytest.raises(TargetError):
+            Signature.from_json(text)
+
+
+@pytest.mark.parametrize("which", ["plain", "out", "faults"])
+def test_a_call_costs_at_most_five_microseconds(add: Executable, gather: Executable, which: str) -> None:
+    a, b = matrices(2, 2)
+    out = np.empty_like(a)
+    one = add.with_threads(None)
+    calls = {"plain": lambda: one(a, b), "out": lambda: one(a, b, out=out)}
+    table, index = np.arange(5.0), np.array([1])
+    calls["faults"] = lambda: gather(table, index)
+    best = min(timeit.repeat(calls[which], number=2000, repeat=15)) / 2000
+    assert best < 5e-6, f"{best * 1e6:.2f} µs"

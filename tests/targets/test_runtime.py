@@ -1,0 +1,197 @@
+"""The C runtime, driven from C: launches, nesting, many hosts, fork, tickets, memory."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raido.algo.errors import TargetError
+from raido.targets import native
+from raido.targets.export import find_compiler
+
+DRIVER = r"""
+#include "raido_runtime.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define MUST(x) do { if (!(x)) { printf("failed: %s, line %d\n", #x, __LINE__); abort(); } } while (0)
+
+static int add(int task, RdTaskEnv* env, void* sum) {
+  (void)env;
+  __atomic_fetch_add((long*)sum, task + 1, __ATOMIC_RELAXED);
+  return 0;
+}
+static int nested(int task, RdTaskEnv* env, void* sum) { (void)task; (void)env; return rd_parallel_launch(add, sum, 10); }
+static int count_of(int task, RdTaskEnv* env, void* seen) {
+  (void)task;
+  __atomic_fetch_add((long*)seen, 1, __ATOMIC_RELAXED);
+  return env->num_task < 1;
+}
+static int failing(int task, RdTaskEnv* env, void* data) {
+  (void)env; (void)data;
+  if (task != 37) return 0;
+  TVMFFIErrorSetRaisedFromCStr("ValueError", "thirty-seven");
+  return -7;
+}
+typedef struct { int64_t counter, turn, sum, n; } Chain;
+static int chained(int task, RdTaskEnv* env, void* data) {
+  (void)task; (void)env;
+  Chain* c = data;
+  for (;;) {
+    int64_t ticket = rd_next_ticket(&c->counter);
+    if (ticket >= c->n) return 0;
+    rd_ordered_wait(&c->turn, ticket);
+    c->sum = c->sum * 31 + ticket;
+    rd_ordered_done(&c->turn, ticket);
+  }
+}
+static int faulting(int task, RdTaskEnv* env, void* data) { (void)env; rd_fault(data, 1, task, task, 2, 3, 4); return 0; }
+static void* host(void* unused) {
+  (void)unused;
+  for (int i = 0; i < 300; i++) {
+    long sum = 0;
+    MUST(rd_parallel_launch(add, &sum, 20) == 0 && sum == 210);
+    char *p = rd_alloc(1000 + i), *q = rd_alloc(64);
+    MUST(p && q && (uintptr_t)p % 64 == 0 && (uintptr_t)q % 64 == 0);
+    memset(p, i, 1000 + i);
+    memset(q, 1, 64);
+    rd_free(p);
+    rd_free(q);
+  }
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  int threads = argc > 1 ? atoi(argv[1]) : 0;
+  if (threads) rd_set_threads(threads);
+  MUST(rd_get_threads() >= 1 && (!threads || rd_get_threads() == threads));
+  for (int round = 0; round < 200; round++) {
+    long sum = 0;
+    MUST(__TVMBackendParallelLaunch(add, &sum, 100) == 0 && sum == 5050);
+  }
+  long sum = 0, seen = 0;
+  MUST(rd_parallel_launch(nested, &sum, 100) == 0 && sum == 5500);
+  MUST(rd_parallel_launch(count_of, &seen, 0) == 0 && seen == rd_get_threads());
+  MUST(rd_set_thread_limit(1) == 0 && rd_get_threads() == 1 && rd_set_thread_limit(0) == 1);
+  MUST(rd_parallel_launch(failing, 0, 100) == -7 && !strcmp(rd_last_error(), "ValueError: thirty-seven"));
+  rd_clear_error();
+  MUST(!*rd_last_error());
+  Chain chain = {0, 0, 0, 3000};
+  rd_parallel_launch(chained, &chain, 0);
+  int64_t want = 0;
+  for (int64_t k = 0; k < chain.n; k++) want = want * 31 + k;
+  MUST(chain.sum == want);
+  RdFault fault = {0, 0, {0}};
+  rd_parallel_launch(faulting, &fault, 50);
+  MUST(fault.kind == 1 && fault.values[0] == fault.site && fault.values[3] == 4);
+  pthread_t hosts[4];
+  for (int i = 0; i < 4; i++) pthread_create(&hosts[i], 0, host, 0);
+  pid_t child = fork(); /* while others launch */
+  if (child == 0) {
+    host(0);
+    chain = (Chain){0, 0, 0, 500};
+    rd_parallel_launch(chained, &chain, 0);
+    _exit(0);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  MUST(status == 0);
+  for (int i = 0; i < 4; i++) pthread_join(hosts[i], 0);
+  size_t large = (size_t)5 << 20;
+  char* p = __TVMBackendAllocWorkspace(1, 0, large, 2, 32);
+  MUST((uintptr_t)p % (2 << 20) == 0);
+  memset(p, 1, large);
+  MUST(__TVMBackendFreeWorkspace(1, 0, p) == 0 && rd_cached_bytes() >= large);
+  MUST(rd_alloc(large) == p);
+  rd_free(p);
+  rd_trim();
+  MUST(rd_cached_bytes() == 0 && rd_alloc((uint64_t)1 << 62) == NULL);
+  rd_free(NULL);
+  puts("ok");
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runtime")
+    (folder / "driver.c").write_text(DRIVER)
+    runtime = native.RUNTIME_SOURCES
+    flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{runtime}"]
+    command = [*find_compiler(), *flags, "driver.c", str(runtime / "raido_runtime.c"), "-o", "driver"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "driver"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_launches_tickets_memory_and_fork_on_any_number_of_threads(driver: Path, threads: int) -> None:
+    done = subprocess.run([driver, str(threads)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "ok\n", done.stdout + done.stderr
+
+
+def test_the_environment_sets_the_number_of_threads(driver: Path) -> None:
+    script = "from raido.targets.native import get_threads; print(get_threads())"
+    for text, threads in (("3", 3), ("", len(os.sched_getaffinity(0))), ("none", len(os.sched_getaffinity(0)))):
+        environment = {**os.environ, "RAIDO_NUM_THREADS": text}
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        )
+        assert int(done.stdout) == threads
+    subprocess.run([driver], env={**os.environ, "RAIDO_NUM_THREADS": "5"}, timeout=60, check=True)
+
+
+def test_threads_can_be_set_and_reset() -> None:
+    before = native.get_threads()
+    native.set_threads(3)
+    assert native.get_threads() == 3
+    native.set_threads()
+    assert native.get_threads() == before
+    with pytest.raises(TargetError, match="at least 1"):
+        native.set_threads(0)
+
+
+def test_large_arrays_are_aligned_and_recycled() -> None:
+    native.runtime_library().rd_trim()
+    array = native.allocate_array((3, 1 << 20), np.dtype("float32"))
+    address = array.ctypes.data
+    assert address % (2 << 20) == 0 and array.flags.c_contiguous and array.flags.writeable
+    view = array[1:]
+    del array
+    assert native.runtime_library().rd_cached_bytes() == 0  # a view keeps the memory
+    del view
+    assert native.runtime_library().rd_cached_bytes() >= 12 << 20
+    again = native.allocate_array((12 << 20,), np.dtype("uint8"))
+    assert again.ctypes.data == address
+    del again
+    native.runtime_library().rd_trim()
+    assert native.allocate_array((2, 0, 5), np.dtype("float64")).shape == (2, 0, 5)
+
+
+def test_small_blocks_of_a_thread_are_given_back_at_its_end() -> None:
+    library = native.runtime_library()
+
+    def work() -> None:
+        address = library.rd_alloc(1 << 20)
+        ctypes.memset(address, 1, 1 << 20)
+        library.rd_free(address)
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    before = resident()
+    for _ in range(200):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert resident() - before < 50 << 20
