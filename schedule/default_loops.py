@@ -10,7 +10,7 @@ from math import prod
 
 from raido.algo import index
 from raido.algo.expr import Axis, Expr, Op, Var
-from raido.schedule.demand import Point, cost, meets_boundary
+from raido.schedule.demand import Point, cost, is_divergent, meets_boundary
 from raido.schedule.draft import Draft, extent, known
 from raido.schedule.plan import At
 from raido.schedule.reads import scalar_nodes
@@ -76,9 +76,9 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     if len(stage.axes) == 1 and vector is first:
         count = index.constant_value(known(draft, first.extent))
         if chained or count is None or count > LINE_CHUNK // 2:
-            chunk = LINE_CHUNK // 4 if chained else LINE_CHUNK
+            chunk = LINE_CHUNK // 4 if chained else line_chunk(draft, stage)
             if draft.say(name, "split", axis=first.name, factor=chunk):
-                draft.say(name, "parallel", axis=first.name + "o")
+                draft.say(name, "parallel", axis=first.name + "o", **dynamic(stage))
                 vector_name = first.name + "i"
     elif jam:
         row = stage.axes[-2].name
@@ -106,7 +106,18 @@ def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int) -> None:
         if total <= TASK // 4:
             return
     grain = max(1, TASK // each)
-    draft.say(stage.name, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}))
+    draft.say(stage.name, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}), **dynamic(stage))
+
+
+def dynamic(stage: Stage) -> dict[str, bool]:
+    """Rounds that take differently long are handed out one by one."""
+    return {"dynamic": True} if is_divergent(stage) else {}
+
+
+def line_chunk(draft: Draft, stage: Stage) -> int:
+    """Elements of a chunk of a one-dimensional stage: a power of two, fewer when each takes long."""
+    each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in stage.reduction_axes)
+    return min(LINE_CHUNK, max(LINE_CHUNK >> 6, 1 << (8 * LINE_CHUNK // each).bit_length()))
 
 
 def say_register_tile(draft: Draft, stage: Stage) -> bool:

@@ -168,8 +168,9 @@ def must_slide(draft: Draft, name: str, at: At) -> str | None:
 
 def streaming_version(draft: Draft, sizes: Mapping[str, int], ours: list[str]) -> list[Step]:
     """A branch for arrays larger than the cache, when their sizes are not known: the same steps, with streamed stores."""
-    for name in dict.fromkeys(ours):
-        test = streaming_test(draft, name, sizes)
-        if test is not None:
-            return [Step("", "when", (), ((test, (Step(name, "stream_stores"),)),))]
-    return []
+    tests = {name: streaming_test(draft, name, sizes) for name in dict.fromkeys(ours)}
+    first = next((test for test in tests.values() if test is not None), None)
+    if first is None:
+        return []
+    stores = tuple(Step(name, "stream_stores") for name, test in tests.items() if test == first)
+    return [Step("", "when", (), ((first, stores),))]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from raido.algo import index
 from raido.algo.dtypes import i64
-from raido.algo.expr import Cond, Expr, Load, Loop, Node, Op, While
+from raido.algo.expr import Cond, Expr, Load, Loop, Node, Op, Var, While
 from raido.algo.index import BOUNDARY_OPS
 from raido.algo.rewrite import substitute
 from raido.schedule.reads import array_name, loads_of, scalar_nodes, stage_roots
@@ -158,4 +158,15 @@ def _chooses_by_position(stage: Stage) -> bool:
             predicates.append(node.predicate)
         elif isinstance(node, Op) and node.name == "select":
             predicates.append(node.args[0])
-    return any(all(not isinstance(n, Load) for n in scalar_nodes((p,))) for p in predicates)
+    variables = {axis.var for axis in stage.axes}
+    for predicate in predicates:
+        nodes = scalar_nodes((predicate,))
+        mentioned = {node for node in nodes if isinstance(node, Var)}
+        if mentioned and mentioned <= variables and not any(isinstance(node, Load) for node in nodes):
+            return True
+    return False
+
+
+def is_divergent(stage: Stage) -> bool:
+    """Whether elements take differently long: a while loop, or a branch."""
+    return any(isinstance(node, (While, Cond)) for node in scalar_nodes(stage_roots(stage)))

@@ -1,0 +1,143 @@
+"""The default schedule: what its rules give for programs of each kind, and that it only answers what was not asked."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import sample_graphs as graphs
+from programs import PROGRAMS
+
+from raido.schedule.form_stages import form_stages
+from raido.schedule.machine import Machine
+from raido.schedule.schedule import Schedule
+
+AVX2 = Machine(vector_bits=256, registers=16, l2=1 << 20, l3=32 << 20)
+AVX512 = Machine(vector_bits=512, registers=32, l2=2 << 20, l3=32 << 20)
+
+EXPECTED = {
+    "blur": """
+s["cols"].root().split("y", 32).parallel("yo").vectorize("x").partition_boundaries()
+s["rows"].compute_at("cols", "yo").vectorize("x").partition_boundaries()
+sw = s.when("4*(h*w) > 33554432")
+sw["cols"].stream_stores()
+""",
+    "harris": """
+s["out"].root().split("y", 16).parallel("yo").vectorize("x").partition_boundaries()
+s["sxy"].inline()
+s["xy"].inline()
+s["syy"].inline()
+s["yy"].inline()
+s["iy"].compute_at("out", "yo").vectorize("x").partition_boundaries()
+s["sxx"].inline()
+s["xx"].inline()
+s["ix"].compute_at("out", "yo").vectorize("x").partition_boundaries()
+sw = s.when("4*(h*w) > 33554432")
+sw["out"].stream_stores()
+""",
+    "stencil3d": """
+s["out"].root().split("y", 2).reorder("yo", "x", "yi").unroll("yi").parallel("z").vectorize("x")
+s["out"].partition_boundaries()
+sw = s.when("4*(h*n*w) > 33554432")
+sw["out"].stream_stores()
+""",
+    "matmul": """
+s["c"].root().tile(y=6, x=16).reorder("yo", "xo", "r", "yi", "xi").unroll("yi")
+s["c"].vectorize("xi", interleave=2).parallel("yo")
+""",
+    "row_sums": """
+s["s"].root().parallel("x", grain=16).vectorize("r", interleave=4)
+""",
+    "column_sums": """
+s["s"].root().split("x", 256).parallel("xo").vectorize("xi", interleave=4)
+""",
+    "mandelbrot": """
+s["out"].root().parallel("y", dynamic=True).vectorize("x")
+sw = s.when("8*(h*w) > 33554432")
+sw["out"].stream_stores()
+""",
+    "argmin": """
+s["best"].root().split("r", 65536).parallel("ro")
+""",
+    "jacobi": """
+s["steps/life"].root().split("y", 4).reorder("yo", "x", "yi").unroll("yi").parallel("yo")
+s["steps/life"].vectorize("x").partition_boundaries()
+sw = s.when("4*(h*w) > 33554432")
+sw["steps/life"].stream_stores()
+""",
+    "two_reductions": """
+s["out"].root().parallel("x", grain=4).vectorize("r", interleave=4)
+s["reduce_1"].compute_at("out", "x").vectorize("r", interleave=4)
+""",
+}
+
+
+def schedule_of(name: str) -> Schedule:
+    return Schedule(form_stages(PROGRAMS[name]()))
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_rules(name):
+    assert str(schedule_of(name).complete(AVX2)).partition("\n")[2] == EXPECTED[name].strip("\n")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_completing_twice_changes_nothing(name):
+    s = schedule_of(name).complete(AVX512)
+    assert not s.diff(s.complete(AVX512))
+    assert Schedule(s.graph, s.steps) == s
+    assert all(plan.stage in s.stages for variant in s.variants() for plan in variant.plans)
+
+
+def test_only_what_was_not_asked_is_answered():
+    s = Schedule(graphs.blur())
+    s["cols"].split("y", 64).vectorize("x")
+    c = s.complete(AVX2)
+    assert c.steps[: len(s.steps)] == s.steps
+    assert c["cols"].axes == ("yo", "yi", "x") and [p.kind for p in c.state.plans["cols"].loops] == [
+        "serial",
+        "serial",
+        "vector",
+    ]
+    assert str(c.state.plans["rows"].compute) == "At(stage='cols', loop='yo')"
+
+
+def test_loops_without_strips_leave_producers_whole():
+    s = Schedule(graphs.blur())
+    s["cols"].parallel("y").vectorize("x")
+    assert 's["rows"].root()' in str(s.complete(AVX2))
+
+
+def test_known_sizes_decide():
+    small = Schedule(graphs.blur()).complete(AVX2, {"h": 64, "w": 64})
+    large = Schedule(graphs.blur()).complete(AVX2, {"h": 1 << 14, "w": 1 << 14})
+    assert "stream" not in str(small) and "when" not in str(small)
+    assert "partition_boundaries().stream_stores()" in str(large) and "when" not in str(large)
+
+
+def test_rows_slide_where_a_strip_does_not_fit():
+    wide = Schedule(graphs.blur()).complete(AVX2, {"w": 1 << 17})
+    assert 's["rows"].compute_at("cols", "yi").store_at("cols", "yo")' in str(wide)
+
+
+def test_branches_are_completed_too():
+    s = Schedule(graphs.blur())
+    s.when("w > 4096")["rows"].root()
+    c = s.complete(AVX2)
+    first, general = c.variants()
+    assert str(first.plan("rows").compute) == "Root()" and str(general.plan("rows").compute) != "Root()"
+    assert not c.diff(c.complete(AVX2))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_legal_schedules_complete(seed):
+    choice = random.Random(seed)
+    s = schedule_of(choice.choice(list(PROGRAMS)))
+    for _ in range(choice.randrange(1, 6)):
+        steps = s[choice.choice(s.stages)].legal()
+        if steps:
+            s.accept(choice.choice(steps))
+    c = s.complete(AVX2)
+    assert not c.diff(c.complete(AVX2))
+    again = Schedule.from_json(c.to_json(), c.graph)
+    assert again == c and again.state.plans == c.state.plans
