@@ -21,19 +21,19 @@ with contextlib.redirect_stderr(open(os.devnull, "w")):
 from tvm import tirx
 from tvm.ir import Op as IrOp
 from tvm.ir import PointerType, PrimType, StringImm
-from tvm.tirx import (
-    AttrStmt,
-    Evaluate,
-    IntImm,
-    PrimFunc,
-    Return,
-    SeqStmt,
-    Var,
-)
+from tvm.tirx import AttrStmt, PrimFunc, Return, SeqStmt
 
 from raido.algo.dtypes import DType, bool_
 
 TVM_VERSION: str = tvm.__version__
+
+Var, IntImm, FloatImm = tirx.Var, tirx.IntImm, tirx.FloatImm
+Add, Sub, Mul, Div, Min, Max, RShift = tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Min, tirx.Max, tirx.RShift
+LT, LE, GT, GE, EQ, NE = tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE
+Not, Select, Cast, Ramp, Broadcast = tirx.Not, tirx.Select, tirx.Cast, tirx.Ramp, tirx.Broadcast
+BufferLoad, BufferStore, AllocBuffer, DeclBuffer = tirx.BufferLoad, tirx.BufferStore, tirx.AllocBuffer, tirx.DeclBuffer
+Bind, Evaluate, IfThenElse, While = tirx.Bind, tirx.Evaluate, tirx.IfThenElse, tirx.While
+For, ForKind = tirx.For, tirx.ForKind
 _CALL_EXTERN = IrOp.get("tirx.call_extern")
 
 
@@ -117,48 +117,3 @@ def llvm_cpus() -> tuple[str, ...]:
     """The CPU names that LLVM knows for x86-64."""
     target = tvm.target.Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu"})
     return tuple(str(name) for name in tvm.get_global_func("target.llvm_get_cpu_archlist")(target))
-
-
-__all__ = [
-    *("LE", "LT", "EQ", "GE", "GT", "NE", "Add", "AllocBuffer", "And", "AttrStmt", "Bind", "Broadcast", "BufferLoad"),
-    *(
-        "BufferStore",
-        "Cast",
-        "CompiledModule",
-        "DeclBuffer",
-        "Div",
-        "Evaluate",
-        "FloatImm",
-        "For",
-        "ForKind",
-        "IfThenElse",
-    ),
-    *(
-        "IntImm",
-        "Max",
-        "Min",
-        "Mul",
-        "Not",
-        "Or",
-        "PrimFunc",
-        "Ramp",
-        "Return",
-        "RShift",
-        "Select",
-        "SeqStmt",
-        "Sub",
-        "Var",
-    ),
-    *(
-        "TVM_VERSION",
-        "While",
-        "call",
-        "flat_buffer",
-        "function",
-        "llvm_cpus",
-        "pointer",
-        "pointer_type",
-        "sequence",
-        "type_name",
-    ),
-]

@@ -19,7 +19,7 @@ from raido.targets.emit.helpers import Helpers
 from raido.targets.emit.host import HostPlan
 from raido.targets.emit.llvm_text import llvm_type, memory_dtype
 from raido.targets.emit.scopes import Uses, hoist_heap
-from raido.targets.emit.statements import Statements
+from raido.targets.emit.statements import Statements, add_statement
 from raido.targets.emit.unit import Unit, data_of, tir
 
 _FAULT_TYPE = u8  # what a fault record's pointer points to is the runtime's business
@@ -210,4 +210,4 @@ class _Share:
         unit.out.append(T.While(T.LT(T.BufferLoad(place, [zero]), self.rounds), body))
 
 
-Statements._METHODS[_Share] = lambda statements, share: share.emit(statements)
+add_statement(_Share, lambda statements, share: share.emit(statements))

@@ -8,7 +8,7 @@ runs only while nothing is on record, so every path gives back what it took. Loo
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from raido.algo.dtypes import bool_, i32, i64
@@ -75,7 +75,7 @@ class Statements:
 
     def statement(self, s: Any) -> None:
         """One statement."""
-        method = self._METHODS.get(type(s))
+        method = _METHODS.get(type(s))
         if method is None:
             raise CompileError(f"internal: {type(s).__name__} cannot stand inside a kernel")
         method(self, s)
@@ -95,7 +95,7 @@ class Statements:
             unit.index_like.add(s.var)
             if s.value.dtype is i64 and lanes_of(s.value) == 1:
                 unit.known[s.var] = substitute(s.value, unit.known)
-        simple = isinstance(term, int) or isinstance(term, T.Var)
+        simple = isinstance(term, (int, T.Var))
         lanes = lanes_of(s.value)
         unit.variables[s.var] = term if simple else unit.bind(s.var.name, s.var.dtype, lanes, tir(term, s.var.dtype))
 
@@ -335,21 +335,27 @@ class Statements:
         where, offset = self.values.element(s.buffer, s.indices)
         self.unit.effect(self.unit.helpers.prefetch(s.buffer.dtype), data_of(where), tir(offset))
 
-    _METHODS = {
-        Block: _block,
-        Produce: _produce,
-        Let: _let,
-        Alloc: _alloc,
-        Store: _store,
-        VectorStore: _vector_store,
-        Scatter: _scatter,
-        Fold: _fold,
-        For: _for,
-        If: _if,
-        While: _while,
-        Check: _check,
-        Prefetch: _prefetch,
-    }
+
+_METHODS: dict[type, Callable[[Any, Any], None]] = {
+    Block: Statements._block,
+    Produce: Statements._produce,
+    Let: Statements._let,
+    Alloc: Statements._alloc,
+    Store: Statements._store,
+    VectorStore: Statements._vector_store,
+    Scatter: Statements._scatter,
+    Fold: Statements._fold,
+    For: Statements._for,
+    If: Statements._if,
+    While: Statements._while,
+    Check: Statements._check,
+    Prefetch: Statements._prefetch,
+}
+
+
+def add_statement(kind: type, emit: Callable[[Any, Any], None]) -> None:
+    """Lets kernels contain another kind of statement: `emit(statements, s)`."""
+    _METHODS[kind] = emit
 
 
 def _is_register_sized(buffer: Buffer, lanes: int) -> bool:
