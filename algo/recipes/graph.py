@@ -1,0 +1,36 @@
+"""Recipes as expression graphs: `expand("exp", f32)` for passes that work on `Expr`s.
+
+A `rare` value becomes a `Cond`, whose branch a target may skip when no lane takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from raido.algo.dtypes import DType
+from raido.algo.expr import Cond, Expr, Item, Op, Var, const, fresh
+from raido.algo.primitives import PRIMITIVES
+
+
+class GraphBuilder:
+    """Makes `Expr`s."""
+
+    def constant(self, dtype: DType, value: Any) -> Expr:
+        return const(dtype, value)
+
+    def operation(self, name: str, dtype: DType, *args: Expr) -> Expr:
+        return Op(name, dtype, args)
+
+    def rare(self, condition: Expr, usual: Expr, unusual: Callable[[], Expr]) -> Expr:
+        return Item(Cond(condition, (unusual(),), (usual,)), 0)
+
+
+@cache
+def expand(name: str, dtype: DType) -> tuple[tuple[Var, ...], Expr]:
+    """The parameters and the body of the recipe `name` for f32 or f64."""
+    from raido.algo.recipes import build_recipe
+
+    parameters = tuple(fresh(letter, dtype) for letter in "xy"[: PRIMITIVES[name].arity])
+    return parameters, build_recipe(name, GraphBuilder(), dtype, *parameters)

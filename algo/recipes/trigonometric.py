@@ -1,0 +1,186 @@
+"""sin, cos, tan for every finite argument.
+
+The nearest multiple of π/2 is subtracted, and the quadrant selects the sine's or the cosine's polynomial on ±π/4.
+Cody & Waite's reduction with fma: π/2 in three parts, the first subtraction exact, the remainder kept as a pair (Muller et
+al., *Handbook of Floating-Point Arithmetic*, section 11.2).
+Above `_DIRECT` the rare path takes Payne & Hanek's reduction (SIGNUM Newsletter 18(1), 1983) in integer arithmetic: three
+words of 2/π, chosen by the exponent through selects, times the mantissa, modulo 4, as a fixed-point number of quarter turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from raido.algo.dtypes import f32, f64, i64, u64
+from raido.algo.recipes.builder import (
+    Value,
+    bits_of,
+    flip_sign,
+    fma,
+    format_of,
+    polynomial,
+    rare,
+    two_product,
+    two_sum,
+    where,
+)
+from raido.algo.recipes.coefficients import COEFFICIENTS
+from raido.algo.recipes.constants import HALF_PI, TWO_OVER_PI, TWO_OVER_PI_WORDS
+
+_DIRECT = {f32: 2.0**15, f64: 2.0**28}
+_QUARTER = 1 << 62  # a quarter turn in 64-bit fixed point
+
+
+def _subtract(x: Value, n: Value, parts: tuple[float, float, float]) -> tuple[Value, Value]:
+    """x - n (parts) as a pair; the second part of the sum is one long product, since it may cancel against the first."""
+    first = fma(n, -parts[0], x)
+    second, second_low = two_product(n, x.lift(parts[1]))
+    r = first - second
+    return r, ((first - r) - second) - fma(n, parts[2], second_low)
+
+
+def _reduce(x: Value) -> tuple[Value, Value, Value]:
+    """`(quadrant, r, low)`: x = quadrant · π/2 + r + low for |x| ≤ _DIRECT, the quadrant in the low bits of an integer."""
+    shifter = format_of(x).shifter
+    shifted = fma(x, TWO_OVER_PI[x.dtype], shifter)
+    return bits_of(shifted), *_subtract(x, shifted - shifter, HALF_PI[x.dtype])
+
+
+def _reduce_large(x: Value) -> tuple[Value, Value, Value]:
+    """The same for every finite x."""
+    high, low = _quarter_turns(x)
+    quadrant = (high + (_QUARTER >> 1)) >> 62
+    r, rest = _to_radians(x, high - (quadrant << 62), low)
+    layout = format_of(x)
+    quadrant = quadrant if x.dtype is f64 else quadrant.cast(layout.unsigned)
+    return quadrant.bitcast(layout.signed), r, rest
+
+
+def _sine(r: Value, low: Value) -> Value:
+    """sin(r + low) for |r| ≤ π/4."""
+    square = r * r
+    return r + fma(r * square, polynomial(square, COEFFICIENTS["sin", r.dtype.name]), low)
+
+
+def _cosine(r: Value) -> Value:
+    """cos(r) for |r| ≤ π/4."""
+    square = r * r
+    return fma(square, fma(square, polynomial(square, COEFFICIENTS["cos", r.dtype.name]), -0.5), 1.0)
+
+
+def _sine_of_quadrant(quadrant: Value, r: Value, low: Value, turn: int) -> Value:
+    """sin(r + low + (quadrant + turn) · π/2), `turn` 0 or 1."""
+    odd = (quadrant & 1).differs(turn)
+    # The second bit of quadrant + turn is the sign.
+    sign = (quadrant + turn if turn else quadrant) >> 1
+    return flip_sign(where(odd, _cosine(r), _sine(r, low)), sign)
+
+
+def _where_large(x: Value, usual: Value, evaluate: Callable[[Value, Value, Value], Value]) -> Value:
+    def large() -> Value:
+        return where(abs(x) < float("inf"), evaluate(*_reduce_large(x)), float("nan"))
+
+    return rare(~(abs(x) <= _DIRECT[x.dtype]), usual, large)
+
+
+def sin(x: Value) -> Value:
+    """Sine of degree 7 (f32), 13 (f64) or cosine of degree 8, 14; sin x and cos x share everything but their last steps."""
+
+    def evaluate(quadrant: Value, r: Value, low: Value) -> Value:
+        return _sine_of_quadrant(quadrant, r, low, 0)
+
+    return _where_large(x, where(x.equals(0.0), x, evaluate(*_reduce(x))), evaluate)
+
+
+def cos(x: Value) -> Value:
+    """As sin, one quadrant on."""
+
+    def evaluate(quadrant: Value, r: Value, low: Value) -> Value:
+        return _sine_of_quadrant(quadrant, r, low, 1)
+
+    return _where_large(x, evaluate(*_reduce(x)), evaluate)
+
+
+def tan(x: Value) -> Value:
+    """The sine by the cosine, exchanged in odd quadrants."""
+    return _where_large(x, where(x.equals(0.0), x, _tangent(*_reduce(x))), _tangent)
+
+
+def _tangent(quadrant: Value, r: Value, low: Value) -> Value:
+    """tan(r + low + quadrant · π/2) for |r| ≤ π/4, the cosine with a rest like the sine."""
+    square = r * r
+    half = square * 0.5
+    cosine = 1.0 - half
+    rest = fma(-r, low, (1.0 - cosine) - half)
+    cosine = cosine + fma(square * square, polynomial(square, COEFFICIENTS["cos", r.dtype.name]), rest)
+    sine = _sine(r, low)
+    odd = (quadrant & 1).differs(0)
+    return where(odd, -cosine, sine) / where(odd, sine, cosine)
+
+
+def _to_radians(x: Value, high: Value, low: Value) -> tuple[Value, Value]:
+    """The signed fixed-point number of quarter turns high.low as radians, a pair of x's type."""
+    signed = high.bitcast(i64)
+    if x.dtype is f64:
+        pieces = ((signed >> 32, 32), (signed & 0xFFFFFFFF, 0), ((low >> 32).bitcast(i64), -32))
+    else:
+        pieces = ((signed >> 40, 40), ((signed >> 16) & 0xFFFFFF, 16), (signed & 0xFFFF, 0))
+    a, b, c = (piece.cast(x.dtype) * 2.0**scale for piece, scale in pieces)
+    total, error = two_sum(a, b)
+    total, error = two_sum(total, error + c)
+    unit = 2.0**-62
+    high_part, low_part = HALF_PI[x.dtype][0] * unit, HALF_PI[x.dtype][1] * unit
+    r = total * high_part
+    return two_sum(r, fma(error, high_part, fma(total, low_part, fma(total, high_part, -r))))
+
+
+def _quarter_turns(x: Value) -> tuple[Value, Value]:
+    """x · 2/π modulo 4 as two u64 words of fixed point: bits 63, 62 of the first are the quadrant."""
+    layout = format_of(x)
+    size = bits_of(abs(x)).bitcast(layout.unsigned)
+    field = 1 << layout.mantissa
+    mantissa = (size & (field - 1)) | field
+    exponent = size >> layout.mantissa
+    if x.dtype is f32:
+        mantissa, exponent = mantissa.cast(u64), exponent.cast(u64)
+    # |x| = mantissa · 2**e; the window starts at the bit of 2/π (after one word of zeros) that e moves to weight 2.
+    start = exponent - (layout.bias + layout.mantissa - 62)
+    words = _window(start, 4 if x.dtype is f64 else 3, 20 if x.dtype is f64 else 5)
+    shift = start & 63
+    # `>> 1 >> (63 - shift)` is a shift by 64 - shift that stays within the width.
+    joined = [(a << shift) | ((b >> 1) >> (63 - shift)) for a, b in pairwise(words)]
+    if x.dtype is f64:
+        low = mantissa * joined[1]
+        carry = _high_product(mantissa, joined[2])
+        total = low + carry
+        high = mantissa * joined[0] + _high_product(mantissa, joined[1]) + (total < low).cast(u64)
+    else:
+        high = mantissa * joined[0] + _high_product(mantissa, joined[1])
+        total = high.lift(0)
+    negative = bits_of(x) < 0
+    # Two's complement of both words.
+    flipped = where(total.equals(0), -high, high ^ (2**64 - 1))
+    return where(negative, flipped, high), where(negative, -total, total)
+
+
+def _window(start: Value, count: int, table: int) -> list[Value]:
+    """`count` consecutive words of 0·2/π from word start // 64 on, by a tree of selects."""
+    words: list[Value] = [start.lift(w) for w in (0, *TWO_OVER_PI_WORDS)[:table]]
+    index = start >> 6
+    step = 1 << (table - count).bit_length()
+    while step > 1:
+        step >>= 1
+        take = (index & step).differs(0)
+        keep = min(len(words), count + step - 1)
+        words = [where(take, words[min(j + step, len(words) - 1)], words[j]) for j in range(keep)]
+    return words
+
+
+def _high_product(a: Value, b: Value) -> Value:
+    """The upper 64 bits of a · b, for a < 2**53."""
+    mask = 0xFFFFFFFF
+    a_high, a_low, b_high, b_low = a >> 32, a & mask, b >> 32, b & mask
+    middle = a_high * b_low + ((a_low * b_low) >> 32)
+    other = a_low * b_high + (middle & mask)
+    return a_high * b_high + (middle >> 32) + (other >> 32)
