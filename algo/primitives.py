@@ -264,9 +264,9 @@ def evaluate(name: str, dtype: DType, args: Sequence[Any]) -> np.ndarray:
 
 
 def _evaluate_recipe(name: str, dtype: DType, args: list[np.ndarray]) -> Array:
-    """The one place where recipes come in; f16 is computed in f32 and rounded."""
-    if dtype is f16:
-        return _evaluate_recipe(name, f32, [a.astype(np.float32) for a in args]).astype(np.float16)
-    from raido.algo.recipes import evaluate_recipe  # recipes are written in primitives: only names cross here
+    """A function that is a DAG of primitives; f16 in f32."""
+    from raido.algo.recipes import evaluate_recipe
 
+    if dtype is f16:
+        return evaluate_recipe(name, f32, *(a.astype(np.float32) for a in args)).astype(np.float16)
     return evaluate_recipe(name, dtype, *args)
