@@ -51,7 +51,8 @@ class HostPlan(Statements):
                 if rest:
                     outer = self.unit.block()
                     self.block(rest)
-                    self.unit.out.append(T.IfThenElse(self.nothing_failed(), self.unit.end_block(outer), None))
+                    inner = self.unit.end_block(outer)
+                    self.unit.out.append(T.IfThenElse(self.nothing_failed(), inner, None))
                 return
 
     def _step(self, s: Any) -> bool:
@@ -132,7 +133,8 @@ class HostPlan(Statements):
         unit.effect(unit.helpers.store_pointer(), data_of(slot), pointer)
         outer = unit.block()
         self.block(rest)
-        unit.out.append(T.IfThenElse(self.nothing_failed(), unit.end_block(outer), None))
+        inner = unit.end_block(outer)
+        unit.out.append(T.IfThenElse(self.nothing_failed(), inner, None))
         unit.effect(unit.helpers.give(), self._held(buffer))
 
     def _host_memory(self, s: Alloc) -> None:
@@ -207,7 +209,8 @@ class HostPlan(Statements):
         condition = tir(self.values.scalar(s.loop.condition), bool_)
         outer = self.unit.block()
         self.block((*s.loop.body.statements, _Again(s.again)))
-        self.unit.out.append(T.IfThenElse(condition, self.unit.end_block(outer), None))
+        inner = self.unit.end_block(outer)
+        self.unit.out.append(T.IfThenElse(condition, inner, None))
         return True
 
 

@@ -6,9 +6,23 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from raido.algo.expr import Const, Node, Op, SizeVar, Var
+from raido.algo.expr import Const, Node, SizeVar, Var
 from raido.algo.rewrite import topological
-from raido.schedule.nest import Alloc, Block, Buffer, Check, For, If, Let, Produce, Statement, Swap, VectorVar, While
+from raido.schedule.nest import (
+    Alloc,
+    Block,
+    Buffer,
+    Check,
+    Fold,
+    For,
+    If,
+    Let,
+    Produce,
+    Statement,
+    Swap,
+    VectorVar,
+    While,
+)
 
 
 def parts(s: Any) -> Iterator[Any]:
@@ -45,6 +59,8 @@ class Uses:
             return
         if isinstance(s, For):
             self._bound.add(s.var)
+        if isinstance(s, Fold):
+            self._bound.update((*s.left, *s.right))
         self.faults |= isinstance(s, Check)
         for part in parts(s):
             if isinstance(part, Node):
@@ -148,13 +164,3 @@ def swapped_buffers(block: Block) -> dict[Buffer, None]:
         elif hasattr(s, "__dataclass_fields__"):
             stack.extend(p for p in parts(s) if hasattr(p, "__dataclass_fields__") and not isinstance(p, Node))
     return found
-
-
-def substitute_operands(e: Any, values: dict[Any, Any]) -> Any:
-    """An expression with variables replaced (buffers are left alone)."""
-    from raido.algo.rewrite import substitute
-
-    return substitute(e, values)
-
-
-__all__ = ["Op", "Uses", "hoist_heap", "parts", "substitute_operands", "swapped_buffers"]

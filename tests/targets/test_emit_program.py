@@ -1,0 +1,203 @@
+"""Kernels, threads and the host plan: loops over threads, nested ones, tickets, faults, heap memory, host loops with swapped buffers."""
+
+import numpy as np
+import pytest
+from emission import Compiled, array, compile_body, index, n
+
+from raido.algo.dtypes import bool_, f32, f64, i32, i64
+from raido.algo.expr import Op, SizeVar, const, fresh
+from raido.algo.index import add, mul
+from raido.schedule.nest import (
+    Alloc,
+    Block,
+    Check,
+    Copy,
+    For,
+    Let,
+    Nest,
+    Produce,
+    Ramp,
+    Read,
+    Splat,
+    Store,
+    Swap,
+    VectorRead,
+    While,
+)
+from raido.targets.faults import FAULT_CODES
+from raido.targets.native import runtime_library, set_threads
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request):
+    set_threads(request.param)
+    yield request.param
+    set_threads(None)
+
+
+@pytest.mark.parametrize("options", [{}, {"grain": 7}, {"dynamic": True}, {"dynamic": True, "grain": 5}], ids=str)
+@pytest.mark.parametrize("step", [1, 3, 8])
+def test_every_round_of_a_parallel_loop_runs_once(threads, options, step):
+    out, x = array("o", i64, n), fresh("x")
+    once = Store(out, (x,), Op("add", i64, (Read(out, (x,), None), add(x, 1))))
+    compiled = compile_body([For(x, index(2), n, step, Block((once,)), "parallel", **options)], [], [out])
+    for size in (0, 2, 3, 50, 1000):
+        result = np.zeros(size, "i8")
+        compiled([], [size], [result])
+        wanted = np.zeros(size, "i8")
+        wanted[2::step] = np.arange(2, size, step) + 1
+        np.testing.assert_array_equal(result, wanted)
+
+
+def test_parallel_loops_nest_and_see_names_of_outer_loops(threads):
+    m = SizeVar("m")
+    out, y, x = array("o", f64, n, m), fresh("y"), fresh("x")
+    scale, row = fresh("scale", f64), fresh("row", f64)
+    body = Block(
+        (
+            Let(row, Op("mul", f64, (Op("cast", f64, (y,)), scale))),
+            For(
+                x,
+                index(0),
+                m,
+                1,
+                Block((Store(out, (y, x), Op("add", f64, (row, Op("cast", f64, (x,))))),)),
+                "parallel",
+            ),
+        )
+    )
+    statements = [Let(scale, const(f64, 0.5)), For(y, index(0), n, 1, body, "parallel")]
+    result = np.zeros((9, 13))
+    compile_body(statements, [], [out], (n, m))([], [9, 13], [result])
+    np.testing.assert_array_equal(result, np.arange(9)[:, None] * 0.5 + np.arange(13))
+
+
+def test_heap_memory_of_a_task_is_its_own(threads):
+    """Each row is reversed through a temporary of its own, taken once for each thread and not once for each row."""
+    source, out, kept = array("a", f32, n, 100), array("o", f32, n, 100), array("t", f32, 100, scope="heap")
+    y, x, z = fresh("y"), fresh("x"), fresh("z")
+    body = Block(
+        (
+            Alloc(kept),
+            For(x, index(0), index(100), 1, Block((Store(kept, (x,), Read(source, (y, x), None)),))),
+            For(z, index(0), index(100), 1, Block((Store(out, (y, z), Read(kept, (add(mul(z, -1), 99),), None)),))),
+        )
+    )
+    data = np.random.default_rng(0).random((64, 100), "f4")
+    result = np.zeros_like(data)
+    compiled = compile_body([For(y, index(0), n, 1, body, "parallel")], [source], [out])
+    assert compiled([data], [64], [result]).kind == 0
+    np.testing.assert_array_equal(result, data[:, ::-1])
+
+
+def test_memory_that_cannot_be_had_is_a_fault_and_nothing_runs():
+    out, huge = array("o", f32, 1), array("t", f64, n, scope="heap")
+    statements = [Alloc(huge), Store(out, (index(0),), const(f32, 1))]
+    for host in (False, True):
+        result = np.zeros(1, "f4")
+        fault = compile_body(statements, [], [out], host=host)([], [1 << 58], [result])
+        assert fault.kind == FAULT_CODES["memory"]
+        assert fault.values[0] == 1 << 61
+        assert result[0] == 0
+
+
+def check_below(x, limit, site=3):
+    lanes = 8 if not hasattr(x, "name") else 1
+    bound = Splat(limit, 8) if lanes == 8 else limit
+    return Check(Op("lt", bool_, (x, bound)), "index", site, (index(0), x, limit))
+
+
+def test_a_scalar_check_records_the_first_failure_and_goes_on():
+    out, x = array("o", i64, 10), fresh("x")
+    body = Block((check_below(x, n), Store(out, (x,), add(x, 1))))
+    compiled = compile_body([For(x, index(0), index(10), 1, body)], [], [out])
+    result = np.zeros(10, "i8")
+    fault = compiled([], [6], [result])
+    assert (fault.kind, fault.site, list(fault.values)[:3]) == (FAULT_CODES["index"], 3, [0, 6, 6])
+    assert list(result) == list(range(1, 11))
+    assert compiled([], [10], [result]).kind == 0
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5, 7, 8])
+def test_a_vector_check_names_the_first_bad_lane(limit):
+    places = array("p", i64, 8)
+    lanes = VectorRead(places, (index(0),), 1, 8, None)
+    compiled = compile_body([check_below(lanes, n, 9)], [places], [])
+    fault = compiled([np.arange(8)], [limit], [])
+    assert fault.kind == (0 if limit == 8 else FAULT_CODES["index"])
+    if limit < 8:
+        assert (fault.site, list(fault.values)[:3]) == (9, [0, limit, limit])
+
+
+def test_lanes_and_branches_that_are_off_never_fault():
+    lanes = Ramp(index(0), 1, 8)
+    on = Op("lt", bool_, (lanes, Splat(n, 8)))
+    check = Check(Op("lt", bool_, (lanes, Splat(index(4), 8))), "division", 1, (lanes,), on)
+    compiled = compile_body([check], [], [])
+    assert compiled([], [4], []).kind == 0
+    fault = compiled([], [6], [])
+    assert (fault.kind, fault.values[0]) == (FAULT_CODES["division"], 4)
+
+
+def stencil_step(source, target):
+    """target[x] = source[x-1] + source[x] + source[x+1] inside, a copy at the ends."""
+    x = fresh("x")
+    total = Op("add", f64, (Read(source, (add(x, -1),), None), Read(source, (x,), None)))
+    total = Op("add", f64, (total, Read(source, (add(x, 1),), None)))
+    ends = [Store(target, (e,), Read(source, (e,), None)) for e in (index(0), add(n, -1))]
+    inside = For(x, index(1), add(n, -1), 1, Block((Store(target, (x,), total),)), "parallel")
+    return Produce("step", Block((inside, *ends)))
+
+
+def test_host_loops_swap_buffers():
+    """n steps of a three point sum, in two heap buffers that change places."""
+    steps = SizeVar("steps")
+    a, out = array("a", f64, n), array("o", f64, n)
+    now, then = array("now", f64, n, scope="heap"), array("then", f64, n, scope="heap")
+    body = Block(
+        (
+            Alloc(now),
+            Alloc(then),
+            Copy(a, now),
+            Copy(a, then),
+            For(fresh("t"), index(0), steps, 1, Block((stencil_step(now, then), Swap(now, then)))),
+            Copy(now, out),
+        )
+    )
+    compiled = Compiled(Nest("test", (a,), (n, steps), (out,), body))
+    data = np.random.default_rng(0).random(200)
+    cached = runtime_library().rd_cached_bytes()
+    for count in (0, 1, 2, 5):
+        result, wanted = np.zeros(200), data.copy()
+        for _ in range(count):
+            wanted[1:-1] = wanted[:-2] + wanted[1:-1] + wanted[2:]
+        assert compiled([data], [200, count], [result]).kind == 0
+        np.testing.assert_array_equal(result, wanted)
+    assert runtime_library().rd_cached_bytes() <= cached + (1 << 14)
+
+
+def test_host_while_loops_read_what_kernels_wrote():
+    """Doubles until the sum passes a limit; the flag lives in memory of the host plan."""
+    out, flag, limit = array("o", i64, 1), array("flag", bool_, scope="register"), SizeVar("limit")
+    value = Read(out, (index(0),), None)
+    double = Produce("double", Block((Store(out, (index(0),), mul(value, 2)),)))
+    test = Produce("test", Block((Store(flag, (), Op("lt", bool_, (value, limit))),)))
+    loop = While(Block((test,)), Read(flag, (), None), Block((double,)))
+    compiled = Compiled(Nest("test", (), (limit,), (out,), Block((Alloc(flag), loop))))
+    for bound, wanted in ((1, 3), (3, 3), (4, 6), (1000, 1536)):
+        result = np.array([3])
+        assert compiled([], [bound], [result]).kind == 0
+        assert result[0] == wanted
+
+
+def test_after_a_fault_the_rest_of_the_host_plan_is_skipped_and_memory_given_back():
+    out, kept = array("o", i32, 3), array("t", f64, n, scope="heap")
+    bad = Produce("bad", Block((Check(Op("lt", bool_, (n, index(5))), "power", 0, (n,)),)))
+    mark = lambda k: Produce("mark", Block((Store(out, (index(k),), const(i32, 1)),)))
+    loop = For(fresh("t"), index(0), index(3), 1, Block((mark(1), bad, mark(2))))
+    body = Block((mark(0), Alloc(kept), loop))
+    compiled = Compiled(Nest("test", (), (n,), (out,), body))
+    for size, wanted in ((4, [1, 1, 1]), (5, [1, 1, 0])):
+        result = np.zeros(3, "i4")
+        assert compiled([], [size], [result]).kind == (0 if size == 4 else FAULT_CODES["power"])
+        assert list(result) == wanted
