@@ -6,7 +6,8 @@ A directive checks what it changes; these checks see what it changes elsewhere (
 from __future__ import annotations
 
 from raido.schedule.directives.placement import check_encloses_readers
-from raido.schedule.plan import At, LoopPlan, Root
+from raido.schedule.groups import check_groups
+from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.state import State, enclosing, is_inlined, position, shared_count
 
@@ -21,6 +22,7 @@ def check_state(state: State) -> None:
         check_nesting(state, name)
         if plan.store is not None:
             check_window(state, name)
+    check_groups(state)
 
 
 def all_loops(state: State, name: str) -> list[tuple[str, LoopPlan]]:
@@ -66,6 +68,7 @@ def check_window(state: State, name: str) -> None:
             )
         start = around.index(here) + 1
     for stage, loop in around[start:]:
+        check_slides_along(state, name, stage, loop)
         kind = state.plans[stage].loops[position(state.plans[stage], loop)].kind
         if kind in ("parallel", "vector"):
             word = "vectorized" if kind == "vector" else kind
@@ -73,4 +76,18 @@ def check_window(state: State, name: str) -> None:
             raise Refusal(
                 f'"{name}" is kept at {inner} over rounds of {word} loop "{loop}" of "{stage}", which run at the same time',
                 f'store "{name}" inside "{loop}"',
+            )
+
+
+def check_slides_along(state: State, name: str, stage: str, loop: str) -> None:
+    """Refuses to slide along a loop that goes back, or over two axes at once."""
+    for relation in state.plans[stage].relations:
+        if isinstance(relation, Fuse) and relation.into == loop:
+            raise Refusal(
+                f'"{name}" would slide along "{loop}", which runs over "{relation.outer}" and "{relation.inner}" at once'
+            )
+        if isinstance(relation, Split) and loop == relation.inner and relation.tail == "shift":
+            raise Refusal(
+                f'"{name}" would slide along "{loop}", whose last strip goes back over what is no longer kept',
+                'tail "mask"',
             )

@@ -23,6 +23,9 @@ from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import Step
 from raido.schedule.text import call_text
 
+WORDS = ("axis", "a", "b", "stage", "consumer", "array", "kind", "scope", "name")
+LISTS = ("axes", "names", "layout")
+
 
 def apply_step(state: State, step: Step) -> State:
     """The state after one step, or the `ScheduleError` that says why not."""
@@ -52,9 +55,18 @@ def check_arguments(entry: Rule, arguments: dict[str, object]) -> None:
     for name in entry.required:
         if name not in arguments:
             raise Refusal(f'the argument "{name}" is missing')
-    for name in arguments:
-        if name not in entry.required and name not in entry.defaults and not entry.keywords:
-            raise Refusal(f'there is no argument "{name}"', arguments=listed((*entry.required, *entry.defaults)))
+    for name, value in arguments.items():
+        if name not in entry.required and name not in entry.defaults:
+            if not entry.keywords:
+                raise Refusal(f'there is no argument "{name}"', arguments=listed((*entry.required, *entry.defaults)))
+            continue
+        optional = name in entry.defaults or (entry.name, name) == ("cache", "axis")
+        if value is None and optional:
+            continue
+        if name in WORDS and not isinstance(value, str):
+            raise Refusal(f"`{name}` is a name, not {value!r}")
+        if name in LISTS and not (isinstance(value, tuple) and all(isinstance(each, str) for each in value)):
+            raise Refusal(f"`{name}` is a sequence of names, not {value!r}")
 
 
 def refusal_error(state: State, step: Step, refusal: Refusal) -> ScheduleError:

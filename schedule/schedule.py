@@ -85,7 +85,7 @@ class Schedule:
     @property
     def holes(self) -> dict[str, tuple[Any, ...]]:
         """Open questions and their options."""
-        return holes_of(self._steps)
+        return holes_of(self._prefix + self._steps)
 
     @property
     def fingerprint(self) -> str:
@@ -151,8 +151,9 @@ class Schedule:
 
     def with_(self, **values: Any) -> Schedule:
         """The schedule with holes filled; refuses values that are no options, and fillings under which a step is illegal."""
-        check_filling(self.holes, {name: plain(value) for name, value in values.items()})
-        return Schedule(self._graph, fill(self._steps, {name: plain(v) for name, v in values.items()}), self.target)
+        chosen = {name: plain(value) for name, value in values.items()}
+        check_filling(self.holes, chosen)
+        return Schedule(self._graph, fill(self._prefix + self._steps, chosen), self.target)
 
     def complete(self, target: Any = None, sizes: Mapping[str, int] | None = None, versions: bool = True) -> Schedule:
         """The schedule with every default written out as steps; completing twice changes nothing.
@@ -165,7 +166,7 @@ class Schedule:
         machine = target
         if not isinstance(machine, Machine):
             machine = Schedule.find_machine(target or self.target) if Schedule.find_machine else Machine()
-        return complete(self, machine, sizes, versions)
+        return complete(self.copy(), machine, sizes, versions)
 
     # What follows from it
 
@@ -187,11 +188,11 @@ class Schedule:
 
     def diff(self, other: Schedule) -> Difference:
         """Compares two schedules step by step; prints as a list of steps kept, taken away (-) and added (+)."""
-        return compare(self._steps, other._steps)
+        return compare(self._prefix + self._steps, other._prefix + other._steps)
 
     def to_json(self) -> str:
         """The schedule as JSON, with the program's fingerprint."""
-        return to_json(self.fingerprint, self._graph.program.name, self._steps)
+        return to_json(self.fingerprint, self._graph.program.name, self._prefix + self._steps)
 
     @classmethod
     def from_json(cls, text: str, algorithm: Any) -> Schedule:

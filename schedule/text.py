@@ -123,7 +123,11 @@ def _step_from(data: dict[str, Any]) -> Step:
         (str(label), tuple(_step_from(each) for each in inner)) for label, inner in data.get("branches", ())
     )
     args = tuple((str(key), _value(value)) for key, value in data["with"].items())
-    return Step(str(data["stage"]), str(data["do"]), args, branches)
+    step = Step(str(data["stage"]), str(data["do"]), args, branches)
+    branching = {"when": len(branches) == 1, "choose": branches and isinstance(step.argument("name"), str)}
+    if not branching.get(step.directive, not branches):
+        raise ValueError(f'a step "{step.directive}" has {len(branches)} branches')
+    return step
 
 
 def _data(value: Value) -> Any:

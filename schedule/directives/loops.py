@@ -191,6 +191,8 @@ def free_loop(state: State, stage: str, axis: str, verb: str) -> LoopPlan:
             f'"{placed[0]}" is placed at "{axis}", which can no longer be {verb}',
             f'say this before placing "{placed[0]}"',
         )
+    if any(prefetch.loop == axis for prefetch in state.plan(stage).prefetches):
+        raise Refusal(f'something is prefetched along "{axis}"', "say this before the prefetch")
     refuse_shared(state, stage, [axis])
     if loop.kind != "serial":
         kind = {"vector": "vectorized", "unroll": "unrolled"}.get(loop.kind, loop.kind)

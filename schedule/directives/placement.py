@@ -159,6 +159,8 @@ def place_at(state: State, producer: str, stage: str, axis: str) -> At:
     if is_inlined(state, target):
         raise Refusal(f'"{target}" is inlined and has no loops', stages=listed(readers_of(state, target)))
     loop_of(state, target, axis)
+    if any(stage == producer for stage, _ in enclosing(state, target)):
+        raise Refusal(f'"{target}" is computed inside the loops of "{producer}"')
     plan = state.plan(target)
     if plan.compute_with and position(plan, axis) < shared_count(state, target):
         owner = plan.compute_with

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from raido.algo import index
-from raido.algo.expr import Load
 from raido.schedule.directives.loops import no_loops_when_inlined
-from raido.schedule.directives.placement import place_at, quoted, unplaced
+from raido.schedule.directives.placement import place_at, unplaced
 from raido.schedule.directives.recorder import Name, Recorder, Self, rule
 from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stage import Stage
-from raido.schedule.state import State, axes_of, has_loops_said, is_reduction, places, position, put
+from raido.schedule.state import State, axes_of, has_loops_said, places, position, put
 
 
 class SharingDirectives(Recorder):
@@ -55,7 +54,6 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
     host, host_plan = state.stage(at.stage), state.plan(at.stage)
     shared = [loop.name for loop in host_plan.loops[: position(host_plan, axis) + 1]]
     matched = match_axes(state.stage(guest), host, host_plan, shared)
-    check_reads(state, guest, at, matched, shared)
     host_at = host_plan.compute
     if isinstance(host_at, At) and guest in state.uses.outputs:
         raise Refusal(
@@ -86,30 +84,6 @@ def match_axes(guest: Stage, host: Stage, host_plan: StagePlan, shared: list[str
             axes=listed(a.name for a in guest.all_axes),
         )
     return {theirs: ours for theirs, ours in matched.items() if theirs in needed}
-
-
-def check_reads(state: State, guest: str, at: At, matched: dict[str, str], shared: list[str]) -> None:
-    """Refuses a guest that needs from its host what another round produces, or needs the host through a third stage."""
-    for between in state.uses.readers.get(at.stage, ()):
-        if between != guest and reaches(state, guest, between):
-            raise Refusal(f'"{guest}" needs all of "{at.stage}" through "{between}"')
-    host, host_plan, guest_stage = state.stage(at.stage), state.plan(at.stage), state.stage(guest)
-    loads: tuple[Load, ...] = state.uses.loads.get(guest, {}).get(at.stage, ())
-    if not loads:
-        return
-    if any(is_reduction(host, host_plan, loop) for loop in shared):
-        raise Refusal(
-            f'"{guest}" reads "{at.stage}", which is complete only after its reduction loops',
-            f"a loop outside them: {quoted(shared)}",
-        )
-    variables = {axis.name: axis.var for axis in guest_stage.all_axes}
-    for load in loads:
-        for axis, position_ in zip(host.axes, load.indices, strict=True):
-            if axis.name in matched and index.canonical(position_) is not variables[matched[axis.name]]:
-                raise Refusal(
-                    f'"{guest}" reads {at.stage}[{", ".join(index.text(i) for i in load.indices)}], '
-                    f'which another round of "{at.loop}" produces'
-                )
 
 
 def reaches(state: State, reader: str, producer: str) -> bool:

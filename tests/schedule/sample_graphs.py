@@ -183,3 +183,22 @@ def stepped() -> StageGraph:
     form = ArrayLoop(const(i64, 5), fresh("t"), (state,), (Result(start.form, 0),), (Result(life.form, 0),))
     steps = ControlStage("steps", ("steps",), form, form.state, form.init, form.results, (life,))
     return graph("stepped", [img], [start, steps])
+
+
+def siblings() -> StageGraph:
+    """a and b of x; c reads b one further along."""
+    x = Parameter("x", f32, (N,), 0)
+    a = stage("a", {"x": N}, lambda i: mul(at(x, i), const(f32, 2.0)))
+    b = stage("b", {"x": N}, lambda i: mul(at(x, i), const(f32, 3.0)))
+    c = stage("c", {"x": N}, lambda i: at(b, clamp(index.add(i, 1), N)))
+    return graph("siblings", [x], [a, b, c], [a, b, c])
+
+
+def crossed() -> StageGraph:
+    """b reads a, d reads c."""
+    x = Parameter("x", f32, (N,), 0)
+    a = stage("a", {"x": N}, lambda i: mul(at(x, i), const(f32, 2.0)))
+    b = stage("b", {"x": N}, lambda i: at(a, clamp(index.add(i, 1), N)))
+    c = stage("c", {"x": N}, lambda i: mul(at(x, i), const(f32, 3.0)))
+    d = stage("d", {"x": N}, lambda i: at(c, clamp(index.add(i, 1), N)))
+    return graph("crossed", [x], [a, b, c, d], [a, b, c, d])

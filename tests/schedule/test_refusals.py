@@ -61,6 +61,9 @@ case(graphs.blur, "reorder with a repeated axis", lambda s: s["cols"].reorder("y
 case(graphs.blur, "reorder inner before outer", lambda s: s["cols"].split("y", 4).reorder("yi", "yo"))
 case(graphs.ordered, "reorder an ordered fold", lambda s: s["total"].reorder("rx", "ry"))
 case(graphs.blur, "tile nothing", lambda s: s["cols"].tile())
+case(graphs.blur, "split a prefetched axis", lambda s: s["rows"].prefetch("img", "y", 2).split("y", 4))
+case(graphs.blur, "axes that are no names", lambda s: s.accept(Step("cols", "reorder", (("axes", "yx"),))))
+case(graphs.blur, "a number for a name", lambda s: s["cols"].vectorize(3))
 
 # Kinds
 
@@ -133,6 +136,19 @@ case(
         s["cols"].parallel("yi"),
     ),
 )
+case(
+    graphs.blur,
+    "slide along two axes",
+    lambda s: (s["cols"].fuse("y", "x"), s["rows"].compute_at("cols", "yx").store_at("cols")),
+)
+case(
+    graphs.blur,
+    "slide back",
+    lambda s: (
+        s["cols"].split("y", 8).tail("yi", "shift"),
+        s["rows"].compute_at("cols", "yi").store_at("cols", "yo"),
+    ),
+)
 
 # Sharing loops
 
@@ -155,6 +171,21 @@ case(
     graphs.diamond,
     "place at shared loops",
     lambda s: (s["right"].compute_with("left", "y"), s["base"].compute_at("right", "y")),
+)
+case(
+    graphs.diamond,
+    "share with a stage placed inside",
+    lambda s: (s["right"].compute_with("left", "y"), s["left"].compute_at("right", "x")),
+)
+case(
+    graphs.siblings,
+    "share with a guest that is ahead",
+    lambda s: (s["b"].compute_with("a", "x"), s["c"].compute_with("a", "x")),
+)
+case(
+    graphs.crossed,
+    "nests that need each other",
+    lambda s: (s["d"].compute_with("a", "x"), s["c"].compute_with("b", "x")),
 )
 
 # Copies
