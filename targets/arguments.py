@@ -18,7 +18,7 @@ import numpy as np
 
 from raido.algo.errors import ArgumentError, SizeMismatch, explain
 from raido.targets.native import allocate_array
-from raido.targets.signature import Signature, SizeExpr, Tree, Value, evaluate_size, size_text
+from raido.targets.signature import LARGEST_SIZE, Signature, Tree, Value, branches, evaluate_size, size_names, size_text
 
 _LITERALS = (bool, int, float, complex)
 _KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
@@ -67,7 +67,7 @@ def finish(signature: Signature, bound: Bound, existentials: Mapping[str, int]) 
         if given is not None and given is not array:
             given[...] = array
         result = array if given is None else given
-        if any(name in existentials for size in value.shape for name in _names(size)):
+        if any(name in existentials for size in value.shape for name in size_names(size)):
             shape = [evaluate_size(size, {**bound.sizes, **existentials}) for size in value.shape]
             result = result[tuple(slice(size) for size in shape)]
             if given is None and 2 * result.size < array.size:
@@ -114,14 +114,13 @@ def _take(
     if kind == "size":
         explicit[body] = _to_size(signature, body, argument)
         return
-    names = list(body) if kind == "record" else list(body["fields"]) if kind == "namedtuple" else None
     what = _describe(signature, tree)
-    if names is None or (kind == "namedtuple" and isinstance(argument, tuple)):
-        branches = body if names is None else list(body["fields"].values())
-        if not isinstance(argument, (tuple, list)) or len(argument) != len(branches):
+    if kind == "tuple" or (kind == "namedtuple" and isinstance(argument, tuple)):
+        parts = branches(kind, body)
+        if not isinstance(argument, (tuple, list)) or len(argument) != len(parts):
             raise _wrong(signature, f"an argument must be a tuple {what}", argument)
-        for branch, item in zip(branches, argument, strict=True):
-            _take(signature, branch, item, path, found, explicit)
+        for part, item in zip(parts, argument, strict=True):
+            _take(signature, part, item, path, found, explicit)
         return
     fields = body if kind == "record" else body["fields"]
     structured = isinstance(argument, (np.ndarray, np.generic)) and argument.dtype.names is not None
@@ -191,6 +190,8 @@ def _to_size(signature: Signature, name: str, argument: Any) -> int:
         raise _wrong(signature, f'argument "{name}" is a size and must be an int', argument)
     if argument < 0:
         raise SizeMismatch(f'{signature.name}: argument "{name}" is a size and must not be negative, got {argument}')
+    if argument >= LARGEST_SIZE:
+        raise SizeMismatch(f'{signature.name}: argument "{name}" is larger than any array can be: {argument}')
     return int(argument)
 
 
@@ -214,7 +215,7 @@ def _solve_sizes(signature: Signature, inputs: Sequence[np.ndarray], explicit: M
         for k, size in enumerate(value.shape):
             wanted = evaluate_size(size, sizes)
             if array.shape[k] != wanted:
-                names = _names(size)
+                names = size_names(size)
                 formula = size_text(size) + ("" if isinstance(size, int) else f" = {wanted}")
                 raise SizeMismatch(
                     explain(
@@ -236,12 +237,6 @@ def _solve_sizes(signature: Signature, inputs: Sequence[np.ndarray], explicit: M
                 )
             )
     return sizes
-
-
-def _names(size: SizeExpr) -> list[str]:
-    if isinstance(size, str):
-        return [size]
-    return list(dict.fromkeys(n for part in size[1:] for n in _names(part))) if isinstance(size, tuple) else []
 
 
 # --- outputs
@@ -299,7 +294,7 @@ def _take_out(signature: Signature, tree: Tree, out: Any, given: list[np.ndarray
         for name, part in body.items():
             _take_out(signature, part, out[name], given)
         return
-    parts = body if kind == "tuple" else list(body["fields"].values())
+    parts = branches(kind, body)
     if not isinstance(out, (tuple, list)) or len(out) != len(parts):
         raise _wrong(signature, f"out must be a tuple of {_count(len(parts), 'array')}", out)
     for part, item in zip(parts, out, strict=True):
@@ -319,8 +314,7 @@ def _describe(signature: Signature, tree: Tree) -> str:
     ((kind, body),) = tree.items()
     if kind == "size":
         return f"{body}: size"
-    parts = body if kind == "tuple" else (body if kind == "record" else body["fields"]).values()
-    return f"({', '.join(_describe(signature, part) for part in parts)})"
+    return f"({', '.join(_describe(signature, part) for part in branches(kind, body))})"
 
 
 def _came(argument: Any) -> str:

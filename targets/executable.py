@@ -119,11 +119,11 @@ class Executable:
         if status or fault.kind:
             self._fail(status, fault)
 
-    def _fail(self, status: int, fault: Fault | None) -> None:
+    def _fail(self, status: int, fault: Fault) -> None:
         """Raises what a failed run reported."""
         name = self.signature.name
         message = take_error(self._runtime)
-        if fault is not None and fault.kind:
+        if fault.kind:
             raise fault_error(fault.kind, fault.site, list(fault.values), self.signature.sites, name)
         if message:
             raise RaidoError(f"{name}: {message}")

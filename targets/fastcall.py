@@ -2,7 +2,7 @@
 
 A call may cost a few microseconds in all, so checks that can be settled beforehand are, and the rest is generated without loops:
 exact-type tests, sizes read from shapes, comparisons, one ctypes call. Whenever anything is unusual (another type, a strided array,
-a wrong size, structures), the generated code does nothing and calls `general`, which handles or refuses it.
+a wrong size), the generated code has done nothing yet and calls `general`, which handles or refuses it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import numpy as np
 
 from raido.targets.arguments import build_namedtuple
 from raido.targets.native import LARGE_BLOCK, Fault, allocate_array
-from raido.targets.signature import Signature, SizeExpr, Tree
+from raido.targets.signature import LARGEST_SIZE, Signature, SizeExpr, Tree, branches, size_names
 
 _SCALARS = {
+    "bool": ctypes.c_bool,
     "float32": ctypes.c_float,
     "float64": ctypes.c_double,
     **{f"{sign}int{bits}": getattr(ctypes, f"c_{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
@@ -51,14 +52,15 @@ def quick_call(
         "empty": np.empty,
         "allocate": allocate_array,
         "build": build_namedtuple,
+        "trim": _trim,
         "read": ctypes.c_void_p.from_address,
         "byref": ctypes.byref,
+        "int64": ctypes.c_int64,
         "entry": entry,
         "general": general,
         "fail": fail,
         "Fault": Fault,
-        "faults": [],
-        "never": ctypes.byref(Fault()),
+        "faults": [],  # records not in use; list operations are atomic
         "divide": lambda a, b: a // b if b else 0,
         "modulo": lambda a, b: a % b if b else 0,
     }
@@ -72,99 +74,197 @@ def quick_call(
 
 def write_call(signature: Signature) -> str | None:
     """The source of the call, or None when the signature is not of the plain kind."""
-    parts = signature.input_tree["tuple"]
-    plain = all(isinstance(part, int) or "size" in part for part in parts)
-    if not plain or signature.existentials or any(not v.shape and v.dtype not in _SCALARS for v in signature.inputs):
-        return None
-    size_names = {name: f"n{i}" for i, name in enumerate(signature.sizes)}
-    arguments = [f"a{part}" if isinstance(part, int) else size_names[part["size"]] for part in parts]
-    explicit = [part["size"] for part in parts if not isinstance(part, int)]
-    lines = ["def call(args, out):", f"  if len(args) == {len(parts)}:"]
-    if parts:
-        lines.append(f"    {', '.join(arguments)}, = args")
-    tests = [f"type({size_names[name]}) is int and {size_names[name]} >= 0" for name in explicit]
-    pointers: list[str] = []
-    for i, value in enumerate(signature.inputs):
-        if value.shape:
-            tests.append(f"type(a{i}) is array and a{i}.dtype is d{i} and a{i}.flags.c_contiguous")
-            pointers.append(_ADDRESS.format(f"a{i}"))
-        else:
-            tests.append(_scalar_test(i, value.dtype))
-            pointers.append(f"byref(c{i}(a{i}))" if np.dtype(value.dtype).kind == "f" else f"byref(c{i}(int(a{i})))")
-    lines.append(f"    if {' and '.join(tests) or 'True'}:")
-    ranks: list[str] = []
-    dims: list[tuple[SizeExpr, str]] = []
-    for i, value in enumerate(signature.inputs):
-        if value.shape:
-            lines.append(f"      s{i} = a{i}.shape")
-            ranks.append(f"len(s{i}) == {len(value.shape)}")
-            dims.extend((size, f"s{i}[{k}]") for k, size in enumerate(value.shape))
-    lines.append(f"      if {' and '.join(ranks) or 'True'}:")
-    solved = set(explicit)
-    equalities: list[str] = []
-    for size, actual in dims:
-        if isinstance(size, str) and size not in solved:
-            solved.add(size)
-            lines.append(f"        {size_names[size]} = {actual}")
-        else:
-            equalities.append(f"{actual} == {_python(size, size_names)}")
-    if solved != set(signature.sizes):
-        return None
-    equalities += [f"{_python(c.left, size_names)} == {_python(c.right, size_names)}" for c in signature.checks]
-    shapes: list[str] = []
-    for value in signature.outputs:
-        shapes.append("(" + "".join(f"{_python(size, size_names)}, " for size in value.shape) + ")")
-        equalities += [f"{_python(size, size_names)} >= 0" for size in value.shape if isinstance(size, tuple)]
-    lines.append(f"        if {' and '.join(equalities) or 'True'}:")
-    body = _write_body(signature, size_names, shapes, pointers)
-    return "\n".join([*lines, *(" " * 10 + line for line in body), "  return general(args, out)", ""])
+    return _Writer(signature).write() if _is_plain(signature) else None
 
 
-def _write_body(
-    signature: Signature, size_names: Mapping[str, str], shapes: list[str], pointers: list[str]
-) -> list[str]:
-    first = len(signature.inputs)
-    create: list[str] = []
-    for k, (value, shape) in enumerate(zip(signature.outputs, shapes, strict=True)):
-        limit = LARGE_BLOCK // np.dtype(value.dtype).itemsize
-        count = " * ".join(_python(size, size_names) for size in value.shape) or "1"
-        small = f"empty({shape}, d{first + k})"
-        if count == "1":
-            create.append(f"r{k} = {small}")
+def _is_plain(signature: Signature) -> bool:
+    """Whether sizes can be read off, scalars passed by ctypes, and existential sizes stand alone in front."""
+    ghosts = {existential.name for existential in signature.existentials}
+    explicit = set(_explicit_sizes(signature.input_tree))
+    readable = {size for value in signature.inputs for size in value.shape if isinstance(size, str)}
+    return (
+        set(signature.sizes) <= explicit | readable
+        and all(value.shape or value.dtype in _SCALARS for value in signature.inputs)
+        and not any(name in ghosts for v in signature.outputs for size in v.shape[1:] for name in size_names(size))
+        and not any(
+            name in ghosts
+            for v in signature.outputs
+            for size in v.shape[:1]
+            if isinstance(size, tuple)
+            for name in size_names(size)
+        )
+    )
+
+
+def _explicit_sizes(tree: Tree) -> list[str]:
+    if isinstance(tree, int):
+        return []
+    ((kind, body),) = tree.items()
+    return [body] if kind == "size" else [name for part in branches(kind, body) for name in _explicit_sizes(part)]
+
+
+def _trim(array: np.ndarray, size: int) -> np.ndarray:
+    """The first `size` rows, in memory of their own when that is much less."""
+    view = array[:size]
+    return view.copy() if 2 * size < len(array) else view
+
+
+class _Writer:
+    """The lines of one call. Names: a0 … inputs, n0 … sizes, r0 … results, k0 … existentials and b0 … their bounds."""
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+        self.sizes = {name: f"n{i}" for i, name in enumerate(signature.sizes)}
+        self.lines: list[str] = []
+        self.holders = 0
+
+    def write(self) -> str:
+        signature = self.signature
+        self.unpack(signature.input_tree, "args")
+        self.read_sizes()
+        known = dict(self.sizes)
+        for k, existential in enumerate(signature.existentials):
+            self.lines.append(f"b{k} = {_python(existential.bound, known)}")
+            self.unless(f"b{k} >= 0")
+            known[existential.name] = f"b{k}"
+        shapes = []
+        for value in signature.outputs:
+            shapes.append("(" + "".join(f"{_python(size, known)}, " for size in value.shape) + ")")
+            if computed := [f"{_python(size, known)} >= 0" for size in value.shape if isinstance(size, tuple)]:
+                self.unless(" and ".join(computed))
+        self.take_results(shapes, known)
+        self.enter()
+        self.lines.append(f"return {self.result(signature.output_tree)}")
+        return "\n  ".join(["def call(args, out):", *self.lines, ""])
+
+    def unless(self, test: str) -> None:
+        self.lines.append(f"if not ({test}): return general(args, out)")
+
+    def unpack(self, tree: Tree, holder: str) -> None:
+        """Names the leaves below `holder` a0, a1, … and tests what each is."""
+        if isinstance(tree, int):
+            return
+        ((kind, body),) = tree.items()
+        if kind == "size":
+            return
+        parts = branches(kind, body)
+        names = []
+        for part in parts:
+            if isinstance(part, int):
+                names.append(f"a{part}")
+            elif "size" in part:
+                names.append(self.sizes[part["size"]])
+            else:
+                names.append(f"h{self.holders}")
+                self.holders += 1
+        if kind == "record":
+            self.unless(f"type({holder}) is dict and len({holder}) == {len(parts)}")
+            self.lines += [f"{name} = {holder}.get({key!r})" for name, key in zip(names, body, strict=True)]
         else:
-            create.append(f"r{k} = {small} if {count} < {limit} else allocate({shape}, d{first + k})")
-    body: list[str] = []
-    result = _result(signature.output_tree, signature)
-    if len(signature.outputs) == 1 and signature.outputs[0].shape and isinstance(signature.output_tree, int):
-        body += ["if out is None:", *("  " + line for line in create), "else:"]
-        body += [
-            f"  if type(out) is not array or out.dtype is not d{first} or out.shape != {shapes[0]}: return general(args, out)"
-        ]
-        body += ["  flags = out.flags", "  if not (flags.c_contiguous and flags.writeable): return general(args, out)"]
-        body += ["  r0 = out", f"  low = {_ADDRESS.format('out')}", "  high = low + out.nbytes"]
+            self.unless(f"isinstance({holder}, tuple) and len({holder}) == {len(parts)}")
+            if parts:
+                self.lines.append(f"{', '.join(names)}, = {holder}")
+        tests = [self.test(part, name) for part, name in zip(parts, names, strict=True)]
+        if tests := [test for test in tests if test]:
+            self.unless(" and ".join(tests))
+        for part, name in zip(parts, names, strict=True):
+            self.unpack(part, name)
+
+    def test(self, tree: Tree, name: str) -> str:
+        if not isinstance(tree, int):
+            return f"type({name}) is int and 0 <= {name} < {LARGEST_SIZE}" if "size" in tree else ""
+        value = self.signature.inputs[tree]
+        if value.shape:
+            return f"type({name}) is array and {name}.dtype is d{tree} and {name}.flags.c_contiguous"
+        dtype = np.dtype(value.dtype)
+        if dtype.kind in "bf":
+            return f"type({name}) in ({'bool' if dtype.kind == 'b' else 'float'}, t{tree})"
+        limits = np.iinfo(dtype)
+        return f"(type({name}) is t{tree} or type({name}) is int and {limits.min} <= {name} <= {limits.max})"
+
+    def read_sizes(self) -> None:
+        """Sizes from shapes, and the tests that everything agrees."""
+        signature = self.signature
+        ranked = [(i, value) for i, value in enumerate(signature.inputs) if value.shape]
+        self.lines += [f"s{i} = a{i}.shape" for i, _ in ranked]
+        if ranked:
+            self.unless(" and ".join(f"len(s{i}) == {len(value.shape)}" for i, value in ranked))
+        solved = set(_explicit_sizes(signature.input_tree))
+        tests = []
+        for i, value in ranked:
+            for k, size in enumerate(value.shape):
+                if isinstance(size, str) and size not in solved:
+                    solved.add(size)
+                    self.lines.append(f"{self.sizes[size]} = s{i}[{k}]")
+                else:
+                    tests.append(f"s{i}[{k}] == {_python(size, self.sizes)}")
+        tests += [f"{_python(c.left, self.sizes)} == {_python(c.right, self.sizes)}" for c in signature.checks]
+        if tests:
+            self.unless(" and ".join(tests))
+
+    def take_results(self, shapes: list[str], known: Mapping[str, str]) -> None:
+        """Allocates results, or takes `out` where there is one array to give."""
+        signature = self.signature
+        first = len(signature.inputs)
+        create = []
+        for k, (value, shape) in enumerate(zip(signature.outputs, shapes, strict=True)):
+            made = f"r{k} = empty({shape}, d{first + k})"
+            if value.shape:
+                count = " * ".join(_python(size, known) for size in value.shape)
+                limit = LARGE_BLOCK // np.dtype(value.dtype).itemsize
+                made += f" if {count} < {limit} else allocate({shape}, d{first + k})"
+            create.append(made)
+        single = signature.output_tree == 0 and len(shapes) == 1 and signature.outputs[0].shape
+        if not single or signature.existentials:
+            self.unless("out is None")
+            self.lines += create
+            return
+        self.lines += ["if out is None:", *("  " + line for line in create), "else:"]
+        place = len(self.lines)
+        self.unless(f"type(out) is array and out.dtype is d{first} and out.shape == {shapes[0]}")
+        self.lines.append("flags = out.flags")
+        self.unless("flags.c_contiguous and flags.writeable")
+        self.lines += ["r0 = out", f"low = {_ADDRESS.format('out')}", "high = low + out.nbytes"]
         for i, value in enumerate(signature.inputs):
             if value.shape:
-                body.append(f"  start = {_ADDRESS.format(f'a{i}')}")
-                body.append(f"  if start < high and low < start + a{i}.nbytes: return general(args, out)")
-    else:
-        body += ["if out is not None: return general(args, out)", *create]
-    pointers = [*pointers, *(size_names[name] for name in signature.sizes)]
-    pointers += [_ADDRESS.format(f"r{k}") for k in range(len(signature.outputs))]
-    if signature.sites:
-        body += ["try:", "  fault, reference = both = faults.pop()", "except IndexError:"]
-        body += ["  fault = Fault()", "  both = fault, byref(fault)", "  reference = both[1]"]
-        body += [f"status = entry({', '.join([*pointers, 'reference'])})"]
-        body += ["if status or fault.kind: fail(status, fault)", "faults.append(both)"]
-    else:
-        body += [f"status = entry({', '.join([*pointers, 'never'])})", "if status: fail(status, None)"]
-    return [*body, f"return {result}"]
+                self.lines.append(f"start = {_ADDRESS.format(f'a{i}')}")
+                self.unless(f"start >= high or low >= start + a{i}.nbytes")
+        self.lines[place:] = ["  " + line for line in self.lines[place:]]
 
+    def enter(self) -> None:
+        """The call itself, with a fault record of its own."""
+        signature = self.signature
+        passed = []
+        for i, value in enumerate(signature.inputs):
+            if value.shape:
+                passed.append(_ADDRESS.format(f"a{i}"))
+            else:
+                passed.append(f"byref(c{i}({f'int(a{i})' if np.dtype(value.dtype).kind in 'iu' else f'a{i}'}))")
+        passed += [self.sizes[name] for name in signature.sizes]
+        passed += [_ADDRESS.format(f"r{k}") for k in range(len(signature.outputs))]
+        for k in range(len(signature.existentials)):
+            self.lines.append(f"k{k} = int64()")
+            passed.append(f"byref(k{k})")
+        self.lines += ["try:", "  fault, reference = both = faults.pop()", "except IndexError:", "  fault = Fault()"]
+        self.lines += ["  both = fault, byref(fault)", "  reference = both[1]"]
+        self.lines.append(f"status = entry({', '.join([*passed, 'reference'])})")
+        self.lines += ["if status or fault.kind: fail(status, fault)", "faults.append(both)"]
 
-def _scalar_test(i: int, dtype: str) -> str:
-    if np.dtype(dtype).kind == "f":
-        return f"type(a{i}) in (float, t{i})"
-    limits = np.iinfo(dtype)
-    return f"(type(a{i}) is t{i} or type(a{i}) is int and {limits.min} <= a{i} <= {limits.max})"
+    def result(self, tree: Tree) -> str:
+        if isinstance(tree, int):
+            shape = self.signature.outputs[tree].shape
+            if not shape:
+                return f"r{tree}[()]"
+            for k, existential in enumerate(self.signature.existentials):
+                if shape[0] == existential.name:
+                    return f"trim(r{tree}, k{k}.value)"
+            return f"r{tree}"
+        ((kind, body),) = tree.items()
+        parts = [self.result(part) for part in branches(kind, body)]
+        if kind == "record":
+            return "{" + ", ".join(f"{name!r}: {part}" for name, part in zip(body, parts, strict=True)) + "}"
+        listed = "(" + "".join(f"{part}, " for part in parts) + ")"
+        return listed if kind == "tuple" else f"build({body!r}, {listed})"
 
 
 def _python(size: SizeExpr, names: Mapping[str, str]) -> str:
@@ -178,14 +278,3 @@ def _python(size: SizeExpr, names: Mapping[str, str]) -> str:
     if op in ("//", "%") and not (isinstance(size[2], int) and size[2]):
         return f"{'divide' if op == '//' else 'modulo'}({left}, {right})"
     return f"({left} {op} {right})"
-
-
-def _result(tree: Tree, signature: Signature) -> str:
-    if isinstance(tree, int):
-        return f"r{tree}" if signature.outputs[tree].shape else f"r{tree}[()]"
-    ((kind, body),) = tree.items()
-    if kind == "tuple":
-        return "(" + "".join(_result(part, signature) + ", " for part in body) + ")"
-    if kind == "record":
-        return "{" + ", ".join(f"{name!r}: {_result(part, signature)}" for name, part in body.items()) + "}"
-    return f"build({body!r}, ({''.join(f'{_result(part, signature)}, ' for part in body['fields'].values())}))"

@@ -29,6 +29,7 @@ SizeExpr: TypeAlias = "int | str | tuple[str, SizeExpr, SizeExpr]"
 Tree: TypeAlias = Any  # JSON-able, see above
 
 FORMAT = 1
+LARGEST_SIZE = 1 << 60
 OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -167,18 +168,31 @@ def size_text(size: SizeExpr) -> str:
     return f" {op} ".join(parts)
 
 
+def size_names(size: SizeExpr) -> list[str]:
+    """The names in a size, each once, in order."""
+    if isinstance(size, str):
+        return [size]
+    return list(dict.fromkeys(n for part in size[1:] for n in size_names(part))) if isinstance(size, tuple) else []
+
+
+def branches(kind: str, body: Any) -> list[Tree]:
+    """The subtrees of a tree {kind: body}, in order."""
+    if kind == "tuple":
+        return list(body)
+    return list({"record": body, "namedtuple": body.get("fields")}[kind].values())
+
+
 def leaf_paths(tree: Tree, prefix: str = "") -> list[tuple[int, str]]:
     """The leaves of a tree in order: (position, path such as ".x" or "[0].y")."""
     if isinstance(tree, int):
         return [(tree, prefix)]
-    (kind, body), *_ = tree.items()
-    if kind == "tuple":
-        return [pair for i, part in enumerate(body) for pair in leaf_paths(part, f"{prefix}[{i}]")]
-    if kind == "record":
-        return [pair for name, part in body.items() for pair in leaf_paths(part, f"{prefix}.{name}")]
-    if kind == "namedtuple":
-        return [pair for name, part in body["fields"].items() for pair in leaf_paths(part, f"{prefix}.{name}")]
-    return []
+    ((kind, body),) = tree.items()
+    if kind == "size":
+        return []
+    names = range(len(body)) if kind == "tuple" else body if kind == "record" else body["fields"]
+    steps = [f"[{name}]" if kind == "tuple" else f".{name}" for name in names]
+    parts = branches(kind, body)
+    return [leaf for step, part in zip(steps, parts, strict=True) for leaf in leaf_paths(part, prefix + step)]
 
 
 def size_of(e: expr.Expr) -> SizeExpr:

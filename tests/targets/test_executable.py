@@ -247,8 +247,13 @@ def test_size_arguments_and_failures_without_a_fault() -> None:
         exe(1)
     with pytest.raises(MemoryError, match="failing: not enough memory"):
         exe(2)
+    with pytest.raises(MemoryError, match="failing: cannot allocate 1048576 bytes"):
+        exe(3)
+    assert exe(0) == 0
     with pytest.raises(SizeMismatch, match="must not be negative"):
         exe(-1)
+    with pytest.raises(SizeMismatch, match="larger than any array"):
+        exe(1 << 64)
     for wrong in (1.0, "1", True):
         with pytest.raises(ArgumentError, match='"how" is a size and must be an int'):
             exe(wrong)
@@ -307,13 +312,42 @@ def test_signatures_survive_json() -> None:
             Signature.from_json(text)
 
 
-@pytest.mark.parametrize("which", ["plain", "out", "faults"])
-def test_a_call_costs_at_most_five_microseconds(add: Executable, gather: Executable, which: str) -> None:
+def test_flags_and_nested_structures() -> None:
+    signature = Signature(
+        "choose",
+        (Value("flag", "bool", ()), Value("p[0].u", "int16", ()), Value("p[1]", "uint8", ("n",))),
+        ("n",),
+        (Value("result", "uint8", ("n",)),),
+        {"tuple": [0, {"tuple": [{"record": {"u": 1}}, 2]}]},
+        0,
+    )
+    exe = programs.make_executable(
+        """int32_t entry(const uint8_t* flag, const int16_t* u, const uint8_t* x, int64_t n, uint8_t* out, RdFault* f) {
+          (void)f; for (int64_t i = 0; i < n; i++) out[i] = *flag ? x[i] + *u : x[i]; return 0; }""",
+        signature,
+    )
+    x = np.array([1, 2], "uint8")
+    for flag in (True, np.bool_(True), np.array(True)):
+        for u in (-1, np.int16(-1), np.array(-1, "int16")):
+            assert exe(flag, ({"u": u}, x)).tolist() == [0, 1]
+    assert exe(False, [{"u": 7}, x]).tolist() == [1, 2]
+    for wrong in ((1, ({"u": 0}, x)), (True, ({"u": 1 << 15}, x)), (True, (x, x)), (True, ({"u": 0},)), (True, x)):
+        with pytest.raises(ArgumentError, match=r"^choose: "):
+            exe(*wrong)
+
+
+@pytest.mark.parametrize("which", ["plain", "out", "faults", "existential", "structure"])
+def test_a_call_costs_at_most_five_microseconds(
+    add: Executable, gather: Executable, statistics: Executable, which: str
+) -> None:
     a, b = matrices(2, 2)
     out = np.empty_like(a)
     one = add.with_threads(None)
     calls = {"plain": lambda: one(a, b), "out": lambda: one(a, b, out=out)}
     table, index = np.arange(5.0), np.array([1])
     calls["faults"] = lambda: gather(table, index)
+    positive = programs.make_executable(programs.POSITIVE, programs.positive_signature())
+    x, y = np.array([1, -1], "int32"), np.zeros(2, "float32")
+    calls |= {"existential": lambda: positive(x), "structure": lambda: statistics(y, 2.0)}
     best = min(timeit.repeat(calls[which], number=2000, repeat=15)) / 2000
     assert best < 5e-6, f"{best * 1e6:.2f} µs"
