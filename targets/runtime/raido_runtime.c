@@ -1,7 +1,7 @@
 /* The runtime of compiled programs; raido_runtime.h says what each function promises.
  *
- * The pool.  One word, the gate, says everything about the launch in progress: its generation, whether workers may still
- * enter, for how many there is room, how many are inside.  A worker enters by compare-and-swap and leaves by decrement;
+ * The pool.  One word, the gate, says everything about the launch in progress: its generation, whether workers may
+ * still enter, for how many there is room, how many are inside.  A worker enters by compare-and-swap and leaves by decrement;
  * the launching thread takes tasks too, closes the gate when tasks run out, and waits only for those inside.  A worker
  * that wakes late finds the gate closed, so a short launch never waits for a sleeping thread.
  * Waiting is first a bounded spin (launches in quick succession cost about a microsecond), then a condition variable.
@@ -89,7 +89,9 @@ static int default_threads(void) {
   return n > MAX_THREADS ? MAX_THREADS : n;
 }
 
-void rd_set_threads(int n) { atomic_store(&wanted_threads, n <= 0 ? default_threads() : n > MAX_THREADS ? MAX_THREADS : n); }
+void rd_set_threads(int n) {
+  atomic_store(&wanted_threads, n <= 0 ? default_threads() : n > MAX_THREADS ? MAX_THREADS : n);
+}
 
 int rd_get_threads(void) {
   int n = atomic_load_explicit(&wanted_threads, memory_order_relaxed);
@@ -113,7 +115,8 @@ static void run_tasks(void) {
     int64_t task = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed);
     if (task >= count || atomic_load_explicit(&pool.status, memory_order_relaxed)) return;
     int status = pool.task((int)task, &pool.env, pool.data), none = 0;
-    if (status && atomic_compare_exchange_strong(&pool.status, &none, status)) memcpy(pool.message, last_error, MESSAGE_BYTES);
+    if (status && atomic_compare_exchange_strong(&pool.status, &none, status))
+      memcpy(pool.message, last_error, MESSAGE_BYTES);
   }
 }
 
@@ -172,7 +175,7 @@ static void* worker(void* unused) {
   return NULL;
 }
 
-/* Starts workers up to `count`; called by the holder of busy. They take no signals: those belong to the host's threads. */
+/* Starts workers up to `count`; called by the holder of busy. They take no signals: those belong to the host. */
 static void start_workers(int count) {
   if (pool.workers >= count || pool.spawn_failed) return;
   sigset_t all, before;
@@ -235,7 +238,8 @@ int rd_parallel_launch(RdTask task, void* data, int num_task) {
   int threads = inside_task ? 1 : rd_get_threads();
   int count = num_task > 0 ? num_task : threads;
   if (threads == 1 || count == 1) return launch_alone(task, data, count);
-  if (atomic_flag_test_and_set_explicit(&pool.busy, memory_order_acquire)) return launch_alone(task, data, num_task > 0 ? count : 1);
+  if (atomic_flag_test_and_set_explicit(&pool.busy, memory_order_acquire))
+    return launch_alone(task, data, num_task > 0 ? count : 1);
   int cpus = atomic_load_explicit(&known_cpus, memory_order_relaxed);
   if (cpus == 0) {
     cpus = count_cpus();
@@ -457,7 +461,9 @@ void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts, int
     used += snprintf(last_error + used, (size_t)(MESSAGE_BYTES - used), "%s", parts[i]);
 }
 
-void TVMFFIErrorSetRaisedFromCStr(const char* kind, const char* message) { TVMFFIErrorSetRaisedFromCStrParts(kind, &message, 1); }
+void TVMFFIErrorSetRaisedFromCStr(const char* kind, const char* message) {
+  TVMFFIErrorSetRaisedFromCStrParts(kind, &message, 1);
+}
 
 static void* alloc_workspace(int device, int id, uint64_t bytes, int dtype_code, int dtype_bits) {
   (void)device, (void)id, (void)dtype_code, (void)dtype_bits;
@@ -498,7 +504,7 @@ __attribute__((constructor)) static void start_runtime(void) {
 }
 
 #ifdef RAIDO_SHARED_RUNTIME
-/* Lets the ordinary machinery for extension modules build and install this file; it is loaded with ctypes, never imported. */
+/* Lets the ordinary machinery for extension modules build and install this file, which ctypes loads. */
 RD_API void* PyInit__runtime(void);
 RD_API void* PyInit__runtime(void) { return NULL; }
 #endif

@@ -64,7 +64,7 @@ RD_API void rd_ordered_done(int64_t* turn, int64_t ticket);
  * Contents are arbitrary.  Any thread may free. */
 RD_API void* rd_alloc(uint64_t bytes);
 RD_API void rd_free(void* block);
-/* Gives the memory kept for reuse back to the system: the large blocks of the process, the small ones of this thread. */
+/* Gives memory kept for reuse back to the system: the large blocks of the process, the small ones of this thread. */
 RD_API void rd_trim(void);
 RD_API uint64_t rd_cached_bytes(void);
 

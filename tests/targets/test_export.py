@@ -255,3 +255,11 @@ def test_a_missing_cpu_feature_is_an_error_code(tmp_path: Path) -> None:
     exe = programs.make_executable(programs.ADD, replace(programs.add_signature(), requires=("sse4.2",)))
     ones = np.ones((1, 1), "float32")
     assert export.load(exe.export(tmp_path / "libx.so"))(ones, ones) == 3
+
+
+def test_the_compiler_of_the_ziglang_package_serves_too(tmp_path: Path) -> None:
+    pytest.importorskip("ziglang")
+    exe = programs.make_executable(programs.ADD, programs.add_signature())
+    loaded = export.load(exe.export(tmp_path / "libadd.so", cc=[sys.executable, "-m", "ziglang", "cc"]))
+    ones = np.ones((3, 2), "float32")
+    np.testing.assert_array_equal(loaded(ones, ones), 3 * ones)
