@@ -32,7 +32,7 @@ from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
 from raido.schedule.replay import apply_step
 from raido.schedule.stage import Stage
-from raido.schedule.state import State, has_loops_said, initial_state, is_inlined, loops_from
+from raido.schedule.state import State, has_loops_said, initial_state, is_inlined, loops_from, position
 from raido.schedule.steps import Step
 
 if TYPE_CHECKING:
@@ -154,7 +154,14 @@ def strip_loop(state: State, head: str) -> str | None:
     for relation in plan.relations:
         if axis and isinstance(relation, Split) and relation.parent == axis[0].name and relation.factor >= FEWEST_ROWS:
             loop = next((each for each in plan.loops if each.name == relation.outer), None)
-            return loop.name if loop and loop.kind in ("serial", "parallel") else None
+            inner = loops_from(plan, relation.inner)
+            if (
+                loop is None
+                or loop.kind not in ("serial", "parallel")
+                or position(plan, inner[0]) < position(plan, loop.name)
+            ):
+                return None
+            return loop.name
     return None
 
 

@@ -9,7 +9,7 @@ from raido.schedule.directives.placement import check_encloses_readers
 from raido.schedule.groups import check_groups
 from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.state import State, enclosing, is_inlined, position, shared_count
+from raido.schedule.state import State, enclosing, is_inlined, loops_from, position, shared_count
 
 
 def check_state(state: State) -> None:
@@ -86,7 +86,14 @@ def check_slides_along(state: State, name: str, stage: str, loop: str) -> None:
             raise Refusal(
                 f'"{name}" would slide along "{loop}", which runs over "{relation.outer}" and "{relation.inner}" at once'
             )
-        if isinstance(relation, Split) and loop == relation.inner and relation.tail == "shift":
+        if not isinstance(relation, Split):
+            continue
+        outer, inner = loops_from(state.plans[stage], relation.outer), loops_from(state.plans[stage], relation.inner)
+        if loop in (*outer, *inner) and position(state.plans[stage], inner[0]) < position(
+            state.plans[stage], outer[-1]
+        ):
+            raise Refusal(f'"{name}" would slide along "{loop}", but "{inner[0]}" stands outside "{outer[-1]}"')
+        if loop == relation.inner and relation.tail == "shift":
             raise Refusal(
                 f'"{name}" would slide along "{loop}", whose last strip goes back over what is no longer kept',
                 'tail "mask"',

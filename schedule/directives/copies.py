@@ -12,8 +12,8 @@ from raido.algo import index
 from raido.algo.dtypes import i64
 from raido.algo.expr import Array, Axis, Generate, Load, Node, Result, fresh
 from raido.schedule.directives.hints import SCOPES, check_layout
-from raido.schedule.directives.loops import check_split_order, no_loops_when_inlined
-from raido.schedule.directives.placement import check_encloses_readers, place_at, quoted
+from raido.schedule.directives.loops import no_loops_when_inlined
+from raido.schedule.directives.placement import check_encloses_readers, place_at
 from raido.schedule.directives.recorder import Name, Names, Recorder, Self, one_of, rule
 from raido.schedule.plan import At, LoopPlan, Root, Split, StagePlan
 from raido.schedule.reads import find_uses, redirect
@@ -168,7 +168,7 @@ def dimension_names(reader: Stage, loads: tuple[Load, ...]) -> tuple[str, ...]:
 
 
 def lay_out(copy: Stage, plan: StagePlan, reader: StagePlan, layout: tuple[str, ...]) -> StagePlan:
-    """The copy's plan with the reader's splits that the layout names, its loops in the order of storage where that can be."""
+    """The copy's plan with the reader's splits that the layout names, its loops in the order of storage."""
     relations = []
     live = {axis.name for axis in copy.axes}
     for relation in reader.relations:
@@ -177,15 +177,7 @@ def lay_out(copy: Stage, plan: StagePlan, reader: StagePlan, layout: tuple[str, 
             live |= {relation.outer, relation.inner}
     plan = replace(plan, relations=tuple(relations))
     check_layout(copy, plan, layout)
-    plan = replace(plan, layout=layout, loops=tuple(LoopPlan(each) for each in layout))
-    try:
-        check_split_order(plan)
-    except Refusal:
-        parents = {half: r.parent for r in relations for half in (r.outer, r.inner)}
-        raise Refusal(
-            f"the parts of {quoted(dict.fromkeys(parents.values()))} must stand outer before inner in a layout"
-        ) from None
-    return plan
+    return replace(plan, layout=layout, loops=tuple(LoopPlan(each) for each in layout))
 
 
 def insert_before(graph: StageGraph, reader: str, new: Stage, changed: Stage) -> StageGraph:

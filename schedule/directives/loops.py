@@ -1,7 +1,7 @@
 """Directives that make loops of axes: split, fuse, reorder, tile.
 
 Splitting is strip-mining: the outer loop steps over the axis by the factor, the inner one runs over one strip, so any extent goes
-with any factor, and the inner loop always stands inside the outer one.
+with any factor. Loops may stand in any order: an inner loop outside its outer one counts offsets in a strip.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from raido.schedule.state import (
     is_reduction,
     known_names,
     loop_of,
-    loops_from,
     placed_at,
     position,
     put,
@@ -55,8 +54,8 @@ class LoopDirectives(Recorder):
                    for x in 0..w
         after    for yx in 0..h*w
 
-        Refuses when they are not neighbours, one is a pure and the other a reduction axis, they are the two halves of one split,
-        another stage is placed at one of them, or one already has a kind.
+        Refuses when they are not neighbours, one is a pure and the other a reduction axis, another stage is placed at one of
+        them, or one already has a kind.
         """
         return self._record("fuse", a=a, b=b, name=name)
 
@@ -66,8 +65,8 @@ class LoopDirectives(Recorder):
         before   for i: for j: for r            .reorder("r", "i")
         after    for r: for j: for i
 
-        Refuses when an inner half of a split would stand outside its outer half, the loops are another stage's (`compute_with`),
-        or reduction axes would change their order under an operator that is not commutative.
+        Refuses when the loops are another stage's (`compute_with`), or reduction axes would change their order under an operator
+        that is not commutative.
         """
         return self._record("reorder", axes=axes)
 
@@ -112,13 +111,6 @@ def apply_fuse(state: State, stage: str, a: str, b: str, name: str | None = None
         )
     if is_reduction(whole, plan, a) != is_reduction(whole, plan, b):
         raise Refusal("one is a reduction axis and the other is not", "fuse pure axes with pure ones")
-    for relation in plan.relations:
-        if (
-            isinstance(relation, Split)
-            and a in loops_from(plan, relation.outer)
-            and b in loops_from(plan, relation.inner)
-        ):
-            raise Refusal(f'they are halves of one split of "{relation.parent}", whose strips may differ in length')
     into = name or a + b
     if into in known_names(whole, plan):
         raise Refusal(f'the name "{into}" is taken', f'fuse("{a}", "{b}", name="…")')
@@ -141,7 +133,6 @@ def apply_reorder(state: State, stage: str, axes: tuple[str, ...]) -> State:
     if moved:
         refuse_shared(state, stage, [plan.loops[i].name for i in moved])
     new = replace(plan, loops=tuple(loops))
-    check_split_order(new)
     check_fold_order(state.stage(stage), plan, new)
     return put(state, new, "loops")
 
@@ -212,18 +203,6 @@ def new_names(stage: Stage, plan: StagePlan, axis: str, names: tuple[str, str] |
         if name in taken or outer == inner or not name.isidentifier():
             raise Refusal(f'the name "{name}" is taken or is no name', 'give others: names=("outer", "inner")')
     return outer, inner
-
-
-def check_split_order(plan: StagePlan) -> None:
-    """Refuses a plan in which the inner half of a split stands outside (or is) its outer half."""
-    for relation in plan.relations:
-        if isinstance(relation, Split):
-            outer, inner = loops_from(plan, relation.outer), loops_from(plan, relation.inner)
-            if position(plan, outer[-1]) >= position(plan, inner[0]):
-                raise Refusal(
-                    f'"{inner[0]}" runs over one strip of "{relation.parent}", which "{outer[-1]}" chooses',
-                    f'keep "{outer[-1]}" outside "{inner[0]}"',
-                )
 
 
 def check_fold_order(stage: Stage, before: StagePlan, after: StagePlan) -> None:

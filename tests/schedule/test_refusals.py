@@ -55,10 +55,8 @@ case(
 )
 case(graphs.blur, "fuse axes that are no neighbours", lambda s: s["cols"].fuse("x", "y"))
 case(graphs.matmul, "fuse a pure and a reduction axis", lambda s: s["c"].fuse("j", "r"))
-case(graphs.blur, "fuse the halves of a split", lambda s: s["cols"].split("y", 4).fuse("yo", "yi"))
 case(graphs.blur, "fuse into a taken name", lambda s: s["cols"].fuse("y", "x", name="y"))
 case(graphs.blur, "reorder with a repeated axis", lambda s: s["cols"].reorder("y", "y"))
-case(graphs.blur, "reorder inner before outer", lambda s: s["cols"].split("y", 4).reorder("yi", "yo"))
 case(graphs.ordered, "reorder an ordered fold", lambda s: s["total"].reorder("rx", "ry"))
 case(graphs.blur, "tile nothing", lambda s: s["cols"].tile())
 case(graphs.blur, "split a prefetched axis", lambda s: s["rows"].prefetch("img", "y", 2).split("y", 4))
@@ -143,6 +141,14 @@ case(
 )
 case(
     graphs.blur,
+    "slide along a strided loop",
+    lambda s: (
+        s["cols"].split("y", 8).reorder("yi", "yo"),
+        s["rows"].compute_at("cols", "yo").store_at("cols"),
+    ),
+)
+case(
+    graphs.blur,
     "slide back",
     lambda s: (
         s["cols"].split("y", 8).tail("yi", "shift"),
@@ -197,9 +203,6 @@ case(graphs.blur, "cache what is not read", lambda s: s["cols"].cache("img", "co
 case(graphs.blur, "cache what is inlined", lambda s: (s["rows"].inline(), s["cols"].cache("rows", "cols", "y")))
 case(graphs.blur, "cache outside the reader", lambda s: s["rows"].cache("img", "cols", "y"))
 case(graphs.matmul, "a layout without an axis", lambda s: s["c"].cache("b", "c", None, layout=("j",)))
-case(
-    graphs.matmul, "a layout inside out", lambda s: s["c"].split("j", 8).cache("b", "c", None, layout=("ji", "r", "jo"))
-)
 case(graphs.matmul, "an unknown scope", lambda s: s["c"].cache("b", "c", None, scope="shared"))
 
 # Memory and boundaries
