@@ -117,3 +117,25 @@ def llvm_cpus() -> tuple[str, ...]:
     """The CPU names that LLVM knows for x86-64."""
     target = tvm.target.Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu"})
     return tuple(str(name) for name in tvm.get_global_func("target.llvm_get_cpu_archlist")(target))
+
+
+def cpu_features(cpu: str) -> tuple[str, ...]:
+    """The features of a CPU that raido asks about, named as in /proc/cpuinfo."""
+    target = tvm.target.Target({"kind": "llvm", "mcpu": cpu})
+    found = {str(name) for name in tvm.get_global_func("target.llvm_get_cpu_features")(target)}
+    renamed = {name.replace("sse3", "pni") if name == "sse3" else name.replace(".", "_") for name in found}
+    asked = (
+        "avx",
+        "avx2",
+        "avx512bw",
+        "avx512cd",
+        "avx512dq",
+        "avx512f",
+        "avx512vl",
+        "f16c",
+        "fma",
+        "popcnt",
+        "sse4_1",
+        "sse4_2",
+    )
+    return tuple(name for name in asked if name in renamed)

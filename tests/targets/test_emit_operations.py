@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from emission import array, compile_body, every_cpu, index
 
-from raido.algo.dtypes import DTYPES, bool_, dtype_named, f64, i8, i64
+from raido.algo.dtypes import DTYPES, bool_, dtype_named, f64, i64
 from raido.algo.expr import Const, Op, const, fresh
 from raido.algo.primitives import PRIMITIVES, evaluate
-from raido.schedule.nest import For, Block, Let, Read, Splat, Store, VectorRead, VectorStore, VectorVar
+from raido.schedule.nest import Alloc, Block, For, Let, Read, Splat, Store, VectorRead, VectorStore, VectorVar
 
 LANES = 8
 
@@ -77,8 +77,8 @@ def same_bits(got, wanted):
     return got == wanted
 
 
-def check(dtype, cpu, lanes, chosen):
-    columns = {arity: operand_columns(dtype, arity) for arity in {row.arity for row, _ in chosen}}
+def check(dtype, cpu, lanes, chosen, columns=None):
+    columns = columns or {arity: operand_columns(dtype, arity) for arity in {row.arity for row, _ in chosen}}
     inputs, outputs, statements, given, wanted = [], [], [], [], []
     sources = {}
     for arity, data in columns.items():
@@ -124,3 +124,99 @@ def test_vector_operations_give_the_interpreters_bits(name, cpu):
 def test_scalar_operations_give_the_interpreters_bits(name):
     dtype = dtype_named(name)
     check(dtype, "skylake-avx512", 1, list(operations(dtype)))
+
+
+@pytest.mark.parametrize("name", ["f16", "f32", "f64"])
+@every_cpu
+def test_math_functions_give_the_interpreters_bits(name, cpu):
+    """Recipes run the same operations in compiled code, their rare paths included."""
+    dtype = dtype_named(name)
+    recipes = [(row, dtype) for row in PRIMITIVES.values() if row.recipe]
+    check(dtype, cpu, LANES, recipes)
+
+
+def test_math_functions_have_the_same_bits_without_lanes():
+    recipes = [(row, f64) for row in PRIMITIVES.values() if row.recipe]
+    check(f64, "skylake-avx512", 1, recipes)
+
+
+@pytest.mark.parametrize("lanes", [1, LANES])
+def test_boundary_indices_are_the_interpreters(lanes):
+    rules = [(PRIMITIVES[name], i64) for name in ("clamp_index", "wrap_index", "mirror_index", "symmetric_index")]
+    pairs = np.array([(e, size) for size in (1, 2, 3, 7) for e in range(-20, 20)])
+    columns = [np.ascontiguousarray(pairs[:, k]) for k in range(2)]
+    check(i64, "skylake-avx512", lanes, rules, {2: columns})
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 7, 16, -3])
+@pytest.mark.parametrize("name", ["i32", "i64", "u8"])
+def test_division_by_a_constant_is_division(name, divisor):
+    dtype = dtype_named(name)
+    if dtype.kind == "u" and divisor < 0:
+        return
+    (values,) = operand_columns(dtype, 1)
+    source, x = array("a", dtype, len(values)), fresh("x")
+    names = ("floordiv", "floormod", "truncdiv", "truncrem", "shl", "shr")
+    outputs = [array(op, dtype, len(values)) for op in names]
+    read = VectorRead(source, (x,), 1, LANES, None)
+    body = [
+        VectorStore(out, (x,), Op(op, dtype, (read, Splat(const(dtype, divisor), LANES))))
+        for op, out in zip(names, outputs, strict=True)
+    ]
+    loop = For(x, index(0), index(len(values)), LANES, Block(tuple(body)))
+    results = [np.empty_like(values) for _ in names]
+    compile_body([loop], [source], outputs, ())([values], [], results)
+    for op, got in zip(names, results, strict=True):
+        np.testing.assert_array_equal(got, evaluate(op, dtype, [values, dtype.numpy.type(divisor)]), op)
+
+
+def test_products_are_not_fused_with_sums_unless_told():
+    """a * b + c rounds twice, through names and registers too; fma rounds once."""
+    a, b, c = (array(name, f64, 64) for name in "abc")
+    plain, fused, kept = (
+        array("plain", f64, 64),
+        array("fused", f64, 64),
+        array("kept", f64, scope="register", lanes=LANES),
+    )
+    x = fresh("x")
+    reads = [VectorRead(source, (x,), 1, LANES, None) for source in (a, b, c)]
+    product = Op("mul", f64, tuple(reads[:2]))
+    name = VectorVar("p", f64, LANES, fresh("p").serial)
+    statements = [
+        Let(name, product),
+        Alloc(kept),
+        Store(kept, (), name),
+        VectorStore(plain, (x,), Op("sub", f64, (Read(kept, (), None), Op("neg", f64, (reads[2],))))),
+        VectorStore(fused, (x,), Op("fma", f64, tuple(reads))),
+    ]
+    random = np.random.default_rng(5)
+    data = [random.standard_normal(64) for _ in range(3)]
+    results = [np.empty(64), np.empty(64)]
+    loop = For(x, index(0), index(64), LANES, Block(tuple(statements)))
+    compile_body([loop], [a, b, c], [plain, fused], ())(data, [], results)
+    np.testing.assert_array_equal(results[0], data[0] * data[1] + data[2])
+    np.testing.assert_array_equal(results[1], evaluate("fma", f64, data))
+    assert not np.array_equal(results[0], results[1])
+
+
+def test_every_literal_arrives_with_its_bits():
+    patterns = {
+        "f32": [0x7FC00001, 0xFFC00000, 0x80000000, 1, 0x7F800000, 0x3DCCCCCD],
+        "f16": [0x7E01, 0x8000, 1, 0x7C00, 0x3C01],
+        "f64": [0x7FF8000000000001, 1 << 63, 1, 0x3FB999999999999A],
+        "u64": [(1 << 64) - 1, 1 << 63, 5],
+        "i64": [-(1 << 63), (1 << 63) - 1],
+        "u32": [(1 << 32) - 1],
+        "i8": [-128],
+    }
+    statements, outputs = [], []
+    for name, values in patterns.items():
+        dtype = dtype_named(name)
+        outputs.append(array(name, dtype, len(values)))
+        statements += [Store(outputs[-1], (index(k),), Const(dtype, bits)) for k, bits in enumerate(values)]
+    results = [np.zeros(len(values), dtype_named(name).numpy) for name, values in patterns.items()]
+    compile_body(statements, [], outputs, ())([], [], results)
+    for (name, values), got in zip(patterns.items(), results, strict=True):
+        dtype = dtype_named(name)
+        view = got.view(f"u{got.itemsize}") if dtype.is_float else got
+        assert [int(v) for v in view] == values, name
