@@ -321,7 +321,7 @@ def coefficient_lines() -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Derive the coefficients and constants of the recipes.")
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent, help="where to write the two files")
     folder = parser.parse_args().folder
     (folder / "constants.py").write_text("\n".join(constant_lines()))
