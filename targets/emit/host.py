@@ -81,7 +81,7 @@ class HostPlan(Statements):
             self.unit.out.append(self._guarded(s.block))
             return self._last_failed
         elif isinstance(s, _Round):
-            return self._round(s)
+            return self._test_round(s)
         elif isinstance(s, _Again):
             self.unit.out.append(T.BufferStore(s.again, T.IntImm("int32", 1), [T.IntImm("int64", 0)]))
         else:
@@ -204,7 +204,7 @@ class HostPlan(Statements):
         body = unit.end_block(outer)
         unit.out.append(T.While(T.NE(T.BufferLoad(again, [zero]), stop), body))
 
-    def _round(self, s: _Round) -> bool:
+    def _test_round(self, s: _Round) -> bool:
         self._see(s.loop.condition)
         condition = tir(self.values.scalar(s.loop.condition), bool_)
         outer = self.unit.block()

@@ -37,6 +37,7 @@ from raido.schedule.nest import (
 )
 from raido.targets import tvm_corner as T
 from raido.targets.emit.llvm_text import memory_dtype
+from raido.targets.emit.streams import Stream, find_stream
 from raido.targets.emit.unit import Term, Unit, data_of, is_plain_index, tir
 from raido.targets.emit.values import Values
 
@@ -260,7 +261,28 @@ class Statements:
         count = self.trip_count(low, high, s.step)
         if isinstance(count, int) and count <= 0:
             return
-        self.unit.out.append(self.loop(s, low, tir(count)))
+        stream = find_stream(s)
+        if stream is not None:
+            self.unit.out.append(self._aligned_loop(s, stream, low, tir(count)))
+        else:
+            self.unit.out.append(self.loop(s, low, tir(count)))
+
+    def _aligned_loop(self, s: For, stream: Stream, low: Term, count: Any) -> Any:
+        """`loop` with its gangs moved to aligned addresses, but for the first and the last one."""
+        unit, step = self.unit, T.IntImm("int64", s.step)
+        zero, one = T.IntImm("int64", 0), T.IntImm("int64", 1)
+        count, low = unit.bind("gangs", i64, 1, count), unit.bind("low", i64, 1, tir(low))
+        self.values.prepare(*stream.indices)
+        where, offset = self.values.element(stream.buffer, stream.indices)
+        symbol = unit.helpers.misalignment(stream.buffer.dtype, stream.lanes)
+        short = unit.bind("short", i64, 1, unit.call(symbol, i64, 1, data_of(where), tir(offset)))
+        moved = T.GT(short, zero)
+        start = unit.bind("start", i64, 1, T.Select(moved, T.Sub(T.Add(low, short), step), low))
+        last = unit.bind("last", i64, 1, T.Add(low, T.Mul(T.Sub(count, one), step)))
+        rounds = T.Select(T.GT(count, zero), T.Select(moved, T.Add(count, one), count), zero)
+        counter = T.Var(unit.fresh_name(s.var.name + "_round"), "int64")
+        place = T.Min(T.Max(low, T.Add(start, T.Mul(counter, step))), last)
+        return T.For(counter, zero, rounds, T.ForKind.SERIAL, self._round(s, place))
 
     def loop(self, s: For, low: Term, count: Any, first: Any = None) -> Any:
         """The body of `s` for its iterations first … first + count − 1 (or all from 0)."""
@@ -272,16 +294,20 @@ class Statements:
             counter = T.Var(unit.fresh_name(s.var.name + "_round"), "int64")
             start = T.IntImm("int64", 0) if first is None else first
             value = None
-        outer = unit.block()
         if value is None:
             scaled = T.Mul(counter, T.IntImm("int64", s.step)) if s.step != 1 else counter
-            total = scaled if isinstance(low, int) and low == 0 else T.Add(tir(low), scaled)
-            value = unit.bind(s.var.name, i64, 1, total)
-        unit.variables[s.var] = value
+            value = scaled if isinstance(low, int) and low == 0 else T.Add(tir(low), scaled)
+        return T.For(counter, start, count, T.ForKind.SERIAL, self._round(s, value))
+
+    def _round(self, s: For, value: Any) -> Any:
+        """The body of a loop, as one statement, for that value of its variable."""
+        unit = self.unit
+        outer = unit.block()
+        unit.variables[s.var] = value if isinstance(value, T.Var) else unit.bind(s.var.name, i64, 1, value)
         unit.index_like.add(s.var)
         unit.known.pop(s.var, None)
         self.block(s.body.statements)
-        return T.For(counter, start, count, T.ForKind.SERIAL, unit.end_block(outer))
+        return unit.end_block(outer)
 
     def _if(self, s: If) -> None:
         condition = self.values.scalar(s.condition)

@@ -115,6 +115,21 @@ def test_streamed_stores_reach_memory_at_any_alignment(offset, cpu):
     np.testing.assert_array_equal(out, data)
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_streaming_loops_move_to_aligned_addresses_and_still_cover_everything(count):
+    """Rows of an odd length, written from column 1: whole gangs only, some of them twice."""
+    source, result, x, y = array("a", f32, 3, n), array("b", f32, 3, n), fresh("x"), fresh("y")
+    store = VectorStore(result, (y, x), VectorRead(source, (y, x), 1, LANES, None), stream=True)
+    rows = For(y, index(0), index(3), 1, Block((For(x, index(1), add(n, -1), LANES, Block((store,))),)))
+    compiled = compile_body([rows], [source], [result])
+    width = count * LANES + 2
+    data, out = values(f32, 3 * width).reshape(3, width), np.zeros((3, width), "f4")
+    compiled([data], [width], [out])
+    np.testing.assert_array_equal(out[:, 1:-1], data[:, 1:-1])
+    assert not out[:, 0].any()
+    assert not out[:, -1].any()
+
+
 @some_dtypes
 def test_predicated_scalar_reads_give_zero_and_writes_nothing_where_off(dtype):
     source, result = array("a", dtype, n), array("b", dtype, 4)
