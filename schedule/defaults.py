@@ -18,14 +18,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from raido.algo.errors import ScheduleError, explain
-from raido.schedule.default_loops import (
-    FEWEST_ROWS,
-    reads_by_rows,
-    row_bytes,
-    say_loops,
-    say_memory,
-    streaming_test,
-)
+from raido.schedule.default_facts import FEWEST_ROWS, reads_by_rows, row_axis, row_bytes, streaming_test
+from raido.schedule.default_loops import say_loops, say_memory
 from raido.schedule.draft import Draft
 from raido.schedule.holes import holes_of
 from raido.schedule.machine import Machine
@@ -135,9 +129,9 @@ def strip_place(draft: Draft, name: str) -> At | None:
     if len(heads) != 1 or (name, "placement") in state.asked or state.stage(name).outer:
         return None
     (head,) = heads
-    if not all(reads_by_rows(state.stage(reader), points) for reader, points in readers.items()):
+    if not all(reads_by_rows(draft, reader, name, points) for reader, points in readers.items()):
         return None
-    loop = strip_loop(state, head)
+    loop = strip_loop(draft, head)
     return At(head, loop) if loop else None
 
 
@@ -147,12 +141,12 @@ def head_of(state: State, reader: str) -> str:
     return at.stage if isinstance(at, At) else reader
 
 
-def strip_loop(state: State, head: str) -> str | None:
-    """The loop over strips of the leading axis: the outer half of a split by 8 or more."""
-    plan = state.plans[head]
-    axis = state.stage(head).all_axes[:1]
+def strip_loop(draft: Draft, head: str) -> str | None:
+    """The loop over strips of rows: the outer half of a split by 8 or more."""
+    plan = draft.state.plans[head]
+    rows = row_axis(draft, draft.state.stage(head))
     for relation in plan.relations:
-        if axis and isinstance(relation, Split) and relation.parent == axis[0].name and relation.factor >= FEWEST_ROWS:
+        if rows and isinstance(relation, Split) and relation.parent == rows.name and relation.factor >= FEWEST_ROWS:
             loop = next((each for each in plan.loops if each.name == relation.outer), None)
             inner = loops_from(plan, relation.inner)
             if (

@@ -4,13 +4,14 @@
 (through whatever is inlined into it); None stands for an index that is itself loaded. `inlined` are the stages that are computed
 where they are read: those the user said so of, and those that cost least that way:
 
-- read at one point of one reader, which runs over all its indices;
+- each element read once, as far as can be seen;
 - or pointwise, and cheap: doing it again at the other points costs at most `AGAIN` operations for each element.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 from raido.algo import index
 from raido.algo.dtypes import i64
@@ -22,6 +23,7 @@ from raido.schedule.stage import ControlStage, Stage
 from raido.schedule.state import State, has_loops_said, is_inlined, places
 
 AGAIN = 16
+MANY = 1 << 20
 _CHEAP = """
 add sub mul neg abs sign minimum maximum fma div sqrt floor ceil trunc rint select cast bitcast copysign
 lt le gt ge eq ne logical_and logical_or logical_xor logical_not isnan isinf isfinite signbit
@@ -103,20 +105,23 @@ def may_inline(state: State, name: str) -> bool:
 
 def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:
     """Whether computing a stage where it is read costs little or nothing more."""
-    points = sum(len(each) for each in readers.values())
-    if points == 0 or any(None in point for each in readers.values() for point in each):
-        return points <= 1 and cost(stage) <= 2
-    if points == 1:
-        ((reader, (point,)),) = readers.items()
-        return covers(state.stage(reader), point) or cost(stage) <= 1
+    if not readers:
+        return False
+    times = sum(rounds(state.stage(reader), point) for reader, points in readers.items() for point in points)
     again = cost(stage) + len(loads_of(stage)) - 1
-    return is_pointwise(stage) and (points - 1) * again <= AGAIN
+    return times == 1 or (is_pointwise(stage) and (times - 1) * again <= AGAIN)
 
 
-def covers(reader: Stage, point: Point) -> bool:
-    """Whether reading at a point touches another element in every round of every loop of the reader."""
+def rounds(reader: Stage, point: Point) -> int:
+    """How often one element is read by a read at this point: once for every index of the axes that the point leaves out.
+
+    Reads at loaded positions may meet an element any number of times; they count as a few.
+    """
+    if None in point:
+        return 4
     inside = {node for e in point if e is not None for node in scalar_nodes((e,))}
-    return all(axis.var in inside for axis in reader.all_axes)
+    left_out = (index.constant_value(axis.extent) for axis in reader.all_axes if axis.var not in inside)
+    return prod(MANY if count is None else max(1, count) for count in left_out)
 
 
 def is_pointwise(stage: Stage) -> bool:

@@ -202,3 +202,38 @@ def crossed() -> StageGraph:
     c = stage("c", {"x": N}, lambda i: mul(at(x, i), const(f32, 3.0)))
     d = stage("d", {"x": N}, lambda i: at(c, clamp(index.add(i, 1), N)))
     return graph("crossed", [x], [a, b, c, d], [a, b, c, d])
+
+
+def unsharp() -> StageGraph:
+    """Planes of colour: gray of three planes, blurred along both axes, and each plane scaled by their ratio."""
+    three = index.as_index(3)
+    img = Parameter("img", f32, (three, H, W), 0)
+    gray = stage("gray", {"y": H, "x": W}, lambda y, x: add(*(at(img, index.as_index(c), y, x) for c in range(3))))
+    rows = stage(
+        "rows", {"y": H, "x": W}, lambda y, x: add(*(at(gray, y, clamp(index.add(x, d), W)) for d in (-1, 0, 1)))
+    )
+    cols = stage(
+        "cols", {"y": H, "x": W}, lambda y, x: add(*(at(rows, clamp(index.add(y, d), H), x) for d in (-1, 0, 1)))
+    )
+    ratio = stage("ratio", {"y": H, "x": W}, lambda y, x: Op("div", f32, (at(cols, y, x), at(gray, y, x))))
+    out = stage("out", {"z": three, "y": H, "x": W}, lambda z, y, x: mul(at(img, z, y, x), at(ratio, y, x)))
+    return graph("unsharp", [img], [gray, rows, cols, ratio, out])
+
+
+def convolution() -> StageGraph:
+    """Five by five taps, as a reduction over a small array."""
+    img, taps = image(), Parameter("taps", f32, (index.as_index(5), index.as_index(5)), 0)
+    extents = {"ry": index.as_index(5), "rx": index.as_index(5)}
+    out = stage(
+        "out",
+        {"y": H, "x": W},
+        None,
+        lambda y, x: summed(
+            extents,
+            lambda ry, rx: mul(
+                at(img, clamp(index.sub(index.add(y, ry), 2), H), clamp(index.sub(index.add(x, rx), 2), W)),
+                at(taps, ry, rx),
+            ),
+        ),
+    )
+    return graph("convolution", [img, taps], [out])

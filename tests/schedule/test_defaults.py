@@ -89,6 +89,26 @@ def test_completing_twice_changes_nothing(name):
     assert all(plan.stage in s.stages for variant in s.variants() for plan in variant.plans)
 
 
+def test_planes_of_colour_share_strips():
+    assert (
+        str(Schedule(graphs.unsharp()).complete(AVX2, versions=False))
+        == """s = unsharp.schedule()
+s["out"].root().split("y", 16).reorder("yo", "z", "yi").parallel("yo").vectorize("x").unroll("z")
+s["ratio"].inline()
+s["cols"].compute_at("out", "yo").vectorize("x").partition_boundaries()
+s["rows"].compute_at("out", "yo").vectorize("x").partition_boundaries()
+s["gray"].compute_at("out", "yo").vectorize("x")"""
+    )
+
+
+def test_small_reductions_are_unrolled():
+    assert (
+        str(Schedule(graphs.convolution()).complete(AVX2))
+        == """s = convolution.schedule()
+s["out"].root().parallel("y").vectorize("x").unroll("ry").unroll("rx").partition_boundaries()"""
+    )
+
+
 def test_only_what_was_not_asked_is_answered():
     s = Schedule(graphs.blur())
     s["cols"].split("y", 64).vectorize("x")

@@ -1,0 +1,235 @@
+"""What the rules of the default schedule ask: which axis is contiguous, what hangs on a stage's rows, what fits where.
+
+Numbers here are sizes of chunks and strips; none depends on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from raido.algo import index
+from raido.algo.expr import Axis, Expr, Op, Var
+from raido.schedule.demand import Point, cost
+from raido.schedule.draft import Draft, extent, known
+from raido.schedule.plan import At
+from raido.schedule.reads import scalar_nodes
+from raido.schedule.refusal import Refusal
+from raido.schedule.sizetest import parse_test
+from raido.schedule.stage import Stage
+from raido.schedule.state import is_inlined
+
+MOST_ROWS, FEWEST_ROWS = 32, 8
+SMALL = 8
+
+
+def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
+    """The axis along which most accesses are contiguous; the last pure one of equals."""
+    candidates = list(stage.axes)
+    if stage.reduction is not None and stage.reduction.commutative:
+        candidates += stage.reduction_axes
+    taken = function_axes(draft, stage)
+    candidates = [axis for axis in candidates if axis.name not in taken]
+    large = [axis for axis in candidates if extent(draft, axis.extent) >= SMALL]
+    candidates = large or candidates
+    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
+    stored: Point = tuple(axis.var for axis in stage.axes)
+    scores = {axis: sum(contiguity(axis.var, point) for point in (*points, stored)) for axis in candidates}
+    best = max(scores.values(), default=0)
+    equals = [axis for axis in candidates if scores[axis] == best]
+    pure = [axis for axis in equals if axis in stage.axes]
+    return (pure or equals)[-1] if equals else None
+
+
+def contiguity(var: Var, point: Point) -> int:
+    """How an access moves with a variable: 1 by neighbours, 0 not at all, −2 by strides or anywhere."""
+    if not point:
+        return 0
+    if any(e is not None and moves(e, var) for e in point[:-1]):
+        return -2
+    last = point[-1]
+    if last is None:
+        return -2
+    if isinstance(last, Op) and last.name in index.BOUNDARY_OPS:
+        last = last.args[0]
+    if not moves(last, var):
+        return 0
+    return 1 if index.linear(last)[1].get(var) == 1 else -2
+
+
+def moves(e: Expr, var: Var) -> bool:
+    """Whether an index depends on a variable."""
+    return any(node is var for node in scalar_nodes((e,)))
+
+
+def function_axes(draft: Draft, stage: Stage) -> set[str]:
+    """Axes inside whose rounds whole arrays are made (by stages of a mapped function): lanes would need an array each."""
+    found: set[str] = set()
+    for array in draft.demand.reads(stage.name):
+        inner = draft.state.uses.stages.get(array)
+        if isinstance(inner, Stage) and inner.outer and len(draft.demand.readers(array)) == 1:
+            own = inner.axes[inner.outer :]
+            if any(extent(draft, axis.extent) > SMALL for axis in own):
+                found |= {axis.name for axis in stage.axes[: inner.outer]}
+    return found
+
+
+def row_axis(draft: Draft, stage: Stage) -> Axis | None:
+    """The axis that rows are counted along: the outermost one that is not small (planes of an image come before its rows)."""
+    axes = stage.axes or stage.all_axes
+    large = [axis for axis in axes if not is_small(axis.extent)]
+    return (large or list(axes) or [None])[0]
+
+
+def is_small(e: Expr) -> bool:
+    """Whether a size is a constant of a few."""
+    value = index.constant_value(e)
+    return value is not None and value < SMALL
+
+
+def reads_by_rows(draft: Draft, reader: str, name: str, points: set[Point]) -> bool:
+    """Whether each row of the reader needs a few rows of what it reads, wherever the row is."""
+    rows, own = row_axis(draft, draft.state.stage(reader)), row_axis(draft, draft.state.stage(name))
+    if rows is None or own is None or own not in draft.state.stage(name).axes:
+        return False
+    where = draft.state.stage(name).axes.index(own)
+    for point in points:
+        if any(e is None for e in point):
+            return False
+        e = point[where]
+        if isinstance(e, Op) and e.name in index.BOUNDARY_OPS:
+            if e.name != "clamp_index":
+                return False
+            e = e.args[0]
+        terms = index.linear(e)[1] if e is not None else {}
+        if set(terms) != {rows.var} or terms[rows.var] not in (1, 2):
+            return False
+        if any(moves(other, rows.var) for k, other in enumerate(point) if k != where and other is not None):
+            return False
+    return True
+
+
+def has_chain(draft: Draft, stage: Stage) -> bool:
+    """Whether some stage is needed by this one only, row by row, and is not inlined or made elsewhere."""
+    return any(True for _ in chain(draft, stage))
+
+
+def chain(draft: Draft, stage: Stage) -> list[str]:
+    """The stages that will be computed in strips of this one, nearest first."""
+    state, demand = draft.state, draft.demand
+    members = {stage.name}
+    found: list[str] = []
+    for name in reversed(list(state.uses.stages)):
+        other = state.uses.stages[name]
+        if name in members or not isinstance(other, Stage) or name in demand.inlined or is_inlined(state, name):
+            continue
+        readers = demand.readers(name)
+        if (
+            readers
+            and set(readers) <= members
+            and name not in state.uses.outputs
+            and (name, "placement") not in state.asked
+            and not other.outer
+            and state.uses.scope[name] == state.uses.scope[stage.name]
+            and state.uses.readers[name]
+            and all(isinstance(state.uses.stages[r], Stage) for r in state.uses.readers[name])
+            and all(reads_by_rows(draft, reader, name, points) for reader, points in readers.items())
+        ):
+            members.add(name)
+            found.append(name)
+    return found
+
+
+def row_bytes(draft: Draft, name: str) -> int:
+    """Bytes of one row of a stage's results."""
+    stage = draft.state.stage(name)
+    size = sum(body.dtype.itemsize for body in stage.bodies)
+    rows = row_axis(draft, stage)
+    return size * prod(extent(draft, axis.extent) for axis in stage.axes if axis is not rows)
+
+
+def chain_rows(draft: Draft, stage: Stage) -> int:
+    """The height of a strip: a power of two whose rows, for the whole chain, fit half of L2."""
+    each = sum(row_bytes(draft, name) for name in chain(draft, stage)) or 1
+    rows = MOST_ROWS
+    while rows > FEWEST_ROWS and (rows + 2) * each > draft.machine.l2 // 2:
+        rows //= 2
+    return rows
+
+
+def is_tiled_product(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
+    """Whether results share what they read, as in a product of matrices: some reads move with one axis only, some with another."""
+    if stage.reduction is None or len(stage.axes) < 2 or vector is not stage.axes[-1] or len(stage.bodies) > 1:
+        return False
+    if prod(extent(draft, axis.extent) for axis in stage.reduction_axes) < 2 * SMALL or has_chain(draft, stage):
+        return False
+    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
+    if any(e is None for point in points for e in point) or not draft.state.plan(stage.name).loops:
+        return False
+    i, j = stage.axes[-2].var, stage.axes[-1].var
+    uses = {tuple(any(e is not None and moves(e, var) for e in point) for var in (i, j)) for point in points}
+    return {(True, False), (False, True)} <= uses
+
+
+def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
+    """Rows made at a time by a stencil on its own: 4 when it reads few values, 2 when more; 0 when rows share nothing."""
+    if stage.reduction is not None or len(stage.axes) < 2 or vector is not stage.axes[-1] or has_chain(draft, stage):
+        return 0
+    row = stage.axes[-2].var
+    reads = draft.demand.reads(stage.name)
+    shared = any(
+        len({_offset(point, row) for point in points if None not in point} - {None}) > 1 for points in reads.values()
+    )
+    values = sum(len(points) for points in reads.values())
+    work = cost(stage) + sum(
+        cost(draft.state.stage(name)) * len(by[stage.name])
+        for name in draft.demand.inlined
+        if stage.name in (by := draft.demand.readers(name))
+    )
+    if not shared or values > 32 or work > 128:
+        return 0
+    return 4 if values <= 10 else 2
+
+
+def _offset(point: Point, var: Var) -> int | None:
+    """How far from a row of its own a read is, when it is at a fixed distance."""
+    for e in point:
+        if isinstance(e, Op) and e.name in index.BOUNDARY_OPS:
+            e = e.args[0]
+        if e is not None:
+            constant, terms = index.linear(e)
+            if terms == {var: 1}:
+                return constant
+    return None
+
+
+def output_bytes(draft: Draft, name: str) -> Expr:
+    """Bytes of a stage's largest result."""
+    stage = draft.state.stage(name)
+    size: Expr = index.as_index(max(body.dtype.itemsize for body in stage.bodies))
+    for axis in stage.axes:
+        size = index.mul(size, axis.extent)
+    return size
+
+
+def is_last_use(draft: Draft, name: str) -> bool:
+    """Whether a stage is an output, computed whole, that no other stage reads."""
+    state = draft.state
+    whole = not isinstance(state.plan(name).compute, At) and state.plan(name).compute_with is None
+    return name in state.uses.outputs and not state.uses.readers[name] and whole
+
+
+def streaming_test(draft: Draft, name: str, sizes: Mapping[str, int]) -> str | None:
+    """The test on sizes under which an output of unknown size is larger than the last-level cache."""
+    stage = draft.state.uses.stages[name]
+    if not isinstance(stage, Stage) or stage.reduction is not None or not stage.axes or not is_last_use(draft, name):
+        return None
+    size = known(draft, output_bytes(draft, name))
+    if index.constant_value(size) is not None or draft.state.plan(name).stream_stores:
+        return None
+    test = f"{index.text(size)} > {draft.machine.l3}"
+    try:
+        parse_test(test, draft.state.graph.program)
+    except Refusal:
+        return None
+    return test
