@@ -212,12 +212,6 @@ def with_sign_of(magnitude: Value, sign: Value) -> Value:
     return (bits_of(magnitude) | mask).bitcast(magnitude.dtype)
 
 
-def flip_sign(x: Value, parity: Value) -> Value:
-    """−x where the integer `parity` is odd, else x."""
-    layout = format_of(x)
-    return (bits_of(x) ^ (parity << (layout.dtype.bits - 1))).bitcast(x.dtype)
-
-
 def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
     """The rounded sum and its error, exactly; |a| ≥ |b| or a = 0 (Dekker's Fast2Sum)."""
     total = a + b

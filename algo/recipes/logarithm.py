@@ -21,17 +21,22 @@ INFINITY, NAN = float("inf"), float("nan")
 
 
 def split_exponent(x: Value) -> tuple[Value, Value, Value]:
-    """`(k, m, p)`: a normal x > 0 is 2**k m with sqrt(1/2) ≤ m < sqrt(2); p holds 2**k's exponent field, biased, in place."""
+    """`(k, m, bits)`: a normal x > 0 is 2**k m with sqrt(1/2) ≤ m < sqrt(2); `bits` are those of 2**-k where that is normal."""
     layout = format_of(x)
     root = SQRT_HALF_BITS[x.dtype]
-    moved = bits_of(x) + ((layout.bias << layout.mantissa) - root)
     field = 1 << layout.mantissa
+    if x.dtype is f32:
+        moved, one = bits_of(x) - root, layout.bias << layout.mantissa
+        k = (moved >> layout.mantissa).cast(f32)
+    else:
+        # Few processors convert 64-bit integers or shift them arithmetically: the exponent stays biased, so not negative,
+        # and becomes a float by way of the low bits of 2**52.
+        moved, one = bits_of(x) + ((layout.bias << layout.mantissa) - root), (2 * layout.bias) << layout.mantissa
+        exponent = moved.bitcast(layout.unsigned) >> layout.mantissa
+        big = exponent.lift((layout.bias + layout.mantissa) << layout.mantissa)
+        k = (exponent | big).bitcast(x.dtype) - (2.0**layout.mantissa + layout.bias)
     m = ((moved & (field - 1)) + root).bitcast(x.dtype)
-    # The biased exponent becomes a float by way of the low bits of 2**mantissa: no conversion instruction, no sign to extend.
-    exponent = moved.bitcast(layout.unsigned) >> layout.mantissa
-    big = exponent.lift((layout.bias + layout.mantissa) << layout.mantissa)
-    k = (exponent | big).bitcast(x.dtype) - (2.0**layout.mantissa + layout.bias)
-    return k, m, moved & ~(field - 1)
+    return k, m, -(moved & ~(field - 1)) + one
 
 
 def log_tail(f: Value) -> Value:
@@ -116,10 +121,8 @@ HUGE = {f32: 2.0**126, f64: 2.0**1022}
 
 def log_of_pair(high: Value, low: Value, extra: Value) -> Value:
     """log(high + low) + extra · log 2 for a normal high, 0 < high < HUGE, and |low| ≤ ulp(high)."""
-    layout = format_of(high)
-    k, m, field = split_exponent(high)
-    inverse = (-field + ((2 * layout.bias) << layout.mantissa)).bitcast(high.dtype)  # 2**-k
-    return natural(k + extra, fma(low, inverse, m - 1.0))
+    k, m, inverse = split_exponent(high)
+    return natural(k + extra, fma(low, inverse.bitcast(high.dtype), m - 1.0))
 
 
 def log_of_huge(x: Value, extra: float) -> Value:

@@ -16,7 +16,6 @@ from raido.algo.dtypes import f32, f64, i64, u64
 from raido.algo.recipes.builder import (
     Value,
     bits_of,
-    flip_sign,
     fma,
     format_of,
     polynomial,
@@ -40,20 +39,20 @@ def _subtract(x: Value, n: Value, parts: tuple[float, float, float]) -> tuple[Va
     return r, ((first - r) - second) - fma(n, parts[2], second_low)
 
 
-def _reduce(x: Value) -> tuple[Value, Value, Value]:
-    """`(quadrant, r, low)`: x = quadrant · π/2 + r + low for |x| ≤ _DIRECT, the quadrant in the low bits of an integer."""
-    shifter = format_of(x).shifter
-    shifted = fma(x, TWO_OVER_PI[x.dtype], shifter)
-    return bits_of(shifted), *_subtract(x, shifted - shifter, HALF_PI[x.dtype])
+def _reduce(size: Value) -> tuple[Value, Value, Value]:
+    """`(quadrant, r, low)`: size = quadrant · π/2 + r + low for 0 ≤ size ≤ _DIRECT, the quadrant in an integer's low bits."""
+    shifter = format_of(size).shifter
+    shifted = fma(size, TWO_OVER_PI[size.dtype], shifter)
+    return bits_of(shifted), *_subtract(size, shifted - shifter, HALF_PI[size.dtype])
 
 
-def _reduce_large(x: Value) -> tuple[Value, Value, Value]:
-    """The same for every finite x."""
-    high, low = _quarter_turns(x)
+def _reduce_large(size: Value) -> tuple[Value, Value, Value]:
+    """The same for every finite size ≥ 1."""
+    high, low = _quarter_turns(size)
     quadrant = (high + (_QUARTER >> 1)) >> 62
-    r, rest = _to_radians(x, high - (quadrant << 62), low)
-    layout = format_of(x)
-    quadrant = quadrant if x.dtype is f64 else quadrant.cast(layout.unsigned)
+    r, rest = _to_radians(size, high - (quadrant << 62), low)
+    layout = format_of(size)
+    quadrant = quadrant if size.dtype is f64 else quadrant.cast(layout.unsigned)
     return quadrant.bitcast(layout.signed), r, rest
 
 
@@ -69,42 +68,45 @@ def _cosine(r: Value) -> Value:
     return fma(square, fma(square, polynomial(square, COEFFICIENTS["cos", r.dtype.name]), -0.5), 1.0)
 
 
-def _sine_of_quadrant(quadrant: Value, r: Value, low: Value, turn: int) -> Value:
-    """sin(r + low + (quadrant + turn) · π/2), `turn` 0 or 1."""
+def _sine_of_quadrant(quadrant: Value, r: Value, low: Value, turn: int, sign: Value | None) -> Value:
+    """sin(r + low + (quadrant + turn) · π/2), `turn` 0 or 1, with its sign flipped where that of the bits `sign` is set."""
+    layout = format_of(r)
     odd = (quadrant & 1).differs(turn)
+    value = where(odd, _cosine(r), _sine(r, low))
     # The second bit of quadrant + turn is the sign.
-    sign = (quadrant + turn if turn else quadrant) >> 1
-    return flip_sign(where(odd, _cosine(r), _sine(r, low)), sign)
+    flip = (quadrant + turn if turn else quadrant) << (layout.dtype.bits - 2)
+    flip = (flip if sign is None else flip ^ sign) & layout.sign_bit
+    return (bits_of(value) ^ flip).bitcast(r.dtype)
 
 
-def _where_large(x: Value, usual: Value, evaluate: Callable[[Value, Value, Value], Value]) -> Value:
+def _reduce_and(x: Value, evaluate: Callable[[Value, Value, Value], Value]) -> Value:
+    """`evaluate(quadrant, r, low)` of |x|, the reduction of large arguments behind a rare branch."""
+    size = abs(x)
+
     def large() -> Value:
-        return where(abs(x) < float("inf"), evaluate(*_reduce_large(x)), float("nan"))
+        return where(size < float("inf"), evaluate(*_reduce_large(size)), float("nan"))
 
-    return rare(~(abs(x) <= _DIRECT[x.dtype]), usual, large)
+    return rare(~(size <= _DIRECT[x.dtype]), evaluate(*_reduce(size)), large)
 
 
 def sin(x: Value) -> Value:
     """Sine of degree 7 (f32), 13 (f64) or cosine of degree 8, 14; sin x and cos x share everything but their last steps."""
-
-    def evaluate(quadrant: Value, r: Value, low: Value) -> Value:
-        return _sine_of_quadrant(quadrant, r, low, 0)
-
-    return _where_large(x, where(x.equals(0.0), x, evaluate(*_reduce(x))), evaluate)
+    return _reduce_and(x, lambda quadrant, r, low: _sine_of_quadrant(quadrant, r, low, 0, bits_of(x)))
 
 
 def cos(x: Value) -> Value:
     """As sin, one quadrant on."""
-
-    def evaluate(quadrant: Value, r: Value, low: Value) -> Value:
-        return _sine_of_quadrant(quadrant, r, low, 1)
-
-    return _where_large(x, evaluate(*_reduce(x)), evaluate)
+    return _reduce_and(x, lambda quadrant, r, low: _sine_of_quadrant(quadrant, r, low, 1, None))
 
 
 def tan(x: Value) -> Value:
     """The sine by the cosine, exchanged in odd quadrants."""
-    return _where_large(x, where(x.equals(0.0), x, _tangent(*_reduce(x))), _tangent)
+
+    def evaluate(quadrant: Value, r: Value, low: Value) -> Value:
+        sign = bits_of(x) & format_of(x).sign_bit
+        return (bits_of(_tangent(quadrant, r, low)) ^ sign).bitcast(x.dtype)
+
+    return _reduce_and(x, evaluate)
 
 
 def _tangent(quadrant: Value, r: Value, low: Value) -> Value:
@@ -136,15 +138,15 @@ def _to_radians(x: Value, high: Value, low: Value) -> tuple[Value, Value]:
 
 
 def _quarter_turns(x: Value) -> tuple[Value, Value]:
-    """x · 2/π modulo 4 as two u64 words of fixed point: bits 63, 62 of the first are the quadrant."""
+    """x · 2/π modulo 4, x ≥ 1, as two u64 words of fixed point: bits 63, 62 of the first are the quadrant."""
     layout = format_of(x)
-    size = bits_of(abs(x)).bitcast(layout.unsigned)
+    size = bits_of(x).bitcast(layout.unsigned)
     field = 1 << layout.mantissa
     mantissa = (size & (field - 1)) | field
     exponent = size >> layout.mantissa
     if x.dtype is f32:
         mantissa, exponent = mantissa.cast(u64), exponent.cast(u64)
-    # |x| = mantissa · 2**e; the window starts at the bit of 2/π (after one word of zeros) that e moves to weight 2.
+    # x = mantissa · 2**e; the window starts at the bit of 2/π (after one word of zeros) that e moves to weight 2.
     start = exponent - (layout.bias + layout.mantissa - 62)
     words = _window(start, 4 if x.dtype is f64 else 3, 20 if x.dtype is f64 else 5)
     shift = start & 63
@@ -158,10 +160,7 @@ def _quarter_turns(x: Value) -> tuple[Value, Value]:
     else:
         high = mantissa * joined[0] + _high_product(mantissa, joined[1])
         total = high.lift(0)
-    negative = bits_of(x) < 0
-    # Two's complement of both words.
-    flipped = where(total.equals(0), -high, high ^ (2**64 - 1))
-    return where(negative, flipped, high), where(negative, -total, total)
+    return high, total
 
 
 def _window(start: Value, count: int, table: int) -> list[Value]:
