@@ -18,7 +18,7 @@ from raido.schedule.fingerprint import fingerprint
 from raido.schedule.holes import check_filling, fill, fillings, holes_of
 from raido.schedule.legal import legal_steps
 from raido.schedule.machine import Machine
-from raido.schedule.plan import Variant
+from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.refusal import Refusal, listed, refused
 from raido.schedule.replay import apply_step, run, variants_of
 from raido.schedule.sizetest import parse_test
@@ -258,6 +258,11 @@ class StageView(Directives):
         if not isinstance(stage, Stage):
             return ("t",)
         return tuple(loop.name for loop in self._schedule.state.plans[self.name].loops)
+
+    @property
+    def plan(self) -> StagePlan:
+        """What has been decided of the stage so far."""
+        return self._schedule.state.plan(self.name)
 
     def legal(self) -> tuple[Step, ...]:
         """Steps that could be said next of this stage: a finite, sensible choice of them. `schedule.accept` records one."""

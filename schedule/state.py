@@ -230,6 +230,15 @@ def readers_of(state: State, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def arrays_read(state: State, name: str) -> tuple[str, ...]:
+    """The arrays that a stage reads, itself and through what is inlined into it."""
+    found: dict[str, None] = {}
+    for array in state.uses.loads.get(name, {}):
+        found.update(dict.fromkeys(arrays_read(state, array) if is_inlined(state, array) else (array,)))
+    found.pop("", None)
+    return tuple(found)
+
+
 def has_loops_said(state: State, name: str) -> bool:
     """Whether any loop directive was given to the stage."""
     return (name, "loops") in state.asked

@@ -37,6 +37,11 @@ class CopyDirectives(Recorder):
         before   a = f(rows); b = g(rows)
         after    a = f(rows); b = g(rows_2)            s["rows"].clone("b")
 
+        >>> s = diamond.schedule()
+        >>> view = s["base"].clone("right")
+        >>> s.stages
+        ('base', 'left', 'base_2', 'right', 'out')
+
         Refuses when `consumer` does not read the stage, or is the only one that needs it.
         """
         return self._record("clone", consumer=consumer, name=name)
@@ -59,6 +64,11 @@ class CopyDirectives(Recorder):
         before   for io, jo, r, ii, ji: c += a[i, r] * b[r, j]
         after    for jo, r, ji: b_copy[jo, r, ji] = b[r, j]
                  for io, jo, r, ii, ji: c += a[i, r] * b_copy[jo, r, ji]
+
+        >>> s = sgemm.schedule()
+        >>> view = s["c"].tile(i=12, j=32).cache("b", "c", None, layout=("jo", "r", "ji"))
+        >>> s["b_copy"].axes
+        ('jo', 'r', 'ji')
 
         Refuses arrays that this stage does not read, loops that do not enclose it, and layouts that do not hold every axis once.
         """

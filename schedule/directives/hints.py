@@ -9,7 +9,7 @@ from raido.schedule.directives.recorder import Name, Names, Number, Recorder, Se
 from raido.schedule.plan import At, Prefetch, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stage import Stage
-from raido.schedule.state import State, axes_of, known_names, loop_of, put
+from raido.schedule.state import State, arrays_read, axes_of, known_names, loop_of, put
 
 SCOPES = ("heap", "stack", "register")
 
@@ -28,6 +28,9 @@ class HintDirectives(Recorder):
         after    for x in 0..1: out[x] = a[max(x - 1, 0)] + a[x]
                  for x in 1..w: out[x] = a[x - 1] + a[x]
 
+        >>> blur.schedule()["cols"].partition_boundaries("y").plan.partition
+        ('y',)
+
         Refuses an inlined stage and a second answer for one axis.
         """
         return self._record("partition_boundaries", axes=axes)
@@ -37,6 +40,9 @@ class HintDirectives(Recorder):
 
         before   out[x] = …
         after    stream out[x] = …
+
+        >>> blur.schedule()["cols"].stream_stores().plan.stream_stores
+        True
 
         Refuses an inlined stage, one computed inside a loop of its reader, and a second time.
         """
@@ -50,6 +56,9 @@ class HintDirectives(Recorder):
         before   for y: out[y] = f(a[y])
         after    for y: prefetch a[y + 2];  out[y] = f(a[y])
 
+        >>> blur.schedule()["rows"].prefetch("img", "y", 2).plan.prefetches
+        (Prefetch(array='img', loop='y', ahead=2),)
+
         Refuses an array that is not read, and a second prefetch of one array at one loop.
         """
         return self._record("prefetch", array=array, axis=axis, ahead=ahead)
@@ -62,6 +71,9 @@ class HintDirectives(Recorder):
 
         before   c: f32[n, m]
         after    c: f32[ceildiv(m, 8), n, 8]            .split("j", 8).store(layout=("jo", "i", "ji"))
+
+        >>> blur.schedule()["rows"].store(layout=("x", "y"), pad=8).plan.layout
+        ('x', 'y')
 
         Refuses an inlined stage, layouts that do not hold every axis once, layouts of outputs, and a second answer.
         """
@@ -106,7 +118,7 @@ def apply_stream_stores(state: State, stage: str) -> State:
 def apply_prefetch(state: State, stage: str, array: str, axis: str, ahead: int) -> State:
     no_loops_when_inlined(state, stage)
     positive(ahead, "`ahead`")
-    read = [name for name in state.uses.loads.get(stage, {}) if name]
+    read = arrays_read(state, stage)
     if array not in read:
         raise Refusal(f'"{stage}" does not read "{array}"', arrays=listed(read))
     loop_of(state, stage, axis)

@@ -38,6 +38,9 @@ class KindDirectives(Recorder):
         before   for xi in xo..min(xo + 8, w)
         after    for xi in min(xo, w - 8)..min(xo, w - 8) + 8            .tail("xi", "shift")
 
+        >>> blur.schedule()["cols"].split("x", 8).tail("xi", "shift").plan.relations
+        (Split(parent='x', outer='xo', inner='xi', factor=8, tail='shift'),)
+
         Refuses a second answer for one axis, and "shift" where values would be folded twice.
         """
         return self._record("tail", axis=axis, kind=kind)
@@ -50,6 +53,9 @@ class KindDirectives(Recorder):
 
         before   for x in 0..w
         after    for x in 0..w by vector 16
+
+        >>> [(loop.name, loop.kind) for loop in blur.schedule()["cols"].vectorize("x", interleave=2).plan.loops]
+        [('y', 'serial'), ('x', 'vector')]
 
         Refuses a second vectorized loop, a loop that already has a kind, a parallel loop inside, and reduction axes under an
         operator that is not commutative.
@@ -66,6 +72,9 @@ class KindDirectives(Recorder):
         before   for y in 0..h: for x in 0..w
         after    for yo in 0..h step 4: for x in 0..w: yi = yo, yo + 1, yo + 2, yo + 3
 
+        >>> blur.schedule()["cols"].unroll("y", 4).axes
+        ('yo', 'x', 'yi')
+
         Refuses when the number of rounds is not constant or large, or the loop already has a kind.
         """
         return self._record("unroll", axis=axis, factor=factor)
@@ -78,6 +87,9 @@ class KindDirectives(Recorder):
 
         before   for y in 0..h
         after    parallel y in 0..h
+
+        >>> [(loop.name, loop.kind) for loop in blur.schedule()["cols"].parallel("y").plan.loops]
+        [('y', 'parallel'), ('x', 'serial')]
 
         Refuses when a loop around or inside is already parallel, a loop around is vectorized or unrolled, or the loop already has
         a kind.

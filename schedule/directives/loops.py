@@ -40,6 +40,9 @@ class LoopDirectives(Recorder):
         after    for yo in 0..h step 32:
                    for yi in yo..min(yo + 32, h)
 
+        >>> blur.schedule()["cols"].split("y", 32).axes
+        ('yo', 'yi', 'x')
+
         Refuses when the stage is inlined, another stage is placed at the loop, the loop already has a kind (parallel, vector,
         unrolled), or a name is taken.
         """
@@ -54,6 +57,9 @@ class LoopDirectives(Recorder):
                    for x in 0..w
         after    for yx in 0..h*w
 
+        >>> blur.schedule()["cols"].fuse("y", "x").axes
+        ('yx',)
+
         Refuses when they are not neighbours, one is a pure and the other a reduction axis, another stage is placed at one of
         them, or one already has a kind.
         """
@@ -64,6 +70,9 @@ class LoopDirectives(Recorder):
 
         before   for i: for j: for r            .reorder("r", "i")
         after    for r: for j: for i
+
+        >>> sgemm.schedule()["c"].reorder("r", "i").axes
+        ('r', 'j', 'i')
 
         Refuses when the loops are another stage's (`compute_with`), or reduction axes would change their order under an operator
         that is not commutative.
@@ -77,6 +86,9 @@ class LoopDirectives(Recorder):
 
         before   for y in 0..h: for x in 0..w
         after    for yo: for xo: for yi in yo..min(yo + 32, h): for xi in xo..min(xo + 128, w)
+
+        >>> blur.schedule()["cols"].tile(y=32, x=128).axes
+        ('yo', 'xo', 'yi', 'xi')
 
         Refuses whatever `split` and `reorder` refuse.
         """

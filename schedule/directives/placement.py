@@ -39,6 +39,9 @@ class PlacementDirectives(Recorder):
                  for y, x: cols[y, x] = rows[y, x] * 2
         after    for y, x: cols[y, x] = (img[y, x] + 1) * 2
 
+        >>> blur.schedule()["rows"].inline().plan.compute
+        Inline()
+
         Refuses outputs, reductions, stages read by a loop over whole arrays, stages with loop directives, and stages at which
         another is placed.
         """
@@ -49,6 +52,9 @@ class PlacementDirectives(Recorder):
 
         before   for i: {for k: row[k] = …;  out[i] = sum(row)}
         after    for i, k: row[i, k] = …;    for i: out[i] = sum(row[i, :])
+
+        >>> blur.schedule()["rows"].root().plan.compute
+        Root()
 
         Refuses a second placement.
         """
@@ -65,6 +71,9 @@ class PlacementDirectives(Recorder):
                    for y in yo - 1..yo + 33: for x: rows[y, x] = …
                    for yi: for x: cols[y, x] = rows[y - 1, x] + rows[y + 1, x]
 
+        >>> blur.schedule()["rows"].compute_at("cols", "y").plan.compute
+        At(stage='cols', loop='y')
+
         Refuses a second placement, outputs, a loop that does not enclose every reader, and regions that cannot be bounded.
         """
         return self._record("compute_at", stage=stage, axis=axis)
@@ -77,6 +86,9 @@ class PlacementDirectives(Recorder):
 
         before   for yo: for yi: {rows for y - 1..y + 1};  cols …
         after    for yo: rows: 3 rows;  for yi: {rows for y + 1 only};  cols …          .store_at("cols", "yo")
+
+        >>> blur.schedule()["rows"].compute_at("cols", "x").store_at("cols", "y").plan.store
+        At(stage='cols', loop='y')
 
         Refuses before `compute_at`, a loop that does not enclose it, and parallel or vectorized loops in between.
         """

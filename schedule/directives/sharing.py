@@ -30,6 +30,11 @@ class SharingDirectives(Recorder):
                  for r: sum += y[r]
         after    for x: y[x] = …;  sum += y[x]            s["sum"].compute_with("y", "x")
 
+        >>> s = both.schedule()
+        >>> view = s["y"].split("x", 8)
+        >>> s["sum"].compute_with("y", "xi").axes
+        ('ro', 'ri')
+
         Refuses a second placement, loop directives given before, axes that do not match, and reads of other rounds.
         """
         return self._record("compute_with", stage=stage, axis=axis)

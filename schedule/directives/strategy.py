@@ -17,6 +17,9 @@ class StrategyDirectives(Recorder):
 
         name: one of those listed; numbers: its parameters.
 
+        >>> blur.schedule()["cols"].strategies()
+        {}
+
         Refuses maps, stencils and reductions, which have none: vectorizing or parallelizing a reduction axis makes partials.
         """
         return self._record("strategy", name=name, **numbers)

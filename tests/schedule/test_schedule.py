@@ -144,6 +144,13 @@ def test_cache_of_a_stencil_input_at_a_loop():
     round_trip(s)
 
 
+def test_prefetch_reaches_through_inlined_stages():
+    s = Schedule(graphs.blur())
+    s["rows"].inline()
+    s["cols"].prefetch("img", "y", 2)
+    assert plan_of(s, "cols").prefetches[0].array == "img"
+
+
 def test_a_refused_directive_changes_nothing():
     s = Schedule(graphs.blur())
     s["cols"].split("y", 8)

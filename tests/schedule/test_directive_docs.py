@@ -1,0 +1,39 @@
+"""Every directive is documented with what it does to the loops, an example that runs, and when it refuses."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+import sample_graphs as graphs
+
+from raido.schedule.directives import RULES, Directives
+from raido.schedule.schedule import Schedule
+
+
+class Algorithm:
+    """Stands for a traced algorithm in examples."""
+
+    def __init__(self, graph):
+        self.graph = graph
+
+    def schedule(self):
+        return Schedule(self.graph())
+
+
+GLOBALS = {
+    "blur": Algorithm(graphs.blur),
+    "sgemm": Algorithm(graphs.matmul),
+    "both": Algorithm(graphs.map_and_sum),
+    "diamond": Algorithm(graphs.diamond),
+}
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_documentation(name):
+    text = getattr(Directives, name).__doc__
+    assert "Refuses" in text and (name == "strategy" or ("before" in text and "after" in text))
+    test = doctest.DocTestParser().get_doctest(text, GLOBALS, name, None, 0)
+    assert test.examples
+    result = doctest.DocTestRunner().run(test)
+    assert result.failed == 0
