@@ -1,0 +1,212 @@
+"""`compile_program`: a program under a schedule becomes an `Executable`, from the cache when it has been compiled before.
+
+The key is everything that decides about the code: the program's fingerprint, the completed schedule, the target, the versions of
+raido and TVM, and the user's lines that can fault (their text is part of the messages). On a hit TVM is not imported, and nothing is
+lowered. `Compilation` holds the steps on the way, each made when first asked for: what `Executable.source` shows.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raido.algo.errors import CompileError, TargetError
+from raido.algo.expr import Load, Op
+from raido.algo.program import Program
+from raido.algo.specialise import specialise
+from raido.schedule.fingerprint import fingerprint
+from raido.schedule.form_stages import form_stages
+from raido.schedule.nest import Nest
+from raido.schedule.schedule import Schedule
+from raido.targets.cache import Cache, key_of
+from raido.targets.executable import Executable
+from raido.targets.loader import load_object
+from raido.targets.signature import FaultSite, Signature, signature_of
+from raido.targets.target import Target
+
+if TYPE_CHECKING:
+    from raido.targets.tvm_corner import CompiledModule
+
+_FAULTING = ("floordiv", "floormod", "mod", "truncdiv", "truncrem", "ipow")
+
+
+def compile_program(
+    program: Program,
+    target: Target | str | None = None,
+    schedule: Schedule | None = None,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    cache: Cache | None = None,
+    use_cache: bool = True,
+) -> Executable:
+    """Compiles a program.
+
+    schedule: None is the default one. sizes: sizes to specialise for (the executable then takes no others). cache: None is the
+    user's folder; `use_cache=False` compiles anew and stores nothing. Raises `ScheduleError` for a schedule that cannot be carried
+    out, `TargetError` for an unknown target or one whose code this machine cannot run, `CompileError` for faults of raido's own.
+    """
+    work = Compilation(program, Target.parse(target), schedule, sizes or {})
+    if not work.target.runs_here:
+        missing = ", ".join(sorted(set(work.target.features) - _host()))
+        raise TargetError(
+            f"this machine cannot run code for {work.target}: it lacks {missing}; `Compilation` makes the object only"
+        )
+    store = (cache or _default_cache()) if use_cache else None
+    key = work.key if store is not None else ""
+    entry = store.get(key) if store is not None else None
+    if entry is None:
+        code, signature = work.object_bytes, work.signature
+        if store is not None:
+            metadata = {"name": program.name, "target": str(work.target), "signature": signature.to_json()}
+            store.put(key, code, metadata)
+    else:
+        code, signature = entry[0], Signature.from_json(entry[1]["signature"])
+    loaded = load_object(code)
+    sources: dict[str, Callable[[], str]] = {kind: functools.partial(work.source, kind) for kind in SOURCES}
+    address = loaded.address(signature.entry)
+    return Executable(signature, address, loaded, sources, object_bytes=code, threads=work.target.threads)
+
+
+SOURCES = ("schedule", "nest", "gang", "tir", "llvm", "asm")
+
+
+@dataclass
+class Compilation:
+    """One program on its way to machine code."""
+
+    original: Program
+    target: Target
+    given: Schedule | None
+    sizes: Mapping[str, int]
+
+    @functools.cached_property
+    def program(self) -> Program:
+        """The program for the known sizes."""
+        return specialise(self.original, self.sizes) if self.sizes else self.original
+
+    @functools.cached_property
+    def schedule(self) -> Schedule:
+        """The schedule with every default written out."""
+        given = self.given
+        if given is None or self.program is not given.graph.program:
+            graph = form_stages(self.program)
+            given = Schedule(graph, given.steps if given is not None else ())
+        return given.complete(self.target.machine, self.sizes or None)
+
+    @functools.cached_property
+    def key(self) -> str:
+        """The name of this program's code in the cache."""
+        return key_of(
+            fingerprint(self.program),
+            self.schedule.to_json(),
+            str(self.target),
+            *versions(),
+            *sorted(_lines_that_fault(self.program)),
+        )
+
+    @functools.cached_property
+    def nest(self) -> Nest:
+        """The loops, one index at a time."""
+        from raido.schedule.lower import lower
+
+        return lower(self.schedule)
+
+    @functools.cached_property
+    def gang(self) -> Nest:
+        """The loops with lanes."""
+        from raido.schedule.gang import form_gangs
+
+        return form_gangs(self.nest, self.target.machine)
+
+    @functools.cached_property
+    def signature(self) -> Signature:
+        """What the caller must know."""
+        sites = tuple(
+            FaultSite(s.file, s.line, s.text) if s is not None else FaultSite("", 0, "") for s in self.gang.sites
+        )
+        return signature_of(self.program, self.entry, sites, self.target.features)
+
+    @property
+    def entry(self) -> str:
+        """The symbol of the entry function."""
+        clean = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in self.program.name)
+        return f"raido_{clean}"
+
+    @functools.cached_property
+    def module(self) -> CompiledModule:
+        """What TVM and LLVM make of it."""
+        from raido.targets.emit.program import emit_program
+        from raido.targets.tvm_corner import CompiledModule
+
+        return CompiledModule(emit_program(self.gang, self.entry, self.target.fused), self.target.cpu)
+
+    @functools.cached_property
+    def object_bytes(self) -> bytes:
+        """The relocatable object."""
+        return self.module.object_bytes()
+
+    def source(self, kind: str) -> str:
+        """One of `SOURCES` as text."""
+        if kind == "schedule":
+            return str(self.schedule)
+        if kind in ("nest", "gang"):
+            from raido.schedule.printer import nest_text
+
+            return nest_text(self.nest if kind == "nest" else self.gang)
+        if kind not in SOURCES:
+            raise CompileError(f"internal: no source of kind {kind}")
+        return self.module.text(kind)
+
+
+@functools.cache
+def _default_cache() -> Cache:
+    return Cache()
+
+
+def _host() -> frozenset[str]:
+    from raido.targets.target import host_features
+
+    return host_features()
+
+
+@functools.cache
+def versions() -> tuple[str, ...]:
+    """What else the code depends on: the versions of raido and TVM, and raido's own files where it is being worked on."""
+    return _version_of("raido"), _version_of("apache-tvm"), _digest_of_files()
+
+
+def _version_of(package: str) -> str:
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return f"{package} absent"
+
+
+def _digest_of_files() -> str:
+    import raido.algo
+    import raido.schedule
+
+    digest = hashlib.sha256()
+    for folder in (raido.algo.__file__, raido.schedule.__file__, __file__):
+        for path, names, files in os.walk(Path(folder or ".").parent):
+            names[:] = sorted(name for name in names if not name.startswith((".", "__")))
+            for file in sorted(files):
+                if file.endswith(".py"):
+                    state = os.stat(os.path.join(path, file))
+                    digest.update(f"{file} {state.st_size} {state.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _lines_that_fault(program: Program) -> set[str]:
+    """The places of checked loads and integer divisions: lines that move change the messages in the code's signature."""
+    return {
+        str(site)
+        for node, site in program.sites.items()
+        if (isinstance(node, Load) and node.checked) or (isinstance(node, Op) and node.name in _FAULTING)
+    }
