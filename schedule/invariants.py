@@ -9,7 +9,7 @@ from raido.schedule.directives.placement import check_encloses_readers
 from raido.schedule.groups import check_groups
 from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.state import State, enclosing, is_inlined, loops_from, position, shared_count
+from raido.schedule.state import State, arrays_read, enclosing, is_inlined, loops_from, position, shared_count
 
 
 def check_state(state: State) -> None:
@@ -20,6 +20,11 @@ def check_state(state: State) -> None:
         if isinstance(plan.compute, At) and plan.compute_with is None:
             check_encloses_readers(state, name, plan.compute)
         check_nesting(state, name)
+        for prefetch in plan.prefetches:
+            if prefetch.array not in arrays_read(state, name):
+                raise Refusal(
+                    f'"{name}" prefetches "{prefetch.array}", which it would no longer read', "prefetch afterwards"
+                )
         if plan.store is not None:
             check_window(state, name)
     check_groups(state)

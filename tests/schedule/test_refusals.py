@@ -213,6 +213,11 @@ case(graphs.blur, "stream twice", lambda s: s["cols"].stream_stores().stream_sto
 case(graphs.blur, "stream what is read at once", lambda s: s["rows"].compute_at("cols", "y").stream_stores())
 case(graphs.blur, "prefetch what is not read", lambda s: s["cols"].prefetch("img", "y", 2))
 case(graphs.blur, "prefetch twice", lambda s: s["rows"].prefetch("img", "y", 2).prefetch("img", "y", 4))
+case(
+    graphs.matmul,
+    "cache what is prefetched",
+    lambda s: s["c"].prefetch("b", "r", 4).cache("b", "c", None),
+)
 case(graphs.blur, "store an output elsewhere", lambda s: s["cols"].store(layout=("x", "y")))
 case(graphs.blur, "store says nothing", lambda s: s["rows"].store())
 case(graphs.blur, "store twice in one way", lambda s: s["rows"].store(pad=8).store(pad=16))
