@@ -1,0 +1,57 @@
+"""Lowering: stages and their plans become a scalar nest.
+
+    jobs          inlined stages are substituted; what every stage needs to know of its plan
+    host          root stages, whole-array loops, outputs
+    loops         the loops of a stage; the two versions; cuts at boundaries        (coordinates, partition)
+    placement     producers inside loops: regions, memory, sliding                   (regions)
+    reductions    accumulators, partials
+    convert, emit expressions: substitution, then statements with shared values named
+
+`lower(graph, plans)` is the only entrance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.algo.dtypes import bool_
+from raido.algo.expr import Array, Expr, Parameter, const
+from raido.schedule.lower.builder import new_serial
+from raido.schedule.lower.convert import Sites
+from raido.schedule.lower.host import Host
+from raido.schedule.nest import Block, Buffer, If, Nest, Statement, buffer_for
+from raido.schedule.plan import StagePlan, Variant
+from raido.schedule.stage import StageGraph
+
+__all__ = ["lower"]
+
+
+def lower(graph: StageGraph, variants: Sequence[Variant]) -> Nest:
+    """The scalar nest of a program under its plans: one body for each variant, tested in order, the one without a test last."""
+    program = graph.program
+    outputs = tuple(_output(array, k, program.results) for k, array in enumerate(graph.results))
+    sites = Sites({})
+    blocks: list[tuple[Expr | None, Block]] = []
+    for variant in variants:
+        plans: dict[str, StagePlan] = {plan.stage: plan for plan in variant.plans}
+        own = getattr(variant, "graph", None) or graph
+        blocks.append((variant.test, Host(own, plans, sites, outputs).lower()))
+    body = _choose(blocks)
+    inputs = tuple(buffer_for(parameter) for parameter in program.parameters)
+    return Nest(program.name, inputs, program.sizes, outputs, body, tuple(sites.used))
+
+
+def _output(array: Array, k: int, results: Sequence[Array]) -> Buffer:
+    name = "out" if len(results) == 1 else f"out{k}"
+    return Buffer(name, array.dtype, array.shape, "parameter", new_serial(), (), 1, None)
+
+
+def _choose(blocks: Sequence[tuple[Expr | None, Block]]) -> Block:
+    (test, first), *rest = blocks
+    if test is None or not rest:
+        return first
+    statement: Statement = If(test, first, _choose(rest))
+    return Block((statement,))
+
+
+_ = (Parameter, const, bool_)

@@ -1,0 +1,107 @@
+"""Open blocks: where statements go while a nest is being built.
+
+A `Scope` is one block under construction, with what is known inside it (`facts`: ranges of loop variables, conditions) and the
+values that already have a name there. `level` counts scopes from the outermost; a value that depends on nothing bound above
+level k may be computed in scope k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from raido.algo import index as ix
+from raido.algo.dtypes import DType
+from raido.algo.expr import Expr, Node, Var, fresh
+from raido.schedule.nest import Alloc, Block, Buffer, For, If, Let, NestExpr, Statement
+
+_serials = count(1)
+
+
+@dataclass(slots=True)
+class Scope:
+    """A block under construction. `eager`: the nodes that are evaluated in this block whatever happens."""
+
+    level: int
+    facts: ix.Facts
+    statements: list[Statement] = field(default_factory=list)
+    names: dict[Node, Var] = field(default_factory=dict)
+    loop: bool = False
+
+
+class Builder:
+    """A stack of scopes, outermost first."""
+
+    def __init__(self) -> None:
+        self.scopes: list[Scope] = [Scope(0, ix.Facts())]
+        self.level_of: dict[Node, int] = {}
+
+    @property
+    def scope(self) -> Scope:
+        return self.scopes[-1]
+
+    @property
+    def facts(self) -> ix.Facts:
+        return self.scopes[-1].facts
+
+    def add(self, statement: Statement) -> None:
+        """Appends to the innermost open block."""
+        self.scope.statements.append(statement)
+
+    @contextmanager
+    def block(self, facts: ix.Facts | None = None, loop: bool = False) -> Iterator[Scope]:
+        """Opens a block inside the present one; the caller uses its statements afterwards."""
+        scope = Scope(len(self.scopes), facts or self.facts, loop=loop)
+        self.scopes.append(scope)
+        try:
+            yield scope
+        finally:
+            self.scopes.pop()
+
+    @contextmanager
+    def loop(self, var: Var, low: Expr, high: Expr, step: int = 1, **how: Any) -> Iterator[Scope]:
+        """A `for` whose body is what is added meanwhile. Nothing is emitted when the body stays empty."""
+        with self.block(self.facts.with_range(var, low, ix.sub(high, 1)), loop=True) as scope:
+            self.level_of[var] = scope.level
+            yield scope
+        if scope.statements:
+            self.add(For(var, low, high, step, closed(scope), **how))
+
+    @contextmanager
+    def when(self, condition: NestExpr, *known: Expr) -> Iterator[Scope]:
+        """An `if` around what is added meanwhile; `known` expressions are at least 0 inside."""
+        with self.block(self.facts.with_known(*known) if known else None) as scope:
+            yield scope
+        if scope.statements:
+            self.add(If(condition, closed(scope)))
+
+    def name(self, name: str, value: NestExpr, level: int | None = None) -> Var:
+        """A `Let` in the scope of that level (the present one unless told)."""
+        scope = self.scopes[-1 if level is None else level]
+        var = fresh(name, value.dtype)
+        self.level_of[var] = scope.level
+        scope.statements.append(Let(var, value))
+        scope.names[value] = var
+        return var
+
+    def alloc(
+        self, name: str, dtype: DType, shape: tuple[Expr, ...], scope: str, strides: tuple[Expr, ...] = ()
+    ) -> Buffer:
+        """New memory for the rest of the present block."""
+        buffer = Buffer(name, dtype, shape, scope, next(_serials), strides, 1, None)
+        self.level_of[buffer] = self.scope.level
+        self.add(Alloc(buffer))
+        return buffer
+
+
+def closed(scope: Scope) -> Block:
+    """The finished block."""
+    return Block(tuple(scope.statements))
+
+
+def new_serial() -> int:
+    """A number that no other buffer has."""
+    return next(_serials)

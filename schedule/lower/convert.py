@@ -1,0 +1,210 @@
+"""Expressions of the graph as expressions of the nest: axes become loop variables, loads become reads of buffers.
+
+This is substitution only, on shared nodes: two unrolled copies that read the same element get the same `Read`. Boundary operations
+that are known to change nothing here disappear. What may fail becomes safe (a predicated read, a divisor that is never 0), and a
+`Fault` is noted beside the node; `emit` turns it into a `Check` where the node is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from raido.algo import index as ix
+from raido.algo.dtypes import bool_, i64
+from raido.algo.expr import Array, Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, const
+from raido.algo.program import Site
+from raido.algo.rewrite import rebuild
+from raido.schedule.nest import Buffer, NestExpr, Read
+from raido.schedule.normalise import scalar_nodes
+
+DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where an array lives: element `i` of dimension d is at `i − origin[d]`, or at `i mod fold[d]` where that is not 0."""
+
+    buffer: Buffer
+    origin: tuple[Expr | None, ...] = ()
+    fold: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()
+
+    def place(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The buffer's indices of an element."""
+        if not self.origin and not self.fold:
+            return indices
+        placed = []
+        for d, i in enumerate(indices):
+            origin = self.origin[d] if self.origin else None
+            if self.fold and self.fold[d]:
+                placed.append(ix.mod(i, self.fold[d]))
+            else:
+                placed.append(i if origin is None else ix.sub(i, origin))
+        return tuple(placed)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something to check where a node is evaluated."""
+
+    holds: Expr
+    kind: str
+    site: int
+    values: tuple[Expr, ...]
+
+
+@dataclass(slots=True)
+class Sites:
+    """The user's lines that faults can name, numbered as they are met."""
+
+    known: Mapping[Node, Site]
+    used: dict[Site | None, int] = field(default_factory=dict)
+
+    def number(self, node: Node) -> int:
+        """The number of a node's line."""
+        return self.used.setdefault(self.known.get(node), len(self.used))
+
+
+class Converter:
+    """Converts expressions for one place in the nest."""
+
+    def __init__(self, storages: Mapping[Array, Storage], sites: Sites) -> None:
+        self.storages = storages
+        self.sites = sites
+        self.faults: dict[Node, tuple[Fault, ...]] = {}
+        self._orders: dict[tuple[Any, ...], list[Node]] = {}
+
+    def order(self, roots: tuple[Node, ...], stop: frozenset[Node]) -> list[Node]:
+        """The scalar nodes of some expressions, children first (remembered); not below `stop`."""
+        known = self._orders.get((roots, stop))
+        if known is None:
+            known = self._orders[roots, stop] = scalar_nodes(*roots, stop=stop)
+        return known
+
+    def convert(
+        self,
+        roots: Iterable[Expr],
+        values: Mapping[Node, Node],
+        facts: ix.Facts,
+        identity: frozenset[Node] | set[Node] = frozenset(),
+    ) -> tuple[Any, ...]:
+        """The expressions with variables replaced by `values`; boundary operations in `identity` are known to change nothing."""
+        roots = tuple(roots)
+        order = self.order(roots, frozenset(v for v in values if not isinstance(v, Var)))
+        facts = with_inner_ranges(facts, order)
+        memo: dict[Node, Node] = dict(values)
+        for node in order:
+            if node not in memo:
+                memo[node] = self._node(node, memo, facts, identity)
+        return tuple(memo[root] for root in roots)
+
+    def _node(self, node: Node, memo: dict[Node, Node], facts: ix.Facts, identity: Any) -> Node:
+        if isinstance(node, (Const, SizeVar, Var)):
+            return node
+        if isinstance(node, Load):
+            return self._load(node, tuple(ix.canonical(memo[i]) for i in node.indices), facts)  # type: ignore[arg-type]
+        if isinstance(node, Op):
+            args = tuple(memo[a] for a in node.args)
+            if node.name in ix.BOUNDARY_OPS:
+                return self._boundary(node, args, facts, identity)  # type: ignore[arg-type]
+            if node.name in DIVISIONS and node.dtype.is_integer:
+                return self._division(node, args, facts)  # type: ignore[arg-type]
+            if node.name == "ipow":
+                return self._power(node, args)  # type: ignore[arg-type]
+            if all(a is b for a, b in zip(args, node.args, strict=True)):
+                return node
+            return Op(node.name, node.dtype, args)  # type: ignore[arg-type]
+        return rebuild(node, lambda child: memo.get(child, child))
+
+    def _boundary(self, node: Op, args: tuple[Expr, Expr], facts: ix.Facts, identity: Any) -> Node:
+        e, extent = ix.canonical(args[0]), args[1]
+        if node in identity or (_is_affine(e) and facts.nonnegative(e) and facts.less(e, extent)):
+            return e
+        return Op(node.name, i64, (e, extent))
+
+    def _load(self, node: Load, indices: tuple[Expr, ...], facts: ix.Facts) -> Node:
+        storage = self.storages[node.array]
+        predicate: NestExpr | None = None
+        faults = []
+        if node.checked:
+            for d, (i, n) in enumerate(zip(indices, node.array.shape, strict=True)):
+                parts = []
+                affine = _is_affine(i) or _is_boundary(i)
+                if not (affine and facts.nonnegative(i)):
+                    parts.append(Op("ge", bool_, (i, const(i64, 0))))
+                if not (affine and facts.less(i, n)):
+                    parts.append(Op("lt", bool_, (i, n)))
+                if parts:
+                    holds = conjunction(parts)
+                    values = (const(i64, d), i, n)
+                    faults.append(Fault(holds, "index", self.sites.number(node), values))
+                    predicate = holds if predicate is None else conjunction((predicate, holds))
+        read = Read(storage.buffer, storage.place(indices), predicate)
+        if faults:
+            self.faults.setdefault(read, tuple(faults))
+        return read
+
+    def _division(self, node: Op, args: tuple[Expr, Expr], facts: ix.Facts) -> Node:
+        a, b = args
+        value = ix.constant_value(b)
+        if value or (b.dtype is i64 and _is_affine(b) and facts.nonnegative(ix.sub(b, 1))):
+            return Op(node.name, node.dtype, args)
+        holds = Op("ne", bool_, (b, const(b.dtype, 0)))
+        safe = Op(node.name, node.dtype, (a, Op("select", b.dtype, (holds, b, const(b.dtype, 1)))))
+        self.faults.setdefault(safe, (Fault(holds, "division", self.sites.number(node), ()),))
+        return safe
+
+    def _power(self, node: Op, args: tuple[Expr, Expr]) -> Node:
+        a, b = args
+        value = ix.constant_value(b)
+        if node.dtype.kind == "u" or (value is not None and value >= 0):
+            return Op(node.name, node.dtype, args)
+        zero = const(b.dtype, 0)
+        holds = Op("ge", bool_, (b, zero))
+        safe = Op(node.name, node.dtype, (a, Op("select", b.dtype, (holds, b, zero))))
+        shown = b if b.dtype is i64 else Op("cast", i64, (b,))
+        self.faults.setdefault(safe, (Fault(holds, "power", self.sites.number(node), (shown,)),))
+        return safe
+
+
+def conjunction(parts: Iterable[Expr]) -> Expr:
+    """All of them hold."""
+    total: Expr | None = None
+    for part in parts:
+        total = part if total is None else Op("logical_and", bool_, (total, part))
+    return const(bool_, True) if total is None else total
+
+
+def with_inner_ranges(facts: ix.Facts, order: Iterable[Node]) -> ix.Facts:
+    """The facts and the ranges of variables that the expressions bind themselves."""
+    for node in order:
+        if isinstance(node, Loop):
+            facts = facts.with_range(node.index, 0, ix.sub(node.count, 1))
+        elif isinstance(node, Reduce):
+            for axis in node.axes:
+                facts = facts.with_range(axis.var, 0, ix.sub(axis.extent, 1))
+    return facts
+
+
+def _is_affine(e: Expr) -> bool:
+    """Whether an index is made of variables and sizes by index arithmetic alone (nothing loaded, nothing computed)."""
+    stack: list[Expr] = [e]
+    for _ in range(64):
+        if not stack:
+            return True
+        e = stack.pop()
+        if isinstance(e, (Const, Var, SizeVar)):
+            continue
+        if not isinstance(e, Op) or e.name not in _INDEX_OPS:
+            return False
+        stack += e.args
+    return False
+
+
+def _is_boundary(e: Expr) -> bool:
+    return isinstance(e, Op) and e.name in ix.BOUNDARY_OPS
+
+
+_INDEX_OPS = {"add", "sub", "mul", "neg", "floordiv", "mod", "minimum", "maximum", *ix.BOUNDARY_OPS}

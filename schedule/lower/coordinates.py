@@ -1,0 +1,209 @@
+"""Where the loops of a stage stand: the range of every axis, given the loops chosen so far.
+
+Loops carry global coordinates. A split is strip-mining: `for yo in lo..hi step 32: for y in yo..min(yo + 32, hi)`; an inner loop that
+stands outside its outer one counts an offset, and shifts where the outer starts. So any order of any splits is exact, without
+guards. A fused loop counts the product of two trip counts and recovers both coordinates by division; a guard is needed only where
+the inner count depends on the outer coordinate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from raido.algo import index as ix
+from raido.algo.expr import Expr
+from raido.schedule.plan import Fuse, Split
+
+
+@dataclass(slots=True)
+class Range:
+    """`low`, `low + step`, … below `high`; `value` once a loop has chosen one. `offset`: counted from the outer loop's value."""
+
+    low: Expr
+    high: Expr
+    step: int
+    value: Expr | None = None
+    offset: bool = False
+    exact: bool = False
+    base: Expr | int = 0
+
+
+Bind = Callable[[str, Expr, Expr, Expr], Expr]
+
+
+class Coordinates:
+    """The ranges of a stage's axes and of everything they were split and fused into."""
+
+    def __init__(self, axes: Sequence[tuple[str, Expr, Expr]], relations: Sequence[Split | Fuse]) -> None:
+        self.ranges = {name: Range(low, high, 1) for name, low, high in axes}
+        self.axes = tuple(self.ranges)
+        self.owner: dict[str, Split | Fuse] = {}
+        self.below: dict[str, Split] = {}
+        self.guards: list[tuple[Expr, Expr]] = []
+        self.counts: dict[str, Expr] = {}
+        for relation in relations:
+            self._relate(relation)
+
+    def _relate(self, relation: Split | Fuse) -> None:
+        if isinstance(relation, Split):
+            parent = self.ranges[relation.parent]
+            stride = parent.step * relation.factor
+            self.ranges[relation.outer] = Range(parent.low, parent.high, stride)
+            self.ranges[relation.inner] = Range(ix.as_index(0), ix.as_index(stride), parent.step, offset=True)
+            self.owner[relation.outer] = self.owner[relation.inner] = relation
+            self.below[relation.parent] = relation
+            return
+        self.counts[relation.inner] = self._count(relation.inner)
+        count = ix.mul(self._count(relation.outer), self.counts[relation.inner])
+        self.ranges[relation.into] = Range(ix.as_index(0), count, 1)
+        self.owner[relation.into] = relation
+
+    def copy(self) -> Coordinates:
+        """An independent copy, for one of several unrolled iterations."""
+        new = object.__new__(Coordinates)
+        new.ranges = {
+            n: Range(r.low, r.high, r.step, r.value, r.offset, r.exact, r.base) for n, r in self.ranges.items()
+        }
+        new.axes, new.owner, new.below, new.counts = self.axes, self.owner, self.below, self.counts
+        new.guards = list(self.guards)
+        return new
+
+    def box(self, axis: str) -> tuple[Expr, Expr]:
+        """Inclusive bounds of one of the stage's own axes, as known now."""
+        r = self.ranges[axis]
+        if r.value is not None:
+            return r.value, r.value
+        return r.low, ix.sub(r.high, 1)
+
+    def bounds(self, loop: str) -> tuple[Expr, Expr, int]:
+        """Low, high and step of a loop that comes next."""
+        r = self.ranges[loop]
+        if not r.offset:
+            return r.low, r.high, r.step
+        relation = self.owner[loop]
+        assert isinstance(relation, Split)
+        parent = self.ranges[relation.parent]
+        return r.low, ix.minimum(r.high, ix.add(r.low, ix.sub(parent.high, parent.low))), r.step
+
+    def simplify(self, change: Callable[[Expr], Expr]) -> None:
+        """Rewrites every bound that is still open, with what has become known."""
+        for r in self.ranges.values():
+            if r.value is None:
+                r.low, r.high = change(r.low), change(r.high)
+
+    def narrow(self, loop: str, low: Expr, high: Expr) -> None:
+        """Restricts a loop that comes next to part of its range (not for offsets)."""
+        self.ranges[loop].low, self.ranges[loop].high = low, high
+        self._moved(loop, None)
+
+    def choose(self, loop: str, value: Expr, bind: Bind) -> None:
+        """The loop of that name is now at `value`. `bind` names a computed coordinate: (name, value, low, high)."""
+        r = self.ranges[loop]
+        relation = self.owner.get(loop)
+        if isinstance(relation, Split) and loop == relation.outer:
+            length = ix.constant_value(ix.sub(r.high, r.low))
+            self.ranges[relation.inner].exact = length is not None and length % r.step == 0
+        r.value = value
+        r.low, r.high = value, ix.add(value, 1)
+        self._moved(loop, bind)
+
+    def _moved(self, name: str, bind: Bind | None) -> None:
+        relation = self.owner.get(name)
+        r = self.ranges[name]
+        if isinstance(relation, Fuse):
+            if r.value is not None and bind is not None:
+                self._recover(relation, r.value, bind)
+            return
+        if relation is None:
+            return
+        parent, outer, inner = (self.ranges[n] for n in (relation.parent, relation.outer, relation.inner))
+        if name == relation.outer and outer.value is None:
+            parent.low, parent.high = outer.low, outer.high
+        elif name == relation.outer:
+            self._enter(relation, bind)
+            return
+        elif inner.offset:
+            delta = ix.sub(inner.low, inner.base)
+            inner.base = inner.low
+            self._shift(relation.outer, delta)
+            parent.low = outer.low
+        elif inner.value is not None:
+            self._set(relation.parent, inner.value, bind)
+            return
+        else:
+            parent.low, parent.high = inner.low, inner.high
+        self._moved(relation.parent, bind)
+
+    def _enter(self, relation: Split, bind: Bind | None) -> None:
+        """The outer loop has a value: the inner one now ranges from it, in global coordinates."""
+        parent, outer, inner = (self.ranges[n] for n in (relation.parent, relation.outer, relation.inner))
+        assert outer.value is not None
+        if inner.value is not None:
+            self._set(relation.parent, outer.value, bind)
+            return
+        low = ix.add(outer.value, ix.sub(inner.low, inner.base))
+        reach = ix.add(outer.value, ix.sub(inner.high, inner.base))
+        delta = ix.sub(low, inner.low)
+        inner.offset = False
+        inner.low, inner.high = low, reach if inner.exact else ix.minimum(reach, parent.high)
+        parent.low, parent.high = inner.low, inner.high
+        if relation.inner in self.below:
+            self._rebase(self.below[relation.inner], delta)
+        self._moved(relation.parent, bind)
+
+    def _rebase(self, relation: Split, delta: Expr) -> None:
+        """An inner range became global: so do the loops it was split into that are not chosen yet."""
+        outer, inner, parent = (self.ranges[n] for n in (relation.outer, relation.inner, relation.parent))
+        if outer.value is None:
+            outer.low, outer.high = ix.add(outer.low, delta), parent.high
+            if relation.outer in self.below:
+                self._rebase(self.below[relation.outer], delta)
+        elif inner.value is None and not inner.offset:
+            inner.low = ix.add(inner.low, delta)
+            inner.high = ix.minimum(ix.add(inner.high, delta), parent.high)
+            if relation.inner in self.below:
+                self._rebase(self.below[relation.inner], delta)
+
+    def _shift(self, name: str, delta: Expr) -> None:
+        r = self.ranges[name]
+        r.low = ix.add(r.low, delta)
+        if name in self.below:
+            relation = self.below[name]
+            outer = self.ranges[relation.outer]
+            self._shift(relation.outer if outer.value is None else relation.inner, delta)
+
+    def _set(self, name: str, value: Expr, bind: Bind | None) -> None:
+        r = self.ranges[name]
+        r.value, r.low, r.high = value, value, ix.add(value, 1)
+        self._moved(name, bind)
+
+    def _count(self, name: str) -> Expr:
+        """How many values a loop takes at most, whatever the loops around it chose."""
+        low, high, step = self.bounds(name)
+        relation = self.owner.get(name)
+        if (
+            isinstance(relation, Split)
+            and name == relation.inner
+            and ix.constant_value(self.ranges[name].high) is not None
+        ):
+            whole = self.ranges[relation.parent]
+            high = ix.minimum(self.ranges[name].high, ix.sub(whole.high, whole.low))
+            low = ix.as_index(0)
+        return ix.ceildiv(ix.sub(high, low), step)
+
+    def _recover(self, relation: Fuse, value: Expr, bind: Bind) -> None:
+        count = self.counts[relation.inner]
+        low, high, step = self.bounds(relation.outer)
+        at = ix.add(low, ix.mul(ix.floordiv(value, count), step))
+        self.choose(relation.outer, bind(relation.outer, at, low, ix.sub(high, 1)), bind)
+        low, high, step = self.bounds(relation.inner)
+        at = ix.add(low, ix.mul(ix.mod(value, count), step))
+        inner = self.ranges[relation.inner]
+        most = ix.add(low, ix.mul(count, step))
+        if isinstance(self.owner.get(relation.inner), Split) and not inner.offset and most is not high:
+            chosen = bind(relation.inner, at, low, ix.sub(most, 1))
+            self.guards.append((chosen, high))
+        else:
+            chosen = bind(relation.inner, at, low, ix.sub(high, 1))
+        self.choose(relation.inner, chosen, bind)

@@ -1,0 +1,454 @@
+"""Expressions as statements: shared values get names, invariant ones move out of loops, control flow becomes `If`, `For`, `While`.
+
+A value used several times becomes a `Let`; one that depends on outer loops only becomes a `Let` in the outermost scope where its
+variables are bound, unless that could read out of bounds in a loop that takes no round. What stands in a branch or a loop of the
+expression is evaluated there, and only there, unless it is needed outside as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from raido.algo import index as ix
+from raido.algo.dtypes import i64
+from raido.algo.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While
+from raido.algo.reduction import contracted_product
+from raido.algo.rewrite import children, substitute
+from raido.schedule.lower.builder import Builder, Scope, closed
+from raido.schedule.lower.convert import Fault
+from raido.schedule.nest import Buffer, Check, Fold, For, If, NestExpr, Read, Store
+from raido.schedule.nest import While as WhileStatement
+
+_INDEX_OPS = {"add", "sub", "mul", "floordiv", "mod", "minimum", "maximum", *ix.BOUNDARY_OPS}
+
+
+class Emitter:
+    """Evaluates converted expressions in the present scope of a builder."""
+
+    def __init__(self, builder: Builder, faults: Mapping[Node, tuple[Fault, ...]], contract: bool) -> None:
+        self.builder = builder
+        self.faults = faults
+        self.contract = contract
+        self.floor = 0
+        self._values: list[dict[Node, NestExpr]] = []
+        self._eager: list[set[Node]] = []
+        self._uses: dict[Node, int] = {}
+        self._levels: dict[Node, int] = {}
+
+    def values(self, roots: Iterable[Expr]) -> list[NestExpr]:
+        """Statements that evaluate the expressions, and the expressions that then name their values."""
+        roots = list(roots)
+        self._uses, self._levels = _count_uses(roots), {}
+        self._values, self._eager = [{}], []
+        return self._block(roots)
+
+    def _block(self, roots: Sequence[Expr]) -> list[NestExpr]:
+        """Evaluates in the present scope, which is entered whenever this block is."""
+        order = self._eager_order(roots)
+        self._eager.append(set(order))
+        for node in order:
+            self._ensure(node)
+        self._eager.pop()
+        return [self._find(root) for root in roots]  # type: ignore[misc]
+
+    def _find(self, node: Node) -> NestExpr | None:
+        for values in reversed(self._values):
+            if node in values:
+                return values[node]
+        return None
+
+    def _eager_order(self, roots: Sequence[Expr]) -> list[Node]:
+        done: dict[Node, None] = {}
+        stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+        while stack:
+            node, entered = stack.pop()
+            if entered:
+                done[node] = None
+            elif node not in done and self._find(node) is None:
+                stack.append((node, True))
+                stack += [(child, False) for child in reversed(_eager_children(node))]
+        return list(done)
+
+    def _ensure(self, node: Node) -> None:
+        """Evaluates one node whose eager children have values."""
+        if self._find(node) is not None:
+            return
+        values = self._values[-1]
+        if isinstance(node, (Const, SizeVar, Var)):
+            values[node] = node
+            return
+        if isinstance(node, Item):
+            self._form(node.form)
+            return
+        level = max((self._level(self._find(c)) for c in _eager_children(node)), default=0)
+        value: NestExpr
+        if isinstance(node, Read):
+            level = max(level, self.builder.level_of.get(node.buffer, 0))
+            indices = tuple(self._operand(i, level) for i in node.indices)
+            predicate = None if node.predicate is None else self._operand(node.predicate, level)
+            value = Read(node.buffer, indices, predicate)
+        else:
+            assert isinstance(node, Op), node
+            args = tuple(self._operand(a, level) for a in node.args)
+            value = (
+                node if all(a is b for a, b in zip(args, node.args, strict=True)) else Op(node.name, node.dtype, args)
+            )
+        self._levels[value] = level
+        for fault in self.faults.get(node, ()):
+            self._check(fault)
+        shared = self._uses.get(node, 0) > 1 and not _is_trivial(value)
+        values[node] = self._name(value, level) if shared else value
+
+    def _operand(self, node: Node, level: int) -> NestExpr:
+        """A child's value, moved out of the loops it does not depend on."""
+        value = self._find(node)
+        assert value is not None, node
+        own = self._level(value)
+        if own < level and not _is_trivial(value):
+            value = self._name(value, own)
+            for values in reversed(self._values):
+                if node in values:
+                    values[node] = value
+                    break
+        return value
+
+    def _level(self, value: NestExpr | None) -> int:
+        assert value is not None
+        if isinstance(value, (Const, SizeVar)):
+            return 0
+        if isinstance(value, Var):
+            return self.builder.level_of.get(value, 0)
+        known = self._levels.get(value)
+        if known is None:
+            parts = [self._level(c) for c in _eager_children(value)]
+            if isinstance(value, Read):
+                parts.append(self.builder.level_of.get(value.buffer, 0))
+            known = self._levels[value] = max(parts, default=0)
+        return known
+
+    def _name(self, value: NestExpr, level: int) -> NestExpr:
+        """A `Let` for the value, as far out as it may stand."""
+        if isinstance(value, (Const, SizeVar, Var)):
+            return value
+        builder = self.builder
+        present = len(builder.scopes) - 1
+        level = max(self.floor, level)
+        if level < present and not self._may_hoist(value, level):
+            level = present
+        for k in range(level, present + 1):
+            if value in builder.scopes[k].names:
+                return builder.scopes[k].names[value]
+        return builder.name(_name_of(value), value, level)
+
+    def _may_hoist(self, value: NestExpr, level: int) -> bool:
+        if not any(scope.loop for scope in self.builder.scopes[level + 1 :]) and not self._lazy():
+            return True
+        facts = self.builder.scopes[level].facts
+        stack: list[Node] = [value]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Read) and node.predicate is None:
+                for i, n in zip(node.indices, node.buffer.shape, strict=True):
+                    if not (facts.nonnegative(i) and facts.less(i, n)):
+                        return False
+            stack += _eager_children(node)
+        return True
+
+    def _lazy(self) -> bool:
+        return len(self._eager) > 1
+
+    def _check(self, fault: Fault) -> None:
+        holds, *values = self._nested((fault.holds, *fault.values))
+        self.builder.add(Check(holds, fault.kind, fault.site, tuple(values)))
+
+    def _nested(self, roots: Sequence[Expr]) -> list[NestExpr]:
+        """Evaluates more expressions at this point."""
+        for node in self._eager_order(roots):
+            self._ensure(node)
+        return [self._find(root) for root in roots]  # type: ignore[misc]
+
+    def _form(self, form: Any) -> None:
+        """Statements for a form with several results; its items get values."""
+        self._evaluate_shared(form)
+        if isinstance(form, Cond):
+            self._cond(form)
+        elif isinstance(form, Loop):
+            self._loop(form)
+        elif isinstance(form, While):
+            self._while(form)
+        else:
+            self._reduce(form)
+
+    def _evaluate_shared(self, form: Node) -> None:
+        """What the form's bodies share with the block around them is evaluated before them."""
+        eager = self._eager[-1]
+        inside = _scalar_order(list(_lazy_children(form)))
+        shared = [node for node in inside if node in eager and self._find(node) is None]
+        for node in shared:
+            for needed in self._eager_order([node]):  # type: ignore[list-item]
+                self._ensure(needed)
+
+    def _registers(self, form: Any, names: Sequence[str], dtypes: Sequence[Any]) -> list[Buffer]:
+        return [self.builder.alloc(n, d, (), "register") for n, d in zip(names, dtypes, strict=True)]
+
+    def _finish(self, form: Any, registers: Sequence[Buffer | None]) -> None:
+        for k, register in enumerate(registers):
+            if register is not None:
+                var = self.builder.name(register.name, Read(register, (), None))
+                self._values[-1][Item(form, k)] = var
+
+    def _cond(self, form: Cond) -> None:
+        predicate = self._find(form.predicate)
+        needed = [k for k in range(len(form.then)) if Item(form, k) in self._uses]
+        registers: list[Buffer | None] = [None] * len(form.then)
+        for k in needed:
+            registers[k] = self.builder.alloc("chosen", form.then[k].dtype, (), "register")
+        blocks = []
+        for branch in (form.then, form.orelse):
+            with self._inner(loop=False) as scope:
+                results = self._block([branch[k] for k in needed])
+                for k, value in zip(needed, results, strict=True):
+                    self.builder.add(Store(registers[k], (), value))  # type: ignore[arg-type]
+            blocks.append(closed(scope))
+        assert predicate is not None
+        self.builder.add(If(predicate, *blocks))
+        self._finish(form, registers)
+
+    def _inner(self, loop: bool, facts: ix.Facts | None = None) -> Any:
+        return _Inner(self, loop, facts)
+
+    def _start(self, registers: Sequence[Buffer], init: Sequence[Expr]) -> None:
+        for register, e in zip(registers, init, strict=True):
+            value = self._find(e)
+            assert value is not None
+            self.builder.add(Store(register, (), value))
+
+    def _snapshot(self, state: Sequence[Var], registers: Sequence[Buffer]) -> None:
+        for var, register in zip(state, registers, strict=True):
+            self._values[-1][var] = self.builder.name(var.name, Read(register, (), None))
+
+    def _update(self, registers: Sequence[Buffer], results: Sequence[NestExpr]) -> None:
+        for register, value in zip(registers, results, strict=True):
+            self.builder.add(Store(register, (), value))
+
+    def _loop(self, form: Loop) -> None:
+        registers = self._registers(form, [v.name for v in form.state], [v.dtype for v in form.state])
+        self._start(registers, form.init)
+        count = self._find(form.count)
+        assert count is not None
+        facts = self.builder.facts.with_range(form.index, 0, ix.sub(count, 1))
+        with self._inner(loop=True, facts=facts) as scope:
+            self._bind(form.index, scope)
+            self._snapshot(form.state, registers)
+            self._update(registers, self._block(form.body))
+        self.builder.add(For(form.index, ix.as_index(0), count, 1, closed(scope)))
+        self._finish(form, registers)
+
+    def _bind(self, var: Var, scope: Scope) -> None:
+        self.builder.level_of[var] = scope.level
+        self._values[-1][var] = var
+
+    def _while(self, form: While) -> None:
+        registers = self._registers(form, [v.name for v in form.state], [v.dtype for v in form.state])
+        self._start(registers, form.init)
+        with self._inner(loop=True) as setup:
+            self._snapshot(form.state, registers)
+            (condition,) = self._block([form.condition])
+            with self._inner(loop=True) as body:
+                self._update(registers, self._block(form.body))
+        self.builder.add(WhileStatement(closed(setup), condition, closed(body)))
+        self._finish(form, registers)
+
+    def _reduce(self, form: Reduce) -> None:
+        registers = self._registers(form, [v.name for v in form.left], [v.dtype for v in form.left])
+        self._start(registers, form.neutral)
+        scopes: list[tuple[Any, Scope, Any]] = []
+        for axis in form.axes:
+            extent = self._find(axis.extent)
+            assert extent is not None
+            manager = self._inner(loop=True, facts=self.builder.facts.with_range(axis.var, 0, ix.sub(extent, 1)))
+            scope = manager.__enter__()
+            self._bind(axis.var, scope)
+            scopes.append((manager, scope, (axis.var, extent)))
+        self._fold_here(form, registers, (), self._block(step_operands(form, self.contract)))
+        for manager, scope, (var, extent) in reversed(scopes):
+            manager.__exit__(None, None, None)
+            self.builder.add(For(var, ix.as_index(0), extent, 1, closed(scope)))
+        self._finish(form, registers)
+
+    def folds(self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]]) -> None:
+        """One step of each (converted) reduction into its accumulators at the given indices; values are shared among them."""
+        operands = [step_operands(form, self.contract) for form, _, _ in steps]
+        values = self.values([e for es in operands for e in es])
+        for (form, buffers, indices), es in zip(steps, operands, strict=True):
+            own, values = values[: len(es)], values[len(es) :]
+            self._fold_here(form, buffers, indices, own)
+
+    def _fold_here(
+        self, form: Reduce, buffers: Sequence[Buffer], indices: tuple[Expr, ...], operands: Sequence[NestExpr]
+    ) -> None:
+        if is_plain_operator(form):
+            step = tuple(_step(form, self.contract, list(operands)))
+            if all(a is b for a, b in zip(step, form.left, strict=True)):
+                return
+            fold = Fold(tuple(buffers), indices, step, form.left, form.right, form.combine, form.neutral, _monoid(form))
+            self.builder.add(fold)
+            return
+        before = [self.builder.name(v.name, Read(b, indices, None)) for v, b in zip(form.left, buffers, strict=True)]
+        self.combine_into(form, buffers, indices, before, list(operands))
+
+    def combine_into(
+        self,
+        form: Reduce,
+        buffers: Sequence[Buffer],
+        indices: tuple[Expr, ...],
+        left: Sequence[NestExpr],
+        right: Sequence[NestExpr],
+    ) -> None:
+        """buffers[indices] = the operator applied to `left` and `right`."""
+        memo = dict(zip((*form.left, *form.right), (*left, *right), strict=True))
+        combined = [substitute_scalars(e, memo) for e in form.combine]
+        self._uses = {**self._uses, **_count_uses(combined)}
+        self._values.append({})
+        results = self._block(combined)
+        self._values.pop()
+        for buffer, value in zip(buffers, results, strict=True):
+            self.builder.add(Store(buffer, indices, value))
+
+
+class _Inner:
+    """A nested scope of a builder together with a nested table of values."""
+
+    def __init__(self, emitter: Emitter, loop: bool, facts: ix.Facts | None) -> None:
+        self.emitter = emitter
+        self.manager = emitter.builder.block(facts, loop)
+
+    def __enter__(self) -> Scope:
+        self.emitter._values.append({})
+        return self.manager.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self.emitter._values.pop()
+        self.manager.__exit__(*error)
+
+
+def is_plain_operator(form: Reduce) -> bool:
+    """Whether the operator is arithmetic on its operands alone: no branches, loops or reads."""
+    return all(
+        isinstance(n, Const | SizeVar | Var | Op) for e in (*form.combine, *form.neutral) for n in _scalar_order([e])
+    )
+
+
+def _products(form: Reduce, contract: bool) -> list[bool]:
+    """For each value: whether its step is a fused multiply-add."""
+    monoids = form.monoid.split(",") if "," in form.monoid else [form.monoid] + [""] * (len(form.left) - 1)
+    flags = []
+    for value, monoid in zip(form.values, monoids, strict=True):
+        is_product = isinstance(value, Op) and value.name == "mul" and value.dtype.is_float
+        flags.append(contract and monoid == "add" and is_product)
+    if len(flags) == 1:
+        flags = [contracted_product(form, contract) is not None]
+    return flags
+
+
+def step_operands(form: Reduce, contract: bool) -> tuple[Expr, ...]:
+    """What one step evaluates: the values, or the two factors of one that is added by a fused multiply-add."""
+    operands: list[Expr] = []
+    for value, fused in zip(form.values, _products(form, contract), strict=True):
+        operands += value.args if fused else (value,)  # type: ignore[union-attr]
+    return tuple(operands)
+
+
+def _step(form: Reduce, contract: bool, operands: list[NestExpr]) -> list[Expr]:
+    right: dict[Node, Node] = {}
+    fused: dict[int, Expr] = {}
+    for k, product in enumerate(_products(form, contract)):
+        if product:
+            a, b = operands.pop(0), operands.pop(0)
+            fused[k] = Op("fma", form.left[k].dtype, (a, b, form.left[k]))
+        else:
+            right[form.right[k]] = operands.pop(0)
+    return [fused[k] if k in fused else substitute_scalars(e, right) for k, e in enumerate(form.combine)]
+
+
+def _monoid(form: Reduce) -> str:
+    return "" if "," in form.monoid else form.monoid
+
+
+def substitute_scalars(e: Expr, values: Mapping[Any, Any]) -> Any:
+    """`e` with variables replaced."""
+    return substitute(e, values)
+
+
+def _eager_children(node: Node) -> list[Any]:
+    """The children evaluated before the node, whatever happens."""
+    if isinstance(node, Item):
+        form = node.form
+        if isinstance(form, Cond):
+            return [form.predicate]
+        if isinstance(form, Loop):
+            return [form.count, *form.init]
+        if isinstance(form, While):
+            return list(form.init)
+        return [*(axis.extent for axis in form.axes), *form.neutral]
+    if isinstance(node, Read):
+        return [*node.indices, *([] if node.predicate is None else [node.predicate])]
+    if isinstance(node, Op):
+        return list(node.args)
+    return []
+
+
+def _lazy_children(form: Any) -> Iterable[Expr]:
+    if isinstance(form, Cond):
+        return (*form.then, *form.orelse)
+    if isinstance(form, Loop):
+        return form.body
+    if isinstance(form, While):
+        return (form.condition, *form.body)
+    return form.values
+
+
+def _scalar_order(roots: Sequence[Node]) -> list[Node]:
+    done: dict[Node, None] = {}
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, entered = stack.pop()
+        if entered:
+            done[node] = None
+        elif node not in done:
+            stack.append((node, True))
+            stack += [
+                (c, False) for c in children(node) if not isinstance(c, Buffer) and c is not None and c not in done
+            ]
+    return list(done)
+
+
+def _count_uses(roots: Sequence[Node]) -> dict[Node, int]:
+    uses: dict[Node, int] = {}
+    for root in roots:
+        uses[root] = uses.get(root, 0) + 1
+    for node in _scalar_order(roots):
+        for child in children(node):
+            if child is not None and not isinstance(child, Buffer):
+                uses[child] = uses.get(child, 0) + 1
+    return uses
+
+
+def _is_trivial(value: NestExpr) -> bool:
+    """Cheap index arithmetic, which is clearer written out than named."""
+    stack: list[Node] = [value]
+    for _ in range(12):
+        if not stack:
+            return True
+        node = stack.pop()
+        if isinstance(node, (Const, SizeVar, Var)):
+            continue
+        if not isinstance(node, Op) or node.dtype is not i64 or node.name not in _INDEX_OPS:
+            return False
+        stack += node.args
+    return False
+
+
+def _name_of(value: NestExpr) -> str:
+    return value.buffer.name if isinstance(value, Read) else "t"

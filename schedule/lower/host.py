@@ -1,0 +1,199 @@
+"""The whole program: root stages one after the other, whole-array loops around theirs, outputs, variants on sizes.
+
+This is the host's level: memory for arrays, `Produce` blocks (each a kernel), loops and tests that read scalars, swaps and copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from raido.algo import index as ix
+from raido.algo.expr import (
+    Array,
+    ArrayCond,
+    ArrayLoop,
+    ArrayWhile,
+    Const,
+    Constant,
+    Expr,
+    Load,
+    Parameter,
+    Result,
+    SizeVar,
+)
+from raido.algo.rewrite import transform
+from raido.schedule.lower.builder import Builder, closed, new_serial
+from raido.schedule.lower.convert import Converter, Sites, Storage
+from raido.schedule.lower.jobs import Job, make_jobs
+from raido.schedule.lower.loops import Loops
+from raido.schedule.lower.placement import Placement, padded
+from raido.schedule.lower.reductions import Reductions
+from raido.schedule.nest import Alloc, Block, Buffer, Copy, For, If, NestExpr, Produce, Read, Swap, While, buffer_for
+from raido.schedule.normalise import Tables, loads_of
+from raido.schedule.plan import At, StagePlan
+from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
+
+
+class Host:
+    """Lowers one graph under one set of plans."""
+
+    def __init__(self, graph: StageGraph, plans: dict[str, StagePlan], sites: Sites, outputs: Sequence[Buffer]) -> None:
+        self.graph = graph
+        self.builder = Builder()
+        self.converter = Converter({}, sites)
+        self.storages: dict[Array, Storage] = self.converter.storages  # type: ignore[assignment]
+        tables = Tables(graph.program)
+        tables.sites = dict(graph.sites)
+        self.jobs = make_jobs(graph.stages, plans, tables)
+        sites.known = {**sites.known, **tables.sites}
+        self.loops = Loops(self.builder, self.converter, graph.program.contract)
+        Reductions(self.loops)
+        self.placement = Placement(self.loops, self.jobs)
+        self.outputs = list(outputs)
+        self.direct: dict[Array, Buffer] = {}
+        for array, buffer in zip(graph.results, outputs, strict=True):
+            if isinstance(array, Result) and not isinstance(array.form, ArrayCond):
+                self.direct.setdefault(array, buffer)
+        for parameter in graph.program.parameters:
+            self.storages[parameter] = Storage(buffer_for(parameter))
+
+    def lower(self) -> Block:
+        """The statements of the program."""
+        self._constants(self.graph.stages)
+        self.stages(self.graph.stages)
+        for array, buffer in zip(self.graph.results, self.outputs, strict=True):
+            source = self.buffer(array)
+            if source is not buffer:
+                self.builder.add(Copy(source, buffer))
+        return Block(tuple(self.builder.scope.statements))
+
+    def _constants(self, stages: Iterable[AnyStage]) -> None:
+        for job in self.jobs.values():
+            for load in loads_of(*job.bodies):
+                if isinstance(load.array, Constant):
+                    self.buffer(load.array)
+
+    def buffer(self, array: Array) -> Buffer:
+        """Where a whole array is kept."""
+        if isinstance(array, Constant) and array not in self.storages:
+            data = array.data
+            buffer = Buffer("table", array.dtype, array.shape, "constant", new_serial(), (), 1, data)
+            self.storages[array] = Storage(buffer)
+        return self.storages[array].buffer
+
+    def stages(self, stages: Iterable[AnyStage]) -> None:
+        """The stages of one level, in order."""
+        for stage in stages:
+            if isinstance(stage, ControlStage):
+                self._control(stage)
+            elif (job := self.jobs.get(stage.name)) is not None:
+                if not isinstance(job.plan.compute, At) and job.plan.compute_with is None:
+                    self._root(job)
+
+    def _root(self, job: Job) -> None:
+        """A stage computed whole."""
+        self._memory(job)
+        for guest in self.placement.guests_of(job):
+            self._memory(guest)
+        with self.builder.block() as scope:
+            self.loops.emitter.floor = scope.level
+            box = tuple((ix.as_index(0), ix.sub(axis.extent, 1)) for axis in job.stage.axes)
+            self.loops.nest(job, box)
+        self.builder.add(Produce(job.stage.name, closed(scope)))
+
+    def _memory(self, job: Job) -> None:
+        stage = job.stage
+        shape = tuple(axis.extent for axis in stage.axes)
+        for k, body in enumerate(job.bodies):
+            array = Result(stage.form, k)
+            buffer = self.direct.get(array)
+            if buffer is None:
+                label = stage.name.rsplit("/", 1)[-1]
+                buffer = self.builder.alloc(label, body.dtype, shape, "heap", padded(job, shape))
+            self.storages[array] = Storage(buffer)
+            self.builder.level_of[buffer] = 0
+
+    # Whole-array loops
+
+    def _control(self, stage: ControlStage) -> None:
+        form = stage.form
+        if isinstance(form, ArrayCond):
+            self._branches(stage, form)
+        else:
+            self._rounds(stage, form)
+
+    def scalar(self, e: Expr) -> NestExpr:
+        """A count or a condition, which the host reads."""
+
+        def read(node: object) -> object:
+            if isinstance(node, Load):
+                return Read(self.buffer(node.array), (), None)
+            return node
+
+        if isinstance(e, Const | SizeVar):
+            return e
+        if isinstance(e, Load):
+            return Read(self.buffer(e.array), (), None)
+        return transform(e, read)  # type: ignore[arg-type]
+
+    def _rounds(self, stage: ControlStage, form: ArrayLoop | ArrayWhile) -> None:
+        """`for` or `while` over whole arrays: each state has two buffers, swapped at the end of a round."""
+        builder = self.builder
+        current = []
+        for parameter, init in zip(stage.state, stage.init, strict=True):
+            buffer = builder.alloc(parameter.name, parameter.dtype, parameter.shape, "heap")
+            builder.add(Copy(self.buffer(init), buffer))
+            self.storages[parameter] = Storage(buffer)
+            current.append(buffer)
+        following = [builder.alloc(f"{b.name}_next", b.dtype, b.shape, "heap") for b in current]
+        direct = self.direct
+        self.direct = {}
+        for result, buffer in zip(stage.results, following, strict=True):
+            if isinstance(result, Result) and isinstance(result.form, type(stage.form)) is False:
+                self.direct.setdefault(result, buffer)
+        with builder.block() as setup:
+            if isinstance(form, ArrayWhile):
+                self.stages(stage.setup)
+            condition = self.scalar(form.condition) if isinstance(form, ArrayWhile) else None
+            with builder.block(loop=True) as body:
+                if isinstance(form, ArrayLoop):
+                    builder.level_of[form.index] = 0
+                    body.facts = body.facts.with_range(form.index, 0, ix.sub(form.count, 1))
+                self.stages(stage.body)
+                for result, buffer in zip(stage.results, following, strict=True):
+                    source = self.buffer(result)
+                    if source is not buffer:
+                        builder.add(Copy(source, buffer))
+                for a, b in zip(current, following, strict=True):
+                    builder.add(Swap(a, b))
+        self.direct = direct
+        if isinstance(form, ArrayLoop):
+            count = self.scalar(form.count)
+            how = {"stage": stage.name, "loop": "t"}
+            builder.add(For(form.index, ix.as_index(0), count, 1, closed(body), "serial", **how))  # type: ignore[arg-type]
+        else:
+            assert condition is not None
+            builder.add(While(closed(setup), condition, closed(body)))
+        for k, buffer in enumerate(current):
+            self.storages[Result(form, k)] = Storage(buffer)
+
+    def _branches(self, stage: ControlStage, form: ArrayCond) -> None:
+        """Only the branch taken runs; both leave their results in the same buffers."""
+        builder = self.builder
+        results = [builder.alloc(stage.name, a.dtype, a.shape, "heap") for a in stage.results]
+        blocks = []
+        for stages, arrays in ((stage.body, stage.results), (stage.orelse, stage.orelse_results)):
+            outside = dict(self.storages)
+            with builder.block() as scope:
+                self.stages(stages)
+                for array, buffer in zip(arrays, results, strict=True):
+                    builder.add(Copy(self.buffer(array), buffer))
+            blocks.append(closed(scope))
+            self.storages.clear()
+            self.storages.update(outside)
+        builder.add(If(self.scalar(form.predicate), *blocks))
+        for k, buffer in enumerate(results):
+            self.storages[Result(form, k)] = Storage(buffer)
+
+
+__all__ = ["Alloc", "Host", "Parameter", "Stage"]

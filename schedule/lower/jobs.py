@@ -1,0 +1,155 @@
+"""What lowering knows of a stage under one set of plans: a `Job`, with inlined producers substituted and questions answered once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from raido.algo.expr import Expr, Generate, Item, Load, Node, Reduce, Result, Var
+from raido.algo.rewrite import rebuild
+from raido.schedule.form_stages import top_reductions
+from raido.schedule.lower.partition import Boundary, boundaries_of
+from raido.schedule.lower.regions import Reads
+from raido.schedule.normalise import Tables, scalar_nodes
+from raido.schedule.plan import Inline, LoopPlan, Root, Split, StagePlan
+from raido.schedule.stage import AnyStage, Stage
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A stage to be lowered. `version_at`: the loop before which the two versions part; `cut`: the position of the loop that is cut."""
+
+    stage: Stage
+    plan: StagePlan
+    bodies: tuple[Expr, ...]
+    reduction: Reduce | None
+    position: int
+    reads: Reads = field(init=False)
+    boundaries: list[Boundary] = field(init=False)
+    axis_of: dict[str, frozenset[str]] = field(init=False)
+    reduced: frozenset[str] = field(init=False)
+    first_reduction: int = field(init=False)
+    version_at: int = field(init=False)
+    cut: int = field(init=False)
+    variables: dict[str, Var] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reads = Reads(self.bodies)
+        self.boundaries = boundaries_of(self.bodies)
+        self.variables = {axis.name: axis.var for axis in self.stage.all_axes}
+        self.axis_of = _axes_of_loops(self.stage, self.plan)
+        reduction_axes = {axis.name for axis in self.stage.reduction_axes}
+        self.reduced = frozenset(n for n, axes in self.axis_of.items() if axes & reduction_axes)
+        loops = self.plan.loops
+        self.first_reduction = _first(i for i, loop in enumerate(loops) if loop.name in self.reduced)
+        special = [i for i, loop in enumerate(loops) if loop.kind in ("vector", "unroll") or loop.name in self.reduced]
+        self.cut = self._cut_position(loops)
+        self.version_at = min([*special, self.cut, len(loops)])
+
+    def _cut_position(self, loops: tuple[LoopPlan, ...]) -> int:
+        pure = [i for i, loop in enumerate(loops) if loop.name not in self.reduced]
+        vector = [i for i in pure if loops[i].kind == "vector"]
+        if vector:
+            return vector[0]
+        return pure[-1] if pure and self.plan.partition and loops[pure[-1]].kind == "serial" else 10**9
+
+    @property
+    def form(self) -> Generate:
+        return self.stage.form
+
+    def partitioned(self) -> set[Var]:
+        """The variables of axes whose boundaries get loops of their own, and those bound in the expressions."""
+        names = {axis for name in self.plan.partition for axis in self.axis_of.get(name, (name,))}
+        if not names:
+            return set()
+        reduction = {axis.var for axis in self.stage.reduction_axes}
+        return {self.variables[n] for n in names if n in self.variables} | reduction | set(self.reads.inner)
+
+
+def _first(positions: Iterable[int]) -> int:
+    return next(iter(positions), 10**9)
+
+
+def _axes_of_loops(stage: Stage, plan: StagePlan) -> dict[str, frozenset[str]]:
+    axes = {axis.name: frozenset((axis.name,)) for axis in stage.all_axes}
+    for relation in plan.relations:
+        if isinstance(relation, Split):
+            axes[relation.outer] = axes[relation.inner] = axes[relation.parent]
+        else:
+            axes[relation.into] = axes[relation.outer] | axes[relation.inner]
+    return axes
+
+
+def make_jobs(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables: Tables) -> dict[str, Job]:
+    """A job for every stage that is not inlined, by name. Inlined ones are substituted into their readers, inner ones first."""
+    jobs: dict[str, Job] = {}
+    inlined: dict[Node, tuple[Stage, tuple[Expr, ...]]] = {}
+    closed = [stage for stage in flat(stages) if isinstance(stage, Stage)]
+    checked = {
+        getattr(node.array, "form", None)
+        for stage in closed
+        for node in scalar_nodes(*stage.bodies)
+        if isinstance(node, Load) and node.checked
+    }
+    for stage in closed:
+        bodies = substitute_inlined(stage.bodies, inlined, tables)
+        plan = plans[stage.name]
+        if isinstance(plan.compute, Inline) and stage.form not in checked:
+            inlined[stage.form] = (stage, bodies)
+            continue
+        if isinstance(plan.compute, Inline):
+            plan = replace(plan, compute=Root())
+        reduction = None
+        if stage.reduction is not None:
+            same = [r for r in top_reductions(bodies) if r.axes == stage.reduction.axes]
+            reduction = same[0]
+        jobs[stage.name] = Job(stage, plan, bodies, reduction, len(jobs))
+    return jobs
+
+
+def substitute_inlined(
+    bodies: tuple[Expr, ...], inlined: dict[Node, tuple[Stage, tuple[Expr, ...]]], tables: Tables
+) -> tuple[Expr, ...]:
+    """The expressions with loads of inlined stages replaced by what they compute."""
+    nodes = scalar_nodes(*bodies)
+    if not any(isinstance(n, Load) and getattr(n.array, "form", None) in inlined for n in nodes):
+        return bodies
+    memo: dict[Node, Node] = {}
+    for node in nodes:
+        if isinstance(node, Load):
+            indices = tuple(memo[i] for i in node.indices)
+            new: Node = Load(node.array, indices, node.checked)  # type: ignore[arg-type]
+            if isinstance(node.array, Result) and node.array.form in inlined:
+                stage, parts = inlined[node.array.form]
+                memo_axes = dict(zip((a.var for a in stage.axes), indices, strict=True))
+                new = replace_scalars(parts[node.array.index], memo_axes, tables)
+        else:
+            new = rebuild(node, lambda child: memo.get(child, child))
+        tables.carry(node, new)
+        memo[node] = new
+    return tuple(memo[b] for b in bodies)  # type: ignore[misc]
+
+
+def replace_scalars(e: Expr, values: Mapping[Node, Node], tables: Tables) -> Expr:
+    """`e` with variables replaced; arrays are closed and stay as they are."""
+    memo = dict(values)
+    for node in scalar_nodes(e):
+        if node not in memo:
+            memo[node] = rebuild(node, lambda child: memo.get(child, child))
+            tables.carry(node, memo[node])
+    return memo[e]  # type: ignore[return-value]
+
+
+def flat(stages: Iterable[AnyStage]) -> list[AnyStage]:
+    """All stages, those of loop bodies included, in order."""
+    found: list[AnyStage] = []
+    for stage in stages:
+        if not isinstance(stage, Stage):
+            found += flat(stage.setup) + flat(stage.body) + flat(stage.orelse)
+        found.append(stage)
+    return found
+
+
+def items_of(reduction: Reduce) -> list[Item]:
+    """The results of a reduction."""
+    return [Item(reduction, k) for k in range(len(reduction.left))]

@@ -1,0 +1,133 @@
+"""Where a stage's boundary operations change nothing: conditions on a tile, and cuts of the loop along one axis.
+
+A boundary operation `clamp(e, n)` (wrap, mirror alike) is the identity where 0 <= e and e <= n − 1. For the axes that are chosen
+outside, that is a condition on the tile; along the axis that is cut, solving for it gives the interior [low, high]. Operations nested
+in others are solved with the inner ones gone, so a chain of inlined stencils has one interior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from raido.algo import index as ix
+from raido.algo.expr import Const, Expr, Node, Op, SizeVar, Var
+from raido.schedule.normalise import scalar_nodes
+
+Ranges = Mapping[Var, tuple[Expr, Expr]]
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """A boundary operation: its node, its index with inner boundaries removed, its extent, the variables of the index."""
+
+    node: Op
+    inner: tuple[Op, ...]
+    index: Expr
+    extent: Expr
+    variables: frozenset[Var]
+
+
+@dataclass(slots=True)
+class Interior:
+    """What makes boundaries vanish: `conditions` (each at least 0), or along the cut axis `lows` <= x <= `highs`."""
+
+    conditions: list[Expr] = field(default_factory=list)
+    lows: list[Expr] = field(default_factory=list)
+    highs: list[Expr] = field(default_factory=list)
+    identity: set[Node] = field(default_factory=set)
+
+
+def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
+    """The boundary operations with an affine index, inner ones first."""
+    found: dict[Op, Boundary] = {}
+    for node in scalar_nodes(*bodies):
+        if not isinstance(node, Op) or node.name not in ix.BOUNDARY_OPS:
+            continue
+        inner = [n for n in scalar_nodes(node.args[0]) if isinstance(n, Op) and n.name in ix.BOUNDARY_OPS]
+        if any(n not in found for n in inner):
+            continue
+        index = _strip(node.args[0], set(inner))
+        variables = _affine_variables(index)
+        if variables is not None:
+            found[node] = Boundary(node, tuple(inner), index, node.args[1], variables)
+    return list(found.values())
+
+
+def _strip(e: Expr, gone: set[Op]) -> Expr:
+    from raido.algo.rewrite import transform
+
+    if not gone:
+        return ix.canonical(e)
+
+    memo: dict[Node, Node] = {}
+    return ix.canonical(transform(e, lambda n: memo.get(n, n) if not _is_boundary(n) else n.args[0], memo))
+
+
+def _is_boundary(node: Node) -> bool:
+    return isinstance(node, Op) and node.name in ix.BOUNDARY_OPS
+
+
+def _affine_variables(e: Expr) -> frozenset[Var] | None:
+    variables = set()
+    for node in scalar_nodes(e):
+        if isinstance(node, Var):
+            variables.add(node)
+        elif not isinstance(node, (Const, SizeVar)) and not (
+            isinstance(node, Op) and node.name in ("add", "mul", "sub")
+        ):
+            return None
+    return frozenset(variables)
+
+
+def interior_of(
+    boundaries: list[Boundary], allowed: set[Var], ranges: Ranges, cut: Var | None, facts: ix.Facts
+) -> Interior:
+    """When the boundaries over `allowed` variables vanish, their variables running over `ranges`; `cut` is the axis to solve for."""
+    result = Interior()
+    for b in boundaries:
+        if not b.variables <= allowed or any(n not in result.identity for n in b.inner):
+            continue
+        last = ix.sub(b.extent, 1)
+        if cut is None or cut not in b.variables:
+            bounds = ix.interval(b.index, ranges, facts)
+            if bounds is None:
+                continue
+            wanted = [bounds[0], ix.sub(last, bounds[1])]
+            if any(facts.nonnegative(ix.sub(-1, e)) for e in wanted):
+                continue
+            result.conditions += [e for e in wanted if not facts.nonnegative(e) and e not in result.conditions]
+        else:
+            k = ix.linear(b.index)[1].get(cut)
+            rest = None if k is None else ix.interval(ix.sub(b.index, ix.mul(cut, k)), ranges, facts)
+            if rest is None or k is None:
+                continue
+            _solve(result, k, rest, last)
+        result.identity.add(b.node)
+    return result
+
+
+def _solve(result: Interior, k: int, rest: tuple[Expr, Expr], last: Expr) -> None:
+    """0 <= k·x + rest <= last, for x."""
+    if k > 0:
+        low = ix.ceildiv(ix.mul(rest[0], -1), k)
+        high = ix.floordiv(ix.sub(last, rest[1]), k)
+    else:
+        low = ix.ceildiv(ix.sub(rest[1], last), -k)
+        high = ix.floordiv(rest[0], -k)
+    if low not in result.lows:
+        result.lows.append(low)
+    if high not in result.highs:
+        result.highs.append(high)
+
+
+def solved(result: Interior) -> tuple[Expr, Expr] | None:
+    """The interior along the cut axis, inclusive; None when nothing was to be solved."""
+    if not result.lows:
+        return None
+    low, high = result.lows[0], result.highs[0]
+    for e in result.lows[1:]:
+        low = ix.maximum(low, e)
+    for e in result.highs[1:]:
+        high = ix.minimum(high, e)
+    return low, high

@@ -1,0 +1,245 @@
+"""Producers inside loops: what part of each is needed there, where it is kept, and what of it is new.
+
+At the loop where producers are computed, the boxes of all stages inside that loop are found from their readers, consumers first. A
+producer kept further out than it is computed slides: along the one dimension that moves with the loop, each round computes only
+what lies beyond what earlier rounds computed, in a buffer folded to a power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from raido.algo import index as ix
+from raido.algo.dtypes import i64
+from raido.algo.expr import Expr, Op, Result, Var
+from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.convert import Storage
+from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.loops import Loops, Work
+from raido.schedule.lower.regions import Box, extent_bound, hull, region_read
+from raido.schedule.nest import Alloc, Buffer, Read, Store
+from raido.schedule.normalise import scalar_nodes
+from raido.schedule.plan import At
+
+STACK_BYTES = 32 << 10
+Ranges = Mapping[Var, tuple[Expr, Expr]]
+
+
+class Placement:
+    """Computes producers at the loops where the plans put them."""
+
+    def __init__(self, loops: Loops, jobs: dict[str, Job]) -> None:
+        self.loops, self.jobs = loops, jobs
+        self.builder: Builder = loops.builder
+        self.computed: dict[tuple[str, str], list[Job]] = {}
+        self.kept: dict[tuple[str, str], list[Job]] = {}
+        self.levels: dict[str, int] = {}
+        self.windows: dict[tuple[str, int], tuple[Storage, Buffer | None]] = {}
+        for job in jobs.values():
+            if isinstance(job.plan.compute, At) and job.plan.compute_with is None:
+                self.computed.setdefault((job.plan.compute.stage, job.plan.compute.loop), []).append(job)
+            if isinstance(job.plan.store, At):
+                self.kept.setdefault((job.plan.store.stage, job.plan.store.loop), []).append(job)
+        loops.placer = self
+
+    def places(self, work: Work, position: int) -> bool:
+        """Whether any producer is computed or kept at the loop."""
+        key = (work.job.stage.name, work.job.plan.loops[position].name)
+        return key in self.computed or key in self.kept
+
+    def inside(self, work: Work, position: int) -> None:
+        """Emits the producers computed at the loop at `position`."""
+        key = (work.job.stage.name, work.job.plan.loops[position].name)
+        for job in self.kept.get(key, ()):
+            self.levels[job.stage.name] = self.builder.scope.level
+        here = self.computed.get(key)
+        if not here:
+            return
+        whole, narrow = self._boxes(work, position, here)
+        for job in sorted(here, key=lambda j: j.position):
+            name = job.stage.name
+            if job.plan.store is not None and self._slides(job, work, position, whole[name]):
+                continue
+            self._keep(job, whole[name])
+            self.loops.nest(job, narrow.get(name, whole[name]))
+
+    def guests_of(self, job: Job) -> list[Job]:
+        """The stages that share loops with this one."""
+        return [j for j in self.jobs.values() if j.plan.compute_with and j.plan.compute_with.stage == job.stage.name]
+
+    # Regions
+
+    def _members(self, work: Work, position: int) -> list[Job]:
+        """Every stage computed inside the loop, consumers first."""
+        found: dict[str, Job] = {}
+        pending = [(work.job.stage.name, loop.name) for loop in work.job.plan.loops[position:]]
+        while pending:
+            for job in self.computed.get(pending.pop(), ()):
+                if job.stage.name not in found:
+                    found[job.stage.name] = job
+                    pending += [(job.stage.name, loop.name) for loop in job.plan.loops]
+        return sorted(found.values(), key=lambda j: -j.position)
+
+    def _boxes(self, work: Work, position: int, here: list[Job]) -> tuple[dict[str, Box], dict[str, Box]]:
+        """The box of each stage inside the loop: all that is read, and what of it must be computed when its readers slide."""
+        facts = self.builder.facts
+        members = self._members(work, position)
+        ranges: dict[str, Ranges] = {work.job.stage.name: self.loops.ranges(work)}
+        readers = [work.job]
+        boxes: dict[str, Box] = {}
+        for job in members:
+            shape = [axis.extent for axis in job.stage.axes]
+            regions = []
+            for reader in readers:
+                if job.form in reader.reads.loads:
+                    regions += region_read(reader.reads, job.form, shape, ranges[reader.stage.name], facts)
+            box = hull(regions, shape, facts)
+            boxes[job.stage.name] = box
+            own: dict[Var, tuple[Expr, Expr]] = {a.var: b for a, b in zip(job.stage.axes, box, strict=True)}
+            own |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in job.stage.reduction_axes}
+            ranges[job.stage.name] = own
+            readers.append(job)
+        return boxes, {}
+
+    # Memory
+
+    def _keep(self, job: Job, box: Box) -> None:
+        """Memory for the box, here; the stage's loads go there from now on."""
+        inside = self._variables()
+        shape = tuple(
+            extent_bound(low, high, axis.extent, inside) for axis, (low, high) in zip(job.stage.axes, box, strict=True)
+        )
+        origin = tuple(
+            None if ix.constant_value(low) == 0 or extent is axis.extent else low
+            for axis, (low, _), extent in zip(job.stage.axes, box, shape, strict=True)
+        )
+        for k, body in enumerate(job.bodies):
+            label = job.stage.name.rsplit("/", 1)[-1]
+            buffer = self.builder.alloc(
+                label, body.dtype, shape, self._scope(shape, body.dtype.itemsize), padded(job, shape)
+            )
+            self.loops.converter.storages[Result(job.form, k)] = Storage(buffer, origin)  # type: ignore[index]
+
+    def _variables(self) -> set[Var]:
+        return {v for v in self.builder.level_of if isinstance(v, Var)}
+
+    def _scope(self, shape: tuple[Expr, ...], itemsize: int) -> str:
+        total = itemsize
+        for e in shape:
+            value = ix.constant_value(e)
+            if value is None:
+                return "heap"
+            total *= value
+        return "stack" if total <= STACK_BYTES else "heap"
+
+    # Sliding
+
+    def _slides(self, job: Job, work: Work, position: int, box: Box) -> bool:
+        """Keeps the stage at its outer place; computes what is new. False where that is not possible here."""
+        builder, name = self.builder, job.stage.name
+        level = (
+            self.levels.get(name, self.loops.emitter.floor)
+            if isinstance(job.plan.store, At)
+            else self.loops.emitter.floor
+        )
+        between = [v for v in self._variables() if builder.level_of.get(v, 0) > level]
+        moving = [d for d, bounds in enumerate(box) if any(_mentions(e, set(between)) for e in bounds)]
+        loop_variables = {v for v in between if builder.level_of[v] == self._loop_level()}
+        slid = [d for d in moving if any(_mentions(e, loop_variables) for e in box[d])]
+        window = self.windows.get((name, level))
+        if window is None:
+            window = self._window(job, box, level, moving, slid)
+            self.windows[name, level] = window
+        storage, reached = window
+        for k in range(len(job.bodies)):
+            kept = Storage(self._output(job, k, level, storage), storage.origin, storage.fold)
+            self.loops.converter.storages[Result(job.form, k)] = kept  # type: ignore[index]
+            builder.level_of[kept.buffer] = builder.scope.level
+        if reached is None:
+            self.loops.nest(job, box)
+            return True
+        (d,) = slid
+        low, high = box[d]
+        before = builder.name(f"{job.stage.axes[d].name}_done", Read(reached, (), None))
+        start = builder.name(f"{job.stage.axes[d].name}_new", ix.maximum(low, before))
+        builder.scope.facts = builder.facts.with_range(start, low, ix.add(high, 1))
+        new = tuple((start, high) if k == d else bounds for k, bounds in enumerate(box))
+        self.loops.nest(job, new)
+        builder.add(Store(reached, (), ix.maximum(before, ix.add(high, 1))))
+        return True
+
+    def _loop_level(self) -> int:
+        """The level of the innermost loop around the present place."""
+        return max((s.level for s in self.builder.scopes if s.loop), default=0)
+
+    def _window(
+        self, job: Job, box: Box, level: int, moving: list[int], slid: list[int]
+    ) -> tuple[Storage, Buffer | None]:
+        """The folded buffer's layout at `level`, and the register that says how far the slid dimension has been computed."""
+        builder = self.builder
+        inside = {v for v in self._variables() if builder.level_of[v] > level}
+        slides = len(slid) == 1
+        shape, origin, fold = [], [], []
+        for d, (axis, (low, high)) in enumerate(zip(job.stage.axes, box, strict=True)):
+            extent = extent_bound(low, high, axis.extent, self._variables())
+            value = ix.constant_value(extent)
+            if d in moving and slides and d in slid and value is not None and ix.constant_value(axis.extent) is None:
+                size = 1 << max(0, value - 1).bit_length()
+                shape.append(ix.as_index(size))
+                origin.append(None)
+                fold.append(size)
+            elif d in moving or any(_mentions(e, inside) for e in (low, high)):
+                shape.append(axis.extent)
+                origin.append(None)
+                fold.append(0)
+            else:
+                shape.append(extent)
+                origin.append(None if extent is axis.extent else low)
+                fold.append(0)
+        storage = Storage(_unplaced(job, tuple(shape)), tuple(origin), tuple(fold))
+        if not slides:
+            return storage, None
+        others = [e for d in moving if d not in slid for e in box[d]]
+        reset = max([level, *(builder.level_of[v] for v in inside if any(_mentions(e, {v}) for e in others))])
+        reached = Buffer(f"{job.stage.name}_reached", i64, (), "register", _serial(), (), 1, None)
+        builder.level_of[reached] = reset
+        builder.scopes[reset].statements += [Alloc(reached), Store(reached, (), ix.as_index(0))]
+        return storage, reached
+
+    def _output(self, job: Job, k: int, level: int, layout: Storage) -> Buffer:
+        key = (f"{job.stage.name}#{k}", level)
+        if key not in self.windows:
+            shape, dtype = layout.buffer.shape, job.bodies[k].dtype
+            label = job.stage.name.rsplit("/", 1)[-1]
+            buffer = Buffer(label, dtype, shape, self._scope(shape, dtype.itemsize), _serial(), (), 1, None)
+            self.builder.scopes[level].statements.append(Alloc(buffer))
+            self.windows[key] = (Storage(buffer), None)
+        return self.windows[key][0].buffer
+
+
+def _serial() -> int:
+    from raido.schedule.lower.builder import new_serial
+
+    return new_serial()
+
+
+def _unplaced(job: Job, shape: tuple[Expr, ...]) -> Buffer:
+    return Buffer("", job.bodies[0].dtype, shape, "heap", 0, (), 1, None)
+
+
+def _mentions(e: Expr, variables: set[Var]) -> bool:
+    return any(n in variables for n in scalar_nodes(e))
+
+
+def padded(job: Job, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Strides of a buffer whose rows are longer than their contents (`store(pad=…)`); () for dense ones."""
+    if not job.plan.pad or len(shape) < 2:
+        return ()
+    strides: list[Expr] = [ix.as_index(1)]
+    row = ix.add(shape[-1], job.plan.pad)
+    for extent in (row, *reversed(shape[1:-1])):
+        strides.append(ix.mul(strides[-1], extent))
+    return tuple(reversed(strides))
+
+
+__all__ = ["Op", "Placement", "padded"]

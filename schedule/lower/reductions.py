@@ -1,0 +1,191 @@
+"""Reductions: accumulators set before the first reduction loop, folded inside, stored after it.
+
+What stands inside the outermost reduction loop gets an accumulator per element: over the box of the pure loops inside it, and for
+each unrolled copy. They are registers where the box is constant and every index will be, else a buffer on the stack or the heap. A
+parallel reduction loop makes partials, one for each round (or fixed chunk of rounds), combined in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from raido.algo import index as ix
+from raido.algo.expr import Expr, Item, Node, Reduce, Var, fresh
+from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.convert import Storage
+from raido.schedule.lower.loops import Accumulators, Loops, Work
+from raido.schedule.lower.regions import extent_bound
+from raido.schedule.nest import Buffer, Read, Store
+
+REGISTER_BYTES = 8 << 10
+STACK_BYTES = 64 << 10
+CHUNK = 4096
+
+
+class Reductions:
+    """Emits reductions with the loops of `Loops`."""
+
+    def __init__(self, loops: Loops) -> None:
+        self.loops = loops
+        self.builder: Builder = loops.builder
+        loops.reduce = self.reduce
+        loops.element = self.element  # type: ignore[method-assign]
+
+    def reduce(self, work: Work, position: int) -> None:
+        """The reduction whose outermost loop stands at `position`."""
+        plan = work.job.plan.loops[position]
+        if plan.kind == "parallel" and len(work.copies) == 1 and plan.name in work.job.reduced:
+            self._parallel(work, position)
+            return
+        accumulators = self._allocate(work, position)
+        for mode in ("start", "fold", "finish"):
+            self._part(work, position, mode, accumulators)
+
+    def _part(self, work: Work, position: int, mode: str, accumulators: Accumulators) -> None:
+        copies = [c.copy() for c in work.copies]
+        part = replace(work, copies=copies, mode=mode, accumulators=accumulators, origin_of=list(range(len(copies))))
+        if mode == "finish":
+            for buffer in accumulators.buffers:
+                self.builder.level_of[buffer] = self.builder.scope.level
+        self.loops.level(part, position)
+
+    def _allocate(self, work: Work, position: int, name: str = "") -> Accumulators:
+        job, reduction = work.job, _reduction(work)
+        axes = tuple(a.name for a in job.stage.axes if work.copies[0].ranges[a.name].value is None)
+        inside = set(self.builder.level_of)
+        shape: list[Expr] = []
+        copied = len(work.copies) > 1
+        if copied:
+            shape.append(ix.as_index(len(work.copies)))
+        for axis in axes:
+            low, high = work.copies[0].box(axis)
+            extent = next(a.extent for a in job.stage.axes if a.name == axis)
+            shape.append(extent_bound(low, high, extent, inside))  # type: ignore[arg-type]
+        origins = tuple({axis: c.box(axis)[0] for axis in axes} for c in work.copies)
+        scope = self._scope(work, position, shape, max(v.dtype.itemsize for v in reduction.left), axes)
+        label = name or ("sum" if reduction.monoid == "add" else "acc")
+        buffers = tuple(self.builder.alloc(label, v.dtype, tuple(shape), scope) for v in reduction.left)
+        return Accumulators(buffers, axes, origins, copied)
+
+    def _scope(self, work: Work, position: int, shape: Sequence[Expr], itemsize: int, axes: Sequence[str]) -> str:
+        if not shape:
+            return "register"
+        sizes = [ix.constant_value(e) for e in shape]
+        if any(s is None for s in sizes):
+            return "heap"
+        total = itemsize
+        for s in sizes:
+            total *= s or 0
+        job = work.job
+        pure = [loop for loop in job.plan.loops[position:] if loop.name not in job.reduced]
+        fixed = all(
+            ix.constant_value(ix.sub(*reversed(c.box(axis)))) is not None for c in work.copies for axis in axes
+        ) and all(loop.kind in ("unroll", "vector") for loop in pure)
+        if fixed and total <= REGISTER_BYTES:
+            return "register"
+        return "stack" if total <= STACK_BYTES else "heap"
+
+    def element(self, work: Work) -> None:
+        """One element of one part of a reduction."""
+        reduction, acc = _reduction(work), work.accumulators
+        assert acc is not None
+        loops, facts = self.loops, self.builder.facts
+        places = [self._place(work, acc, k) for k in range(len(work.copies))]
+        if work.mode == "start":
+            for k in dict.fromkeys(range(len(work.copies))):
+                values = loops.converter.convert(reduction.neutral, loops.environment(work, k), facts, work.identity)
+                for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
+                    self.builder.add(Store(buffer, places[k], value))
+        elif work.mode == "fold":
+            steps = []
+            for k in range(len(work.copies)):
+                values = loops.environment(work, k)
+                (item,) = loops.converter.convert((Item(reduction, 0),), values, facts, work.identity)
+                steps.append((item.form, acc.buffers, places[k]))
+            loops.emitter.folds(steps)
+        else:
+            extra: list[dict[Node, Node]] = [
+                {Item(reduction, j): Read(b, places[k], None) for j, b in enumerate(acc.buffers)}
+                for k in range(len(work.copies))
+            ]
+            loops.finish(work, extra)
+
+    def _place(self, work: Work, acc: Accumulators, k: int) -> tuple[Expr, ...]:
+        coordinates, origin = work.copies[k], acc.origins[work.origin_of[k]]
+        place: list[Expr] = [ix.as_index(work.origin_of[k])] if acc.copied else []
+        for axis in acc.axes:
+            value = coordinates.ranges[axis].value
+            assert value is not None
+            place.append(ix.sub(value, origin[axis]))
+        return tuple(place)
+
+    # Partials
+
+    def _parallel(self, work: Work, position: int) -> None:
+        """Partials per chunk of the loop at `position`, then combined in order into the accumulators."""
+        plan, builder = work.job.plan.loops[position], self.builder
+        low, high, step = work.copies[0].bounds(plan.name)
+        span = step if step > 1 else (plan.grain or CHUNK)
+        count = ix.ceildiv(ix.sub(high, low), span)
+        reduction = _reduction(work)
+        total = self._allocate(work, position)
+        shape = (count, *total.buffers[0].shape)
+        partials = tuple(builder.alloc("partial", v.dtype, shape, "heap") for v in reduction.left)
+        var = fresh(plan.name)
+        how = {"stage": work.job.stage.name, "loop": plan.name}
+        with builder.loop(
+            var, low, high, span, kind="parallel", grain=plan.grain if step > 1 else 0, dynamic=plan.dynamic, **how
+        ):
+            chunk = ix.floordiv(ix.sub(var, low), span)
+            own = self._allocate(work, position)
+            self._part(work, position, "start", own)
+            copies = [c.copy() for c in work.copies]
+            fold = replace(work, copies=copies, mode="fold", accumulators=own, origin_of=[0])
+            if step > 1:
+                self.loops.choose(fold, position, [[var]])
+            else:
+                copies[0].narrow(plan.name, var, ix.minimum(ix.add(var, span), high))
+                self.loops.loop(fold, position, "serial")
+            self._each(own.buffers[0].shape, lambda at: self._copy(own.buffers, at, partials, (chunk, *at)))
+        self._part(work, position, "start", total)
+        for buffer in partials:
+            builder.level_of[buffer] = builder.scope.level
+        chunk_var = fresh("chunk")
+        with builder.loop(chunk_var, ix.as_index(0), count, 1):
+            self._each(total.buffers[0].shape, lambda at: self._join(work, total, partials, at, chunk_var))
+        self._part(work, position, "finish", total)
+
+    def _each(self, shape: Sequence[Expr], body: Callable[[tuple[Expr, ...]], None], at: tuple[Expr, ...] = ()) -> None:
+        """Serial loops over a box."""
+        if len(at) == len(shape):
+            body(at)
+            return
+        var = fresh(f"i{len(at)}")
+        with self.builder.loop(var, ix.as_index(0), shape[len(at)], 1):
+            self._each(shape, body, (*at, var))
+
+    def _copy(
+        self, source: Sequence[Buffer], at: tuple[Expr, ...], target: Sequence[Buffer], place: tuple[Expr, ...]
+    ) -> None:
+        for a, b in zip(source, target, strict=True):
+            self.builder.add(Store(b, place, Read(a, at, None)))
+
+    def _join(
+        self, work: Work, total: Accumulators, partials: Sequence[Buffer], at: tuple[Expr, ...], chunk: Var
+    ) -> None:
+        loops = self.loops
+        item = Item(_reduction(work), 0)
+        values = loops.environment(work, 0)
+        (converted,) = loops.converter.convert((item,), values, self.builder.facts, work.identity)
+        left = [self.builder.name("left", Read(b, at, None)) for b in total.buffers]
+        right = [self.builder.name("right", Read(b, (chunk, *at), None)) for b in partials]
+        loops.emitter.combine_into(converted.form, total.buffers, at, left, right)
+
+
+def _reduction(work: Work) -> Reduce:
+    assert work.job.reduction is not None
+    return work.job.reduction
+
+
+__all__ = ["Reductions", "Storage"]

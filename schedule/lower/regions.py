@@ -1,0 +1,170 @@
+"""Which part of a producer is needed, and how large that part can be.
+
+A region is a box: inclusive bounds for each dimension, in terms of the loop variables around it. It is the hull of what every load
+can reach while its reader's axes run over the reader's own box (interval analysis of index expressions). Taps at offsets of one
+index stay one interval: the hull is taken inside the clamp, which is monotone and never stretches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from raido.algo import index as ix
+from raido.algo.expr import Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var
+from raido.schedule.normalise import scalar_nodes
+
+Box = tuple[tuple[Expr, Expr], ...]
+
+
+class Reads:
+    """The loads of some expressions, by array form, with the ranges of the variables bound inside the expressions."""
+
+    def __init__(self, bodies: Sequence[Expr]) -> None:
+        self.loads: dict[Node, dict[tuple[Expr, ...], None]] = {}
+        self.inner: dict[Var, tuple[Expr, Expr]] = {}
+        self.opaque: set[Var] = set()
+        for node in scalar_nodes(*bodies):
+            if isinstance(node, Load):
+                form = getattr(node.array, "form", None)
+                if form is not None:
+                    self.loads.setdefault(form, {})[node.indices] = None
+            elif isinstance(node, Loop):
+                self.inner[node.index] = (ix.as_index(0), ix.sub(node.count, 1))
+                self.opaque |= set(node.state)
+            elif isinstance(node, Reduce):
+                self.inner |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in node.axes}
+                self.opaque |= {*node.left, *node.right}
+            elif hasattr(node, "state"):
+                self.opaque |= {v for v in node.state if isinstance(v, Var)}
+
+
+def region_read(
+    reads: Reads, form: Node, shape: Sequence[Expr], ranges: Mapping[Var, tuple[Expr, Expr]], facts: ix.Facts
+) -> list[list[tuple[Expr, Expr] | None]]:
+    """For each load of `form`: inclusive bounds of each dimension before clamping; None where nothing is known."""
+    every = {**ranges, **reads.inner}
+    found = []
+    for indices in reads.loads.get(form, ()):
+        found.append([_reach(i, n, every, reads.opaque, facts) for i, n in zip(indices, shape, strict=True)])
+    return found
+
+
+def _reach(
+    index: Expr, size: Expr, ranges: Mapping[Var, tuple[Expr, Expr]], opaque: set[Var], facts: ix.Facts
+) -> tuple[Expr, Expr] | None:
+    index = ix.canonical(index)
+    while isinstance(index, Op) and index.name == "clamp_index" and index.args[1] is size:
+        index = index.args[0]
+    if any(isinstance(n, Var) and n in opaque for n in scalar_nodes(index)):
+        return None
+    if not _is_index(index):
+        return None
+    return ix.interval(_without_clamps(index, size), ranges, facts)
+
+
+def _is_index(e: Expr) -> bool:
+    return all(
+        isinstance(n, Const | Var | SizeVar) or (isinstance(n, Op) and n.name in _INDEX_OPS) for n in scalar_nodes(e)
+    )
+
+
+_INDEX_OPS = {"add", "sub", "mul", "neg", "floordiv", "mod", "floormod", "minimum", "maximum", "cast", "select"} | set(
+    ix.BOUNDARY_OPS
+)
+
+
+def _without_clamps(index: Expr, size: Expr) -> Expr:
+    return index
+
+
+def hull(regions: Iterable[Sequence[tuple[Expr, Expr] | None]], shape: Sequence[Expr], facts: ix.Facts) -> Box:
+    """The smallest box around all of them, brought into the array."""
+    lows: list[list[Expr]] = [[] for _ in shape]
+    highs: list[list[Expr]] = [[] for _ in shape]
+    whole = [False] * len(shape)
+    for region in regions:
+        for d, bounds in enumerate(region):
+            if bounds is None:
+                whole[d] = True
+            else:
+                lows[d].append(bounds[0])
+                highs[d].append(bounds[1])
+    box = []
+    for d, size in enumerate(shape):
+        last = ix.sub(size, 1)
+        if whole[d] or not lows[d]:
+            box.append((ix.as_index(0), last))
+            continue
+        low, high = lows[d][0], highs[d][0]
+        for e in lows[d][1:]:
+            low = ix.minimum(low, e)
+        for e in highs[d][1:]:
+            high = ix.maximum(high, e)
+        box.append((bring_into(low, last, facts), bring_into(high, last, facts)))
+    return tuple(box)
+
+
+def bring_into(e: Expr, last: Expr, facts: ix.Facts) -> Expr:
+    """`e` clamped to 0 … last, without the parts that the facts make superfluous."""
+    if not facts.nonnegative(e):
+        e = ix.maximum(e, 0)
+    if not facts.less_equal(e, last):
+        e = ix.minimum(e, last)
+    return e
+
+
+def extent_bound(low: Expr, high: Expr, size: Expr, inside: frozenset[Var] | set[Var]) -> Expr:
+    """An upper bound of high − low + 1 that mentions none of the variables `inside`: a constant where possible, else `size`."""
+    best: int | None = None
+    symbolic: Expr | None = None
+    pending = [ix.add(ix.sub(strip_clamp(high), strip_clamp(low)), 1), ix.add(ix.sub(high, low), 1)]
+    seen: set[Expr] = set()
+    for _ in range(96):
+        if not pending:
+            break
+        e = pending.pop()
+        if e in seen:
+            continue
+        seen.add(e)
+        constant, terms = ix.linear(e)
+        if not terms:
+            best = constant if best is None else min(best, constant)
+            continue
+        atom = next((a for a in terms if isinstance(a, Op) and _opens(a, terms[a])), None)
+        if atom is None:
+            if not any(isinstance(n, Var) and n in inside for n in scalar_nodes(e)):
+                symbolic = symbolic or e
+            continue
+        rest = ix.sub(e, ix.mul(atom, terms[atom]))
+        assert isinstance(atom, Op)
+        if atom.name in ("minimum", "maximum"):
+            pending += [ix.add(rest, ix.mul(arg, terms[atom])) for arg in atom.args]
+        else:
+            pending.append(_without_mod(rest, atom, terms[atom]))
+    known = ix.constant_value(size)
+    if best is not None:
+        return ix.as_index(max(0, best if known is None else min(best, known)))
+    if known is not None:
+        return size
+    return size
+
+
+def _opens(atom: Op, c: int) -> bool:
+    return (atom.name == "minimum" and c > 0) or (atom.name == "maximum" and c < 0)
+
+
+def _without_mod(rest: Expr, atom: Op, c: int) -> Expr:
+    return rest
+
+
+def strip_clamp(e: Expr) -> Expr:
+    """`x` where `e` is min(max(x, 0), last): clamping both ends of an interval never makes it longer."""
+    if isinstance(e, Op) and e.name == "minimum":
+        inner = [a for a in e.args if isinstance(a, Op) and a.name == "maximum"]
+        if len(inner) == 1:
+            e = inner[0]
+        else:
+            return e
+    if isinstance(e, Op) and e.name == "maximum" and any(ix.constant_value(a) == 0 for a in e.args):
+        return next(a for a in e.args if ix.constant_value(a) != 0)
+    return e
