@@ -122,7 +122,7 @@ class Compilation:
         """The loops with lanes."""
         from raido.schedule.gang import form_gangs
 
-        return form_gangs(self.nest, self.target.machine)
+        return form_gangs(self.nest, self.target.machine.vector_bits)
 
     @functools.cached_property
     def signature(self) -> Signature:
@@ -156,9 +156,9 @@ class Compilation:
         if kind == "schedule":
             return str(self.schedule)
         if kind in ("nest", "gang"):
-            from raido.schedule.printer import nest_text
+            from raido.schedule.printer import print_nest
 
-            return nest_text(self.nest if kind == "nest" else self.gang)
+            return print_nest(self.nest if kind == "nest" else self.gang)
         if kind not in SOURCES:
             raise CompileError(f"internal: no source of kind {kind}")
         return self.module.text(kind)

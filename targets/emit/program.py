@@ -109,7 +109,7 @@ class Program:
     def constants(self, unit: Unit, uses: Uses) -> None:
         """Declares the constant arrays that are used."""
         for buffer in uses.buffers:
-            if buffer.scope == "constant" and buffer not in unit.memory:
+            if buffer.scope == "constant":
                 data: Any = buffer.data
                 pointer = T.pointer(unit.fresh_name(buffer.name), memory_dtype(buffer.dtype))
                 located = T.call(
@@ -156,7 +156,7 @@ class Program:
         hoisted, moved = hoist_heap(loop.body)
         here = [a for a in moved if loop.var in Uses(a).variables]
         body = For(loop.var, loop.low, loop.high, loop.step, Block((*here, *hoisted.statements)))
-        share_of = _Share(body, given, rounds, share, shares, counter, loop.grain if loop.dynamic else 0)
+        share_of = _Share(body, given, rounds, share, shares, counter, max(loop.grain, 1) if loop.dynamic else 0)
         inner.block([*(a for a in moved if a not in here), share_of])
         self.finish(symbol, unit, [*parameters, first, rounds, share, shares, counter], inner)
         self._launch_shares(outer, loop, symbol, [*arguments, tir(low), count], count, [*types, *["i64"] * 4, "ptr"])

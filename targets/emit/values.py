@@ -84,8 +84,9 @@ def strides_of(buffer: Buffer) -> tuple[Any, ...]:
 class Values:
     """Expressions of one function's statements."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Unit, binds: bool = True) -> None:
         self.unit = unit
+        self.binds = binds
         self.memo: dict[Any, Term] = {}
         self._depth: dict[Any, int] = {}
         self._strides: dict[Buffer, tuple[Term, ...]] = {}
@@ -101,7 +102,7 @@ class Values:
         for e in order:
             term = self._emit(e, plain)
             depth = 1 + max((self._depth[a] for a in operands(e)), default=0)
-            if not isinstance(term, int) and not _is_leaf(e) and (uses[e] > 1 or depth > _DEPTH):
+            if self.binds and not isinstance(term, int) and not _is_leaf(e) and (uses[e] > 1 or depth > _DEPTH):
                 term, depth = self.unit.bind("v", e.dtype, lanes_of(e), term), 0
             self.memo[e], self._depth[e] = term, depth
         return [None if root is None else self.memo[root] for root in roots]
@@ -239,7 +240,7 @@ class Values:
     def offset(self, buffer: Buffer, indices: Sequence[Term]) -> Term:
         """The element offset of scalar indices (terms); vectors where an index is one."""
         if buffer not in self._strides:
-            inner = Values(self.unit)
+            inner = Values(self.unit, binds=False)  # names would end with the block, the strides are kept
             self._strides[buffer] = tuple(inner.prepare(*(as_index(s) for s in strides_of(buffer))))
         total: Term = 0
         for index, stride in zip(indices, self._strides[buffer], strict=True):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from emission import Compiled, array, compile_body, index, n
 
-from raido.algo.dtypes import bool_, f32, f64, i32, i64
+from raido.algo.dtypes import DTYPES, bool_, f32, f64, i32, i64
 from raido.algo.expr import Op, SizeVar, const, fresh
 from raido.algo.index import add, mul
 from raido.schedule.nest import (
@@ -12,7 +12,9 @@ from raido.schedule.nest import (
     Block,
     Check,
     Copy,
+    Extract,
     For,
+    If,
     Let,
     Nest,
     Produce,
@@ -22,6 +24,7 @@ from raido.schedule.nest import (
     Store,
     Swap,
     VectorRead,
+    VectorVar,
     While,
 )
 from raido.targets.faults import FAULT_CODES
@@ -70,6 +73,46 @@ def test_parallel_loops_nest_and_see_names_of_outer_loops(threads):
     result = np.zeros((9, 13))
     compile_body(statements, [], [out], (n, m))([], [9, 13], [result])
     np.testing.assert_array_equal(result, np.arange(9)[:, None] * 0.5 + np.arange(13))
+
+
+def test_names_of_every_type_reach_the_loop_over_threads(threads):
+    """Scalars of all types, and vectors, are passed to the function that one thread runs."""
+    out, flags = array("o", f64, n), array("f", bool_, n)
+    x, yes = fresh("x"), fresh("yes", bool_)
+    scalars = [fresh(dtype.name, dtype) for dtype in DTYPES if dtype is not bool_]
+    vector = VectorVar("v", i32, 8, fresh("v").serial)
+    total = Op("cast", f64, (Extract(vector, 3),))
+    for scalar in scalars:
+        total = Op("add", f64, (total, Op("cast", f64, (scalar,))))
+    body = Block((Store(out, (x,), total), Store(flags, (x,), yes)))
+    statements = [
+        *(Let(s, Op("cast", s.dtype, (n,))) for s in scalars),
+        Let(vector, Splat(Op("cast", i32, (n,)), 8)),
+        Let(yes, Op("gt", bool_, (n, index(3)))),
+        For(x, index(0), n, 1, body, "parallel"),
+    ]
+    compiled = compile_body(statements, [], [out, flags])
+    for size in (3, 10):
+        results = [np.zeros(size), np.zeros(size, bool)]
+        compiled([], [size], results)
+        assert (results[0] == size * (len(scalars) + 1)).all()
+        assert (results[1] == (size > 3)).all()
+
+
+def test_strides_of_many_dimensions_are_computed_wherever_they_are_needed(threads):
+    """The first use is inside a branch; later uses stand outside it."""
+    a, b, c = (SizeVar(name) for name in "abc")
+    out = array("o", i64, n, a, b, c)
+    x, y = fresh("x"), fresh("y")
+    place = lambda k: (k, index(1), add(b, -1), add(c, -2))
+    first = If(Op("lt", bool_, (x, index(1))), Block((Store(out, place(x), index(7)),)))
+    statements = [
+        For(x, index(0), n, 1, Block((first,))),
+        For(y, index(1), n, 1, Block((Store(out, place(y), add(y, 10)),))),
+    ]
+    result = np.zeros((3, 2, 4, 5), "i8")
+    compile_body(statements, [], [out], (n, a, b, c))([], [3, 2, 4, 5], [result])
+    assert list(result[:, 1, 3, 3]) == [7, 11, 12]
 
 
 def test_heap_memory_of_a_task_is_its_own(threads):
