@@ -8,7 +8,7 @@ All of it is beta-reduction and its inverse, so no value changes. `Tables` carri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from raido.algo.dtypes import bool_
@@ -113,13 +113,15 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def scalar_nodes(*roots: Node) -> list[Node]:
-    """The scalar nodes reachable without going into an array, children first."""
+def scalar_nodes(*roots: Node, stop: Collection[Node] = ()) -> list[Node]:
+    """The scalar nodes reachable without going into an array, nor below `stop`, children first."""
     done: dict[Node, None] = {}
     stack: list[tuple[Node, Any]] = [(root, None) for root in reversed(roots)]
     while stack:
         node, entered = stack.pop()
         if entered:
+            done[node] = None
+        elif node in stop:
             done[node] = None
         elif node not in done:
             stack.append((node, True))
