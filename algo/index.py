@@ -9,12 +9,11 @@ Both answer "unknown" rather than guess.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from typing import Any, TypeAlias
 
 from raido.algo.dtypes import i64
 from raido.algo.expr import Const, Expr, Node, Op, SizeVar, Var, const
-from raido.algo.rewrite import transform
 
 IntLike: TypeAlias = Expr | int
 BOUNDARY_OPS = ("clamp_index", "wrap_index", "mirror_index", "symmetric_index")
@@ -218,22 +217,32 @@ _BUILDERS = {
     "minimum": minimum,
     "maximum": maximum,
 }
+_ARITHMETIC = frozenset((*_BUILDERS, "neg", *BOUNDARY_OPS))
 _canonical: weakref.WeakKeyDictionary[Node, Expr] = weakref.WeakKeyDictionary()
 
 
 def canonical(e: Expr) -> Expr:
     """The canonical form of an i64 index or size expression."""
-    if isinstance(e, (Const, Var, SizeVar)):
-        return e
-    known = _canonical.get(e)
-    if known is None:
-        known = transform(e, _canonical_node)
-        _canonical[e] = known
+    known = _rewrite_index(e, _canonical_node, _canonical)
+    if known is not e:
         _canonical[known] = known
     return known
 
 
-def _canonical_node(e: Node) -> Node:
+def _rewrite_index(e: Expr, change: Callable[[Expr], Expr], memo: MutableMapping[Any, Expr]) -> Expr:
+    """Bottom-up over the arithmetic of an index. Arrays that are read for it are left alone."""
+    if not isinstance(e, Op) or e.dtype is not i64 or e.name not in _ARITHMETIC:
+        return e
+    known = memo.get(e)
+    if known is None:
+        args = tuple(_rewrite_index(a, change, memo) for a in e.args)
+        same = all(a is b for a, b in zip(args, e.args, strict=True))
+        known = change(e if same else Op(e.name, e.dtype, args))
+        memo[e] = known
+    return known
+
+
+def _canonical_node(e: Expr) -> Expr:
     if isinstance(e, Op) and e.dtype is i64:
         known = _canonical.get(e)
         if known is not None:
@@ -410,9 +419,9 @@ class Facts:
 
     def simplify(self, e: Expr) -> Expr:
         """`e` with every min, max and boundary that these facts decide replaced by what it is."""
-        return canonical(transform(canonical(e), self._decide))
+        return canonical(_rewrite_index(canonical(e), self._decide, {}))
 
-    def _decide(self, e: Node) -> Node:
+    def _decide(self, e: Expr) -> Expr:
         if not isinstance(e, Op):
             return e
         if e.name in ("minimum", "maximum"):

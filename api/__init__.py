@@ -1,1 +1,90 @@
-"""raido: a scheduling language for tensor and array programs."""
+"""raido: a scheduling language for tensor and array programs.
+
+    import raido as rd
+
+Algorithms are pure functions of arrays (`rd.algorithm`, the combinators and NumPy's functions by their names); schedules say how they
+run, targets on what. What lies above tracing is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.algorithm import capture
+from raido.algo.combinators import elementwise, map, reduce, tabulate
+from raido.algo.dtypes import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from raido.algo.errors import (
+    ArgumentError,
+    ArithmeticFault,
+    CompileError,
+    DTypeError,
+    ExportError,
+    IndexOutOfRange,
+    RaidoError,
+    ScheduleError,
+    ShapeError,
+    SizeMismatch,
+    TargetError,
+    TraceError,
+)
+from raido.algo.indexing import gather
+from raido.algo.locations import mark_internal
+from raido.algo.moves import (
+    array,
+    astype,
+    broadcast_to,
+    concat,
+    expand_dims,
+    flatten,
+    full,
+    iota,
+    pad,
+    replicate,
+    reshape,
+    roll,
+    shift,
+    stack,
+    swapaxes,
+    transpose,
+    unzip,
+    view,
+    zip,
+)
+from raido.algo.program import Program
+from raido.algo.reductions import all, any, argmax, argmin, dot, matmul, max, mean, min, prod, sum
+from raido.algo.stencil import constant, stencil
+from raido.algo.types import size
+from raido.algo.ufuncs import *  # noqa: F403
+from raido.algo.value import Array
+from raido.algorithm import Algorithm, algorithm
+
+if TYPE_CHECKING:
+    from raido.schedule.schedule import Schedule
+    from raido.targets.executable import Executable
+    from raido.targets.target import Target, targets
+
+mark_internal(__file__)
+__version__ = "0.1.0"
+
+_LATER = {
+    "Schedule": "raido.schedule.schedule",
+    "choose": "raido.schedule.holes",
+    "Executable": "raido.targets.executable",
+    "Target": "raido.targets.target",
+    "targets": "raido.targets.target",
+    "load": "raido.targets.export",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'raido' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

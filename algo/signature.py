@@ -1,0 +1,250 @@
+"""From a Python signature to types: what each parameter of an algorithm is, and what a call's arguments make of it.
+
+Positional parameters are arrays, sizes or tuples of them; a parameter without a type takes dtype and rank from its argument.
+Keyword-only parameters are static. Types come from annotations (also as strings under `from __future__ import annotations`) or from
+the decorator's keywords.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from raido.algo.dtypes import DType, dtype_of
+from raido.algo.errors import ArgumentError, TraceError
+from raido.algo.expr import SizeVar
+from raido.algo.rewrite import topological
+from raido.algo.types import ArrayType, SizeType, Type, as_type, describe
+from raido.algo.value import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A positional parameter: its name and its type, None where the argument decides."""
+
+    name: str
+    type: Type | None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What an algorithm takes and, if it says so, returns."""
+
+    positional: tuple[Declaration, ...]
+    defaults: Mapping[str, Any]
+    required: frozenset[str]
+    result: Type | None
+
+
+def read_signature(function: Callable[..., Any], types: Mapping[str, Any]) -> Signature:
+    """The signature of a function, its annotations read, those of the decorator first."""
+    parameters = inspect.signature(function).parameters
+    known = {*parameters, "returns"}
+    for name in types:
+        if name not in known:
+            raise TraceError(f"{function.__name__} has no parameter {name!r}: it has {', '.join(parameters) or 'none'}")
+    positional: list[Declaration] = []
+    defaults: dict[str, Any] = {}
+    required: set[str] = set()
+    for parameter in parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise TraceError(f"{function.__name__}: an algorithm cannot take *{parameter.name}")
+        if parameter.kind == parameter.KEYWORD_ONLY:
+            if parameter.default is parameter.empty:
+                required.add(parameter.name)
+            else:
+                defaults[parameter.name] = parameter.default
+            continue
+        if parameter.default is not parameter.empty:
+            raise TraceError(
+                f"{function.__name__}: the parameter {parameter.name!r} has a default; "
+                "make it keyword-only (static) with `*` before it"
+            )
+        declared = types.get(parameter.name)
+        if declared is None:
+            annotation = _evaluated(function, parameter.annotation)
+            declared = None if annotation is parameter.empty else annotation
+        positional.append(Declaration(parameter.name, _type(function, parameter.name, declared)))
+    returned = types.get("returns", function.__annotations__.get("return"))
+    result = as_type(_evaluated(function, returned)) if returned is not None else None
+    return Signature(tuple(positional), defaults, frozenset(required), result)
+
+
+def _type(function: Callable[..., Any], name: str, declared: Any) -> Type | None:
+    if (
+        declared is None
+        or declared is Any
+        or declared is Array
+        or getattr(declared, "__name__", "") in ("Array", "ndarray")
+    ):
+        return None
+    found = as_type(declared)
+    if found is None and not isinstance(declared, tuple):
+        raise TraceError(
+            f'{function.__name__}: the type of {name!r} is {declared!r}; write rd.f32["h", "w"], rd.size, a tuple of these, or none'
+        )
+    return found
+
+
+def _evaluated(function: Callable[..., Any], annotation: Any) -> Any:
+    """An annotation that was kept as text, as the value it means."""
+    if not isinstance(annotation, str):
+        return annotation
+    inner = inspect.unwrap(function)
+    closure = inspect.getclosurevars(inner).nonlocals if hasattr(inner, "__code__") else {}
+    try:
+        return eval(annotation, getattr(inner, "__globals__", {}), dict(closure))
+    except NameError:
+        try:
+            return as_type(annotation)
+        except TraceError:
+            return None
+
+
+def type_of(argument: Any, name: str) -> Type | ArrayType:
+    """The type of an argument for a parameter without one; its sizes are named after the parameter."""
+    if isinstance(argument, (ArrayType, SizeType)):
+        return argument
+    if isinstance(argument, DType):
+        return ArrayType(argument, ())
+    if isinstance(argument, str):
+        found = as_type(argument)
+        assert found is not None
+        return found
+    if isinstance(argument, tuple):
+        return tuple(type_of(part, f"{name}_{k}") for k, part in enumerate(argument))
+    if isinstance(argument, Array):
+        return ArrayType(argument.dtype, argument.extents)
+    array = as_array(argument, name)
+    dtype = dtype_of(array.dtype)
+    if dtype is None:
+        raise ArgumentError(f"argument {name!r} has the dtype {array.dtype}, which raido does not have")
+    return ArrayType(dtype, tuple(SizeVar(f"{name}_{k}") for k in range(array.ndim)))
+
+
+def as_array(argument: Any, name: str) -> np.ndarray:
+    """An argument as a NumPy array, without a copy where that is possible; ArgumentError for what is none."""
+    if isinstance(argument, np.ndarray):
+        return argument
+    if isinstance(argument, (bool, int, float, np.generic)):
+        return np.asarray(argument)
+    if hasattr(argument, "__dlpack__"):
+        try:
+            return np.from_dlpack(argument)
+        except (BufferError, RuntimeError, TypeError) as error:
+            raise ArgumentError(f"argument {name!r} cannot be read as an array: {error}") from error
+    if isinstance(argument, (list, dict, str, bytes)) or argument is None:
+        raise ArgumentError(f"argument {name!r} is a {type(argument).__name__}; an array is expected")
+    array = np.asarray(argument)
+    if array.dtype.kind == "O":
+        raise ArgumentError(f"argument {name!r} is a {type(argument).__name__}; an array is expected")
+    return array
+
+
+def is_type(argument: Any) -> bool:
+    """Whether an argument of `trace` is a type instead of an array."""
+    if isinstance(argument, tuple):
+        return any(is_type(part) for part in argument)
+    return isinstance(argument, (ArrayType, SizeType, DType, str))
+
+
+def resolve_types(signature: Signature, arguments: Sequence[Any], function: str) -> tuple[Type, ...]:
+    """The type of every positional parameter for these arguments (none at all: where every parameter has a type)."""
+    declared = signature.positional
+    if not arguments and declared:
+        missing = [d.name for d in declared if d.type is None]
+        if missing:
+            raise ArgumentError(
+                f"{function}: the type of {missing[0]!r} is not declared; give its type or an example, as in "
+                f'{function}.trace(rd.f32["n"])'
+            )
+        return tuple(d.type for d in declared)  # type: ignore[misc]
+    if len(arguments) != len(declared):
+        names = ", ".join(d.name for d in declared) or "none"
+        raise ArgumentError(f"{function} takes {len(declared)} arguments ({names}), not {len(arguments)}")
+    return tuple(
+        type_of(argument, d.name) if d.type is None or is_type(argument) else d.type
+        for d, argument in zip(declared, arguments, strict=True)
+    )
+
+
+def match(argument: Any, declared: Type, name: str, flat: list[np.ndarray], sizes: dict[str, int]) -> None:
+    """Appends the arrays of an argument to `flat`, checked for dtype and rank, and notes sizes given as ints."""
+    if isinstance(declared, tuple):
+        if not isinstance(argument, tuple) or len(argument) != len(declared):
+            raise ArgumentError(f"argument {name!r} must be a tuple of {len(declared)}")
+        for k, (part, inner) in enumerate(zip(argument, declared, strict=True)):
+            match(part, inner, f"{name}[{k}]", flat, sizes)
+        return
+    if isinstance(declared, SizeType):
+        if isinstance(argument, (bool, np.bool_)) or not hasattr(argument, "__index__"):
+            raise ArgumentError(f"argument {name!r} is a size: an int, not {type(argument).__name__}")
+        value = int(argument.__index__())
+        if value < 0:
+            raise ArgumentError(f"argument {name!r} is a size and cannot be {value}")
+        sizes[name] = value
+        return
+    array = as_array(argument, name)
+    plain = isinstance(argument, (bool, int, float)) and not isinstance(argument, np.generic)
+    if array.ndim != len(declared.shape):
+        raise ArgumentError(
+            f"argument {name!r} has rank {array.ndim}; {describe(declared.dtype, declared.shape)} has rank {len(declared.shape)}"
+        )
+    if plain:
+        array = _plain_argument(argument, declared.dtype, name)
+    elif dtype_of(array.dtype) is not declared.dtype:
+        given = dtype_of(array.dtype)
+        raise ArgumentError(
+            f"argument {name!r} is {given or array.dtype}; {describe(declared.dtype, declared.shape)} is expected\n"
+            f"  try       {name}.astype({str(declared.dtype.numpy)!r})"
+        )
+    flat.append(array)
+
+
+def _plain_argument(argument: Any, dtype: DType, name: str) -> np.ndarray:
+    """A Python number for a scalar parameter takes the parameter's type, where it can."""
+    fits = dtype.is_float or (not isinstance(argument, float) and (dtype.is_integer or isinstance(argument, bool)))
+    if fits and dtype.is_integer:
+        info = np.iinfo(dtype.numpy)
+        fits = info.min <= int(argument) <= info.max
+    if not fits:
+        raise ArgumentError(f"argument {name!r} is {argument!r}, which is not a value of {dtype}")
+    return np.asarray(argument, dtype.numpy)
+
+
+def size_variables(types: Sequence[Type], names: Sequence[str]) -> list[SizeVar]:
+    """The sizes of a signature in order of first appearance."""
+    found: dict[SizeVar, None] = {}
+
+    def visit(declared: Type, name: str) -> None:
+        if isinstance(declared, tuple):
+            for part in declared:
+                visit(part, name)
+        elif isinstance(declared, SizeType):
+            found[SizeVar(name)] = None
+        else:
+            for extent in declared.shape:
+                found.update((node, None) for node in topological(extent) if isinstance(node, SizeVar))
+
+    for declared, name in zip(types, names, strict=True):
+        visit(declared, name)
+    return list(found)
+
+
+def static_key(value: Any) -> Any:
+    """A hashable stand-in for a static value, equal when the values are."""
+    if isinstance(value, np.ndarray):
+        return ("ndarray", value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, (list, tuple)):
+        return (type(value), tuple(static_key(part) for part in value))
+    if isinstance(value, dict):
+        return (dict, tuple((key, static_key(part)) for key, part in value.items()))
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentError(f"a static parameter must be hashable, not {type(value).__name__}") from None
+    return (type(value), repr(value) if isinstance(value, float) else value)

@@ -1,0 +1,78 @@
+"""Tuples and NamedTuples of values, nested: flattening, rebuilding, and their JSON-able description for a `Program`.
+
+A description is an int (the position of a leaf), {"tuple": [...]}, {"namedtuple": {"name": name, "fields": {field: …}}}, or
+{"size": name} where an argument is a plain size.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+_classes: dict[tuple[str, tuple[str, ...]], type] = {}
+
+
+def is_namedtuple(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(type(value), "_fields")
+
+
+def rebuild_tuple(like: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
+    """A tuple of the same class."""
+    return type(like)(*parts) if is_namedtuple(like) else tuple(parts)
+
+
+def leaves(value: Any) -> list[Any]:
+    """The values at the ends, in order."""
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in leaves(part)]
+    return [value]
+
+
+def map_leaves(change: Callable[..., Any], value: Any, *others: Any) -> Any:
+    """The same nesting, with `change` applied to every leaf (and the leaves at its place in `others`)."""
+    if isinstance(value, tuple):
+        return rebuild_tuple(value, (map_leaves(change, *parts) for parts in zip(value, *others, strict=True)))
+    return change(value, *others)
+
+
+def unflatten(like: Any, flat: Iterable[Any]) -> Any:
+    """`flat` in the nesting of `like`."""
+    rest = iter(flat)
+    return map_leaves(lambda _: next(rest), like)
+
+
+def same_nesting(a: Any, b: Any) -> bool:
+    """Whether two values nest alike (a NamedTuple like a tuple)."""
+    if isinstance(a, tuple) != isinstance(b, tuple):
+        return False
+    return not isinstance(a, tuple) or (len(a) == len(b) and all(same_nesting(x, y) for x, y in zip(a, b, strict=True)))
+
+
+def describe_tree(value: Any, first: int = 0) -> Any:
+    """The JSON-able description of how a value nests, leaves numbered from `first`."""
+    return _describe(value, iter(range(first, first + len(leaves(value)))))
+
+
+def _describe(value: Any, numbers: Any) -> Any:
+    if not isinstance(value, tuple):
+        return next(numbers)
+    parts = [_describe(part, numbers) for part in value]
+    if not is_namedtuple(value):
+        return {"tuple": parts}
+    kind: Any = type(value)
+    _classes.setdefault((kind.__name__, kind._fields), kind)
+    return {"namedtuple": {"name": kind.__name__, "fields": dict(zip(kind._fields, parts, strict=True))}}
+
+
+def build_tree(tree: Any, flat: Sequence[Any]) -> Any:
+    """The value that a description and its leaves stand for."""
+    if isinstance(tree, int):
+        return flat[tree]
+    if "tuple" in tree:
+        return tuple(build_tree(part, flat) for part in tree["tuple"])
+    name, fields = tree["namedtuple"]["name"], tree["namedtuple"]["fields"]
+    key = (name, tuple(fields))
+    if key not in _classes:
+        _classes[key] = namedtuple(name, tuple(fields))  # type: ignore[misc]
+    return _classes[key](*(build_tree(part, flat) for part in fields.values()))

@@ -1,0 +1,68 @@
+"""The public `Algorithm`: the traced function of `raido.algo`, with what the layers above add: compiling, scheduling, running.
+
+Everything above `raido.algo` is imported when first used, so that `import raido` stays quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from raido.algo import algorithm as traced
+from raido.algo.program import Program
+
+if TYPE_CHECKING:
+    from raido.schedule.schedule import Schedule
+    from raido.targets.executable import Executable
+    from raido.targets.target import Target
+
+
+class Algorithm(traced.Algorithm):
+    __doc__ = traced.Algorithm.__doc__
+
+    def compile(
+        self,
+        target: Target | str | None = None,
+        schedule: Schedule | None = None,
+        *,
+        sizes: Mapping[str, int] | None = None,
+        like: Sequence[Any] = (),
+        **static: Any,
+    ) -> Executable:
+        """Machine code for a target ("llvm" is this host) under a schedule (None: the default one).
+
+        `sizes={"h": 480}` specialises; otherwise one executable serves all sizes. `like` are example arguments or types, needed where
+        parameters have no type. Raises `ScheduleError` for a schedule of another program, `TargetError`, and what tracing raises.
+        """
+        from raido.targets.compile import compile_program
+
+        if schedule is not None and not like and not static:
+            program = schedule.graph.program
+        else:
+            program = self.trace(*like, **static)
+        return compile_program(program, target, schedule, sizes=sizes)
+
+    def schedule(self, *like: Any, target: Any = "llvm", **static: Any) -> Schedule:
+        """A schedule with nothing said yet: the defaults fill in the rest. `like` as for `compile`."""
+        from raido.schedule.form_stages import form_stages
+        from raido.schedule.schedule import Schedule
+
+        return Schedule(form_stages(self.trace(*like, **static)), (), str(getattr(target, "kind", target)))
+
+    def executable(self, program: Program) -> Executable:
+        """The executable of one of this algorithm's programs under its default schedule, made at first use."""
+        from raido.targets.compile import compile_program
+
+        with self._lock:
+            known = self.__dict__.setdefault("_executables", {})
+            found = known.get(id(program))
+            if found is None:
+                found = known[id(program)] = (compile_program(program), program)
+        return found[0]
+
+    def run(self, *arrays: Any, out: Any = None, **static: Any) -> Any:
+        """The result for arrays: compiled on first use, with the default schedule."""
+        return self.executable(self.trace(*arrays, **static))(*arrays, out=out)
+
+
+algorithm = traced.decorator(Algorithm)
