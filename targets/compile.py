@@ -115,7 +115,7 @@ class Compilation:
         """The loops, one index at a time."""
         from raido.schedule.lower import lower
 
-        return lower(self.schedule)
+        return lower(self.schedule.graph, self.schedule.variants())
 
     @functools.cached_property
     def gang(self) -> Nest:
