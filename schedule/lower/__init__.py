@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from raido.algo.dtypes import bool_
-from raido.algo.expr import Array, Expr, Parameter, const
+from raido.algo.expr import Array, Expr
 from raido.schedule.lower.builder import new_serial
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
@@ -52,6 +51,3 @@ def _choose(blocks: Sequence[tuple[Expr | None, Block]]) -> Block:
         return first
     statement: Statement = If(test, first, _choose(rest))
     return Block((statement,))
-
-
-_ = (Parameter, const, bool_)

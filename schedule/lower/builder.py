@@ -23,13 +23,14 @@ _serials = count(1)
 
 @dataclass(slots=True)
 class Scope:
-    """A block under construction. `eager`: the nodes that are evaluated in this block whatever happens."""
+    """A block under construction. `loop`: it may run any number of times; `branch`: perhaps not at all (nothing moves out of it)."""
 
     level: int
     facts: ix.Facts
     statements: list[Statement] = field(default_factory=list)
     names: dict[Node, Var] = field(default_factory=dict)
     loop: bool = False
+    branch: bool = False
 
 
 class Builder:
@@ -52,9 +53,9 @@ class Builder:
         self.scope.statements.append(statement)
 
     @contextmanager
-    def block(self, facts: ix.Facts | None = None, loop: bool = False) -> Iterator[Scope]:
+    def block(self, facts: ix.Facts | None = None, loop: bool = False, branch: bool = False) -> Iterator[Scope]:
         """Opens a block inside the present one; the caller uses its statements afterwards."""
-        scope = Scope(len(self.scopes), facts or self.facts, loop=loop)
+        scope = Scope(len(self.scopes), facts or self.facts, loop=loop, branch=branch)
         self.scopes.append(scope)
         try:
             yield scope
@@ -73,7 +74,7 @@ class Builder:
     @contextmanager
     def when(self, condition: NestExpr, *known: Expr) -> Iterator[Scope]:
         """An `if` around what is added meanwhile; `known` expressions are at least 0 inside."""
-        with self.block(self.facts.with_known(*known) if known else None) as scope:
+        with self.block(self.facts.with_known(*known) if known else None, branch=True) as scope:
             yield scope
         if scope.statements:
             self.add(If(condition, closed(scope)))

@@ -133,7 +133,7 @@ class Emitter:
             return value
         builder = self.builder
         present = len(builder.scopes) - 1
-        level = max(self.floor, level)
+        level = max([self.floor, level, *(s.level for s in builder.scopes if s.branch)])
         if level < present and not self._may_hoist(value, level):
             level = present
         for k in range(level, present + 1):
@@ -194,7 +194,7 @@ class Emitter:
 
     def _finish(self, form: Any, registers: Sequence[Buffer | None]) -> None:
         for k, register in enumerate(registers):
-            if register is not None:
+            if register is not None and Item(form, k) in self._uses:
                 var = self.builder.name(register.name, Read(register, (), None))
                 self._values[-1][Item(form, k)] = var
 
@@ -206,7 +206,7 @@ class Emitter:
             registers[k] = self.builder.alloc("chosen", form.then[k].dtype, (), "register")
         blocks = []
         for branch in (form.then, form.orelse):
-            with self._inner(loop=False) as scope:
+            with self._inner(loop=False, branch=True) as scope:
                 results = self._block([branch[k] for k in needed])
                 for k, value in zip(needed, results, strict=True):
                     self.builder.add(Store(registers[k], (), value))  # type: ignore[arg-type]
@@ -215,8 +215,8 @@ class Emitter:
         self.builder.add(If(predicate, *blocks))
         self._finish(form, registers)
 
-    def _inner(self, loop: bool, facts: ix.Facts | None = None) -> Any:
-        return _Inner(self, loop, facts)
+    def _inner(self, loop: bool, facts: ix.Facts | None = None, branch: bool = False) -> Any:
+        return _Inner(self, loop, facts, branch)
 
     def _start(self, registers: Sequence[Buffer], init: Sequence[Expr]) -> None:
         for register, e in zip(registers, init, strict=True):
@@ -289,7 +289,10 @@ class Emitter:
         self, form: Reduce, buffers: Sequence[Buffer], indices: tuple[Expr, ...], operands: Sequence[NestExpr]
     ) -> None:
         if is_plain_operator(form):
-            step = tuple(_step(form, self.contract, list(operands)))
+            named = [
+                o if n < 2 else self._name_here(o) for o, n in zip(operands, self._operand_uses(form), strict=True)
+            ]
+            step = tuple(_step(form, self.contract, named))
             if all(a is b for a, b in zip(step, form.left, strict=True)):
                 return
             fold = Fold(tuple(buffers), indices, step, form.left, form.right, form.combine, form.neutral, _monoid(form))
@@ -297,6 +300,22 @@ class Emitter:
             return
         before = [self.builder.name(v.name, Read(b, indices, None)) for v, b in zip(form.left, buffers, strict=True)]
         self.combine_into(form, buffers, indices, before, list(operands))
+
+    def _name_here(self, value: NestExpr) -> NestExpr:
+        return value if _is_trivial(value) else self.builder.name(_name_of(value), value)
+
+    def _operand_uses(self, form: Reduce) -> list[int]:
+        """How often each operand of a step occurs in the operator."""
+        uses = [0] * len(form.right)
+        for e in form.combine:
+            for node in _scalar_order([e]):
+                for child in children(node):
+                    if child in form.right:
+                        uses[form.right.index(child)] += 1  # type: ignore[arg-type]
+        counts: list[int] = []
+        for k, fused in enumerate(_products(form, self.contract)):
+            counts += [1, 1] if fused else [uses[k]]
+        return counts
 
     def combine_into(
         self,
@@ -320,9 +339,9 @@ class Emitter:
 class _Inner:
     """A nested scope of a builder together with a nested table of values."""
 
-    def __init__(self, emitter: Emitter, loop: bool, facts: ix.Facts | None) -> None:
+    def __init__(self, emitter: Emitter, loop: bool, facts: ix.Facts | None, branch: bool) -> None:
         self.emitter = emitter
-        self.manager = emitter.builder.block(facts, loop)
+        self.manager = emitter.builder.block(facts, loop, branch)
 
     def __enter__(self) -> Scope:
         self.emitter._values.append({})

@@ -17,7 +17,6 @@ from raido.algo.expr import (
     Constant,
     Expr,
     Load,
-    Parameter,
     Result,
     SizeVar,
 )
@@ -28,10 +27,10 @@ from raido.schedule.lower.jobs import Job, make_jobs
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
 from raido.schedule.lower.reductions import Reductions
-from raido.schedule.nest import Alloc, Block, Buffer, Copy, For, If, NestExpr, Produce, Read, Swap, While, buffer_for
+from raido.schedule.nest import Block, Buffer, Copy, For, If, NestExpr, Produce, Read, Swap, While, buffer_for
 from raido.schedule.normalise import Tables, loads_of
 from raido.schedule.plan import At, StagePlan
-from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
+from raido.schedule.stage import AnyStage, ControlStage, StageGraph
 
 
 class Host:
@@ -86,9 +85,10 @@ class Host:
         for stage in stages:
             if isinstance(stage, ControlStage):
                 self._control(stage)
-            elif (job := self.jobs.get(stage.name)) is not None:
-                if not isinstance(job.plan.compute, At) and job.plan.compute_with is None:
-                    self._root(job)
+                continue
+            job = self.jobs.get(stage.name)
+            if job is not None and not isinstance(job.plan.compute, At) and job.plan.compute_with is None:
+                self._root(job)
 
     def _root(self, job: Job) -> None:
         """A stage computed whole."""
@@ -194,6 +194,3 @@ class Host:
         builder.add(If(self.scalar(form.predicate), *blocks))
         for k, buffer in enumerate(results):
             self.storages[Result(form, k)] = Storage(buffer)
-
-
-__all__ = ["Alloc", "Host", "Parameter", "Stage"]

@@ -20,8 +20,8 @@ from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.emit import Emitter
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.partition import Interior, interior_of, solved
-from raido.schedule.lower.regions import Box, strip_clamp
-from raido.schedule.nest import Block, Buffer, For, If, Store
+from raido.schedule.lower.regions import Box
+from raido.schedule.nest import Block, Buffer, If, Store
 from raido.schedule.plan import LoopPlan
 
 MOST_COPIES = 1024
@@ -275,10 +275,10 @@ class Loops:
         if not conditions:
             self.level(special, position)
             return
-        with self.builder.block() as general:
+        with self.builder.block(branch=True) as general:
             self.level(replace(work, copies=[c.copy() for c in work.copies]), position)
         known = facts.with_known(*conditions)
-        with self.builder.block(known) as specialised:
+        with self.builder.block(known, branch=True) as specialised:
             for coordinates in special.copies:
                 coordinates.simplify(lambda e: decided(e, known))
             self.level(special, position)
@@ -413,6 +413,3 @@ def _as_comparison(e: Expr) -> Expr:
         else:
             right = ix.add(right, ix.mul(atom, c))
     return Op("le", bool_, (left, right))
-
-
-__all__ = ["Accumulators", "For", "Loops", "Work", "decided", "strip_clamp"]

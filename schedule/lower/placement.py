@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from raido.algo import index as ix
 from raido.algo.dtypes import i64
-from raido.algo.expr import Expr, Op, Result, Var
+from raido.algo.expr import Expr, Result, Var
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job
@@ -105,9 +105,8 @@ class Placement:
 
     def _keep(self, job: Job, box: Box) -> None:
         """Memory for the box, here; the stage's loads go there from now on."""
-        inside = self._variables()
         shape = tuple(
-            extent_bound(low, high, axis.extent, inside) for axis, (low, high) in zip(job.stage.axes, box, strict=True)
+            extent_bound(low, high, axis.extent) for axis, (low, high) in zip(job.stage.axes, box, strict=True)
         )
         origin = tuple(
             None if ix.constant_value(low) == 0 or extent is axis.extent else low
@@ -181,7 +180,7 @@ class Placement:
         slides = len(slid) == 1
         shape, origin, fold = [], [], []
         for d, (axis, (low, high)) in enumerate(zip(job.stage.axes, box, strict=True)):
-            extent = extent_bound(low, high, axis.extent, self._variables())
+            extent = extent_bound(low, high, axis.extent)
             value = ix.constant_value(extent)
             if d in moving and slides and d in slid and value is not None and ix.constant_value(axis.extent) is None:
                 size = 1 << max(0, value - 1).bit_length()
@@ -240,6 +239,3 @@ def padded(job: Job, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
     for extent in (row, *reversed(shape[1:-1])):
         strides.append(ix.mul(strides[-1], extent))
     return tuple(reversed(strides))
-
-
-__all__ = ["Op", "Placement", "padded"]

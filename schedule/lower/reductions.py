@@ -13,7 +13,6 @@ from dataclasses import replace
 from raido.algo import index as ix
 from raido.algo.expr import Expr, Item, Node, Reduce, Var, fresh
 from raido.schedule.lower.builder import Builder
-from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.loops import Accumulators, Loops, Work
 from raido.schedule.lower.regions import extent_bound
 from raido.schedule.nest import Buffer, Read, Store
@@ -53,7 +52,6 @@ class Reductions:
     def _allocate(self, work: Work, position: int, name: str = "") -> Accumulators:
         job, reduction = work.job, _reduction(work)
         axes = tuple(a.name for a in job.stage.axes if work.copies[0].ranges[a.name].value is None)
-        inside = set(self.builder.level_of)
         shape: list[Expr] = []
         copied = len(work.copies) > 1
         if copied:
@@ -61,7 +59,7 @@ class Reductions:
         for axis in axes:
             low, high = work.copies[0].box(axis)
             extent = next(a.extent for a in job.stage.axes if a.name == axis)
-            shape.append(extent_bound(low, high, extent, inside))  # type: ignore[arg-type]
+            shape.append(extent_bound(low, high, extent))
         origins = tuple({axis: c.box(axis)[0] for axis in axes} for c in work.copies)
         scope = self._scope(work, position, shape, max(v.dtype.itemsize for v in reduction.left), axes)
         label = name or ("sum" if reduction.monoid == "add" else "acc")
@@ -186,6 +184,3 @@ class Reductions:
 def _reduction(work: Work) -> Reduce:
     assert work.job.reduction is not None
     return work.job.reduction
-
-
-__all__ = ["Reductions", "Storage"]

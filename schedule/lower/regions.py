@@ -43,10 +43,10 @@ def region_read(
 ) -> list[list[tuple[Expr, Expr] | None]]:
     """For each load of `form`: inclusive bounds of each dimension before clamping; None where nothing is known."""
     every = {**ranges, **reads.inner}
-    found = []
-    for indices in reads.loads.get(form, ()):
-        found.append([_reach(i, n, every, reads.opaque, facts) for i, n in zip(indices, shape, strict=True)])
-    return found
+    return [
+        [_reach(i, n, every, reads.opaque, facts) for i, n in zip(indices, shape, strict=True)]
+        for indices in reads.loads.get(form, ())
+    ]
 
 
 def _reach(
@@ -59,7 +59,7 @@ def _reach(
         return None
     if not _is_index(index):
         return None
-    return ix.interval(_without_clamps(index, size), ranges, facts)
+    return ix.interval(index, ranges, facts)
 
 
 def _is_index(e: Expr) -> bool:
@@ -71,10 +71,6 @@ def _is_index(e: Expr) -> bool:
 _INDEX_OPS = {"add", "sub", "mul", "neg", "floordiv", "mod", "floormod", "minimum", "maximum", "cast", "select"} | set(
     ix.BOUNDARY_OPS
 )
-
-
-def _without_clamps(index: Expr, size: Expr) -> Expr:
-    return index
 
 
 def hull(regions: Iterable[Sequence[tuple[Expr, Expr] | None]], shape: Sequence[Expr], facts: ix.Facts) -> Box:
@@ -113,10 +109,9 @@ def bring_into(e: Expr, last: Expr, facts: ix.Facts) -> Expr:
     return e
 
 
-def extent_bound(low: Expr, high: Expr, size: Expr, inside: frozenset[Var] | set[Var]) -> Expr:
-    """An upper bound of high − low + 1 that mentions none of the variables `inside`: a constant where possible, else `size`."""
+def extent_bound(low: Expr, high: Expr, size: Expr) -> Expr:
+    """An upper bound of high − low + 1: a constant where one is found, else `size`, that of the whole dimension."""
     best: int | None = None
-    symbolic: Expr | None = None
     pending = [ix.add(ix.sub(strip_clamp(high), strip_clamp(low)), 1), ix.add(ix.sub(high, low), 1)]
     seen: set[Expr] = set()
     for _ in range(96):
@@ -132,29 +127,18 @@ def extent_bound(low: Expr, high: Expr, size: Expr, inside: frozenset[Var] | set
             continue
         atom = next((a for a in terms if isinstance(a, Op) and _opens(a, terms[a])), None)
         if atom is None:
-            if not any(isinstance(n, Var) and n in inside for n in scalar_nodes(e)):
-                symbolic = symbolic or e
             continue
         rest = ix.sub(e, ix.mul(atom, terms[atom]))
         assert isinstance(atom, Op)
-        if atom.name in ("minimum", "maximum"):
-            pending += [ix.add(rest, ix.mul(arg, terms[atom])) for arg in atom.args]
-        else:
-            pending.append(_without_mod(rest, atom, terms[atom]))
+        pending += [ix.add(rest, ix.mul(arg, terms[atom])) for arg in atom.args]
     known = ix.constant_value(size)
     if best is not None:
         return ix.as_index(max(0, best if known is None else min(best, known)))
-    if known is not None:
-        return size
     return size
 
 
 def _opens(atom: Op, c: int) -> bool:
     return (atom.name == "minimum" and c > 0) or (atom.name == "maximum" and c < 0)
-
-
-def _without_mod(rest: Expr, atom: Op, c: int) -> Expr:
-    return rest
 
 
 def strip_clamp(e: Expr) -> Expr:
