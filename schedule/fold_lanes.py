@@ -1,0 +1,233 @@
+"""Reductions over a vectorised axis: a partial result for each lane of each gang, and how they become one.
+
+The partials live around the outermost statement in which the accumulator is only folded into, so that they cross serial loops
+over other parts of the reduction. They start as the neutral element. In the end the gangs are combined pairwise, then the lanes (lane
+k with lane k + n/2, and so on), and the result enters the accumulator: a fixed tree, whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from raido.algo import index as ix
+from raido.algo.dtypes import i64
+from raido.algo.expr import Expr, Node, Var, const
+from raido.algo.rewrite import free_variables, substitute, topological
+from raido.schedule.gang_body import Partial
+from raido.schedule.lanes import widen
+from raido.schedule.nest import (
+    Alloc,
+    Block,
+    Buffer,
+    Extract,
+    Fold,
+    For,
+    If,
+    LaneFold,
+    Let,
+    NestExpr,
+    Produce,
+    Read,
+    Splat,
+    Statement,
+    Store,
+    VectorVar,
+    While,
+)
+from raido.schedule.variability import Variability
+from raido.schedule.walk import blocks_of, expressions_of, statements_within
+
+_LARGEST = 64
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A fold by lanes inside some statement: its steps all agree on everything but the values."""
+
+    fold: Fold
+    lanes: int
+    gangs: int
+    indices: tuple[tuple[Expr, ...], ...]
+    places: tuple[NestExpr, ...] | None
+
+
+def find_reductions(
+    statement: Statement,
+    describe: Callable[[For], tuple[Variability, int, int]],
+    active: set[Buffer],
+) -> list[Reduction]:
+    """The reductions by lanes inside `statement` whose partials can live around it. `describe`: variability, lanes, gangs of a loop."""
+    if isinstance(statement, For) and statement.kind == "parallel":
+        return []
+    found: dict[tuple[Buffer, ...], list[tuple[Fold, int, int]]] = {}
+    for loop in _vector_loops(statement):
+        info, lanes, gangs = describe(loop)
+        for s in statements_within(loop.body):
+            if isinstance(s, Fold) and not info.varies(*s.indices) and not any(b in info.private for b in s.buffers):
+                found.setdefault(s.buffers, []).append((s, lanes, gangs))
+    if not found:
+        return []
+    bound, allocated = _bound_in(statement)
+    touched = _touched(statement)
+    reductions = []
+    for buffers, folds in found.items():
+        first = folds[0][0]
+        uniform = free_variables_of(*first.combine, *first.neutral) - set(first.left) - set(first.right)
+        usable = (
+            not any(b in active or b in touched or b in allocated for b in buffers)
+            and uniform.isdisjoint(bound)
+            and len({lanes for _, lanes, _ in folds}) == 1
+            and all(f.combine == first.combine and f.neutral == first.neutral for f, _, _ in folds)
+        )
+        if not usable:
+            usable = not any(b in active or b in touched or b in allocated for b in buffers) and _agree(folds, bound)
+        same_place = len({f.indices for f, _, _ in folds}) == 1 and free_variables_of(*first.indices).isdisjoint(bound)
+        same_place &= not any(isinstance(n, Read) for e in first.indices for n in topological(e))
+        if not usable or not (same_place or _elements(buffers[0])):
+            continue
+        gangs = max(g for _, _, g in folds)
+        places = first.indices if same_place else None
+        indices = ((),) if same_place else tuple(_elements(buffers[0]))
+        reductions.append(Reduction(first, folds[0][1], gangs, indices, places))
+    return reductions
+
+
+def _agree(folds: list[tuple[Fold, int, int]], bound: set[Node]) -> bool:
+    """Whether folds written with different operand variables are by the same operator."""
+    first, lanes, _ = folds[0]
+    if not (free_variables_of(*first.combine, *first.neutral) - set(first.left) - set(first.right)).isdisjoint(bound):
+        return False
+    for fold, n, _ in folds:
+        names = dict(zip(fold.left + fold.right, first.left + first.right, strict=True))
+        same = all(substitute(a, names) is b for a, b in zip(fold.combine, first.combine, strict=True))
+        if not same or n != lanes or fold.neutral != first.neutral:
+            return False
+    return True
+
+
+def free_variables_of(*expressions: NestExpr) -> set[Var]:
+    """Variables in any of the expressions."""
+    return set().union(*(free_variables(e) for e in expressions))
+
+
+def _vector_loops(statement: Statement) -> Iterator[For]:
+    """Vector loops that partials around `statement` may serve: not those behind a loop over threads."""
+    if isinstance(statement, For) and statement.kind == "vector":
+        yield statement
+        return
+    if isinstance(statement, For) and statement.kind == "parallel":
+        return
+    if isinstance(statement, Block):
+        for s in statement.statements:
+            yield from _vector_loops(s)
+    for block in blocks_of(statement):
+        yield from _vector_loops(block)
+
+
+def _bound_in(statement: Statement) -> tuple[set[Node], set[Buffer]]:
+    bound: set[Node] = set()
+    allocated: set[Buffer] = set()
+    for s in statements_within(statement):
+        if isinstance(s, (For, Let)):
+            bound.add(s.var)
+        elif isinstance(s, Alloc):
+            allocated.add(s.buffer)
+    return bound, allocated
+
+
+def _touched(statement: Statement) -> set[Buffer]:
+    """Buffers that something other than a fold reads or writes, or that loops over threads use."""
+    touched: set[Buffer] = set()
+    for s in statements_within(statement):
+        if isinstance(s, Store):
+            touched.add(s.buffer)
+        if isinstance(s, For) and s.kind == "parallel":
+            for inner in statements_within(s.body):
+                touched.update(inner.buffers if isinstance(inner, Fold) else ())
+        for e in expressions_of(s):
+            touched.update(n.buffer for n in topological(e) if isinstance(n, Read))
+    return touched
+
+
+def _elements(buffer: Buffer) -> list[tuple[Expr, ...]]:
+    """Every index of a small buffer of constant shape; none for others."""
+    if buffer.scope not in ("register", "stack"):
+        return []
+    extents = [ix.constant_value(extent) for extent in buffer.shape]
+    total = 1
+    for extent in extents:
+        if extent is None:
+            return []
+        total *= extent
+    if total > _LARGEST:
+        return []
+    every = itertools.product(*(range(extent) for extent in extents if extent is not None))
+    return [tuple(const(i64, k) for k in index) for index in every]
+
+
+def make_partials(r: Reduction) -> tuple[list[Statement], dict[Buffer, Partial]]:
+    """The allocation and the start of the partials."""
+    statements: list[Statement] = []
+    partials: dict[Buffer, Partial] = {}
+    for buffer, neutral in zip(r.fold.buffers, r.fold.neutral, strict=True):
+        shape = () if r.places is not None else buffer.shape
+        made = tuple(
+            Buffer(f"{buffer.name}_lanes{g}", buffer.dtype, shape, "register", buffer.serial, (), r.lanes, None)
+            for g in range(r.gangs)
+        )
+        partials[buffer] = Partial(made, r.places is None)
+        for b in made:
+            statements.append(Alloc(b))
+            statements += [Store(b, index, Splat(neutral, r.lanes)) for index in r.indices]
+    return statements, partials
+
+
+def combine_partials(r: Reduction, partials: dict[Buffer, Partial]) -> list[Statement]:
+    """The statements after which the accumulators hold everything that the lanes gathered."""
+    out: list[Statement] = []
+    serials = itertools.count(1)
+    fold = r.fold
+
+    def merge(a: tuple[NestExpr, ...], b: tuple[NestExpr, ...], lanes: int) -> tuple[NestExpr, ...]:
+        operands = dict(zip(fold.left + fold.right, a + b, strict=True))
+        if lanes > 1:
+            values = tuple(widen(e, operands, lanes) for e in fold.combine)
+        else:
+            values = tuple(substitute(e, operands) for e in fold.combine)
+        named: list[NestExpr] = []
+        for value in values:
+            serial = next(serials)
+            name = VectorVar("both", value.dtype, lanes, serial) if lanes > 1 else Var("both", value.dtype, -serial)
+            out.append(Let(name, value))
+            named.append(name)
+        return tuple(named)
+
+    for index in r.indices:
+        groups: list[tuple[NestExpr, ...]] = [
+            tuple(Read(partials[b].buffers[g], index, None) for b in fold.buffers) for g in range(r.gangs)
+        ]
+        (vectors,) = _tree(groups, lambda a, b: merge(a, b, r.lanes))
+        if len(vectors) == 1 and fold.monoid and r.lanes & (r.lanes - 1) == 0:
+            total: tuple[NestExpr, ...] = (LaneFold(fold.monoid, vectors[0]),)
+        else:
+            lanes = [tuple(Extract(v, lane) for v in vectors) for lane in range(r.lanes)]
+            (total,) = _tree(lanes, lambda a, b: merge(a, b, 1))
+        place = index if r.places is None else r.places
+        before = tuple(Read(b, place, None) for b in fold.buffers)
+        result = merge(before, total, 1)
+        out += [Store(b, place, value) for b, value in zip(fold.buffers, result, strict=True)]
+    return out
+
+
+def _tree(values: list[tuple[NestExpr, ...]], merge: Callable[..., tuple[NestExpr, ...]]) -> list[tuple[NestExpr, ...]]:
+    """Halves: value k with value k + n/2; an odd one out is carried."""
+    while len(values) > 1:
+        half = len(values) // 2
+        rest = values[2 * half :]
+        values = [merge(a, b) for a, b in zip(values[:half], values[half : 2 * half], strict=True)] + rest
+    return values
+
+
+__all__ = ["If", "Produce", "Reduction", "While", "combine_partials", "find_reductions", "make_partials"]

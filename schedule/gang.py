@@ -1,0 +1,296 @@
+"""The vectoriser: scalar Nest → gang Nest, for registers of `vector_bits`.
+
+Every loop of kind "vector" becomes a loop over groups of `lanes × interleave` indices, then its tail:
+  mask    what remains, gang by gang, under `x < high`
+  shift   single gangs, the last moved back to end at `high`; where there are fewer indices than lanes, masked. Only where doing an
+          index twice is harmless: no folds, and nothing read that the loop writes
+  scalar  what remains, one index at a time
+  exact   nothing remains
+Constant trip counts are split exactly, without a test; a loop of one group becomes straight code. `GangBody` translates bodies,
+`fold_lanes` places partial results, `Registers` remembers accumulators that became vectors (tried first; what turns out to be used
+otherwise goes to memory, and the translation starts again).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.algo import index as ix
+from raido.algo.dtypes import bool_, i64
+from raido.algo.expr import Expr, Node, Op, Var
+from raido.algo.rewrite import topological
+from raido.schedule.fold_lanes import combine_partials, find_reductions, make_partials
+from raido.schedule.gang_body import GangBody, NotRegisters, Partial, Registers
+from raido.schedule.lanes import choose_lanes
+from raido.schedule.nest import (
+    Alloc,
+    Block,
+    Buffer,
+    Check,
+    Extract,
+    Fold,
+    For,
+    If,
+    Let,
+    Nest,
+    Produce,
+    Read,
+    Scatter,
+    Splat,
+    Statement,
+    Store,
+    VectorStore,
+    While,
+)
+from raido.schedule.replace_buffers import map_expressions, replace_buffers
+from raido.schedule.variability import Variability
+from raido.schedule.walk import blocks_of, expressions_of, statements_within
+
+_STRAIGHT = 8
+
+
+def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
+    """The nest with every vector loop turned into code for gangs of lanes."""
+    memory: set[Buffer] = set()
+    while True:
+        former = _Former(vector_bits, Registers(memory))
+        try:
+            body = former.block(nest.body)
+            body = _extract_scalars(body, former.registers)
+        except NotRegisters as refused:
+            memory = memory | {refused.buffer}
+            continue
+        body = replace_buffers(body, {b: _in_memory(b) for b in memory})
+        return replace(nest, body=body)
+
+
+def _in_memory(buffer: Buffer) -> Buffer:
+    """The same buffer, not in registers."""
+    small = all(ix.constant_value(extent) is not None for extent in buffer.shape)
+    scope = "stack" if small else "heap"
+    return Buffer(buffer.name, buffer.dtype, buffer.shape, scope, buffer.serial, buffer.strides, buffer.lanes, None)
+
+
+class _Former:
+    def __init__(self, vector_bits: int, registers: Registers) -> None:
+        self.vector_bits = vector_bits
+        self.registers = registers
+        self.partials: dict[Buffer, Partial] = {}
+        self.described: dict[int, tuple[Variability, int, int]] = {}
+
+    def describe(self, loop: For) -> tuple[Variability, int, int]:
+        """What varies in a vector loop, its lanes, and its gangs side by side."""
+        known = self.described.get(id(loop))
+        if known is None:
+            info = Variability(loop)
+            known = self.described[id(loop)] = info, choose_lanes(loop, info, self.vector_bits), loop.interleave
+        return known
+
+    def block(self, block: Block) -> Block:
+        """A block outside of vector loops."""
+        return Block(tuple(made for s in block.statements for made in self.statement(s)))
+
+    def statement(self, s: Statement) -> list[Statement]:
+        """A statement outside of vector loops, with partial results around it where they belong."""
+        reductions = find_reductions(s, self.describe, set(self.partials)) if _has_vector_folds(s) else []
+        if not reductions:
+            return self._inside(s)
+        before: list[Statement] = []
+        after: list[Statement] = []
+        outer = dict(self.partials)
+        for r in reductions:
+            start, partials = make_partials(r)
+            before += start
+            self.partials.update(partials)
+            after += combine_partials(r, partials)
+        inside = self._inside(s)
+        self.partials = outer
+        return [Block((*before, *inside, *after))]
+
+    def _inside(self, s: Statement) -> list[Statement]:
+        if isinstance(s, Block):
+            return [self.block(s)]
+        if isinstance(s, For):
+            return self._vector_loop(s) if s.kind == "vector" else [replace(s, body=self.block(s.body))]
+        if isinstance(s, If):
+            return [If(s.condition, self.block(s.then), None if s.orelse is None else self.block(s.orelse))]
+        if isinstance(s, While):
+            return [While(self.block(s.setup), s.condition, self.block(s.body))]
+        if isinstance(s, Produce):
+            return [Produce(s.stage, self.block(s.body))]
+        return [s]
+
+    # --- one vector loop
+
+    def _vector_loop(self, loop: For) -> list[Statement]:
+        info, lanes, gangs = self.describe(loop)
+        if lanes == 1:
+            return [_scalar_loop(loop, loop.low)]
+        low, high = ix.as_index(loop.low), ix.as_index(loop.high)  # type: ignore[arg-type]
+        count = ix.ceildiv(ix.sub(high, low), loop.step)
+        constant = ix.constant_value(count)
+        if constant is not None:
+            return self._constant_count(loop, low, high, constant)
+        group = lanes * gangs
+        tail = loop.tail
+        if tail in ("shift", "default"):
+            tail = "shift" if loop.step == 1 and _may_repeat(loop, info) else "mask"
+        out: list[Statement] = []
+        main = self._groups(loop, low, ix.sub(high, (group - 1) * loop.step), gangs)
+        if tail == "exact" or ix.Facts().divisible(count, group):
+            return [*out, main]
+        done = Var(f"{loop.var.name}_rest", i64, loop.var.serial)
+        end = ix.add(low, ix.mul(ix.mul(ix.floordiv(count, group), group), loop.step))
+        rest = Let(done, end)
+        if tail == "scalar":
+            return [Block((main, rest, _scalar_loop(loop, done)))]
+        if tail == "shift":
+            few = Op("lt", bool_, (count, ix.as_index(lanes)))
+            turn = Var(f"{loop.var.name}_turn", i64, loop.var.serial)
+            start = ix.minimum(turn, ix.sub(high, lanes))
+            last = self._body(loop, 1, _bound(loop), None)
+            shifted = For(turn, done, high, lanes, Block((Let(_bound(loop), start), last)), "serial", **_names(loop))
+            whole = Block((main, rest, shifted))
+            masked = Block((self._body(loop, 1, low, high),))
+            nonempty = Op("lt", bool_, (low, high))
+            return [If(few, Block((If(nonempty, masked),)), whole)]
+        if gangs == 1:
+            masked = self._body(loop, 1, done, high)
+            return [Block((main, rest, If(Op("lt", bool_, (done, high)), masked)))]
+        masked = self._body(loop, 1, _bound(loop), high)
+        masked_loop = For(_bound(loop), done, high, lanes * loop.step, masked, "serial", **_names(loop))
+        return [Block((main, rest, masked_loop))]
+
+    def _constant_count(self, loop: For, low: Expr, high: Expr, count: int) -> list[Statement]:
+        """Whole groups, whole gangs, and the rest; nothing is tested."""
+        info, lanes, gangs = self.describe(loop)
+        group = lanes * gangs
+        groups, rest = divmod(max(count, 0), group)
+        out: list[Statement] = []
+        place = low
+        if groups and (groups == 1 or (groups <= _STRAIGHT and _uses_registers(loop, info))):
+            for _ in range(groups):
+                out.append(self._body(loop, gangs, place, None))
+                place = ix.add(place, group * loop.step)
+        elif groups:
+            place = ix.add(low, groups * group * loop.step)
+            out.append(self._groups(loop, low, place, gangs))
+        whole, few = divmod(rest, lanes)
+        if whole:
+            out.append(self._body(loop, whole, place, None))
+            place = ix.add(place, whole * lanes * loop.step)
+        if few and loop.tail == "scalar":
+            out.append(_scalar_loop(loop, place))
+        elif few:
+            repeat = loop.tail in ("shift", "default") and loop.step == 1 and count >= lanes
+            if repeat and not _uses_registers(loop, info) and _may_repeat(loop, info):
+                out.append(self._body(loop, 1, ix.sub(high, lanes), None))
+            else:
+                out.append(self._body(loop, 1, place, high))
+        return out
+
+    def _groups(self, loop: For, low: Expr, high: Expr, gangs: int) -> Statement:
+        """The loop over whole groups."""
+        _, lanes, _ = self.describe(loop)
+        var = _bound(loop)
+        body = self._body(loop, gangs, var, None)
+        return For(var, low, high, lanes * gangs * loop.step, body, "serial", **_names(loop))
+
+    def _body(self, loop: For, gangs: int, base: Expr, high: Expr | None) -> Block:
+        info, lanes, _ = self.describe(loop)
+        return GangBody(loop, info, lanes, gangs, base, high, self.partials, self.registers).block
+
+
+def _bound(loop: For) -> Var:
+    """The variable that counts the first index of each group."""
+    return Var(loop.var.name, i64, -loop.var.serial)
+
+
+def _names(loop: For) -> dict[str, str]:
+    return {"stage": loop.stage, "loop": loop.loop}
+
+
+def _scalar_loop(loop: For, low: Expr) -> For:
+    """What remains, one index at a time."""
+    body = _serial(loop.body)
+    assert isinstance(body, Block)
+    return For(loop.var, low, loop.high, loop.step, body, "serial", stage=loop.stage, loop=loop.loop)
+
+
+def _serial(s: Statement) -> Statement:
+    """The statement with its vector loops made serial."""
+    if isinstance(s, Block):
+        return Block(tuple(_serial(inner) for inner in s.statements))
+    if isinstance(s, For):
+        body = _serial(s.body)
+        kind = "unroll" if s.kind == "unroll" else "serial"
+        return For(s.var, s.low, s.high, s.step, body, kind, stage=s.stage, loop=s.loop)  # type: ignore[arg-type]
+    if isinstance(s, If):
+        return If(s.condition, _serial(s.then), None if s.orelse is None else _serial(s.orelse))  # type: ignore[arg-type]
+    if isinstance(s, While):
+        return While(_serial(s.setup), s.condition, _serial(s.body))  # type: ignore[arg-type]
+    if isinstance(s, Produce):
+        return Produce(s.stage, _serial(s.body))  # type: ignore[arg-type]
+    return s
+
+
+def _has_vector_folds(s: Statement) -> bool:
+    return any(
+        isinstance(loop, For) and loop.kind == "vector" and any(isinstance(f, Fold) for f in statements_within(loop))
+        for loop in statements_within(s)
+    )
+
+
+def _may_repeat(loop: For, info: Variability) -> bool:
+    """Whether doing an index twice changes nothing: no folds outside, and nothing read that is written."""
+    written: set[Buffer] = set()
+    read: set[Buffer] = set()
+    for s in statements_within(loop.body):
+        if isinstance(s, Fold) and not all(b in info.private for b in s.buffers):
+            return False
+        if isinstance(s, Store):
+            written.add(s.buffer)
+        for e in expressions_of(s):
+            read.update(n.buffer for n in topological(e) if isinstance(n, Read))
+    return (written & read) <= info.private
+
+
+def _uses_registers(loop: For, info: Variability) -> bool:
+    """Whether the body uses arrays in registers from outside, whose indices must become constants."""
+    for s in statements_within(loop.body):
+        buffers: list[Node] = [n for e in expressions_of(s) for n in topological(e) if isinstance(n, Buffer)]
+        if isinstance(s, (Store, Fold)):
+            buffers += [s.buffer] if isinstance(s, Store) else s.buffers
+        if any(b.scope == "register" and b.shape and b not in info.private for b in buffers):  # type: ignore[attr-defined]
+            return True
+    return False
+
+
+def _extract_scalars(body: Block, registers: Registers) -> Block:
+    """Allocates the vectors that stand for register buffers, and takes single elements out of them where scalar code reads those."""
+    if not registers.split:
+        return body
+
+    def change(e: Node) -> Node:
+        if not isinstance(e, Read) or e.buffer not in registers.split:
+            return e
+        dimension, made = registers.split[e.buffer]
+        place = list(e.indices)
+        constant = ix.constant_value(ix.canonical(place[dimension]))  # type: ignore[arg-type]
+        if constant is None or e.predicate is not None:
+            raise NotRegisters(e.buffer)
+        place[dimension] = ix.as_index(constant // made.lanes)
+        return Extract(Read(made, tuple(place), None), constant % made.lanes)
+
+    for s in statements_within(body):
+        if isinstance(s, (Store, VectorStore, Scatter)) and s.buffer in registers.split:
+            raise NotRegisters(s.buffer)
+        if isinstance(s, Fold):
+            for b in s.buffers:
+                if b in registers.split:
+                    raise NotRegisters(b)
+    swapped = {b: made for b, (_, made) in registers.split.items()}
+    return map_expressions(body, change, lambda b: swapped.get(b, b))
+
+
+__all__ = ["Alloc", "Check", "Splat", "blocks_of", "form_gangs"]

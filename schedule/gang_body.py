@@ -1,0 +1,600 @@
+"""The body of a vector loop, for gangs of lanes instead of one index.
+
+`GangBody` translates statement by statement. `gangs` gangs run side by side: a varying value is a tuple with one vector for each, a
+uniform one stays the scalar it was and is computed once. Lanes that are off (`mask`) read and write no memory, and keep their private
+state. Private buffers that vary become one buffer of vectors for each gang; a store under the mask that the buffer was allocated
+under needs no selection, since no lane that is off will look. (Pharr & Mark, ispc, 2012.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from raido.algo import index as ix
+from raido.algo.dtypes import bool_, i64
+from raido.algo.expr import Const, Expr, Op, SizeVar, Var, const
+from raido.algo.rewrite import children, free_variables, rebuild
+from raido.schedule.lanes import Mask, Vectors, any_lane, both, choose, negation
+from raido.schedule.nest import (
+    Alloc,
+    Block,
+    Buffer,
+    Check,
+    Extract,
+    Fold,
+    For,
+    Gather,
+    If,
+    LaneFold,
+    Let,
+    NestExpr,
+    Prefetch,
+    Produce,
+    Ramp,
+    Read,
+    Scatter,
+    Splat,
+    Statement,
+    Store,
+    VectorRead,
+    VectorStore,
+    VectorVar,
+    While,
+)
+from raido.schedule.variability import Variability
+from raido.schedule.walk import expressions_of, statements_within
+
+Motion = tuple[tuple[Expr, ...], int]
+_CHEAP = 24
+
+
+class NotRegisters(Exception):
+    """A register buffer is used in a way that only memory serves."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__(buffer.name)
+        self.buffer = buffer
+
+
+@dataclass
+class Registers:
+    """Register buffers from outside vector loops whose elements become vectors: along which dimension, and of how many lanes."""
+
+    memory: set[Buffer] = field(default_factory=set)
+    split: dict[Buffer, tuple[int, Buffer]] = field(default_factory=dict)
+
+    def vectors(self, buffer: Buffer, dimension: int, lanes: int) -> Buffer:
+        """The buffer of vectors that stands for `buffer`, or NotRegisters."""
+        extent = ix.constant_value(buffer.shape[dimension])
+        if extent is None or extent % lanes:
+            raise NotRegisters(buffer)
+        shape = list(buffer.shape)
+        shape[dimension] = const(i64, extent // lanes)
+        made = Buffer(buffer.name, buffer.dtype, tuple(shape), "register", buffer.serial, (), lanes, None)
+        if self.split.setdefault(buffer, (dimension, made)) != (dimension, made):
+            raise NotRegisters(buffer)
+        return made
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Where lanes fold a buffer from outside: a buffer of vectors for each gang; with the same indices, or none."""
+
+    buffers: tuple[Buffer, ...]
+    indexed: bool
+
+
+class GangBody:
+    """One translation of a loop body: for `gangs` gangs of `lanes` lanes that start at `base`."""
+
+    def __init__(
+        self,
+        loop: For,
+        info: Variability,
+        lanes: int,
+        gangs: int,
+        base: Expr,
+        high: Expr | None,
+        partials: Mapping[Buffer, Partial],
+        registers: Registers,
+    ) -> None:
+        self.info, self.lanes, self.gangs = info, lanes, gangs
+        self.partials, self.registers = partials, registers
+        bases = tuple(ix.add(base, g * lanes * loop.step) for g in range(gangs))
+        self.motions: dict[Expr, Motion | None] = {loop.var: (bases, loop.step)}
+        self.fixed_base = not isinstance(base, Var)
+        self.base = base
+        self.vectors: dict[Var, Vectors] = {}
+        self.copies: dict[Buffer, tuple[Buffer, ...]] = {}
+        self.born: dict[Buffer, Mask] = {}
+        self.mask: Mask = None
+        self.memo: dict[NestExpr, Vectors] = {}
+        self.serials = count(1)
+        self.out: list[Statement] = []
+        if high is not None:
+            inside = tuple(self._ramp(b, loop.step) for b in bases)
+            self.mask = self._name("on", tuple(Op("lt", bool_, (r, Splat(high, lanes))) for r in inside))
+        self._statements(loop.body.statements)
+        self.block = Block(tuple(self.out))
+
+    # --- blocks and names
+
+    def _statements(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            self.memo.clear()
+            self._statement(statement)
+
+    def _nested(self, block: Block, mask: Mask) -> Block:
+        outer, outer_mask = self.out, self.mask
+        self.out, self.mask = [], mask
+        self._statements(block.statements)
+        made, self.out, self.mask = Block(tuple(self.out)), outer, outer_mask
+        self.memo.clear()
+        return made
+
+    def _name(self, name: str, values: Vectors) -> Vectors:
+        """Names vectors in the present block."""
+        named = []
+        for g, value in enumerate(values):
+            if isinstance(value, (VectorVar, Splat, Ramp)):
+                named.append(value)
+                continue
+            var = VectorVar(self._gang_name(name, g), value.dtype, self.lanes, next(self.serials))
+            self.out.append(Let(var, value))
+            named.append(var)
+        return tuple(named)
+
+    def _gang_name(self, name: str, gang: int) -> str:
+        return name if self.gangs == 1 else f"{name}_{gang}"
+
+    def _ramp(self, base: Expr, stride: int) -> NestExpr:
+        return Ramp(base, stride, self.lanes) if stride else Splat(base, self.lanes)
+
+    # --- how an index moves with the lane
+
+    def motion(self, e: NestExpr) -> Motion | None:
+        """The value in lane 0 of each gang, and the constant step from lane to lane; None where there is no such constant."""
+        if not self.info.varies(e):
+            return (e,) * self.gangs, 0  # type: ignore[return-value]
+        if e in self.motions:
+            return self.motions[e]  # type: ignore[index]
+        answer: Motion | None = None
+        if isinstance(e, Op) and e.dtype is i64 and e.name in ("add", "sub", "mul", "neg"):
+            parts = [self.motion(a) for a in e.args]
+            if all(part is not None for part in parts):
+                answer = _move(e.name, *parts)  # type: ignore[arg-type]
+        self.motions[e] = answer  # type: ignore[index]
+        return answer
+
+    def _flat_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> tuple[list[tuple[Expr, ...]], int] | None:
+        """For each gang the indices of its first lane, and how far apart in memory neighbouring lanes are."""
+        motions = [self.motion(i) for i in indices]
+        total, step = 0, 1
+        for dimension in reversed(range(len(motions))):
+            motion = motions[dimension]
+            if motion is None:
+                return None
+            stride: int | None = step
+            if buffer.strides:
+                stride = ix.constant_value(buffer.strides[dimension])
+            if motion[1]:
+                if stride is None:
+                    return None
+                total += motion[1] * stride
+            extent = ix.constant_value(buffer.shape[dimension])
+            step = step * extent if step is not None and extent is not None else None  # type: ignore[assignment]
+        starts = [tuple(m[0][g] for m in motions if m is not None) for g in range(self.gangs)]
+        return starts, total
+
+    # --- expressions
+
+    def vector(self, root: NestExpr) -> Vectors:
+        """The expression in all lanes, one vector for each gang."""
+        memo, stack = self.memo, [root]
+        while stack:
+            e = stack[-1]
+            if e in memo:
+                stack.pop()
+                continue
+            rest = [o for o in self._operands(e) if o not in memo]
+            if rest:
+                stack.extend(rest)
+            else:
+                memo[e] = self._vector(e)
+        return memo[root]
+
+    def _operands(self, e: NestExpr) -> tuple[NestExpr, ...]:
+        if not self.info.varies(e) or not isinstance(e, (Op, Read)):
+            return ()
+        if isinstance(e, Op):
+            return () if self.motion(e) is not None and e.dtype is i64 else e.args
+        operands = () if e.predicate is None else (e.predicate,)
+        return operands + tuple(i for i in e.indices if self.motion(i) is None)
+
+    def _vector(self, e: NestExpr) -> Vectors:
+        if not self.info.varies(e):
+            return (Splat(e, self.lanes),) * self.gangs
+        if isinstance(e, Var) and e in self.vectors:
+            return self.vectors[e]
+        motion = self.motion(e) if e.dtype is i64 else None
+        if motion is not None:
+            return tuple(self._ramp(base, motion[1]) for base in motion[0])
+        if isinstance(e, Op):
+            args = [self.memo[a] for a in e.args]
+            return tuple(Op(e.name, e.dtype, tuple(a[g] for a in args)) for g in range(self.gangs))
+        if isinstance(e, Read):
+            return self._read(e)
+        raise TypeError(f"no vector of {e!r}")
+
+    def _on(self, predicate: NestExpr | None) -> Mask:
+        """The mask under which an access with that predicate runs."""
+        return self.mask if predicate is None else both(self.mask, self.vector(predicate))
+
+    def _lane_indices(self, indices: Sequence[NestExpr]) -> list[Vectors]:
+        return [self.vector(i) for i in indices]
+
+    def _read(self, e: Read) -> Vectors:
+        buffer = e.buffer
+        uniform = not self.info.varies(*e.indices)
+        if buffer in self.copies and uniform:
+            mask: Mask = None if e.predicate is None else self.vector(e.predicate)
+            return tuple(Read(b, e.indices, mask and mask[g]) for g, b in enumerate(self.copies[buffer]))
+        on = self._on(e.predicate)
+        if uniform:  # only the predicate varies
+            assert on is not None
+            zero = Splat(const(buffer.dtype, 0), self.lanes)
+            return tuple(
+                choose(m, Splat(Read(buffer, e.indices, LaneFold("logical_or", m)), self.lanes), zero) for m in on
+            )
+        target = self._register_place(buffer, e.indices)
+        if target is not None:
+            return tuple(Read(target[0], place, None) for place in target[1])
+        if buffer not in self.copies:
+            flat = self._flat_motion(buffer, e.indices)
+            if flat is not None:
+                starts, stride = flat
+                return tuple(
+                    VectorRead(buffer, start, stride, self.lanes, on and on[g]) for g, start in enumerate(starts)
+                )
+        buffers = self.copies.get(buffer, (buffer,) * self.gangs)
+        vectors = self._lane_indices(e.indices)
+        return tuple(Gather(b, tuple(v[g] for v in vectors), on and on[g]) for g, b in enumerate(buffers))
+
+    def _register_place(
+        self, buffer: Buffer, indices: Sequence[NestExpr]
+    ) -> tuple[Buffer, list[tuple[Expr, ...]]] | None:
+        """Where a register buffer from outside holds these lanes as one vector; None for other buffers."""
+        outside = buffer.scope == "register" and buffer not in self.info.private
+        if not outside or buffer in self.registers.memory:
+            return None
+        motions = [self.motion(i) for i in indices]
+        moving = [d for d, m in enumerate(motions) if m is None or m[1]]
+        if len(moving) != 1 or motions[moving[0]] is None or motions[moving[0]][1] != 1:  # type: ignore[index]
+            raise NotRegisters(buffer)
+        (dimension,) = moving
+        made = self.registers.vectors(buffer, dimension, self.lanes)
+        places = []
+        for g in range(self.gangs):
+            place = [m[0][g] for m in motions if m is not None]
+            start = place[dimension]
+            if not self.fixed_base and self.base in free_variables(start):
+                raise NotRegisters(buffer)
+            if not ix.Facts().divisible(start, self.lanes):
+                raise NotRegisters(buffer)
+            place[dimension] = ix.floordiv(start, self.lanes)
+            places.append(tuple(place))
+        return made, places
+
+    # --- statements
+
+    def _statement(self, s: Statement) -> None:
+        if isinstance(s, Let):
+            self._let(s)
+        elif isinstance(s, Alloc):
+            self._alloc(s)
+        elif isinstance(s, Store):
+            self._store(s)
+        elif isinstance(s, Fold):
+            self._fold(s)
+        elif isinstance(s, For):
+            self._for(s)
+        elif isinstance(s, If):
+            self._if(s)
+        elif isinstance(s, While):
+            self._while(s)
+        elif isinstance(s, Check):
+            self._check(s)
+        elif isinstance(s, Prefetch):
+            self._prefetch(s)
+        elif isinstance(s, Produce):
+            self.out.append(Produce(s.stage, self._nested(s.body, self.mask)))
+        elif isinstance(s, Block):
+            self.out.append(self._nested(s, self.mask))
+        else:
+            raise TypeError(f"{type(s).__name__} cannot stand inside a vector loop")
+
+    def _let(self, s: Let) -> None:
+        if not self.info.varies(s.value):
+            self.out.append(s)
+            return
+        motion = self.motion(s.value) if s.value.dtype is i64 else None
+        if motion is not None:
+            self.motions[s.var] = motion  # type: ignore[index]
+        else:
+            self.vectors[s.var] = self._name(s.var.name, self.vector(s.value))  # type: ignore[index]
+
+    def _alloc(self, s: Alloc) -> None:
+        b = s.buffer
+        if b not in self.info.buffers:
+            self.out.append(s)
+            return
+        self.born[b] = self.mask
+        self.copies[b] = tuple(
+            Buffer(self._gang_name(b.name, g), b.dtype, b.shape, b.scope, b.serial, b.strides, self.lanes, None)
+            for g in range(self.gangs)
+        )
+        self.out += [Alloc(copy) for copy in self.copies[b]]
+
+    def _store(self, s: Store) -> None:
+        if s.buffer not in self.info.private:
+            place_varies = self.info.varies(*s.indices)
+            if not place_varies and not self.info.varies(s.value, s.predicate):
+                self.out.append(s)
+                return
+            self._store_outside(s.buffer, s.indices, self.vector(s.value), self._on(s.predicate), s.stream)
+        elif s.buffer in self.copies:
+            self._store_private(s.buffer, s.indices, self.vector(s.value), s.predicate)
+        else:
+            self.out.append(s)
+
+    def _store_private(
+        self, buffer: Buffer, indices: Sequence[NestExpr], values: Vectors, predicate: NestExpr | None = None
+    ) -> None:
+        """Stores into the lanes' own memory; lanes that are off keep what they have."""
+        copies = self.copies[buffer]
+        if self.info.varies(*indices):
+            on, vectors = self._on(predicate), self._lane_indices(indices)
+            for g, copy in enumerate(copies):
+                self.out.append(Scatter(copy, tuple(v[g] for v in vectors), values[g], on and on[g]))
+            return
+        mask = None if self.mask is self.born[buffer] else self.mask
+        on = mask if predicate is None else both(mask, self.vector(predicate))
+        for g, copy in enumerate(copies):
+            value = values[g]
+            if on is not None and copy.scope == "register":
+                value = choose(on[g], value, Read(copy, tuple(indices), None))
+                self.out.append(Store(copy, tuple(indices), value))
+            else:
+                self.out.append(Store(copy, tuple(indices), value, on and on[g]))
+
+    def _store_outside(
+        self, buffer: Buffer, indices: Sequence[NestExpr], values: Vectors, on: Mask, stream: bool = False
+    ) -> None:
+        """Stores into memory that all lanes share."""
+        if self.info.varies(*indices):
+            target = self._register_place(buffer, indices)
+            if target is not None:
+                for g, place in enumerate(target[1]):
+                    value = values[g] if on is None else choose(on[g], values[g], Read(target[0], place, None))
+                    self.out.append(Store(target[0], place, value))
+                return
+        flat = self._flat_motion(buffer, indices)
+        if flat is not None and flat[1] != 0:
+            for g, start in enumerate(flat[0]):
+                self.out.append(VectorStore(buffer, start, values[g], flat[1], on and on[g], stream))
+            return
+        if buffer.scope == "register" and buffer not in self.registers.memory:
+            raise NotRegisters(buffer)
+        vectors = self._lane_indices(indices)
+        for g in range(self.gangs):
+            self.out.append(Scatter(buffer, tuple(v[g] for v in vectors), values[g], on and on[g]))
+
+    # --- reduction steps
+
+    def _fold(self, s: Fold) -> None:
+        if all(b in self.info.private for b in s.buffers):
+            if not any(b in self.copies for b in s.buffers):
+                self.out.append(s)
+                return
+            self._fold_into(s, [self._read(Read(b, s.indices, None)) for b in s.buffers], self._store_private)
+            return
+        if not self.info.varies(*s.indices):
+            if all(b in self.partials for b in s.buffers):
+                self._fold_partials(s)
+            else:
+                self._fold_each_lane(s)
+            return
+        reads = [Read(b, s.indices, None) for b in s.buffers]
+        if self._flat_motion(s.buffers[0], s.indices) is None:
+            self._fold_each_lane(s)
+        else:
+            self._fold_into(s, [self._read(read) for read in reads], self._store_shared)
+
+    def _store_shared(self, buffer: Buffer, indices: Sequence[NestExpr], values: Vectors) -> None:
+        self._store_outside(buffer, indices, values, self.mask)
+
+    def _steps(self, s: Fold, held: list[Vectors]) -> list[Vectors]:
+        """The new values, given what the buffers hold."""
+        for left, value in zip(s.left, held, strict=True):
+            self.vectors[left] = value
+        self.memo.clear()
+        steps = [self.vector(step) for step in s.step]
+        return steps if len(steps) == 1 else [self._name("step", step) for step in steps]
+
+    def _fold_into(self, s: Fold, held: list[Vectors], store: object) -> None:
+        for buffer, values in zip(s.buffers, self._steps(s, held), strict=True):
+            store(buffer, s.indices, values)  # type: ignore[operator]
+
+    def _fold_partials(self, s: Fold) -> None:
+        """Each lane folds into its own partial result."""
+        places = []
+        for b in s.buffers:
+            partial = self.partials[b]
+            places.append((partial.buffers[: self.gangs], s.indices if partial.indexed else ()))
+        held = [tuple(Read(b, indices, None) for b in buffers) for buffers, indices in places]
+        for (buffers, indices), old, new in zip(places, held, self._steps(s, held), strict=True):
+            for g, buffer in enumerate(buffers):
+                value = new[g] if self.mask is None else choose(self.mask[g], new[g], old[g])
+                self.out.append(Store(buffer, indices, value))
+
+    def _fold_each_lane(self, s: Fold) -> None:
+        """One lane after the other folds into shared memory: for places that only the data knows."""
+        for b in s.buffers:
+            if b.scope == "register" and b not in self.registers.memory and b.shape:
+                raise NotRegisters(b)
+        bound = set(s.left)
+        parts: dict[NestExpr, Vectors] = {}
+        for root in (*s.step, *s.indices):
+            self._name_parts(root, bound, parts)
+        for g in range(self.gangs):
+            for lane in range(self.lanes):
+                memo = {part: Extract(vectors[g], lane) for part, vectors in parts.items()}
+                steps = tuple(_replace(e, memo) for e in s.step)
+                indices = tuple(_replace(e, memo) for e in s.indices)
+                fold = Fold(s.buffers, indices, steps, s.left, s.right, s.combine, s.neutral, s.monoid)
+                if self.mask is None:
+                    self.out.append(fold)
+                else:
+                    self.out.append(If(Extract(self.mask[g], lane), Block((fold,))))
+
+    def _name_parts(self, root: NestExpr, bound: set[Var], parts: dict[NestExpr, Vectors]) -> None:
+        """Names the largest varying parts of `root` that do not mention `bound`."""
+        stack = [root]
+        while stack:
+            e = stack.pop()
+            if e in parts or e in bound or not self.info.varies(e):
+                continue
+            if free_variables(e).isdisjoint(bound):
+                parts[e] = self._name("part", self.vector(e))
+            elif isinstance(e, Op):
+                stack.extend(e.args)
+
+    # --- control
+
+    def _for(self, s: For) -> None:
+        kind = "unroll" if s.kind == "unroll" else "serial"
+        if not self.info.varies(s.low, s.high):
+            body = self._nested(s.body, self.mask)
+            self.out.append(For(s.var, s.low, s.high, s.step, body, kind, stage=s.stage, loop=s.loop))
+            return
+        low, high = self.vector(s.low), self.vector(s.high)
+        span = tuple(Op("sub", i64, pair) for pair in zip(high, low, strict=True))
+        if self.mask is not None:
+            zero = Splat(const(i64, 0), self.lanes)
+            span = tuple(choose(m, e, zero) for m, e in zip(self.mask, span, strict=True))
+        span = self._name(f"{s.var.name}_count", span)
+        longest = span[0]
+        for other in span[1:]:
+            longest = Op("maximum", i64, (longest, other))
+        most = Var(f"{s.var.name}_most", i64, s.var.serial)
+        self.out.append(Let(most, LaneFold("maximum", longest)))
+        turn = Var(f"{s.var.name}_turn", i64, s.var.serial)
+        start = self._name(f"{s.var.name}_low", low) if self.motion(s.low) is None else low
+        outer, outer_mask = self.out, self.mask
+        self.out = []
+        running = tuple(Op("lt", bool_, (Splat(turn, self.lanes), e)) for e in span)
+        self.mask = self._name("on", both(outer_mask, running) or running)
+        motion = self.motion(s.low)
+        if not self.info.varies(s.low):
+            self.out.append(Let(s.var, ix.add(s.low, turn)))  # type: ignore[arg-type]
+        elif motion is not None:
+            self.motions[s.var] = (tuple(ix.add(b, turn) for b in motion[0]), motion[1])
+        else:
+            moved = tuple(Op("add", i64, (e, Splat(turn, self.lanes))) for e in start)
+            self.vectors[s.var] = self._name(s.var.name, moved)
+        self._statements(s.body.statements)
+        body, self.out, self.mask = Block(tuple(self.out)), outer, outer_mask
+        self.out.append(For(turn, const(i64, 0), most, s.step, body, "serial", stage=s.stage, loop=s.loop))
+
+    def _if(self, s: If) -> None:
+        if not self.info.varies(s.condition):
+            then = self._nested(s.then, self.mask)
+            orelse = self._nested(s.orelse, self.mask) if s.orelse is not None else None
+            self.out.append(If(s.condition, then, orelse))
+            return
+        condition = self.vector(s.condition)
+        yes = self._name("on", both(self.mask, condition) or condition)
+        no: Vectors | None = None
+        if s.orelse is not None and s.orelse.statements:
+            no = self._name("off", both(self.mask, negation(condition)) or negation(condition))
+        self._side(s.then, yes)
+        if no is not None and s.orelse is not None:
+            self._side(s.orelse, no)
+
+    def _side(self, block: Block, mask: Vectors) -> None:
+        """One side of a divergent branch: skipped when no lane takes it, unless running it is as cheap as asking."""
+        body = self._nested(block, mask)
+        self.out.append(body if self._is_cheap(block) else If(any_lane(mask), body))
+
+    def _is_cheap(self, block: Block) -> bool:
+        """Whether a side may run with no lane on: only private memory, and little work."""
+        work = 0
+        for s in statements_within(block):
+            if isinstance(s, Block):
+                continue
+            if not isinstance(s, (Let, Store)) or (isinstance(s, Store) and s.buffer not in self.copies):
+                return False
+            stack, seen = list(expressions_of(s)), set()
+            while stack:
+                e = stack.pop()
+                if e in seen or isinstance(e, (Const, Var, SizeVar, Buffer)):
+                    continue
+                seen.add(e)
+                work += 1
+                if isinstance(e, Read) and (e.buffer not in self.copies or self.info.varies(*e.indices)):
+                    return False
+                stack.extend(children(e))  # type: ignore[arg-type]
+        return work <= _CHEAP
+
+    def _while(self, s: While) -> None:
+        if not self.info.varies(s.condition):
+            setup = self._nested(s.setup, self.mask)
+            self.out.append(While(setup, s.condition, self._nested(s.body, self.mask)))
+            return
+        outer = self.out
+        self.out = []
+        self._statements(s.setup.statements)
+        self.memo.clear()
+        condition = self.vector(s.condition)
+        on = self._name("on", both(self.mask, condition) or condition)
+        setup, self.out = Block(tuple(self.out)), outer
+        self.out.append(While(setup, any_lane(on), self._nested(s.body, on)))
+
+    def _check(self, s: Check) -> None:
+        if not self.info.varies(s.holds, s.predicate, *s.values):
+            self.out.append(s)
+            return
+        on, holds = self._on(s.predicate), self.vector(s.holds)
+        values = [self.vector(v) if self.info.varies(v) else (v,) * self.gangs for v in s.values]
+        for g in range(self.gangs):
+            self.out.append(Check(holds[g], s.kind, s.site, tuple(v[g] for v in values), on and on[g]))
+
+    def _prefetch(self, s: Prefetch) -> None:
+        flat = self._flat_motion(s.buffer, s.indices)
+        if flat is not None:
+            self.out += [Prefetch(s.buffer, start) for start in flat[0]]
+
+
+def _move(name: str, a: Motion, b: Motion | None = None) -> Motion | None:
+    if name == "neg":
+        return tuple(ix.mul(e, -1) for e in a[0]), -a[1]
+    assert b is not None
+    if name == "mul":
+        for x, y in ((a, b), (b, a)):
+            factors = {ix.constant_value(e) for e in y[0]}
+            if y[1] == 0 and len(factors) == 1 and None not in factors:
+                (factor,) = factors
+                return tuple(ix.mul(e, factor) for e in x[0]), x[1] * factor  # type: ignore[arg-type, operator]
+        return None
+    combine = ix.add if name == "add" else ix.sub
+    stride = a[1] + b[1] if name == "add" else a[1] - b[1]
+    return tuple(combine(x, y) for x, y in zip(a[0], b[0], strict=True)), stride
+
+
+def _replace(e: NestExpr, memo: dict[NestExpr, NestExpr]) -> NestExpr:
+    """The expression with some of its parts replaced."""
+    if e in memo:
+        return memo[e]
+    return rebuild(e, lambda child: child if isinstance(child, Buffer) else _replace(child, memo))

@@ -1,0 +1,94 @@
+"""Vectors as expressions: masks, widening of scalar expressions, and how many lanes a loop gets.
+
+A mask is None (all lanes on) or a tuple with one vector of booleans for each gang that runs side by side. Masks are named by `Let`
+where they are made (the emitter packs them), so that using one costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from raido.algo.dtypes import bool_, i64
+from raido.algo.expr import Op, Var
+from raido.algo.rewrite import topological
+from raido.schedule.nest import Fold, For, LaneFold, Let, NestExpr, Read, Splat, Store, lanes_of
+from raido.schedule.variability import Variability
+from raido.schedule.walk import statements_within
+
+Vectors: TypeAlias = "tuple[NestExpr, ...]"
+Mask: TypeAlias = "Vectors | None"
+
+
+def both(a: Mask, b: Mask) -> Mask:
+    """The lanes on in both masks."""
+    if a is None or b is None:
+        return b if a is None else a
+    return tuple(Op("logical_and", bool_, pair) for pair in zip(a, b, strict=True))
+
+
+def negation(a: Vectors) -> Vectors:
+    """The lanes where `a` is false."""
+    return tuple(Op("logical_not", bool_, (m,)) for m in a)
+
+
+def any_lane(masks: Vectors) -> NestExpr:
+    """Whether any lane of any gang is on; a scalar."""
+    total = masks[0]
+    for mask in masks[1:]:
+        total = Op("logical_or", bool_, (total, mask))
+    return LaneFold("logical_or", total)
+
+
+def choose(mask: NestExpr, yes: NestExpr, no: NestExpr) -> NestExpr:
+    """Lane by lane: `yes` where the mask is on."""
+    return Op("select", yes.dtype, (mask, yes, no))
+
+
+def widen(e: NestExpr, vectors: Mapping[Var, NestExpr], lanes: int) -> NestExpr:
+    """The scalar expression `e` over vectors: some of its variables become vectors, what does not depend on them is splat."""
+    memo: dict[object, NestExpr] = dict(vectors)
+    for node in topological(e):
+        if node in memo or not isinstance(node, Op):
+            continue
+        args = [memo.get(a, a) for a in node.args]
+        if any(lanes_of(a) > 1 for a in args):
+            wide = tuple(a if lanes_of(a) > 1 else Splat(a, lanes) for a in args)
+            memo[node] = Op(node.name, node.dtype, wide)
+    wide_e = memo.get(e, e)
+    return wide_e if lanes_of(wide_e) > 1 else Splat(wide_e, lanes)
+
+
+def choose_lanes(loop: For, info: Variability, vector_bits: int) -> int:
+    """As asked; or as many elements of the widest type that the lanes compute as fill a register. Index arithmetic does not count."""
+    if loop.lanes:
+        return loop.lanes
+    widest = 0
+    for s in statements_within(loop.body):
+        values: tuple[NestExpr, ...] = ()
+        if isinstance(s, Let):
+            values = (s.value,)
+        elif isinstance(s, Store):
+            values = (s.value,)
+            if info.varies(s.value, *s.indices):
+                widest = max(widest, s.buffer.dtype.itemsize)
+        elif isinstance(s, Fold):
+            values = s.step
+            widest = max(widest, *(b.dtype.itemsize for b in s.buffers))
+        for node in _value_nodes(values):
+            if (node.dtype is not i64 or isinstance(node, Read)) and info.varies(node):
+                widest = max(widest, node.dtype.itemsize)
+    return max(vector_bits // (8 * max(widest, 1)), 1)
+
+
+def _value_nodes(roots: tuple[NestExpr, ...]) -> list[Op | Read]:
+    """Operations and reads whose results are data: not those that only make the index of a read."""
+    found: dict[Op | Read, None] = {}
+    stack = list(roots)
+    while stack:
+        e = stack.pop()
+        if isinstance(e, (Op, Read)) and e not in found:
+            found[e] = None
+            if isinstance(e, Op):
+                stack.extend(e.args)
+    return list(found)

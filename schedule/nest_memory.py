@@ -1,0 +1,166 @@
+"""Memory for the nest interpreter: every access is checked, and what was never written cannot be read.
+
+An element of a lane-private buffer is a row of lanes. Lanes may hold anything before they are stored (off lanes do, in compiled
+code), so fresh lane-private memory is filled with a pattern that spoils results when it leaks; other memory has a shadow mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from raido.algo.dtypes import DType
+
+
+class NestError(AssertionError):
+    """A nest broke its own rules: an access out of bounds, a read of something never written."""
+
+
+class Memory:
+    """One buffer at run time."""
+
+    __slots__ = ("data", "lanes", "name", "shape", "strides", "valid")
+
+    def __init__(self, name: str, dtype: DType, shape: Sequence[int], strides: Sequence[int], lanes: int) -> None:
+        self.name, self.lanes = name, lanes
+        self.shape = tuple(int(n) for n in shape)
+        if any(n < 0 for n in self.shape):
+            raise NestError(f"{name} has a negative size {self.shape}")
+        self.strides = tuple(int(n) for n in strides) or _row_major(self.shape)
+        size = 1 + sum((n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True))
+        size = 0 if 0 in self.shape else size
+        if lanes == 1:
+            self.data = np.zeros(size, dtype.numpy)
+            self.valid = np.zeros(size, bool)
+        else:
+            self.data = np.full((size, lanes), 0xA5, np.uint8 if dtype.itemsize == 1 else f"u{dtype.itemsize}")
+            self.data = self.data.astype(bool) if dtype.kind == "b" else self.data.view(dtype.numpy)
+            self.valid = np.ones(size, bool)
+
+    def fill(self, array: np.ndarray) -> Memory:
+        """Gives the buffer its contents."""
+        if tuple(array.shape) != self.shape:
+            raise NestError(f"{self.name} has shape {self.shape}, but the array has {array.shape}")
+        places = np.zeros(self.shape, np.int64)
+        for dimension, (n, stride) in enumerate(zip(self.shape, self.strides, strict=True)):
+            view = [1] * len(self.shape)
+            view[dimension] = n
+            places = places + (np.arange(n, dtype=np.int64) * stride).reshape(view)
+        self.data[places.reshape(-1)] = np.ascontiguousarray(array).reshape(-1)
+        self.valid[places.reshape(-1)] = True
+        return self
+
+    def array(self) -> np.ndarray:
+        """The contents, all of which must have been written. Only for compact buffers."""
+        if not self.valid.all():
+            raise NestError(f"{self.name}: element {int(np.argmin(self.valid))} (of the flat array) was never written")
+        return self.data.reshape(self.shape)
+
+    def place(self, indices: tuple[Any, ...]) -> int:
+        """The offset of an element."""
+        offset = 0
+        for index, n, stride in zip(indices, self.shape, self.strides, strict=True):
+            if not 0 <= index < n:
+                raise NestError(f"{self.name}{list(map(int, indices))} is out of bounds {list(self.shape)}")
+            offset += int(index) * stride
+        return offset
+
+    def places(self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any) -> np.ndarray:
+        """The offsets of lanes that start at `indices` and move by `stride`; for the lanes that are on."""
+        k = np.arange(lanes)[slice(None) if mask is None else mask]
+        if not len(k):
+            return k
+        last = int(indices[-1]) + k * stride
+        start = [int(i) for i in indices]
+        if abs(stride) == 1 and self.shape[-1] > 1 and self.strides[-1] == 1:
+            inside = bool((last >= 0).all() and (last < self.shape[-1]).all())
+            inside &= all(0 <= i < n for i, n in zip(start[:-1], self.shape, strict=False))
+        else:
+            inside = True
+        offset = sum(i * s for i, s in zip(start, self.strides, strict=True)) + k * stride
+        if not inside or offset.min() < 0 or offset.max() >= len(self.data):
+            raise NestError(f"{self.name}{start} +: {lanes} by {stride} is out of bounds {list(self.shape)}")
+        return offset
+
+    def lane_places(self, indices: tuple[Any, ...], mask: Any) -> np.ndarray:
+        """The offsets of lanes with indices of their own; for the lanes that are on."""
+        on = slice(None) if mask is None else mask
+        offset: Any = 0
+        for index, n, stride in zip(indices, self.shape, self.strides, strict=True):
+            index = index[on]
+            if len(index) and not (index.min() >= 0 and index.max() < n):
+                raise NestError(f"a lane of {self.name} is out of bounds {list(self.shape)}: {index}")
+            offset = offset + index * stride
+        return np.asarray(offset, np.int64)
+
+    def check(self, places: Any) -> None:
+        """That everything there was written."""
+        if not np.all(self.valid[places]):
+            raise NestError(f"{self.name} is read at {places} before it is written")
+
+    def read(self, indices: tuple[Any, ...], predicate: Any = None) -> Any:
+        """One element; a row of lanes of a lane-private buffer."""
+        if predicate is not None and not np.any(predicate):
+            return np.zeros(self.lanes, self.data.dtype) if self.lanes > 1 else self.data.dtype.type(0)
+        at = self.place(indices)
+        if not self.valid[at]:
+            raise NestError(f"{self.name}{list(map(int, indices))} is read before it is written")
+        value = self.data[at]
+        if self.lanes > 1:
+            return value.copy() if predicate is None else np.where(predicate, value, value.dtype.type(0))
+        return value
+
+    def write(self, indices: tuple[Any, ...], value: Any, predicate: Any = None) -> None:
+        """Stores one element."""
+        if predicate is not None and not np.any(predicate):
+            return
+        at = self.place(indices)
+        if predicate is not None and np.ndim(predicate):
+            self.data[at][predicate] = value[predicate]
+        else:
+            self.data[at] = value
+        self.valid[at] = True
+
+    def vector_read(self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any = None) -> np.ndarray:
+        """Neighbouring (or evenly spaced) elements."""
+        return self._collect(self.places(indices, stride, lanes, mask), lanes, mask)
+
+    def gather(self, indices: tuple[Any, ...], lanes: int, mask: Any = None) -> np.ndarray:
+        """An element for each lane; of a lane-private buffer, of the lane's own column."""
+        return self._collect(self.lane_places(indices, mask), lanes, mask)
+
+    def _collect(self, places: np.ndarray, lanes: int, mask: Any) -> np.ndarray:
+        on = np.arange(lanes)[slice(None) if mask is None else mask]
+        values = np.zeros(lanes, self.data.dtype)
+        if len(on):
+            self.check(places)
+            values[on] = self.data[places, on] if self.lanes > 1 else self.data[places]
+        return values
+
+    def vector_write(self, indices: tuple[Any, ...], value: Any, stride: int, mask: Any = None) -> None:
+        """Stores neighbouring (or evenly spaced) elements."""
+        at = self.places(indices, stride, len(value), mask)
+        self.data[at] = value if mask is None else value[mask]
+        self.valid[at] = True
+
+    def scatter(self, indices: tuple[Any, ...], value: Any, mask: Any = None) -> None:
+        """Stores an element for each lane, in the order of the lanes."""
+        at = self.lane_places(indices, mask)
+        on = np.arange(len(value))[slice(None) if mask is None else mask]
+        for place, lane in zip(at, on, strict=True):
+            if self.lanes > 1:
+                self.data[place, lane] = value[lane]
+            else:
+                self.data[place] = value[lane]
+            self.valid[place] = True
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides: list[int] = []
+    total = 1
+    for n in reversed(shape):
+        strides.append(total)
+        total *= n
+    return tuple(reversed(strides))

@@ -1,0 +1,50 @@
+"""Rewriting every expression and buffer of a statement, the statements themselves kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from raido.algo.expr import Node
+from raido.algo.rewrite import transform
+from raido.schedule.nest import Alloc, Block, Buffer
+
+
+def map_expressions(s: Any, change: Callable[[Node], Node], allocate: Callable[[Buffer], Buffer]) -> Any:
+    """The statement with `change` applied bottom-up to every expression; buffers that are allocated go through `allocate`."""
+    memo: dict[Node, Node] = {}
+
+    def expression(e: Node) -> Node:
+        return transform(e, change, memo)
+
+    def statement(s: Any) -> Any:
+        if isinstance(s, Alloc):
+            made = allocate(s.buffer)
+            return s if made is s.buffer else Alloc(made)
+        changed = {}
+        for f in fields(s):
+            value = getattr(s, f.name)
+            new = convert(value)
+            if new is not value:
+                changed[f.name] = new
+        return replace(s, **changed) if changed else s
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, Node):
+            return expression(value)
+        if isinstance(value, tuple):
+            new = tuple(convert(v) for v in value)
+            return value if all(a is b for a, b in zip(new, value, strict=True)) else new
+        if hasattr(value, "__dataclass_fields__"):
+            return statement(value)
+        return value
+
+    return statement(s)
+
+
+def replace_buffers(block: Block, buffers: Mapping[Buffer, Buffer]) -> Block:
+    """The block with some buffers replaced, where they are allocated and where they are used."""
+    if not buffers:
+        return block
+    return map_expressions(block, lambda e: buffers.get(e, e), lambda b: buffers.get(b, b))  # type: ignore[call-overload]

@@ -1,0 +1,132 @@
+"""Reductions over a vectorised axis: partials per lane and gang, and where they live."""
+
+import numpy as np
+import pytest
+from nests import add_up, at, f, hold, loop, n, nest, op, parameter, put, scalar_register, scratch, w, zero
+
+from raido.algo.dtypes import f32, i32, i64
+from raido.algo.expr import const, fresh
+from raido.algo.index import add, minimum
+from raido.schedule.gang import form_gangs
+from raido.schedule.nest import Alloc, Fold, Store
+from raido.schedule.printer import print_nest
+
+rng = np.random.default_rng(13)
+LENGTHS = (0, 1, 3, 16, 17, 31, 64, 131)
+
+
+@pytest.mark.parametrize("tail", ("mask", "shift", "scalar"))
+@pytest.mark.parametrize("interleave", (1, 2, 3, 4))
+def test_sums(tail, interleave):
+    a, out = parameter("a", i32, n), parameter("out", i32)
+    x = fresh("x")
+    acc, *make = scalar_register("acc", const(i32, 5))
+    fold = loop(x, n, add_up(acc, (), at(a, x)), kind="vector", interleave=interleave, tail=tail)
+    program = nest([a], [out], *make, fold, put(out, at(acc)))
+    for length in LENGTHS:
+        hold(program, [rng.integers(-9, 9, length).astype(np.int32)], n=length)
+
+
+def test_float_sums_are_close_and_partials_cross_outer_loops():
+    a, out = parameter("a", f32, n), parameter("out", f32)
+    xo, x = fresh("xo"), fresh("x")
+    acc, *make = scalar_register("acc", f(0))
+    inner = loop(x, minimum(add(xo, 40), n), add_up(acc, (), at(a, x)), low=xo, kind="vector", interleave=2)
+    program = nest([a], [out], *make, loop(xo, n, inner, step=40), put(out, at(acc)))
+    for length in LENGTHS:
+        hold(program, [rng.random(length, np.float32)], n=length, close=True)
+    text = print_nest(form_gangs(program, 256))
+    assert text.index("acc_lanes0: f32x8") < text.index("for xo") < text.index("sum_lanes")
+
+
+def test_a_branch_that_reads_the_accumulator_keeps_partials_inside():
+    a, out = parameter("a", i32, n, w), parameter("out", i32, n)
+    y, x = fresh("y"), fresh("x")
+    acc, *make = scalar_register("acc", const(i32, 0))
+    inner = loop(x, w, add_up(acc, (), at(a, y, x)), kind="vector")
+    program = nest([a], [out], *make, loop(y, n, inner, put(out, y, at(acc))), sizes=(n, w))
+    hold(program, [rng.integers(-9, 9, (5, 21)).astype(np.int32)], n=5, w=21)
+
+
+def test_results_folded_in_memory():
+    a, out = parameter("a", i32, n, w), parameter("out", i32, n)
+    y, x = fresh("y"), fresh("x")
+    program = nest(
+        [a],
+        [out],
+        loop(y, n, put(out, y, const(i32, 0)), loop(x, w, add_up(out, (y,), at(a, y, x)), kind="vector", interleave=2)),
+        sizes=(n, w),
+    )
+    hold(program, [rng.integers(-9, 9, (5, 41)).astype(np.int32)], n=5, w=41)
+
+
+def test_several_accumulators_in_registers():
+    a, out = parameter("a", i32, n, w), parameter("out", i32, n)
+    y, x, k, k2, k3 = fresh("y"), fresh("x"), fresh("k"), fresh("k"), fresh("k")
+    acc, three = scratch("acc", i32, 3), const(i64, 3)
+    program = nest(
+        [a],
+        [out],
+        loop(
+            y,
+            n,
+            Alloc(acc),
+            loop(k, three, put(acc, k, const(i32, 0)), kind="unroll"),
+            loop(x, w, loop(k2, three, add_up(acc, (k2,), at(a, add(y, k2), x)), kind="unroll"), kind="vector"),
+            loop(k3, three, put(out, add(y, k3), at(acc, k3)), kind="unroll"),
+            step=3,
+        ),
+        sizes=(n, w),
+    )
+    hold(program, [rng.integers(-9, 9, (6, 37)).astype(np.int32)], n=6, w=37)
+
+
+@pytest.mark.parametrize("interleave", (1, 2))
+def test_argmin_is_a_pair_whose_ties_go_to_the_first(interleave):
+    a, out, where = parameter("a", i32, n), parameter("out", i32), parameter("where", i64)
+    x = fresh("x")
+    best, place = scratch("best", i32), scratch("place", i64)
+    left = fresh("left", i32), fresh("left", i64)
+    right = fresh("right", i32), fresh("right", i64)
+
+    def smaller(a, b):
+        tie = op("logical_and", op("eq", a[0], b[0]), op("le", a[1], b[1]))
+        take = op("logical_or", op("lt", a[0], b[0]), tie)
+        return op("select", take, a[0], b[0]), op("select", take, a[1], b[1])
+
+    start = const(i32, 1000), const(i64, 1 << 40)
+    fold = Fold((best, place), (), smaller(left, (at(a, x), x)), left, right, smaller(left, right), start)
+    program = nest(
+        [a],
+        [out, where],
+        Alloc(best),
+        Alloc(place),
+        Store(best, (), start[0]),
+        Store(place, (), start[1]),
+        loop(x, n, fold, kind="vector", interleave=interleave),
+        put(out, at(best)),
+        put(where, at(place)),
+    )
+    for length in (1, 2, 16, 17, 70):
+        values = rng.integers(0, 5, length).astype(np.int32)
+        result = hold(program, [values], n=length)
+        assert result[1] == np.argmin(values)
+
+
+def test_places_that_only_the_data_knows_are_folded_lane_by_lane():
+    index, out = parameter("index", i64, n), parameter("out", i32, w)
+    x, k = fresh("x"), fresh("k")
+    fold = add_up(out, (at(index, x),), op("cast", x, dtype=i32))
+    program = nest(
+        [index], [out], loop(k, w, put(out, k, const(i32, 0))), loop(x, n, fold, kind="vector"), sizes=(n, w)
+    )
+    hold(program, [rng.integers(0, 3, 23)], n=23, w=3)
+    _ = zero
+
+
+def test_folds_over_a_serial_axis_inside_a_vectorised_one():
+    a, out = parameter("a", f32, w, n), parameter("out", f32, n)
+    x, r, x2 = fresh("x"), fresh("r"), fresh("x")
+    start = loop(x2, n, put(out, x2, f(0)), kind="vector")
+    rows = loop(r, w, loop(x, n, add_up(out, (x,), at(a, r, x)), kind="vector", tail="mask"))
+    hold(nest([a], [out], start, rows, sizes=(n, w)), [rng.random((4, 27), np.float32)], n=27, w=4)
