@@ -54,8 +54,9 @@ class Coordinates:
             self.owner[relation.outer] = self.owner[relation.inner] = relation
             self.below[relation.parent] = relation
             return
-        self.counts[relation.inner] = self._count(relation.inner)
-        count = ix.mul(self._count(relation.outer), self.counts[relation.inner])
+        for name in (relation.outer, relation.inner):
+            self.counts[name] = self._count(name)
+        count = ix.mul(self.counts[relation.outer], self.counts[relation.inner])
         self.ranges[relation.into] = Range(ix.as_index(0), count, 1)
         self.owner[relation.into] = relation
 
@@ -79,9 +80,12 @@ class Coordinates:
     def bounds(self, loop: str) -> tuple[Expr, Expr, int]:
         """Low, high and step of a loop that comes next."""
         r = self.ranges[loop]
+        relation = self.owner.get(loop)
+        if isinstance(relation, Fuse) and loop not in self.below:
+            low, high, step = self.bounds(relation.outer)
+            return r.low, ix.mul(ix.ceildiv(ix.sub(high, low), step), self.counts[relation.inner]), 1
         if not r.offset:
             return r.low, r.high, r.step
-        relation = self.owner[loop]
         assert isinstance(relation, Split)
         parent = self.ranges[relation.parent]
         return r.low, ix.minimum(r.high, ix.add(r.low, ix.sub(parent.high, parent.low))), r.step
@@ -194,16 +198,13 @@ class Coordinates:
 
     def _recover(self, relation: Fuse, value: Expr, bind: Bind) -> None:
         count = self.counts[relation.inner]
-        low, high, step = self.bounds(relation.outer)
-        at = ix.add(low, ix.mul(ix.floordiv(value, count), step))
-        self.choose(relation.outer, bind(relation.outer, at, low, ix.sub(high, 1)), bind)
-        low, high, step = self.bounds(relation.inner)
-        at = ix.add(low, ix.mul(ix.mod(value, count), step))
-        inner = self.ranges[relation.inner]
-        most = ix.add(low, ix.mul(count, step))
-        if isinstance(self.owner.get(relation.inner), Split) and not inner.offset and most is not high:
-            chosen = bind(relation.inner, at, low, ix.sub(most, 1))
-            self.guards.append((chosen, high))
-        else:
-            chosen = bind(relation.inner, at, low, ix.sub(high, 1))
-        self.choose(relation.inner, chosen, bind)
+        for name, at in ((relation.outer, ix.floordiv(value, count)), (relation.inner, ix.mod(value, count))):
+            low, high, step = self.bounds(name)
+            now = ix.ceildiv(ix.sub(high, low), step)
+            at = ix.add(low, ix.mul(at, step))
+            if now is self.counts[name] or (name == relation.outer and relation.into not in self.below):
+                chosen = bind(name, at, low, ix.sub(high, 1))
+            else:
+                chosen = bind(name, at, low, ix.add(low, ix.mul(ix.sub(self.counts[name], 1), step)))
+                self.guards.append((chosen, high))
+            self.choose(name, chosen, bind)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from raido.algo import index as ix
+from raido.algo.errors import CompileError
 from raido.algo.expr import (
     Array,
     ArrayCond,
@@ -27,10 +28,11 @@ from raido.schedule.lower.jobs import Job, make_jobs
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
 from raido.schedule.lower.reductions import Reductions
+from raido.schedule.lower.sharing import Sharing, outermost
 from raido.schedule.nest import Block, Buffer, Copy, For, If, NestExpr, Produce, Read, Swap, While, buffer_for
 from raido.schedule.normalise import Tables, loads_of
 from raido.schedule.plan import At, StagePlan
-from raido.schedule.stage import AnyStage, ControlStage, StageGraph
+from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
 
 
 class Host:
@@ -46,7 +48,8 @@ class Host:
         self.jobs = make_jobs(graph.stages, plans, tables)
         sites.known = {**sites.known, **tables.sites}
         self.loops = Loops(self.builder, self.converter, graph.program.contract)
-        Reductions(self.loops)
+        reductions = Reductions(self.loops)
+        Sharing(self.loops, reductions, self.jobs)
         self.placement = Placement(self.loops, self.jobs)
         self.outputs = list(outputs)
         self.direct: dict[Array, Buffer] = {}
@@ -82,7 +85,7 @@ class Host:
 
     def stages(self, stages: Iterable[AnyStage]) -> None:
         """The stages of one level, in order."""
-        for stage in stages:
+        for stage in self._ordered(stages):
             if isinstance(stage, ControlStage):
                 self._control(stage)
                 continue
@@ -90,11 +93,45 @@ class Host:
             if job is not None and not isinstance(job.plan.compute, At) and job.plan.compute_with is None:
                 self._root(job)
 
+    def _ordered(self, stages: Iterable[AnyStage]) -> list[AnyStage]:
+        """The stages in an order in which they can run when some share the loops of others."""
+        stages = list(stages)
+        own = [s for s in stages if isinstance(s, Stage) and s.name in self.jobs]
+        if not any(self.jobs[s.name].plan.compute_with for s in own):
+            return stages
+        root = {s.name: outermost(self.jobs[s.name], self.jobs).stage.name for s in own}
+        root |= {s.name: s.name for s in stages if isinstance(s, ControlStage)}
+        makes = {s.form: root[s.name] for s in (*own, *(s for s in stages if isinstance(s, ControlStage)))}
+        needs: dict[str, set[str]] = {name: set() for name in root.values()}
+        for stage in stages:
+            if stage.name in root:
+                found = {makes[f] for f in self._forms_read(stage) if f in makes}
+                needs[root[stage.name]] |= found - {root[stage.name]}
+        done: list[AnyStage] = []
+        placed: set[str] = set()
+        while len(done) < len(needs):
+            ready = [s for s in stages if s.name in needs and s.name not in placed and needs[s.name] <= placed]
+            if not ready:
+                raise CompileError("stages that share loops need each other's whole results")
+            done.append(ready[0])
+            placed.add(ready[0].name)
+        return done
+
+    def _forms_read(self, stage: AnyStage) -> set[object]:
+        if isinstance(stage, Stage):
+            return set(self.jobs[stage.name].reads.loads) if stage.name in self.jobs else set()
+        found = {getattr(a, "form", None) for a in (*stage.init, *stage.results, *stage.orelse_results)}
+        found |= {getattr(load.array, "form", None) for load in loads_of(*_host_scalars(stage))}
+        for inner in (*stage.setup, *stage.body, *stage.orelse):
+            found |= self._forms_read(inner)
+        return found
+
     def _root(self, job: Job) -> None:
         """A stage computed whole."""
         self._memory(job)
-        for guest in self.placement.guests_of(job):
-            self._memory(guest)
+        for guest in self.jobs.values():
+            if guest.plan.compute_with and outermost(guest, self.jobs) is job:
+                self._memory(guest)
         with self.builder.block() as scope:
             self.loops.emitter.floor = scope.level
             box = tuple((ix.as_index(0), ix.sub(axis.extent, 1)) for axis in job.stage.axes)
@@ -194,3 +231,10 @@ class Host:
         builder.add(If(self.scalar(form.predicate), *blocks))
         for k, buffer in enumerate(results):
             self.storages[Result(form, k)] = Storage(buffer)
+
+
+def _host_scalars(stage: ControlStage) -> list[Expr]:
+    form = stage.form
+    if isinstance(form, ArrayLoop):
+        return [form.count]
+    return [form.condition] if isinstance(form, ArrayWhile) else [form.predicate]

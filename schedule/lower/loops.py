@@ -61,6 +61,15 @@ class Placer(Protocol):
         """Whether any producer is placed or kept there."""
 
 
+class Guests(Protocol):
+    """Stages that share the loops of the one being emitted: what they do before, in and after each of its loops."""
+
+    def before(self, work: Work, position: int) -> None: ...
+    def enter(self, work: Work, position: int) -> None: ...
+    def inside(self, work: Work, position: int) -> None: ...
+    def after(self, work: Work, position: int) -> None: ...
+
+
 class Loops:
     """Emits loops of stages into a builder."""
 
@@ -69,6 +78,7 @@ class Loops:
         self.converter = converter
         self.emitter = Emitter(builder, converter.faults, contract)
         self.placer: Placer
+        self.sharing: Guests
         self.reduce: Callable[[Work, int], None]
 
     def nest(self, job: Job, box: Box) -> None:
@@ -89,7 +99,9 @@ class Loops:
         elif work.mode in ("start", "finish") and loops[position].name in job.reduced:
             self.level(work, position + 1)
         else:
+            self.sharing.before(work, position)
             self.loop(work, position)
+            self.sharing.after(work, position)
 
     # One loop
 
@@ -239,7 +251,9 @@ class Loops:
         """Producers placed at the loop, then the loops further in."""
         if work.mode in ("compute", "fold"):
             self.placer.inside(work, position)
+        self.sharing.enter(work, position)
         self.level(work, position + 1)
+        self.sharing.inside(work, position)
 
     def bind(self, name: str, value: Expr, low: Expr, high: Expr) -> Expr:
         """A name for a computed coordinate, which is known to lie in low … high."""

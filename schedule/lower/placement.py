@@ -63,10 +63,6 @@ class Placement:
             self._keep(job, whole[name])
             self.loops.nest(job, narrow.get(name, whole[name]))
 
-    def guests_of(self, job: Job) -> list[Job]:
-        """The stages that share loops with this one."""
-        return [j for j in self.jobs.values() if j.plan.compute_with and j.plan.compute_with.stage == job.stage.name]
-
     # Regions
 
     def _members(self, work: Work, position: int) -> list[Job]:

@@ -37,11 +37,12 @@ class Reductions:
         if plan.kind == "parallel" and len(work.copies) == 1 and plan.name in work.job.reduced:
             self._parallel(work, position)
             return
-        accumulators = self._allocate(work, position)
+        accumulators = self.allocate(work, position)
         for mode in ("start", "fold", "finish"):
-            self._part(work, position, mode, accumulators)
+            self.part(work, position, mode, accumulators)
 
-    def _part(self, work: Work, position: int, mode: str, accumulators: Accumulators) -> None:
+    def part(self, work: Work, position: int, mode: str, accumulators: Accumulators) -> None:
+        """One of "start", "fold", "finish", over the loops from `position` on."""
         copies = [c.copy() for c in work.copies]
         part = replace(work, copies=copies, mode=mode, accumulators=accumulators, origin_of=list(range(len(copies))))
         if mode == "finish":
@@ -49,7 +50,8 @@ class Reductions:
                 self.builder.level_of[buffer] = self.builder.scope.level
         self.loops.level(part, position)
 
-    def _allocate(self, work: Work, position: int, name: str = "") -> Accumulators:
+    def allocate(self, work: Work, position: int, name: str = "") -> Accumulators:
+        """Accumulators for the pure loops from `position` on, and for the unrolled copies."""
         job, reduction = work.job, _reduction(work)
         axes = tuple(a.name for a in job.stage.axes if work.copies[0].ranges[a.name].value is None)
         shape: list[Expr] = []
@@ -126,18 +128,16 @@ class Reductions:
         low, high, step = work.copies[0].bounds(plan.name)
         span = step if step > 1 else (plan.grain or CHUNK)
         count = ix.ceildiv(ix.sub(high, low), span)
-        reduction = _reduction(work)
-        total = self._allocate(work, position)
-        shape = (count, *total.buffers[0].shape)
-        partials = tuple(builder.alloc("partial", v.dtype, shape, "heap") for v in reduction.left)
+        total = self.allocate(work, position)
+        partials = self.partials(work, total, count)
         var = fresh(plan.name)
         how = {"stage": work.job.stage.name, "loop": plan.name}
         with builder.loop(
             var, low, high, span, kind="parallel", grain=plan.grain if step > 1 else 0, dynamic=plan.dynamic, **how
         ):
             chunk = ix.floordiv(ix.sub(var, low), span)
-            own = self._allocate(work, position)
-            self._part(work, position, "start", own)
+            own = self.allocate(work, position)
+            self.part(work, position, "start", own)
             copies = [c.copy() for c in work.copies]
             fold = replace(work, copies=copies, mode="fold", accumulators=own, origin_of=[0])
             if step > 1:
@@ -145,14 +145,30 @@ class Reductions:
             else:
                 copies[0].narrow(plan.name, var, ix.minimum(ix.add(var, span), high))
                 self.loops.loop(fold, position, "serial")
-            self._each(own.buffers[0].shape, lambda at: self._copy(own.buffers, at, partials, (chunk, *at)))
-        self._part(work, position, "start", total)
+            self.keep(own, partials, chunk)
+        self.join(work, position, total, partials)
+        self.part(work, position, "finish", total)
+
+    def partials(self, work: Work, total: Accumulators, count: Expr) -> tuple[Buffer, ...]:
+        """Memory for the accumulators of every chunk."""
+        shape = (count, *total.buffers[0].shape)
+        return tuple(self.builder.alloc("partial", v.dtype, shape, "heap") for v in _reduction(work).left)
+
+    def keep(self, own: Accumulators, partials: Sequence[Buffer], chunk: Expr) -> None:
+        """Stores one chunk's accumulators."""
+        for buffer in own.buffers:
+            self.builder.level_of[buffer] = self.builder.scope.level
+        self._each(own.buffers[0].shape, lambda at: self._copy(own.buffers, at, partials, (chunk, *at)))
+
+    def join(self, work: Work, position: int, total: Accumulators, partials: Sequence[Buffer]) -> None:
+        """Combines the chunks' accumulators, in order, into the total."""
+        builder = self.builder
+        self.part(work, position, "start", total)
         for buffer in partials:
             builder.level_of[buffer] = builder.scope.level
-        chunk_var = fresh("chunk")
-        with builder.loop(chunk_var, ix.as_index(0), count, 1):
-            self._each(total.buffers[0].shape, lambda at: self._join(work, total, partials, at, chunk_var))
-        self._part(work, position, "finish", total)
+        chunk = fresh("chunk")
+        with builder.loop(chunk, ix.as_index(0), partials[0].shape[0], 1):
+            self._each(total.buffers[0].shape, lambda at: self._join(work, total, partials, at, chunk))
 
     def _each(self, shape: Sequence[Expr], body: Callable[[tuple[Expr, ...]], None], at: tuple[Expr, ...] = ()) -> None:
         """Serial loops over a box."""
