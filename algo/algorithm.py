@@ -96,7 +96,7 @@ class Algorithm:
         """The arrays of a call's arguments in the order of a program's parameters, and its `rd.size` arguments."""
         types = resolve_types(self.signature, arguments, self.name) if arguments else ()
         if len(arguments) != len(self.signature.positional):
-            resolve_types(self.signature, [*arguments, None] if not arguments else arguments, self.name)
+            resolve_types(self.signature, arguments or (None,), self.name)  # raises, with the right names
         flat: list[np.ndarray] = []
         sizes: dict[str, int] = {}
         for declaration, declared, argument in zip(self.signature.positional, types, arguments, strict=True):
@@ -307,8 +307,8 @@ def _bind(declared: Type, value: Any, name: str, sizes: dict[str, Expr], pairs: 
 
 def _unify(algorithm: str, sizes: dict[str, Expr], pairs: list[tuple[Expr, Expr, str]]) -> None:
     """Every declared size that is no fresh name equals the argument's."""
-    for own, extent, where in pairs:
-        constant, terms = index.linear(own)
+    for own, extent, _ in pairs:
+        terms = index.linear(own)[1]
         unknown = [a for a in terms if isinstance(a, SizeVar) and a.name not in sizes]
         if len(unknown) == 1 and terms[unknown[0]] == 1:
             rest = index.sub(own, unknown[0])

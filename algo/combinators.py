@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from raido.algo import index, ufuncs
+from raido.algo import index
 from raido.algo.building import (
     call,
     check_result,
@@ -47,7 +47,7 @@ from raido.algo.types import describe
 from raido.algo.value import COUNTER, LITERAL, Array, is_scalar
 
 COMMUTATIVE = frozenset(
-    "add mul minimum maximum logical_and logical_or logical_xor bit_and bit_or bit_xor".split(),
+    ["add", "mul", "minimum", "maximum", "logical_and", "logical_or", "logical_xor", "bit_and", "bit_or", "bit_xor"],
 )
 
 

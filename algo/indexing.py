@@ -14,7 +14,7 @@ import numpy as np
 
 from raido.algo import index
 from raido.algo.building import broadcast, broadcast_element, make_axes, new_form, structure, wrap
-from raido.algo.context import current, is_size, load
+from raido.algo.context import current, is_size
 from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import DTypeError, IndexOutOfRange, ShapeError, TraceError
 from raido.algo.expr import Axis, Expr
@@ -75,8 +75,10 @@ class _New:
 def index_with(array: Array, key: Any, mode: Any, name: str | None = None) -> Any:
     """`array[key]`, where indices by arrays and scalars follow `mode`; None: checked, negative literals from the end."""
     if array.ndim == 0:
-        if key == () or key is Ellipsis:
-            return array
+        new = [k for k in (key if isinstance(key, tuple) else (key,)) if k is not Ellipsis]
+        if all(k is None for k in new):
+            axes = make_axes([index.as_index(1)] * len(new))
+            return wrap(new_form(axes, (array.node,), "move")[0], array.weak) if new else array
         raise ShapeError(complaint("a scalar has no elements to index"))
     parts = _parts(array, key, mode is None)
     rules: list[Any] = ["raise"] * array.ndim if mode is None else boundaries(mode, array.ndim, extra=("raise",))
@@ -179,7 +181,7 @@ def _parts(array: Array, key: Any, from_end: bool) -> list[Any]:
 def _part(key: Any, extent: Expr, from_end: bool) -> Any:
     if isinstance(key, slice):
         return _slice(key, extent)
-    if isinstance(key, Array) or isinstance(key, (np.ndarray, np.generic, list)):
+    if isinstance(key, (Array, np.ndarray, np.generic, list)):
         value = lift(np.asarray(key)) if isinstance(key, list) and _plain_list(key) else lift(key)
         if value.dtype is bool_:
             raise TraceError(complaint("a boolean mask as an index", remedy="rd.where(mask, a, b) keeps the shape"))
@@ -264,3 +266,28 @@ def _bound(bound: Any, n: Expr) -> Expr | None:
     if bound is None:
         return None
     return index.maximum(_raw_bound(bound, n), 0)
+
+
+class Chosen:
+    """One dimension of a selection: the index `start` alone (extent None), or start + step · i for i below extent."""
+
+    __slots__ = ("extent", "start", "step")
+
+    def __init__(self, start: Expr, step: int, extent: Expr | None) -> None:
+        self.start, self.step, self.extent = start, step, extent
+
+
+def selection(array: Array, key: Any) -> list[Chosen]:
+    """What `array.at[key]` selects, dimension by dimension."""
+    chosen: list[Chosen] = []
+    for part in _parts(array, key, True):
+        if isinstance(part, _Drop):
+            extent = array.extents[len(chosen)]
+            if not current().inside(part.place, extent):
+                _refuse_outside(part.place, extent, len(chosen), array)
+            chosen.append(Chosen(part.place, 1, None))
+        elif isinstance(part, _Range):
+            chosen.append(Chosen(part.start, part.step, part.extent))
+        else:
+            raise TraceError(complaint("`.at` takes integers and slices, not None or arrays of indices"))
+    return chosen

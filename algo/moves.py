@@ -32,7 +32,7 @@ from raido.algo.locations import complaint
 from raido.algo.promotion import common_type, constant, lift
 from raido.algo.scalars import cast
 from raido.algo.stencil import Fill, boundaries, load_with_boundary
-from raido.algo.trees import leaves, map_leaves
+from raido.algo.trees import map_leaves
 from raido.algo.types import describe
 from raido.algo.value import COUNTER, STRONG, Array, is_scalar
 
@@ -158,7 +158,7 @@ def _smaller(a: Expr, b: Expr) -> bool:
 
 def _regroup(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> list[Expr]:
     flat: Expr = index.as_index(0)
-    for e, extent in zip(places, new, strict=True):
+    for e, extent in builtin_zip(places, new, strict=True):
         flat = index.add(index.mul(flat, extent), e)
     result: list[Expr] = []
     for k in reversed(range(len(old))):
@@ -250,6 +250,19 @@ def _converted(x: Array, dtype: DType) -> Expr:
     return node if node.dtype is dtype else cast(Array(node, STRONG), dtype)
 
 
+def convert(dtype: DType, value: Any) -> Any:
+    """`rd.f32(x)`: a value of that type, strong from then on; an integer literal must fit."""
+    given = structure(value)
+    if isinstance(given, tuple):
+        raise TraceError(complaint(f"rd.{dtype} of a tuple", remedy="convert its parts"))
+    if given.ndim:
+        return astype(given, dtype)
+    return Array(cast(given, dtype), STRONG)
+
+
+DType.convert = convert
+
+
 def view(a: Any, dtype: Any, *, name: str | None = None) -> Any:
     """The bits of the elements read as another type of the same width."""
     from raido.algo.building import elementwise
@@ -274,7 +287,7 @@ def replicate(n: Any, value: Any, *, name: str | None = None) -> Any:
 
     def copies(leaf: Array) -> Array:
         rank = len(extents)
-        body = lambda *p: leaf.node if leaf.ndim == 0 else load(leaf.node, tuple(p[rank:]))  # noqa: E731
+        body = lambda *p: leaf.node if leaf.ndim == 0 else load(leaf.node, tuple(p[rank:]))
         return moved([*extents, *leaf.extents], body, name)
 
     return map_leaves(copies, structure(value))

@@ -61,7 +61,7 @@ def _reduced(
 ) -> Any:
     axes = normal_axes(axis, a.ndim)
     if not axes:
-        whole = lambda x: finish(prepare(x)) if finish else prepare(x)  # noqa: E731
+        whole = lambda x: finish(prepare(x)) if finish else prepare(x)
         from raido.algo.building import elementwise
 
         return elementwise(whole, [a], name=name)
@@ -190,7 +190,7 @@ def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False,
         divided = scalars.true_division(total, Array(scalars.cast(Array(count), wide)))
         return Array(scalars.cast(divided, result))
 
-    prepare = lambda x: Array(scalars.cast(x, wide))  # noqa: E731
+    prepare = lambda x: Array(scalars.cast(x, wide))
     return _reduced(value, ufuncs.add, lambda _: 0, axis, keepdims, name, prepare, finish)
 
 

@@ -17,7 +17,7 @@ from raido.algo.building import call, collect, element, make_axes, owner, struct
 from raido.algo.context import current, load
 from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import ShapeError, TraceError
-from raido.algo.expr import Axis, Const, Expr, Generate, Op, fresh
+from raido.algo.expr import Axis, Const, Expr, Op, fresh
 from raido.algo.locations import complaint
 from raido.algo.promotion import lift
 from raido.algo.scalars import cast

@@ -68,7 +68,7 @@ class Array:
         return size_value(total)
 
     @property
-    def T(self) -> Array:  # noqa: N802
+    def T(self) -> Array:
         """The axes in reverse order."""
         return _moves().transpose(self)
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from raido.algo import ufuncs
 from raido.algo.algorithm import capture
 from raido.algo.combinators import elementwise, map, reduce, tabulate
+from raido.algo.control import cond, loop, while_loop
 from raido.algo.dtypes import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from raido.algo.errors import (
     ArgumentError,
@@ -59,12 +61,94 @@ from raido.algo.value import Array
 from raido.algorithm import Algorithm, algorithm
 
 if TYPE_CHECKING:
+    from raido.schedule.holes import choose
     from raido.schedule.schedule import Schedule
     from raido.targets.executable import Executable
+    from raido.targets.export import load
     from raido.targets.target import Target, targets
 
 mark_internal(__file__)
 __version__ = "0.1.0"
+
+__all__ = [
+    "Algorithm",
+    "ArgumentError",
+    "ArithmeticFault",
+    "Array",
+    "CompileError",
+    "DTypeError",
+    "Executable",
+    "ExportError",
+    "IndexOutOfRange",
+    "Program",
+    "RaidoError",
+    "Schedule",
+    "ScheduleError",
+    "ShapeError",
+    "SizeMismatch",
+    "Target",
+    "TargetError",
+    "TraceError",
+    "algorithm",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "array",
+    "astype",
+    "bool_",
+    "broadcast_to",
+    "capture",
+    "choose",
+    "concat",
+    "cond",
+    "constant",
+    "dot",
+    "elementwise",
+    "expand_dims",
+    "f16",
+    "f32",
+    "f64",
+    "flatten",
+    "full",
+    "gather",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "iota",
+    "load",
+    "loop",
+    "map",
+    "matmul",
+    "max",
+    "mean",
+    "min",
+    "pad",
+    "prod",
+    "reduce",
+    "replicate",
+    "reshape",
+    "roll",
+    "shift",
+    "size",
+    "stack",
+    "stencil",
+    "sum",
+    "swapaxes",
+    "tabulate",
+    "targets",
+    "transpose",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "unzip",
+    "view",
+    "while_loop",
+    "zip",
+]
+__all__ += ufuncs.__all__
 
 _LATER = {
     "Schedule": "raido.schedule.schedule",

@@ -1,0 +1,322 @@
+"""`loop`, `while_loop` and `cond`: in functions of elements (each element goes its own way) and over whole arrays.
+
+State is any nesting of tuples; its types may not change, except that a literal in `init` takes the type that the body gives it. With
+scalar state the loop is an expression. At the top of an algorithm, state that holds arrays, or a body that makes arrays from its
+state, becomes a loop of stages (`ArrayLoop` …).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from raido.algo import index
+from raido.algo.building import check_result, collect, make_axes, new_form, structure, wrap
+from raido.algo.context import Trace, current, load
+from raido.algo.dtypes import DType, bool_, i64
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.expr import (
+    Array as Node,
+)
+from raido.algo.expr import (
+    ArrayCond,
+    ArrayLoop,
+    ArrayWhile,
+    Cond,
+    Expr,
+    Item,
+    Loop,
+    Parameter,
+    Result,
+    Var,
+    While,
+    fresh,
+    fresh_parameter,
+)
+from raido.algo.locations import complaint
+from raido.algo.promotion import common_type
+from raido.algo.rewrite import topological
+from raido.algo.scalars import cast, truth
+from raido.algo.scopes import open_variables
+from raido.algo.trees import leaves, same_nesting, unflatten
+from raido.algo.types import describe
+from raido.algo.value import COUNTER, LITERAL, STRONG, Array, is_scalar
+
+_ORDER = {"b": 0, "i": 1, "u": 1, "f": 2}
+
+
+def loop(n: Any, body: Callable[..., Any], init: Any, *, name: str | None = None) -> Any:
+    """The state after n rounds of `state = body(i, state)`, i = 0 … n − 1, from `init`.
+
+    The state is a scalar, an array or a tuple of these; its dtypes and shapes stay the same.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def powers(x: rd.f32["n"]):
+        ...     return rd.map(lambda v: rd.loop(3, lambda i, p: p * v, rd.f32(1)), x)
+        >>> powers.interpret(np.float32([2, 3]))
+        array([ 8., 27.], dtype=float32)
+    """
+    count = structure(n)
+    if isinstance(count, tuple) or count.ndim or not count.dtype.is_integer:
+        raise TraceError(complaint("the number of rounds of rd.loop is an integer"))
+    rounds = index.canonical(cast(count, i64))
+    return _Iteration("loop", init, lambda i, state: body(i, state), None, rounds, name).value()
+
+
+def while_loop(
+    condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, name: str | None = None
+) -> Any:
+    """The first state for which `condition(state)` does not hold, `state = body(state)` from `init`.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def halvings(x: rd.i64["n"]):
+        ...     return rd.map(lambda v: rd.while_loop(lambda s: s[0] > 1, lambda s: (s[0] // 2, s[1] + 1), (v, 0))[1], x)
+        >>> halvings.interpret(np.array([1, 8, 9]))
+        array([0, 3, 3])
+    """
+    return _Iteration("while", init, lambda _, state: body(state), condition, None, name).value()
+
+
+class _Iteration:
+    """One loop, while its types are worked out."""
+
+    def __init__(
+        self,
+        kind: str,
+        init: Any,
+        body: Callable[[Any, Any], Any],
+        condition: Callable[[Any], Any] | None,
+        count: Expr | None,
+        name: str | None,
+    ) -> None:
+        self.kind, self.body, self.condition, self.count, self.name = kind, body, condition, count, name
+        self.trace: Trace = current()
+        self.init = structure(init)
+        self.flat: list[Array] = leaves(self.init)
+        self.dtypes = [leaf.dtype for leaf in self.flat]
+        self.open = [leaf.weak == LITERAL for leaf in self.flat]
+        if not self.flat:
+            raise TraceError(complaint("the state of a loop is empty"))
+
+    def value(self) -> Any:
+        scalars = all(leaf.ndim == 0 for leaf in self.flat)
+        if not scalars and self.trace.depth:
+            raise TraceError(
+                complaint(
+                    "a loop whose state holds arrays, inside a function of elements",
+                    why="arrays private to one element are not there yet",
+                    remedy="a state of scalars, or the loop outside of the function, over whole arrays",
+                )
+            )
+        if scalars:
+            tables = self.trace.snapshot()
+            found = self._settle(self._scalar_round)
+            if found is not None:
+                return found
+            self.trace.restore(tables)
+        return self._settle(self._array_round)
+
+    def _settle(self, attempt: Callable[[], Any]) -> Any:
+        """Attempts until the types of literal state no longer change."""
+        for _ in range(4):
+            tables = self.trace.snapshot()
+            before = list(self.dtypes)
+            found = attempt()
+            if self.dtypes == before:
+                return found
+            self.trace.restore(tables)
+        raise DTypeError(complaint("the types of the loop's state never settle", remedy="rd.f32(…) in `init`"))
+
+    def _counter(self) -> Var:
+        var = fresh("t" if self.trace.depth == 0 else "k")
+        if self.count is not None:
+            self.trace.range(var, self.count)
+        return var
+
+    def _state_value(self, position: int, node: Any) -> Array:
+        return Array(node, LITERAL if self.open[position] else STRONG)
+
+    def _run(self, counter: Var, state: Any) -> tuple[list[Array], Expr | None]:
+        """One round: the next state's leaves, and the condition's expression."""
+        test: Expr | None = None
+        if self.condition is not None:
+            given = check_result(self.condition(state))
+            if isinstance(given, tuple) or given.ndim or given.dtype is not bool_:
+                raise TraceError(complaint("the condition of rd.while_loop returns one bool_"))
+            test = truth(given).node
+        value = check_result(self.body(Array(counter, COUNTER), state))
+        if not same_nesting(value, self.init):
+            raise TraceError(complaint("the loop's body returns another structure than `init`"))
+        return leaves(value), test
+
+    def _next_state(self, results: list[Array]) -> list[Array]:
+        """The results, with literals given the state's types; the types of open state follow their result."""
+        settled: list[Array] = []
+        for k, result in enumerate(results):
+            dtype = self.dtypes[k]
+            if result.weak == LITERAL:
+                if _ORDER[result.dtype.kind] > _ORDER[dtype.kind] and self.open[k]:
+                    self.dtypes[k] = dtype = result.dtype
+                settled.append(result if result.dtype is dtype else Array(cast(result, dtype)))
+                continue
+            if self.open[k] and _ORDER[self.flat[k].dtype.kind] <= _ORDER[result.dtype.kind]:
+                self.dtypes[k], self.open[k] = result.dtype, False
+            elif result.dtype is not dtype:
+                raise DTypeError(
+                    complaint(
+                        f"the loop's state is {dtype}, its body returns {result.dtype}",
+                        remedy=f"`.astype(rd.{dtype})` in the body, or rd.{result.dtype}(…) in `init`",
+                    )
+                )
+            settled.append(result)
+        return settled
+
+    def _scalar_round(self) -> Any:
+        """The loop as an expression; None when its body makes arrays from its state."""
+        counter = self._counter()
+        state = tuple(fresh(f"s{k}", dtype) for k, dtype in enumerate(self.dtypes))
+        given = unflatten(self.init, [self._state_value(k, var) for k, var in enumerate(state)])
+        results, test = self._run(counter, given)
+        if any(result.ndim for result in results):
+            raise ShapeError(complaint("the loop's state is a scalar, its body returns an array"))
+        before = list(self.dtypes)
+        results = self._next_state(results)
+        if self.dtypes != before:
+            return None  # another attempt follows
+        if self.trace.depth == 0 and self._makes_arrays(results, test, (counter, *state)):
+            return None
+        init = tuple(cast(leaf, dtype) for leaf, dtype in zip(self.flat, self.dtypes, strict=True))
+        body = tuple(result.node for result in results)
+        form: Loop | While
+        if test is not None:
+            form = While(test, state, init, body)
+        else:
+            assert self.count is not None
+            form = Loop(self.count, counter, state, init, body)
+        items = [Array(Item(form, k)) for k in range(len(state))]
+        value = unflatten(self.init, items)
+        if self.trace.depth and self.name is None:
+            return value
+        return collect((), value, self.kind, self.name)
+
+    def _makes_arrays(self, results: Sequence[Array], test: Expr | None, variables: tuple[Var, ...]) -> bool:
+        own = frozenset(variables)
+        roots = [result.node for result in results] + ([test] if test is not None else [])
+        return any(isinstance(node, Result) and open_variables(node) & own for node in topological(*roots))
+
+    def _array_round(self) -> Any:
+        """The loop over whole arrays."""
+        counter = self._counter()
+        state = tuple(
+            fresh_parameter(f"state{k}", dtype, leaf.extents)
+            for k, (leaf, dtype) in enumerate(zip(self.flat, self.dtypes, strict=True))
+        )
+        values = [self._state_value(k, p if p.shape else load(p, ())) for k, p in enumerate(state)]
+        results, test = self._run(counter, unflatten(self.init, values))
+        before = list(self.dtypes)
+        results = self._next_state(results)
+        if self.dtypes != before:
+            return None
+        for k, (parameter, result) in enumerate(zip(state, results, strict=True)):
+            self._same_shape(k, parameter, result)
+        init = tuple(
+            as_node(leaf if leaf.dtype is dtype else Array(cast(leaf, dtype)))
+            for leaf, dtype in zip(self.flat, self.dtypes, strict=True)
+        )
+        outcome = tuple(as_node(result) for result in results)
+        form: ArrayLoop | ArrayWhile
+        if test is not None:
+            form = ArrayWhile(test, state, init, outcome)
+        else:
+            assert self.count is not None
+            form = ArrayLoop(self.count, counter, state, init, outcome)
+        self.trace.form(form, self.kind, self.name)
+        return unflatten(self.init, [wrap(Result(form, k)) for k in range(len(state))])
+
+    def _same_shape(self, position: int, parameter: Parameter, result: Array) -> None:
+        shapes = f"{describe(parameter.dtype, parameter.shape)} and {describe(result.dtype, result.extents)}"
+        if len(parameter.shape) != result.ndim:
+            raise ShapeError(complaint(f"the loop's state changes its rank: {shapes}"))
+        for axis, (a, b) in enumerate(zip(parameter.shape, result.extents, strict=True)):
+            where = f"dimension {axis} of the loop's state {position}"
+            self.trace.equal_sizes(a, b, where, f"{where} after a round", shapes)
+
+
+def as_node(value: Array) -> Node:
+    """A value as an array node; a scalar becomes an array of rank 0."""
+    if not is_scalar(value):
+        return value.node
+    return new_form((), (value.node,), "elementwise")[0]
+
+
+def cond(predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any], *, name: str | None = None) -> Any:
+    """`then()` where the scalar predicate holds, else `orelse()`; the branch not taken is not evaluated.
+
+    Both give values of the same structure, dtypes and shapes.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def safe_inverse(x: rd.i64["n"]):
+        ...     return rd.map(lambda v: rd.cond(v == 0, lambda: 0, lambda: 100 // v), x)
+        >>> safe_inverse.interpret(np.array([0, 4]))
+        array([ 0, 25])
+    """
+    trace = current()
+    given = structure(predicate)
+    if isinstance(given, tuple) or given.ndim:
+        raise TraceError(complaint("the predicate of rd.cond is one scalar", remedy="rd.where for arrays"))
+    test = truth(given).node
+    known = len(trace.order)
+    first, second = check_result(then()), check_result(orelse())
+    made_forms = len(trace.order) > known
+    if not same_nesting(first, second):
+        raise TraceError(complaint("the branches of rd.cond return different structures"))
+    pairs = [_matched(a, b) for a, b in zip(leaves(first), leaves(second), strict=True)]
+    scalars = all(a.ndim == 0 for a, _ in pairs)
+    if trace.depth == 0 and not (scalars and not made_forms):
+        form = ArrayCond(test, tuple(as_node(a) for a, _ in pairs), tuple(as_node(b) for _, b in pairs))
+        trace.form(form, "cond", name)
+        return unflatten(first, [wrap(Result(form, k)) for k in range(len(pairs))])
+    if scalars:
+        form_of = Cond(test, tuple(a.node for a, _ in pairs), tuple(b.node for _, b in pairs))
+        value = unflatten(first, [Array(Item(form_of, k)) for k in range(len(pairs))])
+        return collect((), value, "cond", name) if trace.depth == 0 or name else value
+    return unflatten(first, [_rowwise(test, a, b, name) for a, b in pairs])
+
+
+def _matched(a: Array, b: Array) -> tuple[Array, Array]:
+    """The two branches' values, in one type and shape."""
+    if a.ndim != b.ndim:
+        raise ShapeError(complaint(f"the branches of rd.cond have rank {a.ndim} and {b.ndim}"))
+    for k, (m, n) in enumerate(zip(a.extents, b.extents, strict=True)):
+        current().equal_sizes(m, n, f"dimension {k} of one branch of rd.cond", f"dimension {k} of the other")
+    dtype = _branch_type(a, b)
+    if a.ndim:
+        return a, b
+    return Array(cast(a, dtype)), Array(cast(b, dtype))
+
+
+def _branch_type(a: Array, b: Array) -> DType:
+    if a.weak == LITERAL or b.weak == LITERAL:
+        return common_type((a, b))[0]
+    if a.dtype is not b.dtype:
+        raise DTypeError(
+            complaint(
+                f"the branches of rd.cond are {a.dtype} and {b.dtype}", remedy=f".astype(rd.{a.dtype}) on the second"
+            )
+        )
+    return a.dtype
+
+
+def _rowwise(test: Expr, a: Array, b: Array, name: str | None) -> Array:
+    """A conditional between rows, element by element."""
+    axes = make_axes(a.extents)
+    places = tuple(axis.var for axis in axes)
+    x = a.node if is_scalar(a) else load(a.node, places)
+    y = b.node if is_scalar(b) else load(b.node, places)
+    return collect(axes, Array(Item(Cond(test, (x,), (y,)), 0)), "cond", name)
