@@ -1,0 +1,32 @@
+"""Random programs trace, and the interpreter runs them; the generator is a function of its seed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from raido import IndexOutOfRange
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from random_programs import disagreement, random_program
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_random_programs_run(block: int) -> None:
+    for seed in range(block * 40, block * 40 + 40):
+        program = random_program(seed)
+        try:
+            first = program.algorithm.interpret(*program.arguments)
+        except IndexOutOfRange:
+            assert program.may_fault, program
+            continue
+        again = random_program(seed)
+        assert again.source == program.source
+        assert disagreement(program, again.algorithm.interpret(*again.arguments), first) is None
+
+
+def test_fewer_statements_are_a_prefix() -> None:
+    for seed in range(30):
+        long, short = random_program(seed, 5).source, random_program(seed, 2).source
+        assert long.startswith(short[: short.index("    return")])
