@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from raido.algo import index as ix
 from raido.algo.dtypes import DType, bool_, i64
 from raido.algo.expr import Const, Node, Op, SizeVar, Var
 from raido.algo.faults import fault_error
@@ -58,13 +59,30 @@ _ROUNDS = 1_000_000
 
 
 def interpret_nest(
-    nest: Nest, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], seed: int | None = None
+    nest: Nest, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None, seed: int | None = None
 ) -> list[np.ndarray]:
-    """The outputs of the nest for these inputs, in order; `sizes` gives every size by name.
+    """The outputs of the nest for these inputs, in order; `sizes` gives sizes by name, those that the shapes do not tell.
 
     Raises the program's fault, or NestError where the nest itself is wrong. `seed`: loops over threads run in a random order.
     """
-    return compile_nest(nest)(arrays, sizes, seed)
+    return compile_nest(nest)(arrays, _sizes(nest, arrays, sizes or {}), seed)
+
+
+def _sizes(nest: Nest, arrays: Sequence[np.ndarray], given: Mapping[str, int]) -> dict[str, int]:
+    """Every size: given, or from a shape in which it is the only unknown and stands linearly."""
+    sizes = dict(given)
+    pairs = [
+        (ix.linear(ix.canonical(e)), actual)
+        for buffer, array in zip(nest.inputs, arrays, strict=True)
+        for e, actual in zip(buffer.shape, np.shape(array), strict=True)
+    ]
+    for _ in pairs:
+        for (constant, terms), actual in pairs:
+            unknown = [atom for atom in terms if not (isinstance(atom, SizeVar) and atom.name in sizes)]
+            if len(unknown) == 1 and isinstance(unknown[0], SizeVar):
+                rest = actual - constant - sum(c * sizes[a.name] for a, c in terms.items() if a is not unknown[0])  # type: ignore[union-attr]
+                sizes[unknown[0].name] = rest // terms[unknown[0]]
+    return sizes
 
 
 def compile_nest(nest: Nest) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from raido.algo.dtypes import DType, bool_, f32, i64
 from raido.algo.expr import Const, Op, SizeVar, Var, const, fresh
+from raido.schedule.checker import check_nest
 from raido.schedule.gang import form_gangs
 from raido.schedule.interpret_nest import interpret_nest
 from raido.schedule.nest import Alloc, Block, Buffer, Fold, For, Let, Nest, Read, Store
@@ -87,9 +88,10 @@ def hold(
     **sizes: int,
 ) -> list[np.ndarray]:
     """Scalar and gang nest give the same (float reductions: `close`); `look` sees the text of each gang nest."""
+    check_nest(scalar, "scalar")
     expected = interpret_nest(scalar, arrays, sizes)
     for width in bits:
-        gang = form_gangs(scalar, width)
+        gang = check_nest(form_gangs(scalar, width), "gang")
         text = print_nest(gang)
         assert "by vector" not in text
         if look is not None:

@@ -1,0 +1,265 @@
+"""The grammar of nests, as an executable check: `check_nest` raises NestError where a nest breaks it.
+
+Names and buffers are used only where they are in scope, every value has the type and the lanes that its place asks for, indices
+are i64 and as many as dimensions, conditions are bool. A scalar nest has no lanes; a gang nest has no loop of kind "vector". Register
+arrays are indexed by constants and the variables of unrolled loops. `Swap` and `Copy` stand outside kernels, between equal buffers.
+Bounds are the business of the interpreter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from raido.algo import index as ix
+from raido.algo.dtypes import DType, bool_, i64
+from raido.algo.expr import Const, Node, Op, SizeVar, Var
+from raido.algo.primitives import PRIMITIVES, result_dtype
+from raido.algo.rewrite import free_variables, topological
+from raido.schedule.nest import (
+    Alloc,
+    Block,
+    Buffer,
+    Check,
+    Copy,
+    Extract,
+    Fold,
+    For,
+    Gather,
+    If,
+    LaneFold,
+    Let,
+    Nest,
+    NestExpr,
+    Prefetch,
+    Produce,
+    Ramp,
+    Read,
+    Scatter,
+    Splat,
+    Statement,
+    Store,
+    Swap,
+    VectorRead,
+    VectorStore,
+    VectorVar,
+    While,
+    lanes_of,
+)
+from raido.schedule.nest_memory import NestError
+from raido.schedule.printer import print_statement
+
+_SCALARS = (Const, SizeVar, Var, Op, Read)
+_VECTORS = (VectorVar, Ramp, Splat, VectorRead, Gather, LaneFold, Extract)
+
+
+def check_nest(nest: Nest, level: Literal["scalar", "gang"]) -> Nest:
+    """The nest itself; NestError where it is not well formed."""
+    checker = _Checker(level == "gang")
+    checker.known.update((*nest.inputs, *nest.outputs, *nest.sizes))
+    for buffer in (*nest.inputs, *nest.outputs):
+        checker.require(buffer.scope == "parameter", f"{buffer.name} is not a parameter")
+    checker.block(nest.body, frozenset())
+    return nest
+
+
+class _Checker:
+    """What is in scope, and the expressions already found right there."""
+
+    def __init__(self, gang: bool) -> None:
+        self.gang = gang
+        self.known: set[Node] = set()
+        self.right: set[Node] = set()
+        self.at: Statement | None = None
+
+    def require(self, holds: bool, message: str) -> None:
+        """Raises unless `holds`."""
+        if not holds:
+            where = "" if self.at is None else "\n" + print_statement(self.at)[:1000]
+            raise NestError(f"{message}{where}")
+
+    # --- expressions
+
+    def value(self, root: NestExpr, dtype: DType | None = None, lanes: int | None = None) -> None:
+        """That an expression is well formed, of that type and with that many lanes."""
+        for e in topological(root):
+            if e not in self.right:
+                self._node(e)
+                self.right.add(e)
+        if dtype is not None:
+            self.require(root.dtype is dtype, f"{dtype} expected, but this is {root.dtype}")
+        if lanes is not None:
+            self.require(lanes_of(root) == lanes, f"{lanes} lanes expected, but these are {lanes_of(root)}")
+
+    def _node(self, e: Node) -> None:
+        if isinstance(e, Buffer):
+            self.require(e.scope == "constant" or e in self.known, f"buffer {e.name} is not in scope")
+            return
+        self.require(isinstance(e, _SCALARS + _VECTORS), f"{type(e).__name__} is no expression of a nest")
+        self.require(self.gang or isinstance(e, _SCALARS), f"{type(e).__name__} in a scalar nest")
+        if isinstance(e, (Var, VectorVar)):
+            self.require(e in self.known, f"{e.name} is not in scope")
+        elif isinstance(e, Op):
+            self.require(e.name in PRIMITIVES, f"no primitive {e.name}")
+            found = result_dtype(e.name, [a.dtype for a in e.args], e.dtype)
+            self.require(found is e.dtype, f"{e.name} gives {found}, not {e.dtype}")
+            self.require(len({lanes_of(a) for a in e.args}) == 1, f"{e.name} of different numbers of lanes")
+        elif isinstance(e, Read):
+            self._place(e.buffer, e.indices)
+            self._mask(e.predicate, e.buffer.lanes, scalar=True)
+        elif isinstance(e, VectorRead):
+            self._place(e.buffer, e.indices)
+            self.require(e.buffer.lanes == 1, f"{e.buffer.name} is lane-private: it is read by Read")
+            self._mask(e.mask, e.lanes)
+        elif isinstance(e, Gather):
+            lanes = lanes_of(e)
+            self._lane_place(e.buffer, e.indices, lanes)
+            self._mask(e.mask, lanes)
+        elif isinstance(e, (Ramp, Splat)):
+            scalar = e.base if isinstance(e, Ramp) else e.value
+            self.require(lanes_of(scalar) == 1, f"{type(e).__name__} of a vector")
+        elif isinstance(e, (LaneFold, Extract)):
+            self.require(lanes_of(e.value) > 1, f"{type(e).__name__} of a scalar")
+
+    def _place(self, buffer: Buffer, indices: Sequence[NestExpr]) -> None:
+        self.require(buffer.scope == "constant" or buffer in self.known, f"buffer {buffer.name} is not in scope")
+        self.require(len(indices) == len(buffer.shape), f"{buffer.name} has {len(buffer.shape)} dimensions")
+        for i in indices:
+            self.require(i.dtype is i64 and lanes_of(i) == 1, f"an index of {buffer.name} is {i.dtype} x {lanes_of(i)}")
+
+    def _lane_place(self, buffer: Buffer, indices: Sequence[NestExpr], lanes: int) -> None:
+        self.require(buffer.scope == "constant" or buffer in self.known, f"buffer {buffer.name} is not in scope")
+        self.require(0 < len(indices) == len(buffer.shape), f"{buffer.name} has {len(buffer.shape)} dimensions")
+        self.require(all(lanes_of(i) == lanes and i.dtype is i64 for i in indices), f"indices of {buffer.name}")
+        self.require(buffer.lanes in (1, lanes), f"{buffer.name} has {buffer.lanes} lanes")
+
+    def _mask(self, mask: NestExpr | None, lanes: int, scalar: bool = False) -> None:
+        if mask is not None:
+            self.require(mask.dtype is bool_, f"a mask of type {mask.dtype}")
+            allowed = (1, lanes) if scalar else (lanes,)
+            self.require(lanes_of(mask) in allowed, f"a mask of {lanes_of(mask)} lanes for {lanes}")
+
+    # --- statements
+
+    def block(self, block: Block, unrolled: frozenset[Var]) -> None:
+        """A block; what it names is forgotten at its end."""
+        known, right = set(self.known), set(self.right)
+        for statement in block.statements:
+            self.statement(statement, unrolled)
+        self.known, self.right = known, right
+
+    def statement(self, s: Statement, unrolled: frozenset[Var]) -> None:
+        """One statement."""
+        outer, self.at = self.at, s
+        if isinstance(s, Let):
+            self.value(s.value, s.var.dtype, s.var.lanes if isinstance(s.var, VectorVar) else 1)
+            self._declare(s.var)
+        elif isinstance(s, Alloc):
+            for e in (*s.buffer.shape, *s.buffer.strides):
+                self.value(e, i64, 1)
+            self.require(s.buffer.scope in ("heap", "stack", "register"), f"a {s.buffer.scope} buffer is allocated")
+            constant = all(ix.constant_value(ix.canonical(e)) is not None for e in s.buffer.shape)
+            self.require(s.buffer.scope == "heap" or constant, f"{s.buffer.name} has no constant size")
+            self.require(self.gang or s.buffer.lanes == 1, "lanes in a scalar nest")
+            self._declare(s.buffer)
+        elif isinstance(s, (Store, VectorStore, Scatter)):
+            self._store(s)
+        elif isinstance(s, Fold):
+            self._fold(s)
+        elif isinstance(s, Check):
+            for e in (s.holds, *s.values, *(() if s.predicate is None else (s.predicate,))):
+                self.value(e)
+            self.require(s.holds.dtype is bool_, "what must hold is no bool")
+        elif isinstance(s, (Swap, Copy)):
+            a, b = (s.left, s.right) if isinstance(s, Swap) else (s.source, s.destination)
+            self.require((a.dtype, a.shape, a.strides) == (b.dtype, b.shape, b.strides), "buffers of different types")
+        elif isinstance(s, Prefetch):
+            for e in s.indices:
+                self.value(e, i64, 1)
+        else:
+            self._control(s, unrolled)
+        self._registers(s, unrolled)
+        self.at = outer
+
+    def _declare(self, node: Node) -> None:
+        self.require(node not in self.known, f"{getattr(node, 'name', node)} is already in scope")
+        self.known.add(node)
+
+    def _store(self, s: Store | VectorStore | Scatter) -> None:
+        mask = s.predicate if isinstance(s, Store) else s.mask
+        for e in (*s.indices, *(() if mask is None else (mask,))):
+            self.value(e)
+        self.require(self.gang or isinstance(s, Store), f"{type(s).__name__} in a scalar nest")
+        if isinstance(s, Store):
+            self.value(s.value, s.buffer.dtype, s.buffer.lanes)
+            self._place(s.buffer, s.indices)
+            self._mask(mask, s.buffer.lanes, scalar=True)
+            return
+        self.value(s.value, s.buffer.dtype)
+        lanes = lanes_of(s.value)
+        self.require(lanes > 1, f"{type(s).__name__} of a scalar")
+        self._mask(mask, lanes)
+        if isinstance(s, VectorStore):
+            self._place(s.buffer, s.indices)
+        else:
+            self._lane_place(s.buffer, s.indices, lanes)
+
+    def _fold(self, s: Fold) -> None:
+        count = len(s.buffers)
+        parts = (s.step, s.left, s.right, s.combine, s.neutral)
+        self.require(all(len(part) == count for part in parts), "a fold of different numbers of values")
+        for buffer in s.buffers:
+            self._place(buffer, s.indices)
+        known, right = set(self.known), set(self.right)
+        self.known.update(s.left + s.right)
+        for buffer, *values in zip(s.buffers, s.step, s.combine, s.neutral, strict=True):
+            for e in values:
+                self.value(e, buffer.dtype, 1)
+        self.known, self.right = known, right
+        for e in s.indices:
+            self.value(e, i64, 1)
+
+    def _control(self, s: Statement, unrolled: frozenset[Var]) -> None:
+        if isinstance(s, For):
+            self.value(s.low, i64, 1)
+            self.value(s.high, i64, 1)
+            self.require(s.step > 0, "a step that is not positive")
+            self.require(s.var.dtype is i64, "a loop variable that is no i64")
+            self.require(not (self.gang and s.kind == "vector"), "a vector loop in a gang nest")
+            known, right = set(self.known), set(self.right)
+            self._declare(s.var)
+            self.block(s.body, unrolled | {s.var} if s.kind in ("unroll", "vector") else unrolled)
+            self.known, self.right = known, right
+        elif isinstance(s, If):
+            self.value(s.condition, bool_, 1)
+            self.block(s.then, unrolled)
+            if s.orelse is not None:
+                self.block(s.orelse, unrolled)
+        elif isinstance(s, While):
+            known, right = set(self.known), set(self.right)
+            for inner in s.setup.statements:
+                self.statement(inner, unrolled)
+            self.value(s.condition, bool_, 1)
+            self.block(s.body, unrolled)
+            self.known, self.right = known, right
+        elif isinstance(s, (Produce, Block)):
+            self.block(s.body if isinstance(s, Produce) else s, unrolled)
+        else:
+            self.require(False, f"{type(s).__name__} is no statement of a nest")
+
+    def _registers(self, s: Statement, unrolled: frozenset[Var]) -> None:
+        """That register arrays have indices which are constant once loops are unrolled."""
+        places = [(s.buffer, s.indices)] if isinstance(s, Store) else []
+        if isinstance(s, Fold):
+            places = [(b, s.indices) for b in s.buffers]
+        for buffer, indices in places:
+            if buffer.scope == "register" and buffer.shape:
+                for i in indices:
+                    loose = [v for v in free_variables(i) - unrolled if not self._is_offset(i, v)]
+                    self.require(not loose, f"register array {buffer.name} at an index that is not constant")
+
+    def _is_offset(self, index: NestExpr, var: Var) -> bool:
+        """Whether a variable drops out against an unrolled one's start (global coordinates: `ji - jo` with ji from jo)."""
+        _, terms = ix.linear(ix.canonical(index))  # type: ignore[arg-type]
+        return len(terms) > 1 and var in terms
+
