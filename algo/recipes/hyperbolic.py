@@ -47,7 +47,7 @@ def _halves(x: Value) -> tuple[Value, Value, Value, Value]:
 
 
 def sinh(x: Value) -> Value:
-    """Odd polynomial of degree 7 (f32), 11 (f64), even one of degree 8 (f32), 10 (f64)."""
+    """Odd polynomial of degree 5 (f32), 11 (f64), even one of degree 6 (f32), 10 (f64)."""
     size = abs(x)
     a, b, s, c = _halves(size)
     result = (a + fma(a, c, b * s)) * 2.0

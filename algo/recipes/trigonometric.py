@@ -20,30 +20,29 @@ from raido.algo.recipes.builder import (
     format_of,
     polynomial,
     rare,
-    two_product,
     two_sum,
     where,
 )
 from raido.algo.recipes.coefficients import COEFFICIENTS
-from raido.algo.recipes.constants import HALF_PI, TWO_OVER_PI, TWO_OVER_PI_WORDS
+from raido.algo.recipes.constants import HALF_PI, HALF_PI_REDUCTION, TWO_OVER_PI, TWO_OVER_PI_WORDS
 
-_DIRECT = {f32: 2.0**15, f64: 2.0**28}
+_DIRECT = {f32: 2.0**13, f64: 2.0**19}
 _QUARTER = 1 << 62  # a quarter turn in 64-bit fixed point
 
 
-def _subtract(x: Value, n: Value, parts: tuple[float, float, float]) -> tuple[Value, Value]:
-    """x - n (parts) as a pair; the second part of the sum is one long product, since it may cancel against the first."""
-    first = fma(n, -parts[0], x)
-    second, second_low = two_product(n, x.lift(parts[1]))
-    r = first - second
-    return r, ((first - r) - second) - fma(n, parts[2], second_low)
-
-
 def _reduce(size: Value) -> tuple[Value, Value, Value]:
-    """`(quadrant, r, low)`: size = quadrant · π/2 + r + low for 0 ≤ size ≤ _DIRECT, the quadrant in an integer's low bits."""
+    """`(quadrant, r, low)`: size = quadrant · π/2 + r + low for 0 ≤ size ≤ _DIRECT, the quadrant in an integer's low bits.
+
+    The first subtraction is exact. The second part of π/2 is so short that n times it, and its difference with what is left
+    of the first, have few bits: `left - r` and the error of r are exact even where r cancels.
+    """
     shifter = format_of(size).shifter
     shifted = fma(size, TWO_OVER_PI[size.dtype], shifter)
-    return bits_of(shifted), *_subtract(size, shifted - shifter, HALF_PI[size.dtype])
+    n = shifted - shifter
+    first, second, third = HALF_PI_REDUCTION[size.dtype]
+    left = fma(n, -first, size)
+    r = fma(n, -second, left)
+    return bits_of(shifted), r, fma(n, -third, fma(n, -second, left - r))
 
 
 def _reduce_large(size: Value) -> tuple[Value, Value, Value]:
