@@ -118,9 +118,10 @@ def main(
         cells = []
         for dtype in (f32, f64):
             lanes = bits // dtype.bits
-            functions = [compile_recipe(name, dtype, lanes, cpu), compile_libmvec(name, dtype, lanes, cpu)]
-            # In turn, since other work on the machine comes in waves.
-            turns = [[nanoseconds(f, name, dtype) if f else None for f in functions] for _ in range(4)]
+            turns = []
+            for _ in range(4):  # in turn, and compiled anew: other work comes in waves, and where code lies matters
+                functions = [compile_recipe(name, dtype, lanes, cpu), compile_libmvec(name, dtype, lanes, cpu)]
+                turns.append([nanoseconds(f, name, dtype) if f else None for f in functions])
             ours, theirs = (min(filter(None, times), default=None) for times in zip(*turns, strict=True))
             assert ours
             cells += [f"{ours:.2f}", f"{theirs:.2f}" if theirs else "–", f"{theirs / ours:.2f}" if theirs else "–"]
