@@ -82,8 +82,7 @@ def load(module: tvm.CompiledModule, pointers: int) -> Any:
     """The function `entry` of an object."""
     loaded = load_object(module.object_bytes())
     function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * pointers)(loaded.address("entry"))
-    function.keep = loaded
-    return function
+    return lambda *given, keep=loaded: function(*given)
 
 
 def nanoseconds(function: Any, name: str, dtype: DType) -> float:
