@@ -375,12 +375,13 @@ def _boundary_interval(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> I
 class Facts:
     """What is known to be at least 0: sizes always, and each of the given expressions; `ranges` bounds variables (inclusive)."""
 
-    __slots__ = ("_memo", "known", "ranges")
+    __slots__ = ("_goals", "_memo", "known", "ranges")
 
     def __init__(self, known: Iterable[Expr] = (), ranges: Mapping[Var, Interval] | None = None) -> None:
         self.known = tuple(canonical(e) for e in known)
         self.ranges = dict(ranges or {})
         self._memo: dict[Expr, bool] = {}
+        self._goals: dict[Expr, tuple[int, bool]] = {}
 
     def with_known(self, *known: Expr) -> Facts:
         """These facts and more."""
@@ -435,6 +436,14 @@ class Facts:
         return e
 
     def _prove(self, e: Expr, depth: int) -> bool:
+        tried = self._goals.get(e)
+        if tried is not None and (tried[1] or tried[0] >= depth):
+            return tried[1]
+        answer = self._search(e, depth)
+        self._goals[e] = (depth, answer)
+        return answer
+
+    def _search(self, e: Expr, depth: int) -> bool:
         constant, terms = linear(e)
         if constant >= 0 and all(c > 0 and isinstance(atom, SizeVar) for atom, c in terms.items()):
             return True
@@ -447,8 +456,8 @@ class Facts:
             every, options = cases
             rest = _build(*_combine((constant, terms), (0, {atom: 1}), -terms[atom]))
             c = terms[atom]
-            found = [self._prove_scaled(rest, c, value, scale, depth - 1) for value, scale in options]
-            if (all(found) if every else any(found)) and found:
+            goals = (self._prove_scaled(rest, c, value, scale, depth - 1) for value, scale in options)
+            if options and (all(goals) if every else any(goals)):
                 return True
         return any(
             self._prove(sub(e, fact), depth - 1)

@@ -15,7 +15,7 @@ from typing import Any
 
 from raido.algo import index as ix
 from raido.algo.dtypes import DType
-from raido.algo.expr import Expr, Node, Var, fresh
+from raido.algo.expr import Expr, Node, SizeVar, Var, fresh
 from raido.schedule.nest import Alloc, Block, Buffer, For, If, Let, NestExpr, Statement
 
 _serials = count(1)
@@ -65,7 +65,10 @@ class Builder:
     @contextmanager
     def loop(self, var: Var, low: Expr, high: Expr, step: int = 1, **how: Any) -> Iterator[Scope]:
         """A `for` whose body is what is added meanwhile. Nothing is emitted when the body stays empty."""
-        with self.block(self.facts.with_range(var, low, ix.sub(high, 1)), loop=True) as scope:
+        facts = self.facts.with_range(var, low, ix.sub(high, 1))
+        if only_sizes(rounds := ix.sub(high, low)):
+            facts = facts.with_known(ix.sub(rounds, 1))
+        with self.block(facts, loop=True) as scope:
             self.level_of[var] = scope.level
             yield scope
         if scope.statements:
@@ -96,6 +99,12 @@ class Builder:
         self.level_of[buffer] = self.scope.level
         self.add(Alloc(buffer))
         return buffer
+
+
+def only_sizes(e: Expr) -> bool:
+    """Whether an index expression is a sum of sizes: what a loop's body may assume of them is worth remembering."""
+    terms = ix.linear(e)[1]
+    return bool(terms) and all(isinstance(atom, SizeVar) for atom in terms)
 
 
 def closed(scope: Scope) -> Block:

@@ -41,7 +41,9 @@ class Emitter:
         roots = list(roots)
         self._uses, self._levels = _count_uses(roots), {}
         self._values, self._eager = [{}], []
-        return self._block(roots)
+        self._block(roots)
+        level = len(self.builder.scopes) - 1
+        return [self._operand(root, level) for root in roots]
 
     def _block(self, roots: Sequence[Expr]) -> list[NestExpr]:
         """Evaluates in the present scope, which is entered whenever this block is."""

@@ -241,8 +241,13 @@ class Loops:
         if not guards:
             self.inside(work, position)
             return
-        for coordinates in work.copies:
-            coordinates.guards.clear()
+        if len(work.copies) > 1:
+            for k, coordinates in enumerate(work.copies):
+                with self.builder.block() as scope:
+                    self._guarded(replace(work, copies=[coordinates], origin_of=[work.origin_of[k]]), position)
+                self.builder.add(Block(tuple(scope.statements)))
+            return
+        work.copies[0].guards.clear()
         holds = conjunction([Op("lt", bool_, g) for g in guards])
         with self.builder.when(holds, *(ix.sub(ix.sub(b, a), 1) for a, b in guards)):
             self.inside(work, position)
@@ -272,7 +277,8 @@ class Loops:
         identity: set[Node] = set()
         allowed = job.partitioned()
         if allowed and len(work.copies) == 1:
-            ranges = self.ranges(work)
+            facts = facts.with_known(*conditions) if conditions else facts
+            ranges = {v: (decided(a, facts), decided(b, facts)) for v, (a, b) in self.ranges(work).items()}
             cut = self._cut_variable(job)
             mine = [b for b in job.boundaries if b.node not in work.identity]
             inside = interior_of(mine, allowed - ({cut} if cut else set()), ranges, None, facts)
@@ -286,12 +292,13 @@ class Loops:
                     identity |= along.identity
                     conditions += [c for c in along.conditions if c not in conditions]
         special = replace(work, identity=work.identity | identity)
+        conditions = strongest(conditions)
         if not conditions:
             self.level(special, position)
             return
         with self.builder.block(branch=True) as general:
             self.level(replace(work, copies=[c.copy() for c in work.copies]), position)
-        known = facts.with_known(*conditions)
+        known = self.builder.facts.with_known(*conditions)
         with self.builder.block(known, branch=True) as specialised:
             for coordinates in special.copies:
                 coordinates.simplify(lambda e: decided(e, known))
@@ -310,12 +317,12 @@ class Loops:
         return job.variables[next(iter(axes))] if len(axes) == 1 else None
 
     def _full_tile(self, work: Work, position: int, facts: ix.Facts) -> list[Expr]:
-        """What must be at least 0 for loops of constant length further in to be full."""
+        """What must be at least 0 for loops further in that are unrolled, or hold accumulators, to be full."""
         job, conditions = work.job, []
         wanted = [
             loop.name
             for loop in job.plan.loops[position:]
-            if loop.kind in ("vector", "unroll") and loop.name not in job.variables
+            if loop.kind in (("vector", "unroll") if job.reduction else ("unroll",)) and loop.name not in job.variables
         ]
         axes = {axis for name in wanted for axis in job.axis_of[name]}
         if job.reduction is not None and axes:
@@ -397,6 +404,17 @@ def decided(e: Expr, facts: ix.Facts) -> Expr:
     if isinstance(e, Op) and any(isinstance(n, Op) and n.name in ("minimum", "maximum") for n in _parts(e)):
         return facts.simplify(e)
     return e
+
+
+def strongest(conditions: list[Expr]) -> list[Expr]:
+    """Without those that follow from another, a constant away."""
+    kept: dict[tuple[tuple[Expr, int], ...], tuple[int, Expr]] = {}
+    for e in conditions:
+        constant, terms = ix.linear(e)
+        key = tuple(terms.items())
+        if key not in kept or constant < kept[key][0]:
+            kept[key] = (constant, e)
+    return [e for _, e in kept.values()]
 
 
 def _parts(e: Expr) -> list[Expr]:

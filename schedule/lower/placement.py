@@ -8,11 +8,12 @@ what lies beyond what earlier rounds computed, in a buffer folded to a power of 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from raido.algo import index as ix
 from raido.algo.dtypes import i64
 from raido.algo.expr import Expr, Result, Var
-from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.builder import Builder, Scope, new_serial
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops, Work
@@ -25,6 +26,16 @@ STACK_BYTES = 32 << 10
 Ranges = Mapping[Var, tuple[Expr, Expr]]
 
 
+@dataclass(slots=True)
+class Window:
+    """Memory that outlives the loop its contents are computed in; `reached`: how far the slid dimension is done."""
+
+    scope: Scope
+    storage: Storage
+    reached: Buffer | None
+    buffers: dict[int, Buffer] = field(default_factory=dict)
+
+
 class Placement:
     """Computes producers at the loops where the plans put them."""
 
@@ -34,7 +45,7 @@ class Placement:
         self.computed: dict[tuple[str, str], list[Job]] = {}
         self.kept: dict[tuple[str, str], list[Job]] = {}
         self.levels: dict[str, int] = {}
-        self.windows: dict[tuple[str, int], tuple[Storage, Buffer | None]] = {}
+        self.windows: dict[tuple[str, int], Window] = {}
         for job in jobs.values():
             if isinstance(job.plan.compute, At) and job.plan.compute_with is None:
                 self.computed.setdefault((job.plan.compute.stage, job.plan.compute.loop), []).append(job)
@@ -132,6 +143,8 @@ class Placement:
     def _slides(self, job: Job, work: Work, position: int, box: Box) -> bool:
         """Keeps the stage at its outer place; computes what is new. False where that is not possible here."""
         builder, name = self.builder, job.stage.name
+        if not self._all_loops(job, work, position):
+            return False
         level = (
             self.levels.get(name, self.loops.emitter.floor)
             if isinstance(job.plan.store, At)
@@ -141,16 +154,17 @@ class Placement:
         moving = [d for d, bounds in enumerate(box) if any(_mentions(e, set(between)) for e in bounds)]
         loop_variables = {v for v in between if builder.level_of[v] == self._loop_level()}
         slid = [d for d in moving if any(_mentions(e, loop_variables) for e in box[d])]
-        window = self.windows.get((name, level))
+        scope = builder.scopes[level]
+        window = self.windows.get((name, id(scope)))
         if window is None:
-            window = self._window(job, box, level, moving, slid)
-            self.windows[name, level] = window
-        storage, reached = window
+            window = Window(scope, *self._window(job, box, level, moving, slid))
+            self.windows[name, id(scope)] = window
+        storage, reached = window.storage, window.reached
         for k in range(len(job.bodies)):
-            kept = Storage(self._output(job, k, level, storage), storage.origin, storage.fold)
+            kept = Storage(self._output(job, k, window), storage.origin, storage.fold)
             self.loops.converter.storages[Result(job.form, k)] = kept  # type: ignore[index]
             builder.level_of[kept.buffer] = builder.scope.level
-        if reached is None:
+        if reached is None or len(slid) != 1:
             self.loops.nest(job, box)
             return True
         (d,) = slid
@@ -196,26 +210,29 @@ class Placement:
             return storage, None
         others = [e for d in moving if d not in slid for e in box[d]]
         reset = max([level, *(builder.level_of[v] for v in inside if any(_mentions(e, {v}) for e in others))])
-        reached = Buffer(f"{job.stage.name}_reached", i64, (), "register", _serial(), (), 1, None)
+        reached = Buffer(f"{job.stage.name}_reached", i64, (), "register", new_serial(), (), 1, None)
         builder.level_of[reached] = reset
         builder.scopes[reset].statements += [Alloc(reached), Store(reached, (), ix.as_index(0))]
         return storage, reached
 
-    def _output(self, job: Job, k: int, level: int, layout: Storage) -> Buffer:
-        key = (f"{job.stage.name}#{k}", level)
-        if key not in self.windows:
-            shape, dtype = layout.buffer.shape, job.bodies[k].dtype
+    def _all_loops(self, job: Job, work: Work, position: int) -> bool:
+        """Whether the loops between memory and computation are loops in the nest: of unrolled rounds each computes its own part."""
+        store = job.plan.store
+        loops = [loop.name for loop in work.job.plan.loops[: position + 1]]
+        if isinstance(store, At) and store.stage == work.job.stage.name and store.loop in loops:
+            loops = loops[loops.index(store.loop) + 1 :]
+        values = [c.ranges[name].value for name in loops for c in work.copies]
+        return len(work.copies) == 1 and all(isinstance(v, Var) for v in values)
+
+    def _output(self, job: Job, k: int, window: Window) -> Buffer:
+        """The buffer of result `k`, allocated where the window is kept."""
+        if k not in window.buffers:
+            shape, dtype = window.storage.buffer.shape, job.bodies[k].dtype
             label = job.stage.name.rsplit("/", 1)[-1]
-            buffer = Buffer(label, dtype, shape, self._scope(shape, dtype.itemsize), _serial(), (), 1, None)
-            self.builder.scopes[level].statements.append(Alloc(buffer))
-            self.windows[key] = (Storage(buffer), None)
-        return self.windows[key][0].buffer
-
-
-def _serial() -> int:
-    from raido.schedule.lower.builder import new_serial
-
-    return new_serial()
+            buffer = Buffer(label, dtype, shape, self._scope(shape, dtype.itemsize), new_serial(), (), 1, None)
+            window.scope.statements.append(Alloc(buffer))
+            window.buffers[k] = buffer
+        return window.buffers[k]
 
 
 def _unplaced(job: Job, shape: tuple[Expr, ...]) -> Buffer:

@@ -101,10 +101,10 @@ def hull(regions: Iterable[Sequence[tuple[Expr, Expr] | None]], shape: Sequence[
 
 
 def bring_into(e: Expr, last: Expr, facts: ix.Facts) -> Expr:
-    """`e` clamped to 0 … last, without the parts that the facts make superfluous."""
+    """`e` clamped to 0 … last, without the parts that the facts make superfluous. Whoever reads an array finds it not empty."""
     if not facts.nonnegative(e):
         e = ix.maximum(e, 0)
-    if not facts.less_equal(e, last):
+    if ix.constant_value(e) != 0 and not facts.less_equal(e, last):
         e = ix.minimum(e, last)
     return e
 
