@@ -94,9 +94,7 @@ class Algorithm:
 
     def flatten(self, arguments: Sequence[Any]) -> tuple[list[np.ndarray], dict[str, int]]:
         """The arrays of a call's arguments in the order of a program's parameters, and its `rd.size` arguments."""
-        types = resolve_types(self.signature, arguments, self.name) if arguments else ()
-        if len(arguments) != len(self.signature.positional):
-            resolve_types(self.signature, arguments or (None,), self.name)  # raises, with the right names
+        types = resolve_types(self.signature, arguments, self.name, call=True)
         flat: list[np.ndarray] = []
         sizes: dict[str, int] = {}
         for declaration, declared, argument in zip(self.signature.positional, types, arguments, strict=True):

@@ -349,9 +349,12 @@ def _pointwise_rows(
 
 
 def _stand_in(node: Any, stand_ins: dict[Any, Var], places: tuple[Expr, ...]) -> Any:
-    if isinstance(node, Load) and node.array in stand_ins and node.indices == places:
-        return stand_ins[node.array]
-    return node
+    if not isinstance(node, Load) or node.array not in stand_ins:
+        return node
+    # Along an extent of 1 a broadcast reads index 0, whatever the place.
+    sides = zip(node.indices, places, node.array.shape, strict=True)
+    alone = all(e is place or index.constant_value(extent) == 1 for e, place, extent in sides)
+    return stand_ins[node.array] if alone else node
 
 
 def pull(array: Any, indices: tuple[Expr, ...]) -> Expr:

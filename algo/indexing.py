@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from raido.algo import index
+from raido.algo import index, ufuncs
 from raido.algo.building import broadcast, broadcast_element, make_axes, new_form, structure, wrap
 from raido.algo.context import current, is_size
 from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import DTypeError, IndexOutOfRange, ShapeError, TraceError
-from raido.algo.expr import Axis, Expr
+from raido.algo.expr import Axis, Constant, Expr
 from raido.algo.locations import complaint
 from raido.algo.promotion import lift
 from raido.algo.scalars import cast
 from raido.algo.stencil import boundaries, load_with_boundary
 from raido.algo.trees import map_leaves
 from raido.algo.types import describe
-from raido.algo.value import LITERAL, STRONG, Array
+from raido.algo.value import COUNTER, LITERAL, STRONG, Array
 
 
 def get_item(array: Array, key: Any) -> Any:
@@ -182,7 +182,11 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
     if isinstance(key, slice):
         return _slice(key, extent)
     if isinstance(key, (Array, np.ndarray, np.generic, list)):
+        if isinstance(key, np.integer) or (isinstance(key, np.ndarray) and key.ndim == 0 and key.dtype.kind in "iu"):
+            return _literal(int(key), extent, from_end)
         value = lift(np.asarray(key)) if isinstance(key, list) and _plain_list(key) else lift(key)
+        if from_end and isinstance(value.node, Constant) and value.node.dtype.kind == "i":
+            value = _from_end(value, extent)
         if value.dtype is bool_:
             raise TraceError(complaint("a boolean mask as an index", remedy="rd.where(mask, a, b) keeps the shape"))
         if not value.dtype.is_integer:
@@ -200,6 +204,17 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
         return _literal(operator.index(key), extent, from_end)
     except TypeError:
         raise TraceError(complaint(f"an index cannot be {key!r}")) from None
+
+
+def _from_end(value: Array, extent: Expr) -> Array:
+    """A constant index array with its negative entries counted from the end."""
+    known = value.node.data.array
+    if not (known < 0).any():
+        return value
+    n = index.constant_value(extent)
+    if n is not None:
+        return lift(np.where(known < 0, known.astype(np.int64) + n, known))
+    return ufuncs.where(value < 0, value + Array(extent, COUNTER), value)
 
 
 def _plain_list(key: list[Any]) -> bool:

@@ -57,7 +57,7 @@ def substitute_variables(
 ) -> Any:
     """The graph with variables replaced; `change` sees every rebuilt node, `memo` receives what became of the open ones."""
     keys = frozenset(values)
-    memo.update(values)
+    memo.update(values.items())
 
     def lookup(node: Node) -> Node:
         return memo.get(node, node)

@@ -152,10 +152,12 @@ def is_type(argument: Any) -> bool:
     return isinstance(argument, (ArrayType, SizeType, DType, str))
 
 
-def resolve_types(signature: Signature, arguments: Sequence[Any], function: str) -> tuple[Type, ...]:
-    """The type of every positional parameter for these arguments (none at all: where every parameter has a type)."""
+def resolve_types(
+    signature: Signature, arguments: Sequence[Any], function: str, call: bool = False
+) -> tuple[Type, ...]:
+    """The type of every positional parameter for these arguments. Without any, unless this is a call, the declared types."""
     declared = signature.positional
-    if not arguments and declared:
+    if not arguments and declared and not call:
         missing = [d.name for d in declared if d.type is None]
         if missing:
             raise ArgumentError(

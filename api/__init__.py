@@ -30,28 +30,10 @@ from raido.algo.errors import (
     TraceError,
 )
 from raido.algo.indexing import gather
+from raido.algo.joining import concat, pad, roll, shift, stack
 from raido.algo.locations import mark_internal
-from raido.algo.moves import (
-    array,
-    astype,
-    broadcast_to,
-    concat,
-    expand_dims,
-    flatten,
-    full,
-    iota,
-    pad,
-    replicate,
-    reshape,
-    roll,
-    shift,
-    stack,
-    swapaxes,
-    transpose,
-    unzip,
-    view,
-    zip,
-)
+from raido.algo.making import array, full, iota, replicate, unzip, zip
+from raido.algo.moves import astype, broadcast_to, expand_dims, flatten, reshape, swapaxes, transpose, view
 from raido.algo.program import Program
 from raido.algo.reductions import all, any, argmax, argmin, dot, matmul, max, mean, min, prod, sum
 from raido.algo.stencil import constant, stencil

@@ -1,0 +1,96 @@
+"""Arrays made from nothing or from values: `array`, `iota`, `replicate`, `full`; and `zip`, `unzip` of arrays."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from raido.algo.building import Zipped, outer_extent, structure
+from raido.algo.combinators import extent_of, shape_of
+from raido.algo.context import load
+from raido.algo.dtypes import DType
+from raido.algo.errors import ShapeError, TraceError
+from raido.algo.joining import stack
+from raido.algo.locations import complaint
+from raido.algo.moves import astype, moved, named
+from raido.algo.promotion import constant, lift
+from raido.algo.scalars import cast
+from raido.algo.trees import map_leaves
+from raido.algo.value import COUNTER, STRONG, Array, is_scalar
+
+
+def iota(n: Any, dtype: DType | None = None, *, name: str | None = None) -> Array:
+    """0, 1, …, n − 1. Without `dtype` it counts as i64 but takes a float operand's type."""
+    extent = extent_of(n)
+    if dtype is None:
+        return moved([extent], lambda i: i, name, COUNTER)
+    return moved([extent], lambda i: cast(Array(i, STRONG), dtype), name)
+
+
+def replicate(n: Any, value: Any, *, name: str | None = None) -> Any:
+    """n copies of a value along a new outermost dimension; `n` may be a tuple of sizes."""
+    extents = shape_of(n)
+
+    def copies(leaf: Array) -> Array:
+        rank = len(extents)
+        body = lambda *p: leaf.node if leaf.ndim == 0 else load(leaf.node, tuple(p[rank:]))
+        return moved([*extents, *leaf.extents], body, name)
+
+    return map_leaves(copies, structure(value))
+
+
+def zip(*arrays: Any) -> Zipped:
+    """Arrays of one outer size as one array of tuples: `rd.zip(a, b)[i]` is `(a[i], b[i])`."""
+    parts = tuple(structure(a) for a in arrays)
+    outer_extent(parts, "rd.zip")
+    return Zipped(parts)
+
+
+def unzip(zipped: Any) -> tuple[Any, ...]:
+    """The arrays of a zipped array, as a tuple."""
+    if isinstance(zipped, Zipped):
+        return zipped.parts
+    if isinstance(zipped, tuple):
+        return zipped
+    raise TraceError(complaint("rd.unzip takes what rd.zip or a map with a tuple result gave"))
+
+
+def array(value: Any, dtype: DType | None = None, *, name: str | None = None) -> Array:
+    """An array from NumPy (a constant of the program, copied) or from a list of scalars or arrays, nested at will.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> TABLE = np.array([10, 20, 30])
+        >>> @rd.algorithm
+        ... def look_up(i: rd.i64["n"]):
+        ...     return rd.array(TABLE)[i]
+        >>> look_up.interpret(np.array([2, 0]))
+        array([30, 10])
+    """
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise ShapeError(complaint("rd.array of an empty list", remedy="rd.replicate(0, value)"))
+        if builtins.all(_plain(v) for v in value):
+            lifted = constant(np.asarray(value))
+        else:
+            lifted = stack([array(v) if isinstance(v, (list, tuple)) else v for v in value])
+    else:
+        lifted = lift(value)
+    if dtype is not None:
+        lifted = astype(Array(lifted.node, STRONG), dtype)
+    elif is_scalar(lifted):
+        lifted = Array(lifted.node, STRONG)
+    return lifted if name is None else named(lifted, name)
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return builtins.all(_plain(v) for v in value)
+    return isinstance(value, (bool, int, float)) or type(value).__module__ == "numpy"
+
+
+def full(shape: Any, value: Any, *, name: str | None = None) -> Array:
+    """An array of `shape` with one value everywhere."""
+    return replicate(tuple(shape) if isinstance(shape, (tuple, list)) else shape, value, name=name)
