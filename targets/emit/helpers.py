@@ -353,6 +353,15 @@ class Helpers:
 
         return self._write("rd.drain", "i32", (), body)
 
+    def once(self) -> str:
+        """() -> 0: an empty instruction that keeps LLVM from making copies of the loop around it."""
+
+        def body(b: TextBuilder) -> str:
+            b.line('call void asm sideeffect "", ""() noduplicate nounwind memory(inaccessiblemem: readwrite)')
+            return "0"
+
+        return self._write("rd.once", "i32", (), body)
+
     def copy(self) -> str:
         """(destination, source, bytes) -> 0; the two do not overlap."""
 

@@ -42,6 +42,7 @@ from raido.targets.emit.unit import Term, Unit, data_of, is_plain_index, tir
 from raido.targets.emit.values import Values
 
 _UNROLL_LIMIT = 256
+_LARGE_BODY = 12  # vector operations from which LLVM's own unrolling costs registers and brings nothing
 
 
 class Outliner(Protocol):
@@ -306,7 +307,10 @@ class Statements:
         unit.variables[s.var] = value if isinstance(value, T.Var) else unit.bind(s.var.name, i64, 1, value)
         unit.index_like.add(s.var)
         unit.known.pop(s.var, None)
+        before = unit.vector_operations
         self.block(s.body.statements)
+        if unit.vector_operations - before > _LARGE_BODY:
+            unit.effect(unit.helpers.once())
         return unit.end_block(outer)
 
     def _if(self, s: If) -> None:

@@ -33,6 +33,7 @@ class Unit:
         self.memory: dict[Buffer, Any] = {}
         self.registers: dict[Buffer, dict[tuple[int, ...], Any]] = {}
         self.out: list[Any] = []
+        self.vector_operations = 0  # emitted so far
         self._names = 0
 
     def fresh_name(self, stem: str) -> str:

@@ -183,6 +183,7 @@ class Values:
             folded = _FOLDS[e.name](*terms)
             return folded if isinstance(folded, bool) or -(1 << 63) <= folded < 1 << 63 else _wrap(folded)
         lanes = lanes_of(e)
+        self.unit.vector_operations += lanes > 1
         args = [tir(t, a.dtype) for t, a in zip(terms, e.args, strict=True)]
         first = e.args[0].dtype
         if e.dtype is i64 and is_plain_index(e, self.unit, plain):
