@@ -30,12 +30,16 @@ NARROW = 16
 
 @dataclass(slots=True)
 class Accumulators:
-    """The running values of a reduction: a buffer for each, and how an element's indices follow from its coordinates."""
+    """The running values of a reduction: a buffer for each, and how an element's indices follow from its coordinates.
+
+    `lengths`: how much of each dimension is in use (of the first copy, which others do not exceed).
+    """
 
     buffers: tuple[Buffer, ...]
     axes: tuple[str, ...]
     origins: tuple[dict[str, Expr], ...]
     copied: bool
+    lengths: tuple[Expr, ...] = ()
 
 
 @dataclass(slots=True)

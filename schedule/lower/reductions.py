@@ -43,6 +43,9 @@ class Reductions:
 
     def part(self, work: Work, position: int, mode: str, accumulators: Accumulators) -> None:
         """One of "start", "fold", "finish", over the loops from `position` on."""
+        if mode == "start" and accumulators.lengths and self._folds_in_lanes(work, position):
+            self._fill(work, accumulators)
+            return
         copies = [c.copy() for c in work.copies]
         part = replace(work, copies=copies, mode=mode, accumulators=accumulators, origin_of=list(range(len(copies))))
         if mode == "finish":
@@ -50,23 +53,41 @@ class Reductions:
                 self.builder.level_of[buffer] = self.builder.scope.level
         self.loops.level(part, position)
 
-    def allocate(self, work: Work, position: int, name: str = "") -> Accumulators:
+    def _folds_in_lanes(self, work: Work, position: int) -> bool:
+        """Whether a reduction loop is vectorised: each lane's partials cover the whole buffer, so all of it must be set."""
+        job = work.job
+        return any(loop.kind == "vector" and loop.name in job.reduced for loop in job.plan.loops[position:])
+
+    def _fill(self, work: Work, acc: Accumulators) -> None:
+        loops, facts = self.loops, self.builder.facts
+        values = loops.converter.convert(_reduction(work).neutral, loops.environment(work, 0), facts, work.identity)
+        named = loops.emitter.values(values)
+
+        def store(at: tuple[Expr, ...]) -> None:
+            for buffer, value in zip(acc.buffers, named, strict=True):
+                self.builder.add(Store(buffer, at, value))
+
+        self._each(acc.buffers[0].shape, store, unrolled=acc.buffers[0].scope == "register")
+
+    def allocate(self, work: Work, position: int, registers: bool = True) -> Accumulators:
         """Accumulators for the pure loops from `position` on, and for the unrolled copies."""
         job, reduction = work.job, _reduction(work)
         axes = tuple(a.name for a in job.stage.axes if work.copies[0].ranges[a.name].value is None)
-        shape: list[Expr] = []
         copied = len(work.copies) > 1
-        if copied:
-            shape.append(ix.as_index(len(work.copies)))
+        shape: list[Expr] = [ix.as_index(len(work.copies))] if copied else []
+        lengths = list(shape)
         for axis in axes:
             low, high = work.copies[0].box(axis)
             extent = next(a.extent for a in job.stage.axes if a.name == axis)
             shape.append(extent_bound(low, high, extent))
+            lengths.append(ix.add(ix.sub(high, low), 1))
         origins = tuple({axis: c.box(axis)[0] for axis in axes} for c in work.copies)
         scope = self._scope(work, position, shape, max(v.dtype.itemsize for v in reduction.left), axes)
-        label = name or ("sum" if reduction.monoid == "add" else "acc")
+        if scope == "register" and shape and not registers:
+            scope = "stack"
+        label = "sum" if reduction.monoid == "add" else "acc"
         buffers = tuple(self.builder.alloc(label, v.dtype, tuple(shape), scope) for v in reduction.left)
-        return Accumulators(buffers, axes, origins, copied)
+        return Accumulators(buffers, axes, origins, copied, tuple(lengths))
 
     def _scope(self, work: Work, position: int, shape: Sequence[Expr], itemsize: int, axes: Sequence[str]) -> str:
         if not shape:
@@ -128,7 +149,7 @@ class Reductions:
         low, high, step = work.copies[0].bounds(plan.name)
         span = step if step > 1 else (plan.grain or CHUNK)
         count = ix.ceildiv(ix.sub(high, low), span)
-        total = self.allocate(work, position)
+        total = self.allocate(work, position, registers=False)
         partials = self.partials(work, total, count)
         var = fresh(plan.name)
         how = {"stage": work.job.stage.name, "loop": plan.name}
@@ -136,7 +157,7 @@ class Reductions:
             var, low, high, span, kind="parallel", grain=plan.grain if step > 1 else 0, dynamic=plan.dynamic, **how
         ):
             chunk = ix.floordiv(ix.sub(var, low), span)
-            own = self.allocate(work, position)
+            own = self.allocate(work, position, registers=False)
             self.part(work, position, "start", own)
             copies = [c.copy() for c in work.copies]
             fold = replace(work, copies=copies, mode="fold", accumulators=own, origin_of=[0])
@@ -158,7 +179,7 @@ class Reductions:
         """Stores one chunk's accumulators."""
         for buffer in own.buffers:
             self.builder.level_of[buffer] = self.builder.scope.level
-        self._each(own.buffers[0].shape, lambda at: self._copy(own.buffers, at, partials, (chunk, *at)))
+        self._each(own.lengths, lambda at: self._copy(own.buffers, at, partials, (chunk, *at)))
 
     def join(self, work: Work, position: int, total: Accumulators, partials: Sequence[Buffer]) -> None:
         """Combines the chunks' accumulators, in order, into the total."""
@@ -168,16 +189,27 @@ class Reductions:
             builder.level_of[buffer] = builder.scope.level
         chunk = fresh("chunk")
         with builder.loop(chunk, ix.as_index(0), partials[0].shape[0], 1):
-            self._each(total.buffers[0].shape, lambda at: self._join(work, total, partials, at, chunk))
+            self._each(total.lengths, lambda at: self._join(work, total, partials, at, chunk))
 
-    def _each(self, shape: Sequence[Expr], body: Callable[[tuple[Expr, ...]], None], at: tuple[Expr, ...] = ()) -> None:
-        """Serial loops over a box."""
+    def _each(
+        self,
+        shape: Sequence[Expr],
+        body: Callable[[tuple[Expr, ...]], None],
+        at: tuple[Expr, ...] = (),
+        unrolled: bool = False,
+    ) -> None:
+        """Serial loops over a box; written out for registers, whose indices are constant."""
         if len(at) == len(shape):
             body(at)
             return
+        extent = shape[len(at)]
+        if unrolled and (count := ix.constant_value(extent)) is not None:
+            for k in range(count):
+                self._each(shape, body, (*at, ix.as_index(k)), unrolled)
+            return
         var = fresh(f"i{len(at)}")
-        with self.builder.loop(var, ix.as_index(0), shape[len(at)], 1):
-            self._each(shape, body, (*at, var))
+        with self.builder.loop(var, ix.as_index(0), extent, 1):
+            self._each(shape, body, (*at, var), unrolled)
 
     def _copy(
         self, source: Sequence[Buffer], at: tuple[Expr, ...], target: Sequence[Buffer], place: tuple[Expr, ...]

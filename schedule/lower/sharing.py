@@ -73,9 +73,10 @@ class Sharing:
             if guest.first_reduction != position or position > last:
                 continue
             outer = self._work(guest, work, position)
-            total = self.reductions.allocate(outer, position)
+            parallel = work.job.plan.loops[position].kind == "parallel"
+            total = self.reductions.allocate(outer, position, registers=not parallel)
             running = Running(total, outer, total)
-            if work.job.plan.loops[position].kind == "parallel":
+            if parallel:
                 low, high, step = work.copies[0].bounds(work.job.plan.loops[position].name)
                 running.low, running.span = low, step
                 count = ix.ceildiv(ix.sub(high, low), step)
@@ -90,7 +91,7 @@ class Sharing:
             running = self.running.get(guest.stage.name)
             if running is not None and running.partials and guest.first_reduction == position:
                 inner = self._work(guest, work, position)
-                running.own = self.reductions.allocate(inner, position)
+                running.own = self.reductions.allocate(inner, position, registers=False)
                 self.reductions.part(inner, position, "start", running.own)
 
     def inside(self, work: Work, position: int) -> None:
