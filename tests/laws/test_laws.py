@@ -1,0 +1,14 @@
+"""Two thousand random programs, each under its default and a random schedule: every way to run them agrees."""
+
+from __future__ import annotations
+
+import pytest
+from law import check
+
+PROGRAMS, GROUPS = 2000, 40
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_every_way_to_run_a_random_program_gives_the_same(group: int) -> None:
+    for seed in range(group, PROGRAMS, GROUPS):
+        check(seed, statements=2 + seed % 3)
