@@ -120,8 +120,15 @@ def test_shifts_beyond_the_width_are_numpys(dtype: DType) -> None:
 
 
 FLOAT_MEANING = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "copysign": np.copysign,
-    "floordiv": np.floor_divide, "floormod": np.remainder, "fmod": np.fmod, "truncrem": np.fmod,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "copysign": np.copysign,
+    "floordiv": np.floor_divide,
+    "floormod": np.remainder,
+    "fmod": np.fmod,
+    "truncrem": np.fmod,
 }
 
 
