@@ -394,6 +394,10 @@ def _one_reduction(form: Generate, tables: Tables) -> Generate:
             below = [s for r in inner for s in scalar_nodes(*r.values) if isinstance(s, Reduce) and s in eager]
             bodies = _lift_reduce(form, bodies, below[0], axes, eager, tables)
             continue
+        partial = [r for r in top if not axes.keys() <= free_variables(r)]
+        if partial:  # the same for a whole line of elements: computed once for each line
+            bodies = _lift_reduce(form, bodies, partial[0], axes, eager, tables)
+            continue
         if len(top) <= 1:
             break
         same = [r for r in top if tuple(a.extent for a in r.axes) == tuple(a.extent for a in top[-1].axes)]
