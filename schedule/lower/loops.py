@@ -194,6 +194,8 @@ class Loops:
         if len(axes) != 1:
             return None
         (axis,) = axes
+        if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
+            return None
         variable = job.variables[axis]
         if work.copies[0].box(axis)[0] is not low or variable not in job.partitioned():
             return None

@@ -44,7 +44,7 @@ class Reductions:
     def part(self, work: Work, position: int, mode: str, accumulators: Accumulators) -> None:
         """One of "start", "fold", "finish", over the loops from `position` on."""
         if mode == "start" and accumulators.lengths and self._folds_in_lanes(work, position):
-            self._fill(work, accumulators)
+            self._fill(work, accumulators, accumulators.buffers[0].shape)
             return
         copies = [c.copy() for c in work.copies]
         part = replace(work, copies=copies, mode=mode, accumulators=accumulators, origin_of=list(range(len(copies))))
@@ -58,7 +58,7 @@ class Reductions:
         job = work.job
         return any(loop.kind == "vector" and loop.name in job.reduced for loop in job.plan.loops[position:])
 
-    def _fill(self, work: Work, acc: Accumulators) -> None:
+    def _fill(self, work: Work, acc: Accumulators, shape: Sequence[Expr]) -> None:
         loops, facts = self.loops, self.builder.facts
         values = loops.converter.convert(_reduction(work).neutral, loops.environment(work, 0), facts, work.identity)
         named = loops.emitter.values(values)
@@ -67,7 +67,7 @@ class Reductions:
             for buffer, value in zip(acc.buffers, named, strict=True):
                 self.builder.add(Store(buffer, at, value))
 
-        self._each(acc.buffers[0].shape, store, unrolled=acc.buffers[0].scope == "register")
+        self._each(shape, store, unrolled=acc.buffers[0].scope == "register")
 
     def allocate(self, work: Work, position: int, registers: bool = True) -> Accumulators:
         """Accumulators for the pure loops from `position` on, and for the unrolled copies."""
@@ -158,7 +158,7 @@ class Reductions:
         ):
             chunk = ix.floordiv(ix.sub(var, low), span)
             own = self.allocate(work, position, registers=False)
-            self.part(work, position, "start", own)
+            self.clear(work, own)
             copies = [c.copy() for c in work.copies]
             fold = replace(work, copies=copies, mode="fold", accumulators=own, origin_of=[0])
             if step > 1:
@@ -167,7 +167,7 @@ class Reductions:
                 copies[0].narrow(plan.name, var, ix.minimum(ix.add(var, span), high))
                 self.loops.loop(fold, position, "serial")
             self.keep(own, partials, chunk)
-        self.join(work, position, total, partials)
+        self.join(work, total, partials)
         self.part(work, position, "finish", total)
 
     def partials(self, work: Work, total: Accumulators, count: Expr) -> tuple[Buffer, ...]:
@@ -181,10 +181,15 @@ class Reductions:
             self.builder.level_of[buffer] = self.builder.scope.level
         self._each(own.lengths, lambda at: self._copy(own.buffers, at, partials, (chunk, *at)))
 
-    def join(self, work: Work, position: int, total: Accumulators, partials: Sequence[Buffer]) -> None:
+    def clear(self, work: Work, acc: Accumulators) -> None:
+        """Sets all of the accumulators to the neutral value."""
+        whole = self._folds_in_lanes(work, 0)
+        self._fill(work, acc, acc.buffers[0].shape if whole else acc.lengths)
+
+    def join(self, work: Work, total: Accumulators, partials: Sequence[Buffer]) -> None:
         """Combines the chunks' accumulators, in order, into the total."""
         builder = self.builder
-        self.part(work, position, "start", total)
+        self.clear(work, total)
         for buffer in partials:
             builder.level_of[buffer] = builder.scope.level
         chunk = fresh("chunk")

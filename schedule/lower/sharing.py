@@ -92,7 +92,7 @@ class Sharing:
             if running is not None and running.partials and guest.first_reduction == position:
                 inner = self._work(guest, work, position)
                 running.own = self.reductions.allocate(inner, position, registers=False)
-                self.reductions.part(inner, position, "start", running.own)
+                self.reductions.clear(inner, running.own)
 
     def inside(self, work: Work, position: int) -> None:
         """The host has emitted what is inside its loop at `position`: guests go on from here, partials end."""
@@ -119,7 +119,7 @@ class Sharing:
                 continue
             running = self.running.pop(guest.stage.name)
             if running.partials:
-                self.reductions.join(running.outer, position, running.total, running.partials)
+                self.reductions.join(running.outer, running.total, running.partials)
             self.reductions.part(running.outer, position, "finish", running.total)
 
 
