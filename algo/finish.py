@@ -1,8 +1,8 @@
-"""The last passes over a traced program, in order: contract products into sums, then keep only the tables' live rows."""
+"""The last passes over a traced program, in order: contract products into sums, make equal expressions one, keep only the tables' live rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +10,9 @@ from raido.algo.contract import contract_products
 from raido.algo.expr import Node
 from raido.algo.program import Program
 from raido.algo.rewrite import topological
+from raido.algo.share import share_equal
 
-PASSES = (contract_products,)
+PASSES = (contract_products, share_equal)
 
 
 def finish_program(program: Program) -> Program:
@@ -54,9 +55,13 @@ def follow_tables(program: Program, memo: Mapping[Node, Node], results: Any) -> 
         results=tuple(results),
         order=tuple(dict.fromkeys(moved(form) for form in program.order)),
         names=names,
-        kinds={moved(form): kind for form, kind in program.kinds.items()},
-        sites={moved(node): site for node, site in program.sites.items()},
+        kinds=_first_rows((moved(form), kind) for form, kind in program.kinds.items()),
+        sites=_first_rows((moved(node), site) for node, site in program.sites.items()),
     )
 
 
-__all__ = ["PASSES", "finish_program", "follow_tables"]
+def _first_rows(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    table: dict[Any, Any] = {}
+    for node, value in rows:
+        table.setdefault(node, value)
+    return table

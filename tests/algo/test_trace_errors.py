@@ -1,0 +1,168 @@
+"""One test for every refusal while tracing and for every bad argument: its class, and what its text says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+F, FF, I = rd.f32["n"], rd.f32["h", "w"], rd.i32["n"]
+
+
+def branch(x):
+    if x[0] > 0:
+        return x
+    return -x
+
+
+def assign(x):
+    x[0] = 1
+    return x
+
+
+REFUSED: dict[str, tuple[Any, tuple[Any, ...], type[Exception], tuple[str, ...]]] = {
+    "if": (branch, (F,), rd.TraceError, ("`if`", "rd.where", "rd.cond", "if x[0] > 0:", "test_trace_errors.py:")),
+    "and": (lambda x: x[0] > 0 and x[1] > 0, (F,), rd.TraceError, ("`and`", "a & b")),
+    "not": (lambda x: not x[0], (F,), rd.TraceError, ("`not`", "~a")),
+    "min": (lambda x: min(x[0], x[1]), (F,), rd.TraceError, ("`min()`", "rd.minimum")),
+    "in": (lambda x: 3.0 in x, (F,), rd.TraceError, ("`in`", "rd.any")),
+    "chain": (lambda x: 0 < x[0] < 1, (F,), rd.TraceError, ("chained", "&")),
+    "np.sin": (lambda x: np.sin(x), (F,), rd.TraceError, ("`np.sin`", "rd.sin")),
+    "np.sum": (lambda x: np.sum(x), (F,), rd.TraceError, ("`np.sum`", "rd.sum")),
+    "range": (lambda x: range(x.shape[0]), (F,), rd.TraceError, ("`range`", "rd.loop")),
+    "int": (lambda x: int(x[0]), (F,), rd.TraceError, ("`int()`", "rd.i32")),
+    "float": (lambda x: float(x[0]), (F,), rd.TraceError, ("`float()`", "rd.f32")),
+    "len": (lambda x: len(x), (F,), rd.TraceError, ("`len()`", "a.shape[0]")),
+    "iterate": (lambda x: list(x), (F,), rd.TraceError, ("iterate", "rd.map")),
+    "assignment": (assign, (F,), rd.TraceError, (".at[i].set",)),
+    "list": (lambda x: x + [1.0], (F,), rd.TraceError, ("list", "rd.array")),
+    "shapes": (
+        lambda x, y: x + y,
+        (rd.f32[3], rd.f32[4]),
+        rd.ShapeError,
+        ("3", "4", "'x'", "'y'", "f32[3] and f32[4]"),
+    ),
+    "symbolic shapes": (lambda x, y: x + y, (F, rd.f32["n + 1"]), rd.ShapeError, ("n", "n + 1")),
+    "matmul": (lambda x, y: x @ y, (rd.f32[3, 4], rd.f32[3, 4]), rd.ShapeError, ("4", "3")),
+    "literal": (lambda x: x + 300, (rd.u8["n"],), rd.DTypeError, ("300", "u8", "0 to 255")),
+    "u64": (lambda x, y: x + y, (rd.u64["n"], I), rd.DTypeError, ("u64", "i32", "astype")),
+    "constant index": (lambda x: x[5], (rd.f32[3],), rd.IndexOutOfRange, ("5", "f32[3]")),
+    "too many indices": (lambda x: x[0, 0], (F,), rd.ShapeError, ("2 indices", "rank 1")),
+    "mask": (lambda x: x[x > 0], (F,), rd.TraceError, ("mask", "rd.where")),
+    "axis": (lambda x: x.sum(axis=3), (FF,), rd.ShapeError, ("axis 3", "rank 2")),
+    "offsets": (lambda x: rd.stencil(lambda p: p[0], x), (FF,), rd.ShapeError, ("1 offsets", "rank 2")),
+    "offset": (lambda x: rd.stencil(lambda p: p[x[0]], x), (F,), rd.TraceError, ("constant",)),
+    "boundary": (lambda x: rd.stencil(lambda p: p[0], x, boundary="no"), (F,), rd.TraceError, ("'no'", '"clamp"')),
+    "widening": (
+        lambda x: rd.reduce(lambda a, b: rd.f64(a) + b, 0, x),
+        (F,),
+        rd.DTypeError,
+        ("f64", "f32", "never widens"),
+    ),
+    "mixing rows": (
+        lambda x: rd.reduce(lambda a, b: a[::-1] + b, 0, x),
+        (FF,),
+        rd.TraceError,
+        ("mixes", "rd.loop"),
+    ),
+    "loop state": (lambda x: rd.loop(3, lambda i, s: s * rd.f64(2), x[0]), (F,), rd.DTypeError, ("f32", "f64")),
+    "loop shape": (lambda x: rd.loop(3, lambda i, s: s[1:], x), (rd.f32[5],), rd.ShapeError, ("5", "4")),
+    "branches": (
+        lambda x: rd.cond(x[0] > 0, lambda: x[0], lambda: rd.f64(1)),
+        (F,),
+        rd.DTypeError,
+        ("f32", "f64", "astype"),
+    ),
+    "data as a size": (lambda x: rd.iota(x[0].astype(rd.i64)), (F,), rd.TraceError, ("depends on the data",)),
+    "data as a bound": (lambda x: x[: x[0].astype(rd.i64)], (F,), rd.TraceError, ("slice",)),
+    "None": (lambda x: None, (F,), rd.TraceError, ("None",)),
+    "reshape": (lambda x: x.reshape(4, 2), (rd.f32[3, 3],), rd.ShapeError, ("9", "8")),
+    "at": (lambda x: x.at[0].set(rd.f64(1)), (F,), rd.DTypeError, ("f64", "f32")),
+    "array state in elements": (
+        lambda x: rd.map(lambda r: rd.loop(3, lambda i, s: s * 2, r), x),
+        (FF,),
+        rd.TraceError,
+        ("inside a function of elements",),
+    ),
+    "bits of floats": (lambda x: x & 1, (F,), rd.DTypeError, ("f32", "view")),
+    "negative power": (lambda x: x**-2, (I,), rd.DTypeError, ("negative power",)),
+    "empty": (lambda x: rd.max(x), (rd.f32[0],), rd.ShapeError, ("empty",)),
+    "unsolvable size": (lambda x: x, (rd.f32["n * m"],), rd.ShapeError, ("'m'", "rd.size")),
+    "unknown name": (lambda x: x.named("a/b"), (F,), rd.TraceError, ("name",)),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_it_is_refused(case: str) -> None:
+    function, types, error, words = REFUSED[case]
+    with pytest.raises(error) as caught:
+        rd.algorithm(function).trace(*types)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@rd.algorithm
+def plain(x: rd.f32["n"], y: rd.f32["n"]):
+    return x + y
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ((), rd.ArgumentError, ("2 arguments", "x, y")),
+        ((np.zeros(3), np.zeros(3)), rd.ArgumentError, ("'x'", "f64", "f32[n]", "astype('float32')")),
+        ((np.zeros((3, 3), "f"), np.zeros(3, "f")), rd.ArgumentError, ("rank 2", "rank 1")),
+        (([1.0], np.zeros(1, "f")), rd.ArgumentError, ("list",)),
+        ((None, None), rd.ArgumentError, ("NoneType",)),
+        ((np.zeros(3, "f"), np.zeros(4, "f")), rd.SizeMismatch, ("3", "4", '"y"')),
+    ],
+)
+def test_bad_arguments_are_named(arguments: Any, error: type[Exception], words: tuple[str, ...]) -> None:
+    with pytest.raises(error) as caught:
+        plain.interpret(*arguments)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_sizes_that_are_not_proved_equal_are_compared_at_the_call() -> None:
+    added = rd.algorithm(lambda x, y: x + y, x="f32[n]", y="f32[m]")
+    assert added.interpret(np.ones(2, "f"), np.ones(2, "f")).tolist() == [2, 2]
+    with pytest.raises(rd.SizeMismatch, match="dimension 0 of 'x'.*dimension 0 of 'y'"):
+        added.interpret(np.ones(2, "f"), np.ones(3, "f"))
+    with pytest.raises(rd.SizeMismatch):
+        rd.algorithm(lambda x: rd.max(x), x="f32[n]").interpret(np.zeros(0, "f"))
+
+
+def test_checks_at_run_time_name_the_line() -> None:
+    look = rd.algorithm(lambda x, i: x[i], x="f32[n]", i="i64[m]")
+    with pytest.raises(rd.IndexOutOfRange, match=r"index -1.*size 3[\s\S]*test_trace_errors.py"):
+        look.interpret(np.zeros(3, "f"), np.array([-1]))
+    divide = rd.algorithm(lambda a, b: a // b, a="i32[n]", b="i32[n]")
+    with pytest.raises(rd.ArithmeticFault, match=r"test_trace_errors.py"):
+        divide.interpret(np.ones(1, "i4"), np.zeros(1, "i4"))
+
+
+def test_a_return_annotation_is_checked() -> None:
+    def longer(x: rd.f32["n"]) -> rd.f32["n + 1"]:
+        return x
+
+    def wider(x: rd.f32["n"]) -> rd.f64["n"]:
+        return x
+
+    with pytest.raises(rd.ShapeError, match=r"n \+ 1"):
+        rd.algorithm(longer).trace()
+    with pytest.raises(rd.DTypeError, match="f64"):
+        rd.algorithm(wider).trace()
+
+
+def test_what_does_not_exist_yet_has_no_name() -> None:
+    for name in ("scan", "filter", "reduce_by_index", "scatter", "sort", "record"):
+        assert not hasattr(rd, name)
+
+
+def test_operations_outside_an_algorithm_say_so() -> None:
+    with pytest.raises(rd.TraceError, match=r"rd\.algorithm"):
+        rd.sum(np.zeros(3))
