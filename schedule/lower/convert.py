@@ -22,18 +22,25 @@ from raido.schedule.normalise import scalar_nodes
 DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
 
 
+Part = tuple[int, tuple[tuple[str, int], ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where an array lives: element `i` of dimension d is at `i − origin[d]`, or at `i mod fold[d]` where that is not 0."""
+    """Where an array lives: element `i` of dimension d is at `i − origin[d]`, or at `i mod fold[d]` where that is not 0.
+
+    `layout`, unless empty, says what the buffer's own dimensions are made of: a dimension of the array, divided or reduced by
+    constants in turn (`("floordiv", 32)`, `("mod", 32)`: panels).
+    """
 
     buffer: Buffer
     origin: tuple[Expr | None, ...] = ()
     fold: tuple[int, ...] = ()
-    order: tuple[int, ...] = ()
+    layout: tuple[Part, ...] = ()
 
-    def place(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def place(self, indices: tuple[Expr, ...], facts: ix.Facts) -> tuple[Expr, ...]:
         """The buffer's indices of an element."""
-        if not self.origin and not self.fold:
+        if not self.origin and not self.fold and not self.layout:
             return indices
         placed = []
         for d, i in enumerate(indices):
@@ -42,7 +49,29 @@ class Storage:
                 placed.append(ix.mod(i, self.fold[d]))
             else:
                 placed.append(i if origin is None else ix.sub(i, origin))
-        return tuple(placed)
+        if not self.layout:
+            return tuple(placed)
+        return tuple(_laid_out(placed[d], steps, facts) for d, steps in self.layout)
+
+
+def _laid_out(e: Expr, steps: tuple[tuple[str, int], ...], facts: ix.Facts) -> Expr:
+    for name, k in steps:
+        e = settled(ix.floordiv(e, k) if name == "floordiv" else ix.mod(e, k), facts)
+    return e
+
+
+def settled(e: Expr, facts: ix.Facts) -> Expr:
+    """`e` with each quotient and remainder of a number known to lie below the divisor replaced by what it is."""
+    constant, terms = ix.linear(e)
+    total: Expr = ix.as_index(constant)
+    for atom, c in terms.items():
+        part: Expr = atom
+        if isinstance(atom, Op) and atom.name in ("floordiv", "mod"):
+            k = ix.constant_value(atom.args[1])
+            if k and facts.nonnegative(atom.args[0]) and facts.less(atom.args[0], k):
+                part = atom.args[0] if atom.name == "mod" else ix.as_index(0)
+        total = ix.add(total, ix.mul(part, c))
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +170,7 @@ class Converter:
                     values = (const(i64, d), i, n)
                     faults.append(Fault(holds, "index", self.sites.number(node), values))
                     predicate = holds if predicate is None else conjunction((predicate, holds))
-        read = Read(storage.buffer, storage.place(indices), predicate)
+        read = Read(storage.buffer, storage.place(indices, facts), predicate)
         if faults:
             self.faults.setdefault(read, tuple(faults))
         return read

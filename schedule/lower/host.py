@@ -24,7 +24,7 @@ from raido.algo.expr import (
 from raido.algo.rewrite import transform
 from raido.schedule.lower.builder import Builder, closed, new_serial
 from raido.schedule.lower.convert import Converter, Sites, Storage
-from raido.schedule.lower.jobs import Job, make_jobs
+from raido.schedule.lower.jobs import Job, laid_out_shape, make_jobs, parts_of_layout
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
 from raido.schedule.lower.reductions import Reductions
@@ -146,8 +146,11 @@ class Host:
             buffer = self.direct.get(array)
             if buffer is None:
                 label = stage.name.rsplit("/", 1)[-1]
-                buffer = self.builder.alloc(label, body.dtype, shape, "heap", padded(job, shape))
-            self.storages[array] = Storage(buffer)
+                kept = laid_out_shape(job, shape)
+                buffer = self.builder.alloc(label, body.dtype, kept, "heap", padded(job, kept))
+                self.storages[array] = Storage(buffer, layout=parts_of_layout(job))
+            else:
+                self.storages[array] = Storage(buffer)
             self.builder.level_of[buffer] = 0
 
     # Whole-array loops

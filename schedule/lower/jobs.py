@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from raido.algo import index as ix
 from raido.algo.expr import Expr, Generate, Item, Load, Node, Reduce, Result, Var
 from raido.algo.rewrite import rebuild
 from raido.schedule.form_stages import top_reductions
@@ -17,7 +18,10 @@ from raido.schedule.stage import AnyStage, Stage
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A stage to be lowered. `version_at`: the loop before which the two versions part; `cut`: the position of the loop that is cut."""
+    """A stage to be lowered. `version_at`: the loop before which the two versions part; `cut`: the position of the loop that is cut.
+
+    `blocked`: it reads or writes storage in blocks, so its loops count from 0 and quotients of coordinates are loop variables.
+    """
 
     stage: Stage
     plan: StagePlan
@@ -32,6 +36,7 @@ class Job:
     version_at: int = field(init=False)
     cut: int = field(init=False)
     variables: dict[str, Var] = field(init=False)
+    blocked: bool = False
 
     def __post_init__(self) -> None:
         self.reads = Reads(self.bodies)
@@ -104,7 +109,39 @@ def make_jobs(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables: T
             same = [r for r in top_reductions(bodies) if r.axes == stage.reduction.axes]
             reduction = same[0]
         jobs[stage.name] = Job(stage, plan, bodies, reduction, len(jobs))
+    in_blocks = {job.form for job in jobs.values() if any(steps for _, steps in parts_of_layout(job))}
+    for job in jobs.values():
+        job.blocked = job.form in in_blocks or any(form in in_blocks for form in job.reads.loads)
     return jobs
+
+
+def parts_of_layout(job: Job) -> tuple[tuple[int, tuple[tuple[str, int], ...]], ...]:
+    """For each dimension of a stage's storage: the axis it comes from, and the quotients and remainders taken of it."""
+    found: dict[str, tuple[int, tuple[tuple[str, int], ...]]] = {
+        axis.name: (d, ()) for d, axis in enumerate(job.stage.axes)
+    }
+    if not job.plan.layout:
+        return ()
+    for relation in job.plan.relations:
+        if isinstance(relation, Split) and relation.parent in found:
+            d, steps = found[relation.parent]
+            found[relation.outer] = (d, (*steps, ("floordiv", relation.factor)))
+            found[relation.inner] = (d, (*steps, ("mod", relation.factor)))
+    return tuple(found[name] for name in job.plan.layout)
+
+
+def laid_out_shape(job: Job, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The dimensions of the storage for a box of that shape."""
+    parts = parts_of_layout(job)
+    if not parts:
+        return shape
+    dimensions = []
+    for d, steps in parts:
+        extent = shape[d]
+        for name, k in steps:
+            extent = ix.ceildiv(extent, k) if name == "floordiv" else ix.as_index(k)
+        dimensions.append(extent)
+    return tuple(dimensions)
 
 
 def substitute_inlined(

@@ -157,6 +157,11 @@ class Loops:
         if kind == "unroll":
             kind = "serial"
         var = fresh(plan.name)
+        if work.job.blocked:
+            rounds = ix.ceildiv(ix.sub(high, low), step)
+            with self._for(work.job, plan, var, ix.as_index(0), rounds, 1, kind):
+                self.choose(work, position, [[ix.add(low, ix.mul(var, step))]] * len(work.copies))
+            return
         with self._for(work.job, plan, var, low, high, step, kind):
             self.choose(work, position, [[var]] * len(work.copies))
 
@@ -384,7 +389,8 @@ class Loops:
             indices = tuple(values[axis.var] for axis in job.stage.axes)
             chosen = [bodies[j] for j, _ in outputs]
             roots += self.converter.convert(chosen, {**values, **extra[k]}, self.builder.facts, work.identity)
-            targets += [(storage.buffer, storage.place(indices)) for _, storage in outputs]  # type: ignore[arg-type]
+            facts = self.builder.facts
+            targets += [(storage.buffer, storage.place(indices, facts)) for _, storage in outputs]  # type: ignore[arg-type]
         results = self.emitter.values(roots)
         for (buffer, place), value in zip(targets, results, strict=True):
             self.builder.add(Store(buffer, place, value, None, job.plan.stream_stores))

@@ -15,7 +15,7 @@ from raido.algo.dtypes import i64
 from raido.algo.expr import Expr, Result, Var
 from raido.schedule.lower.builder import Builder, Scope, new_serial
 from raido.schedule.lower.convert import Storage
-from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.jobs import Job, laid_out_shape, parts_of_layout
 from raido.schedule.lower.loops import Loops, Work
 from raido.schedule.lower.regions import Box, extent_bound, hull, region_read
 from raido.schedule.nest import Alloc, Buffer, Read, Store
@@ -119,12 +119,13 @@ class Placement:
             None if ix.constant_value(low) == 0 or extent is axis.extent else low
             for axis, (low, _), extent in zip(job.stage.axes, box, shape, strict=True)
         )
+        kept = laid_out_shape(job, shape)
         for k, body in enumerate(job.bodies):
             label = job.stage.name.rsplit("/", 1)[-1]
-            buffer = self.builder.alloc(
-                label, body.dtype, shape, self._scope(shape, body.dtype.itemsize), padded(job, shape)
-            )
-            self.loops.converter.storages[Result(job.form, k)] = Storage(buffer, origin)  # type: ignore[index]
+            scope = job.plan.scope or self._scope(kept, body.dtype.itemsize)
+            buffer = self.builder.alloc(label, body.dtype, kept, scope, padded(job, kept))
+            storage = Storage(buffer, origin, (), parts_of_layout(job))
+            self.loops.converter.storages[Result(job.form, k)] = storage  # type: ignore[index]
 
     def _variables(self) -> set[Var]:
         return {v for v in self.builder.level_of if isinstance(v, Var)}
