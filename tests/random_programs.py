@@ -57,14 +57,19 @@ def make_input(dtype: str, shape: Sequence[int], seed: int) -> np.ndarray:
     return np.asarray(np.where(odd, rng.choice(special, shape), values))
 
 
-def random_program(seed: int, statements: int = 4) -> RandomProgram:
-    """Program number `seed`, with that many statements."""
+def random_program(seed: int, statements: int = 4, wide: bool = False) -> RandomProgram:
+    """Program number `seed`, with that many statements; `wide` adds the grammar of `random_wide`."""
     import raido as rd
 
-    writer = _Writer(Random(f"raido {seed}"), seed)
+    if wide:
+        from random_wide import wide_writer
+
+        writer = wide_writer(seed)
+    else:
+        writer = Writer(Random(f"raido {seed}"), seed)
     writer.write(statements)
     source = writer.source()
-    file = f"<random_program({seed}, {statements})>"
+    file = f"<random_program({seed}, {statements}{', wide' if wide else ''})>"
     lines = source.splitlines(keepends=True)
     linecache.cache[file] = (len(source), None, lines, file)
     names: dict[str, Any] = {"rd": rd, "np": np, "make_input": make_input}
@@ -73,7 +78,7 @@ def random_program(seed: int, statements: int = 4) -> RandomProgram:
     return RandomProgram(seed, statements, source, names["program"], names["arguments"], exact, writer.may_fault)
 
 
-class _Writer(ExpressionWriter):
+class Writer(ExpressionWriter):
     """Writes one program. `scope` lists what an expression may use; every production returns a Value, or None if it does not fit."""
 
     def __init__(self, random: Random, seed: int) -> None:
@@ -147,9 +152,9 @@ class _Writer(ExpressionWriter):
             self.scope.append(made)
         return [made]
 
-    def production(self, scope: Sequence[Value], depth: int = 0) -> Value:
-        """Some array expression over the scope."""
-        choices = [
+    def productions(self, depth: int) -> list[tuple[Callable[..., Any], int]]:
+        """What an array expression can be, with weights."""
+        return [
             (self.pointwise, 5),
             (self.mapped, 4 if depth < 2 else 0),
             (self.tabulated, 2),
@@ -161,9 +166,12 @@ class _Writer(ExpressionWriter):
             (self.scalar_control, 3),
             (self.array_control, 2 if depth == 0 else 0),
             (self.matmul, 1),
+            *([(self.inexact_sum, 1)] if depth == 0 else []),
         ]
-        if depth == 0:
-            choices.append((self.inexact_sum, 1))
+
+    def production(self, scope: Sequence[Value], depth: int = 0) -> Value:
+        """Some array expression over the scope."""
+        choices = self.productions(depth)
         names, weights = zip(*choices, strict=True)
         for _ in range(20):
             (produce,) = self.random.choices(names, weights)

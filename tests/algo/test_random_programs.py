@@ -7,22 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from raido import IndexOutOfRange
+from raido import ArithmeticFault, IndexOutOfRange
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from random_programs import disagreement, random_program
 
 
+@pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("block", range(4))
-def test_random_programs_run(block: int) -> None:
+def test_random_programs_run(block: int, wide: bool) -> None:
     for seed in range(block * 25, block * 25 + 25):
-        program = random_program(seed)
+        program = random_program(seed, wide=wide)
         try:
             first = program.algorithm.interpret(*program.arguments)
-        except IndexOutOfRange:
+        except (ArithmeticFault, IndexOutOfRange):
             assert program.may_fault, program
             continue
-        again = random_program(seed)
+        again = random_program(seed, wide=wide)
         assert again.source == program.source
         assert disagreement(program, again.algorithm.interpret(*again.arguments), first) is None
 
