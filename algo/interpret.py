@@ -162,6 +162,7 @@ class _Interpreter:
         return evaluate(node.name, node.dtype, args)
 
     def _load(self, node: Load, frame: Frame) -> Task:
+        """An element. From an empty array an unchecked load gives 0: `select` will not take it (padding, joining)."""
         array = node.array
         where = yield from self.values(node.indices, frame)
         open_form = array.form if isinstance(array, Result) and isinstance(array.form, Generate) else None
@@ -169,6 +170,8 @@ class _Interpreter:
             open_form = None
         if open_form is not None:
             extents = yield from self._extents(open_form.axes, frame)
+            if 0 in extents and not node.checked:
+                return np.zeros((), node.dtype.numpy)
             self._check(node, where, extents)
             key = (open_form, node.indices)
             place = frame.branches.get(key)
@@ -180,6 +183,8 @@ class _Interpreter:
         (data,) = yield from self.values([array], frame)
         rank = len(node.indices)
         lead = data.ndim - rank
+        if data.size == 0 and not node.checked:
+            return np.zeros((), node.dtype.numpy)
         self._check(node, where, data.shape[lead:])
         if rank == 0:
             return data

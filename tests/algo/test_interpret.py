@@ -343,6 +343,19 @@ def test_empty_arrays_never_fault() -> None:
     assert [v.shape for v in values] == [(0,), (3, 0), (2,)] and values[2].tolist() == [7, 7]
 
 
+def test_an_unchecked_load_from_an_empty_array_gives_zero() -> None:
+    """Padding selects between a load whose index is brought inside and the border, even where there is no inside."""
+
+    def padded(i: Expr) -> Expr:
+        e = ix.sub(i, 1)
+        inside = Op("logical_and", bool_, (op("ge", e, 0), op("lt", e, N)))
+        return op("select", inside, Load(A, (Op("clamp_index", i64, (e, N)),), False), 7)
+
+    for a in (np.zeros(0, int), np.array([1, 2])):
+        expected = np.pad(a, 1, constant_values=7)
+        np.testing.assert_array_equal(run(tabulate((ix.add(N, 2),), padded), a, parameters=[A]), expected)
+
+
 def test_constants_scalars_and_dtypes() -> None:
     table = Constant(Data(np.array([3, 1, 2], np.int8)), i8, (const(i64, 3),))
     scalar = parameter("s", f64)
