@@ -15,7 +15,7 @@ from typing import Any
 
 from raido.algo import index as ix
 from raido.algo.dtypes import DType
-from raido.algo.expr import Expr, Node, SizeVar, Var, fresh
+from raido.algo.expr import Expr, Node, Op, SizeVar, Var, fresh
 from raido.schedule.nest import Alloc, Block, Buffer, For, If, Let, NestExpr, Statement
 
 _serials = count(1)
@@ -39,6 +39,7 @@ class Builder:
     def __init__(self) -> None:
         self.scopes: list[Scope] = [Scope(0, ix.Facts())]
         self.level_of: dict[Node, int] = {}
+        self.meaning: dict[Var, Expr] = {}
 
     @property
     def scope(self) -> Scope:
@@ -91,6 +92,18 @@ class Builder:
         scope.names[value] = var
         return var
 
+    def name_bound(self, name: str, value: Expr) -> Expr:
+        """A name for a bound of a region, unless it is plain already; what it means stays known."""
+        if not any(isinstance(n, Op) and n.name not in ("add", "sub", "mul") for n in ix_parts(value)):
+            return value
+        known = self.scope.names.get(value)
+        if known is not None:
+            return known
+        var = self.name(name, value)
+        self.meaning[var] = value
+        self.scope.facts = self.facts.with_range(var, value, value)
+        return var
+
     def alloc(
         self, name: str, dtype: DType, shape: tuple[Expr, ...], scope: str, strides: tuple[Expr, ...] = ()
     ) -> Buffer:
@@ -105,6 +118,17 @@ def only_sizes(e: Expr) -> bool:
     """Whether an index expression is a sum of sizes: what a loop's body may assume of them is worth remembering."""
     terms = ix.linear(e)[1]
     return bool(terms) and all(isinstance(atom, SizeVar) for atom in terms)
+
+
+def ix_parts(e: Expr) -> list[Expr]:
+    """The expressions that an index expression is made of, itself included."""
+    found, stack = [], [e]
+    while stack:
+        part = stack.pop()
+        found.append(part)
+        if isinstance(part, Op):
+            stack += part.args
+    return found
 
 
 def closed(scope: Scope) -> Block:

@@ -20,7 +20,7 @@ from raido.schedule.lower.convert import Fault
 from raido.schedule.nest import Buffer, Check, Fold, For, If, NestExpr, Read, Store
 from raido.schedule.nest import While as WhileStatement
 
-_INDEX_OPS = {"add", "sub", "mul", "floordiv", "mod", "minimum", "maximum", *ix.BOUNDARY_OPS}
+_CHEAP = {"add", "sub", "mul"}
 
 
 class Emitter:
@@ -141,7 +141,11 @@ class Emitter:
         for k in range(level, present + 1):
             if value in builder.scopes[k].names:
                 return builder.scopes[k].names[value]
-        return builder.name(_name_of(value), value, level)
+        var = builder.name(_name_of(value), value, level)
+        if isinstance(value, Op) and value.name in ix.BOUNDARY_OPS:
+            for scope in builder.scopes[level:]:
+                scope.facts = scope.facts.with_range(var, 0, ix.sub(value.args[1], 1))
+        return var
 
     def _may_hoist(self, value: NestExpr, level: int) -> bool:
         if not any(scope.loop for scope in self.builder.scopes[level + 1 :]) and not self._lazy():
@@ -457,7 +461,7 @@ def _count_uses(roots: Sequence[Node]) -> dict[Node, int]:
 
 
 def _is_trivial(value: NestExpr) -> bool:
-    """Cheap index arithmetic, which is clearer written out than named."""
+    """Sums and products of coordinates, which are clearer written out than named (and whose motion with a lane is plain to see)."""
     stack: list[Node] = [value]
     for _ in range(12):
         if not stack:
@@ -465,7 +469,7 @@ def _is_trivial(value: NestExpr) -> bool:
         node = stack.pop()
         if isinstance(node, (Const, SizeVar, Var)):
             continue
-        if not isinstance(node, Op) or node.dtype is not i64 or node.name not in _INDEX_OPS:
+        if not isinstance(node, Op) or node.dtype is not i64 or node.name not in _CHEAP:
             return False
         stack += node.args
     return False

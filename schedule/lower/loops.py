@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from raido.algo import index as ix
 from raido.algo.dtypes import bool_
 from raido.algo.expr import Expr, Node, Op, Result, Var, fresh
-from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.builder import Builder, ix_parts
 from raido.schedule.lower.convert import Converter, conjunction
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.emit import Emitter
@@ -413,7 +413,7 @@ class Loops:
 
 def decided(e: Expr, facts: ix.Facts) -> Expr:
     """`e` without the minima and maxima that the facts decide."""
-    if isinstance(e, Op) and any(isinstance(n, Op) and n.name in ("minimum", "maximum") for n in _parts(e)):
+    if isinstance(e, Op) and any(isinstance(n, Op) and n.name in ("minimum", "maximum") for n in ix_parts(e)):
         return facts.simplify(e)
     return e
 
@@ -427,16 +427,6 @@ def strongest(conditions: list[Expr]) -> list[Expr]:
         if key not in kept or constant < kept[key][0]:
             kept[key] = (constant, e)
     return [e for _, e in kept.values()]
-
-
-def _parts(e: Expr) -> list[Expr]:
-    found, stack = [], [e]
-    while stack:
-        part = stack.pop()
-        found.append(part)
-        if isinstance(part, Op):
-            stack += part.args
-    return found
 
 
 def _members(e: Expr) -> list[Expr]:

@@ -66,13 +66,12 @@ class Placement:
         here = self.computed.get(key)
         if not here:
             return
-        whole, narrow = self._boxes(work, position, here)
+        whole = self._boxes(work, position, here)
         for job in sorted(here, key=lambda j: j.position):
             name = job.stage.name
             if job.plan.store is not None and self._slides(job, work, position, whole[name]):
                 continue
-            self._keep(job, whole[name])
-            self.loops.nest(job, narrow.get(name, whole[name]))
+            self.loops.nest(job, self._keep(job, whole[name]))
 
     # Regions
 
@@ -87,8 +86,8 @@ class Placement:
                     pending += [(job.stage.name, loop.name) for loop in job.plan.loops]
         return sorted(found.values(), key=lambda j: -j.position)
 
-    def _boxes(self, work: Work, position: int, here: list[Job]) -> tuple[dict[str, Box], dict[str, Box]]:
-        """The box of each stage inside the loop: all that is read, and what of it must be computed when its readers slide."""
+    def _boxes(self, work: Work, position: int, here: list[Job]) -> dict[str, Box]:
+        """The box of each stage inside the loop: all that is read of it there."""
         facts = self.builder.facts
         members = self._members(work, position)
         ranges: dict[str, Ranges] = {work.job.stage.name: self.loops.ranges(work)}
@@ -106,14 +105,20 @@ class Placement:
             own |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in job.stage.reduction_axes}
             ranges[job.stage.name] = own
             readers.append(job)
-        return boxes, {}
+        return boxes
 
     # Memory
 
-    def _keep(self, job: Job, box: Box) -> None:
-        """Memory for the box, here; the stage's loads go there from now on."""
+    def _keep(self, job: Job, box: Box) -> Box:
+        """Memory for the box, here; the stage's loads go there from now on. Returns the box with its bounds named."""
+        builder, label = self.builder, job.stage.name.rsplit("/", 1)[-1]
         shape = tuple(
-            extent_bound(low, high, axis.extent) for axis, (low, high) in zip(job.stage.axes, box, strict=True)
+            extent_bound(low, high, axis.extent, builder.meaning)
+            for axis, (low, high) in zip(job.stage.axes, box, strict=True)
+        )
+        box = tuple(
+            (builder.name_bound(f"{label}_{axis.name}", low), high)
+            for axis, (low, high) in zip(job.stage.axes, box, strict=True)
         )
         origin = tuple(
             None if ix.constant_value(low) == 0 or extent is axis.extent else low
@@ -121,11 +126,11 @@ class Placement:
         )
         kept = laid_out_shape(job, shape)
         for k, body in enumerate(job.bodies):
-            label = job.stage.name.rsplit("/", 1)[-1]
             scope = job.plan.scope or self._scope(kept, body.dtype.itemsize)
             buffer = self.builder.alloc(label, body.dtype, kept, scope, padded(job, kept))
             storage = Storage(buffer, origin, (), parts_of_layout(job))
             self.loops.converter.storages[Result(job.form, k)] = storage  # type: ignore[index]
+        return box
 
     def _variables(self) -> set[Var]:
         return {v for v in self.builder.level_of if isinstance(v, Var)}
@@ -191,7 +196,7 @@ class Placement:
         slides = len(slid) == 1
         shape, origin, fold = [], [], []
         for d, (axis, (low, high)) in enumerate(zip(job.stage.axes, box, strict=True)):
-            extent = extent_bound(low, high, axis.extent)
+            extent = extent_bound(low, high, axis.extent, builder.meaning)
             value = ix.constant_value(extent)
             if d in moving and slides and d in slid and value is not None and ix.constant_value(axis.extent) is None:
                 size = 1 << max(0, value - 1).bit_length()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from raido.algo import index as ix
 from raido.algo.expr import Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var
+from raido.algo.rewrite import substitute
 from raido.schedule.normalise import scalar_nodes
 
 Box = tuple[tuple[Expr, Expr], ...]
@@ -109,8 +110,13 @@ def bring_into(e: Expr, last: Expr, facts: ix.Facts) -> Expr:
     return e
 
 
-def extent_bound(low: Expr, high: Expr, size: Expr) -> Expr:
-    """An upper bound of high − low + 1: a constant where one is found, else `size`, that of the whole dimension."""
+def extent_bound(low: Expr, high: Expr, size: Expr, meaning: Mapping[Var, Expr] | None = None) -> Expr:
+    """An upper bound of high − low + 1: a constant where one is found, else `size`, that of the whole dimension.
+
+    `meaning`: what variables that only name an expression stand for.
+    """
+    if meaning:
+        low, high = (ix.canonical(substitute(e, meaning)) for e in (low, high))
     best: int | None = None
     pending = [ix.add(ix.sub(strip_clamp(high), strip_clamp(low)), 1), ix.add(ix.sub(high, low), 1)]
     seen: set[Expr] = set()

@@ -1,0 +1,134 @@
+"""Random legal schedules, and what must hold of every one: both levels of the nest give the graph interpreter's results."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+from programs import PROGRAMS
+
+from raido.algo import index as ix
+from raido.algo.errors import RaidoError, ScheduleError
+from raido.algo.expr import SizeVar
+from raido.algo.interpret import interpret
+from raido.algo.program import Program
+from raido.schedule.checker import check_nest
+from raido.schedule.form_stages import form_stages
+from raido.schedule.gang import form_gangs
+from raido.schedule.interpret_nest import interpret_nest
+from raido.schedule.lower import lower
+from raido.schedule.nest import Nest
+from raido.schedule.replay import apply_step, variant_of
+from raido.schedule.stage import StageGraph
+from raido.schedule.state import State, initial_state
+from raido.schedule.steps import Step
+
+EXTENTS = (0, 1, 2, 3, 5, 7, 9, 13, 16)
+DIRECTIVES = (
+    *("split", "split", "fuse", "reorder", "vectorize", "unroll", "unroll_by", "parallel", "inline"),
+    *("compute_at", "compute_at", "store_at", "compute_with", "partition_boundaries", "cache", "clone", "store"),
+)
+
+
+def scheduled(program: Program, steps: list[tuple[str, str, dict[str, Any]]]) -> Nest:
+    """The scalar nest of a program under these steps: (stage, directive, arguments)."""
+    state = initial_state(form_stages(program))
+    for stage, directive, arguments in steps:
+        state = apply_step(state, Step(stage, directive, tuple(arguments.items())))
+    return lower(state.graph, (variant_of(state),))
+
+
+def random_state(graph: StageGraph, chance: random.Random) -> tuple[State, list[Any]]:
+    """A state after random steps, and the steps that were accepted."""
+    state, steps = initial_state(graph), []
+    for _ in range(chance.randint(0, 16)):
+        stage = chance.choice(list(state.plans))
+        proposal = random_step(state, stage, chance)
+        if proposal is None:
+            continue
+        directive, arguments = proposal
+        try:
+            state = apply_step(state, Step(stage, directive, tuple(arguments.items())))
+        except ScheduleError:
+            continue
+        steps.append((stage, directive, arguments))
+    return state, steps
+
+
+def random_step(state: State, stage: str, chance: random.Random) -> tuple[str, dict[str, Any]] | None:
+    """A directive for a stage, perhaps not a legal one."""
+    loops = [loop.name for loop in state.plans[stage].loops]
+    other = chance.choice(list(state.plans))
+    theirs = [loop.name for loop in state.plans[other].loops]
+    directive = chance.choice(DIRECTIVES)
+    if not loops or not theirs:
+        return None
+    loop, shuffled = chance.choice(loops), chance.sample(loops, len(loops))
+    if directive == "split":
+        return directive, {"axis": loop, "factor": chance.choice((1, 2, 3, 4, 5, 8))}
+    if directive == "fuse":
+        k = chance.randrange(len(loops))
+        return None if k + 1 == len(loops) else (directive, {"a": loops[k], "b": loops[k + 1]})
+    if directive == "reorder":
+        return directive, {"axes": tuple(shuffled)}
+    if directive == "unroll_by":
+        return "unroll", {"axis": loop, "factor": chance.choice((2, 3))}
+    if directive in ("compute_at", "store_at", "compute_with"):
+        return directive, {"stage": other, "axis": chance.choice(theirs)}
+    if directive == "cache":
+        arrays = [a for a in state.uses.loads.get(stage, {}) if a]
+        layout = {"layout": tuple(shuffled[: chance.randint(1, len(loops))])} if chance.random() < 0.6 else {}
+        where = {"stage": other, "axis": chance.choice([*theirs, None])}
+        return (directive, {"array": chance.choice(arrays), **where, **layout}) if arrays else None
+    if directive == "store":
+        return directive, {"layout": tuple(shuffled)} if chance.random() < 0.7 else {"pad": 3}
+    if directive == "clone":
+        return directive, {"consumer": other}
+    if directive == "partition_boundaries":
+        return directive, {"axes": ()}
+    return directive, {} if directive == "inline" else {"axis": loop}
+
+
+def random_arguments(program: Program, chance: random.Random) -> tuple[list[np.ndarray], dict[str, int]]:
+    """Inputs of random small sizes; floats are multiples of 1/4, so that sums of them are exact."""
+    sizes = {size.name: chance.choice(EXTENTS) for size in program.sizes}
+    numbers = np.random.default_rng(chance.randrange(1 << 30))
+    arrays = []
+    for parameter in program.parameters:
+        shape = tuple(sizes[e.name] if isinstance(e, SizeVar) else ix.constant_value(e) or 0 for e in parameter.shape)
+        top = 8 if parameter.dtype.is_float else max(1, sizes.get("n", 4))
+        values = numbers.integers(-8 if parameter.dtype.is_float else 0, top, shape)
+        arrays.append((values / 4 if parameter.dtype.is_float else values).astype(parameter.dtype.numpy))
+    return arrays, sizes
+
+
+def check_same(nest: Nest, program: Program, arrays: list[np.ndarray], sizes: dict[str, int]) -> None:
+    """The nest and its gangs are well formed and give what the graph interpreter gives, faults included."""
+    expected: Any
+    try:
+        expected = interpret(program, arrays)
+    except RaidoError as error:
+        expected = error
+    gangs = form_gangs(check_nest(nest, "scalar"), 128)
+    for each in (nest, check_nest(gangs, "gang")):
+        try:
+            results = interpret_nest(each, arrays, sizes)
+        except RaidoError as error:
+            assert type(error) is type(expected), error
+            continue
+        assert not isinstance(expected, RaidoError), expected
+        for result, wanted in zip(results, expected, strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
+
+
+def check_random(name: str, seed: int) -> None:
+    """One program under one random schedule on one random size."""
+    chance = random.Random(f"{name} {seed}")
+    program = PROGRAMS[name]()
+    state, steps = random_state(form_stages(program), chance)
+    try:
+        nest = lower(state.graph, (variant_of(state),))
+        check_same(nest, program, *random_arguments(program, chance))
+    except Exception as error:
+        raise AssertionError(f"{name}, seed {seed}, under {steps}") from error

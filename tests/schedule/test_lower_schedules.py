@@ -1,0 +1,151 @@
+"""Schedules that users write, lowered: the results, and the structure that makes them fast."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from programs import PROGRAMS
+from random_schedules import check_same, random_arguments, scheduled
+
+from raido.algo.expr import Op
+from raido.algo.index import BOUNDARY_OPS
+from raido.algo.rewrite import topological
+from raido.schedule.nest import Alloc, Copy, Fold, For, Nest, Statement, Swap
+from raido.schedule.printer import print_nest
+from raido.schedule.walk import expressions_of, statements_within
+
+Steps = list[tuple[str, str, dict[str, Any]]]
+
+
+def tile(stage: str, y: int, x: int) -> Steps:
+    return [
+        (stage, "split", {"axis": "y", "factor": y}),
+        (stage, "split", {"axis": "x", "factor": x}),
+        (stage, "reorder", {"axes": ("yo", "xo", "yi", "xi")}),
+    ]
+
+
+BLUR: Steps = [
+    *tile("cols", 4, 8),
+    ("cols", "parallel", {"axis": "yo"}),
+    ("cols", "vectorize", {"axis": "xi"}),
+    ("cols", "partition_boundaries", {"axes": ()}),
+    ("rows", "compute_at", {"stage": "cols", "axis": "yo"}),
+    ("rows", "vectorize", {"axis": "x"}),
+    ("rows", "partition_boundaries", {"axes": ()}),
+]
+SGEMM: Steps = [
+    ("c", "split", {"axis": "y", "factor": 3}),
+    ("c", "split", {"axis": "x", "factor": 8}),
+    ("c", "reorder", {"axes": ("yo", "xo", "r", "yi", "xi")}),
+    ("c", "unroll", {"axis": "yi"}),
+    ("c", "vectorize", {"axis": "xi", "interleave": 2}),
+    ("c", "parallel", {"axis": "yo"}),
+]
+PACKED: Steps = [*SGEMM, ("c", "cache", {"array": "b", "stage": "c", "axis": None, "layout": ("xo", "r", "xi")})]
+JACOBI: Steps = [
+    ("steps/life", "split", {"axis": "y", "factor": 4}),
+    ("steps/life", "reorder", {"axes": ("yo", "x", "yi")}),
+    ("steps/life", "unroll", {"axis": "yi"}),
+    ("steps/life", "vectorize", {"axis": "x"}),
+    ("steps/life", "parallel", {"axis": "yo"}),
+    ("steps/life", "partition_boundaries", {"axes": ()}),
+    ("steps/life", "stream_stores", {}),
+]
+GAUSS: Steps = [
+    *tile("g2", 4, 8),
+    ("g2", "parallel", {"axis": "yo"}),
+    ("g2", "vectorize", {"axis": "xi"}),
+    ("g2", "partition_boundaries", {"axes": ()}),
+    ("g1", "compute_at", {"stage": "g2", "axis": "yi"}),
+    ("g1", "store_at", {"stage": "g2", "axis": "xo"}),
+    ("g1", "vectorize", {"axis": "x"}),
+]
+ROW_SUMS: Steps = [("s", "vectorize", {"axis": "r", "interleave": 2}), ("s", "parallel", {"axis": "x"})]
+CHUNKS: Steps = [
+    ("best", "split", {"axis": "r", "factor": 4}),
+    ("best", "parallel", {"axis": "ro"}),
+]
+
+CASES = {
+    "blur": ("blur", BLUR),
+    "sgemm": ("matmul", SGEMM),
+    "packed": ("matmul", PACKED),
+    "jacobi": ("jacobi", JACOBI),
+    "gauss": ("gauss", GAUSS),
+    "row_sums": ("row_sums", ROW_SUMS),
+    "chunks": ("argmin", CHUNKS),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_acceptance_schedules_give_the_programs_results(name: str) -> None:
+    program_name, steps = CASES[name]
+    program = PROGRAMS[program_name]()
+    nest = scheduled(program, steps)
+    for seed in range(6):
+        check_same(nest, program, *random_arguments(program, random.Random(seed)))
+
+
+def all_statements(nest: Nest) -> list[Statement]:
+    return list(statements_within(nest.body))
+
+
+def vector_loops(nest: Nest, stage: str) -> list[For]:
+    return [s for s in all_statements(nest) if isinstance(s, For) and s.kind == "vector" and s.stage == stage]
+
+
+def boundaries(loop: For) -> int:
+    nodes = {n for s in statements_within(loop) for e in expressions_of(s) for n in topological(e)}
+    return sum(isinstance(n, Op) and n.name in BOUNDARY_OPS for n in nodes)
+
+
+def test_the_interior_of_a_partitioned_stencil_clamps_nothing() -> None:
+    nest = scheduled(PROGRAMS["blur"](), BLUR)
+    assert [boundaries(loop) for loop in vector_loops(nest, "rows")] == [0]
+    assert boundaries(vector_loops(nest, "cols")[0]) == 0
+
+
+def test_a_partitioned_stencil_of_rank_three_has_two_versions() -> None:
+    steps: Steps = [("out", "vectorize", {"axis": "x"}), ("out", "partition_boundaries", {"axes": ()})]
+    nest = scheduled(PROGRAMS["stencil3d"](), steps)
+    loops = vector_loops(nest, "out")
+    assert [boundaries(loop) for loop in loops] == [0, 0]  # what is clamped along z and y is settled outside the loop
+    assert len([s for s in all_statements(nest) if isinstance(s, For)]) == 2 + 2 * 3
+
+
+def test_a_register_tile_holds_its_accumulators_and_reads_each_panel_element_once() -> None:
+    nest = scheduled(PROGRAMS["matmul"](), SGEMM)
+    scopes = [s.buffer.scope for s in all_statements(nest) if isinstance(s, Alloc) and s.buffer.name == "sum"]
+    assert scopes == ["register", "stack"]
+    tile_loop = next(s for s in vector_loops(nest, "c") if any(isinstance(t, Fold) for t in statements_within(s)))
+    lets = [s for s in tile_loop.body.statements if type(s).__name__ == "Let"]
+    assert len(lets) == 1  # b[r, x], shared by the rows
+
+
+def test_packed_panels_are_read_without_division() -> None:
+    nest = scheduled(PROGRAMS["matmul"](), PACKED)
+    assert "//" not in print_nest(nest).split("produce c:")[1].replace("(w + 7)//8", "").replace("(n + 2)//3", "")
+
+
+def test_a_window_that_slides_is_folded_and_computes_each_row_once() -> None:
+    nest = scheduled(PROGRAMS["gauss"](), GAUSS)
+    text = print_nest(nest)
+    assert "g1: f32[16, 8]" in text
+    assert "y_new" in text
+
+
+def test_time_steps_swap_and_do_not_copy() -> None:
+    nest = scheduled(PROGRAMS["jacobi"](), JACOBI)
+    rounds = next(s for s in nest.body.statements if isinstance(s, For))
+    inside = list(statements_within(rounds))
+    assert sum(isinstance(s, Swap) for s in inside) == 1
+    assert not any(isinstance(s, Copy) for s in inside)
+
+
+def test_unrolled_rows_share_what_they_read() -> None:
+    nest = scheduled(PROGRAMS["jacobi"](), JACOBI)
+    interior = vector_loops(nest, "steps/life")[0]
+    assert len(interior.body.statements) == 4 + 2  # four rows; two of what they read is read by two of them
