@@ -381,7 +381,7 @@ class Facts:
         self.known = tuple(canonical(e) for e in known)
         self.ranges = dict(ranges or {})
         self._memo: dict[Expr, bool] = {}
-        self._goals: dict[Expr, tuple[int, bool]] = {}
+        self._goals: dict[tuple[int, frozenset[tuple[Expr, int]]], tuple[int, int, bool]] = {}
 
     def with_known(self, *known: Expr) -> Facts:
         """These facts and more."""
@@ -397,7 +397,7 @@ class Facts:
         answer = self._memo.get(e)
         if answer is None:
             self._memo[e] = False
-            answer = self._memo[e] = self._prove(e, 8)
+            answer = self._memo[e] = self._prove(*linear(e), 8, 3)
         return answer
 
     def less_equal(self, a: IntLike, b: IntLike) -> bool:
@@ -435,38 +435,41 @@ class Facts:
             return e.args[0]
         return e
 
-    def _prove(self, e: Expr, depth: int) -> bool:
-        tried = self._goals.get(e)
-        if tried is not None and (tried[1] or tried[0] >= depth):
-            return tried[1]
-        answer = self._search(e, depth)
-        self._goals[e] = (depth, answer)
-        return answer
-
-    def _search(self, e: Expr, depth: int) -> bool:
-        constant, terms = linear(e)
+    def _prove(self, constant: int, terms: dict[Expr, int], depth: int, facts: int) -> bool:
+        """Whether constant + Σ c·atom >= 0: atoms are replaced by bounds, and at most `facts` known facts are subtracted."""
         if constant >= 0 and all(c > 0 and isinstance(atom, SizeVar) for atom, c in terms.items()):
             return True
         if depth == 0 or not terms:
             return False
-        for atom in sorted(terms, key=_elimination_order):
-            cases = self._replacements(atom, terms[atom])
+        key = (constant, frozenset(terms.items()))
+        tried = self._goals.get(key)
+        if tried is not None and (tried[2] or (tried[0] >= depth and tried[1] >= facts)):
+            return tried[2]
+        answer = self._search(constant, terms, depth - 1, facts)
+        self._goals[key] = (depth, facts, answer)
+        return answer
+
+    def _search(self, constant: int, terms: dict[Expr, int], depth: int, facts: int) -> bool:
+        atoms = list(terms) if len(terms) == 1 else sorted(terms, key=_elimination_order)
+        for atom in atoms:
+            c = terms[atom]
+            cases = self._replacements(atom, c)
             if cases is None:
                 continue
             every, options = cases
-            rest = _build(*_combine((constant, terms), (0, {atom: 1}), -terms[atom]))
-            c = terms[atom]
-            goals = (self._prove_scaled(rest, c, value, scale, depth - 1) for value, scale in options)
+            rest = {a: k for a, k in terms.items() if a is not atom}
+            goals = (
+                self._prove(*_combine(_scaled(constant, rest, scale), linear(value), c), depth, facts)
+                for value, scale in options
+            )
             if options and (all(goals) if every else any(goals)):
                 return True
+        parts = (linear(fact) for fact in self.known) if facts else ()
         return any(
-            self._prove(sub(e, fact), depth - 1)
-            for fact in self.known
-            if any(_same_sign(terms.get(atom, 0), c) for atom, c in linear(fact)[1].items())
+            self._prove(*_combine((constant, terms), part, -1), depth, facts - 1)
+            for part in parts
+            if any(_same_sign(terms.get(atom, 0), c) for atom, c in part[1].items())
         )
-
-    def _prove_scaled(self, rest: Expr, c: int, value: Expr, scale: int, depth: int) -> bool:
-        return self._prove(add(mul(rest, scale), mul(value, c)), depth)
 
     def _replacements(self, atom: Expr, c: int) -> tuple[bool, list[tuple[Expr, int]]] | None:
         """What may stand for scale·atom in a lower bound: (all must do, or one is enough), [(value, scale)]."""
@@ -488,6 +491,10 @@ class Facts:
         if atom.name == "mul" and c > 0 and all(self.nonnegative(a) for a in atom.args):
             return False, [(const(i64, 0), 1)]
         return None
+
+
+def _scaled(constant: int, terms: dict[Expr, int], k: int) -> tuple[int, dict[Expr, int]]:
+    return (constant, terms) if k == 1 else (constant * k, {atom: c * k for atom, c in terms.items()})
 
 
 def _elimination_order(atom: Expr) -> tuple[int, int, str]:
