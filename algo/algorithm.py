@@ -111,9 +111,7 @@ class Algorithm:
         return build_tree(program.output_tree, results)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        if running() is not None and (
-            any(isinstance(leaf, Array) for a in arguments for leaf in leaves(a)) or current().depth
-        ):
+        if running() is not None:
             return self.inline(*arguments, **options)
         return self.run(*arguments, **options)
 

@@ -27,12 +27,14 @@ class Algorithm(traced.Algorithm):
         *,
         sizes: Mapping[str, int] | None = None,
         like: Sequence[Any] = (),
+        unchecked: bool = False,
         **static: Any,
     ) -> Executable:
         """Machine code for a target ("llvm" is this host) under a schedule (None: the default one).
 
         `sizes={"h": 480}` specialises; otherwise one executable serves all sizes. `like` are example arguments or types, needed where
-        parameters have no type. Raises `ScheduleError` for a schedule of another program, `TargetError`, and what tracing raises.
+        parameters have no type. `unchecked=True` trusts every index: one out of range is then undefined. Raises `ScheduleError`
+        for a schedule of another program, `TargetError`, and what tracing raises.
         """
         from raido.targets.compile import compile_program
 
@@ -40,6 +42,10 @@ class Algorithm(traced.Algorithm):
             program = schedule.graph.program
         else:
             program = self.trace(*like, **static)
+        if unchecked:
+            from raido.algo.unchecked import without_checks
+
+            program = without_checks(program)
         return compile_program(program, target, schedule, sizes=sizes)
 
     def schedule(self, *like: Any, target: Any = "llvm", **static: Any) -> Schedule:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import raido as rd
+from raido.algo.rewrite import topological
 
 F, FF, I = rd.f32["n"], rd.f32["h", "w"], rd.i32["n"]
 
@@ -38,7 +39,7 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], type[Exception], tuple[str, ...]]
     "len": (lambda x: len(x), (F,), rd.TraceError, ("`len()`", "a.shape[0]")),
     "iterate": (lambda x: list(x), (F,), rd.TraceError, ("iterate", "rd.map")),
     "assignment": (assign, (F,), rd.TraceError, (".at[i].set",)),
-    "list": (lambda x: x + [1.0], (F,), rd.TraceError, ("list", "rd.array")),
+    "list": (lambda x: x * [1.0], (F,), rd.TraceError, ("list", "rd.array")),
     "shapes": (
         lambda x, y: x + y,
         (rd.f32[3], rd.f32[4]),
@@ -130,7 +131,7 @@ def test_bad_arguments_are_named(arguments: Any, error: type[Exception], words: 
 def test_sizes_that_are_not_proved_equal_are_compared_at_the_call() -> None:
     added = rd.algorithm(lambda x, y: x + y, x="f32[n]", y="f32[m]")
     assert added.interpret(np.ones(2, "f"), np.ones(2, "f")).tolist() == [2, 2]
-    with pytest.raises(rd.SizeMismatch, match="dimension 0 of 'x'.*dimension 0 of 'y'"):
+    with pytest.raises(rd.SizeMismatch, match=r"dimension 0 of 'x'.*dimension 0 of 'y'"):
         added.interpret(np.ones(2, "f"), np.ones(3, "f"))
     with pytest.raises(rd.SizeMismatch):
         rd.algorithm(lambda x: rd.max(x), x="f32[n]").interpret(np.zeros(0, "f"))
@@ -161,6 +162,16 @@ def test_a_return_annotation_is_checked() -> None:
 def test_what_does_not_exist_yet_has_no_name() -> None:
     for name in ("scan", "filter", "reduce_by_index", "scatter", "sort", "record"):
         assert not hasattr(rd, name)
+
+
+def test_checks_can_be_left_out() -> None:
+    from raido.algo.unchecked import without_checks
+
+    look = rd.algorithm(lambda x, i: x[i], x="f32[n]", i="i64[m]").trace()
+    assert any(getattr(n, "checked", False) for n in topological(*look.results))
+    assert not any(getattr(n, "checked", False) for n in topological(*without_checks(look).results))
+    plainly = plain.trace()
+    assert without_checks(plainly) is plainly
 
 
 def test_operations_outside_an_algorithm_say_so() -> None:
