@@ -47,6 +47,8 @@ class Storage:
             origin = self.origin[d] if self.origin else None
             if self.fold and self.fold[d]:
                 placed.append(ix.mod(i, self.fold[d]))
+            elif not self.layout and ix.constant_value(self.buffer.shape[d]) == 1:
+                placed.append(ix.as_index(0))
             else:
                 placed.append(i if origin is None else ix.sub(i, origin))
         if not self.layout:
@@ -149,7 +151,7 @@ class Converter:
 
     def _boundary(self, node: Op, args: tuple[Expr, Expr], facts: ix.Facts, identity: Any) -> Node:
         e, extent = ix.canonical(args[0]), args[1]
-        if node in identity or (_is_affine(e) and facts.nonnegative(e) and facts.less(e, extent)):
+        if node in identity or (is_affine(e) and facts.nonnegative(e) and facts.less(e, extent)):
             return e
         return Op(node.name, i64, (e, extent))
 
@@ -160,7 +162,7 @@ class Converter:
         if node.checked:
             for d, (i, n) in enumerate(zip(indices, node.array.shape, strict=True)):
                 parts = []
-                affine = _is_affine(i) or _is_boundary(i)
+                affine = is_affine(i) or _is_boundary(i)
                 if not (affine and facts.nonnegative(i)):
                     parts.append(Op("ge", bool_, (i, const(i64, 0))))
                 if not (affine and facts.less(i, n)):
@@ -178,7 +180,7 @@ class Converter:
     def _division(self, node: Op, args: tuple[Expr, Expr], facts: ix.Facts) -> Node:
         a, b = args
         value = ix.constant_value(b)
-        if value or (b.dtype is i64 and _is_affine(b) and facts.nonnegative(ix.sub(b, 1))):
+        if value or (b.dtype is i64 and is_affine(b) and facts.nonnegative(ix.sub(b, 1))):
             return Op(node.name, node.dtype, args)
         holds = Op("ne", bool_, (b, const(b.dtype, 0)))
         safe = Op(node.name, node.dtype, (a, Op("select", b.dtype, (holds, b, const(b.dtype, 1)))))
@@ -217,7 +219,7 @@ def with_inner_ranges(facts: ix.Facts, order: Iterable[Node]) -> ix.Facts:
     return facts
 
 
-def _is_affine(e: Expr) -> bool:
+def is_affine(e: Expr) -> bool:
     """Whether an index is made of variables and sizes by index arithmetic alone (nothing loaded, nothing computed)."""
     stack: list[Expr] = [e]
     for _ in range(64):

@@ -48,6 +48,8 @@ class Host:
         self.jobs = make_jobs(graph.stages, plans, tables)
         sites.known = {**sites.known, **tables.sites}
         self.loops = Loops(self.builder, self.converter, graph.program.contract)
+        self.loops.names = {job.form: job.stage.name for job in self.jobs.values()}
+        self.loops.names |= {parameter: parameter.name for parameter in graph.program.parameters}
         reductions = Reductions(self.loops)
         Sharing(self.loops, reductions, self.jobs)
         self.placement = Placement(self.loops, self.jobs)

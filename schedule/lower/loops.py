@@ -13,15 +13,16 @@ from typing import Any, Protocol
 
 from raido.algo import index as ix
 from raido.algo.dtypes import bool_
-from raido.algo.expr import Expr, Node, Op, Result, Var, fresh
+from raido.algo.expr import Array, Expr, Node, Op, Result, Var, fresh
 from raido.schedule.lower.builder import Builder, ix_parts
-from raido.schedule.lower.convert import Converter, conjunction
+from raido.schedule.lower.convert import Converter, conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.emit import Emitter
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.partition import Interior, interior_of, solved
 from raido.schedule.lower.regions import Box
-from raido.schedule.nest import Block, Buffer, If, Store
+from raido.schedule.nest import Block, Buffer, If, Prefetch, Store
+from raido.schedule.normalise import loads_of
 from raido.schedule.plan import LoopPlan
 
 MOST_COPIES = 1024
@@ -81,6 +82,7 @@ class Loops:
         self.builder = builder
         self.converter = converter
         self.emitter = Emitter(builder, converter.faults, contract)
+        self.names: dict[Node, str] = {}
         self.placer: Placer
         self.sharing: Guests
         self.reduce: Callable[[Work, int], None]
@@ -266,10 +268,28 @@ class Loops:
     def inside(self, work: Work, position: int) -> None:
         """Producers placed at the loop, then the loops further in."""
         if work.mode in ("compute", "fold"):
+            self._prefetch(work, position)
             self.placer.inside(work, position)
         self.sharing.enter(work, position)
         self.level(work, position + 1)
         self.sharing.inside(work, position)
+
+    def _prefetch(self, work: Work, position: int) -> None:
+        """Hints for what the stage will read of an array some rounds later."""
+        job, name = work.job, work.job.plan.loops[position].name
+        for hint in job.plan.prefetches:
+            if hint.loop != name or len(job.axis_of[name]) != 1:
+                continue
+            (axis,) = job.axis_of[name]
+            low, _ = work.copies[0].box(axis)
+            ahead = ix.add(low, hint.ahead * work.copies[0].ranges[name].step)
+            values: dict[Node, Node] = {v: work.copies[0].box(n)[0] for n, v in job.variables.items()}
+            values[job.variables[axis]] = ahead
+            loads = [load for load in loads_of(*job.bodies) if self.names.get(array_key(load.array)) == hint.array]
+            reads = self.converter.convert(loads, values, self.builder.facts, work.identity)
+            for read in dict.fromkeys(reads):
+                if all(is_affine(i) for i in read.indices):
+                    self.builder.add(Prefetch(read.buffer, read.indices))
 
     def bind(self, name: str, value: Expr, low: Expr, high: Expr) -> Expr:
         """A name for a computed coordinate, which is known to lie in low … high."""
@@ -409,6 +429,11 @@ class Loops:
                 low, high = ix.minimum(low, other_low), ix.maximum(high, other_high)
             found[variable] = (low, high)
         return found
+
+
+def array_key(array: Array) -> Node:
+    """What an array is known by: its form, or itself where it is an input."""
+    return array.form if isinstance(array, Result) else array
 
 
 def decided(e: Expr, facts: ix.Facts) -> Expr:

@@ -142,6 +142,8 @@ class Placement:
             if value is None:
                 return "heap"
             total *= value
+        if total == itemsize:
+            return "register"
         return "stack" if total <= STACK_BYTES else "heap"
 
     # Sliding
