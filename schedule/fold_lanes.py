@@ -16,7 +16,7 @@ from raido.algo.dtypes import i64
 from raido.algo.expr import Expr, Node, Var, const
 from raido.algo.rewrite import free_variables, substitute, topological
 from raido.schedule.gang_body import Partial
-from raido.schedule.lanes import widen
+from raido.schedule.lanes import shared_parts, widen
 from raido.schedule.nest import (
     Alloc,
     Block,
@@ -64,6 +64,8 @@ def find_reductions(
     found: dict[tuple[Buffer, ...], list[tuple[Fold, int, int]]] = {}
     for loop in _vector_loops(statement):
         info, lanes, gangs = describe(loop)
+        if lanes == 1:
+            continue
         for s in statements_within(loop.body):
             if isinstance(s, Fold) and not info.varies(*s.indices) and not any(b in info.private for b in s.buffers):
                 found.setdefault(s.buffers, []).append((s, lanes, gangs))
@@ -196,13 +198,21 @@ def combine_partials(r: Reduction, partials: dict[Buffer, Partial]) -> list[Stat
             values = tuple(widen(e, operands, lanes) for e in fold.combine)
         else:
             values = tuple(substitute(e, operands) for e in fold.combine)
-        named: list[NestExpr] = []
-        for value in values:
-            serial = next(serials)
-            name = VectorVar("both", value.dtype, lanes, serial) if lanes > 1 else Var("both", value.dtype, -serial)
-            out.append(Let(name, value))
-            named.append(name)
-        return tuple(named)
+        parts = {part: name("part", part, lanes) for part in shared_parts(values)}
+        values = tuple(substitute(value, parts) for value in values)
+        return tuple(name("both", value, lanes) if lanes > 1 else keep(value) for value in values)
+
+    def keep(value: NestExpr) -> NestExpr:
+        """A scalar of the tree, in a register: code generators that look through names would see the whole tree unshared."""
+        b = Buffer("both", value.dtype, (), "register", -next(serials), (), 1, None)
+        out.extend((Alloc(b), Store(b, (), value)))
+        return Read(b, (), None)
+
+    def name(stem: str, value: NestExpr, lanes: int) -> NestExpr:
+        serial = next(serials)
+        var = VectorVar(stem, value.dtype, lanes, serial) if lanes > 1 else Var(stem, value.dtype, -serial)
+        out.append(Let(var, value))
+        return var
 
     for index in r.indices:
         groups: list[tuple[NestExpr, ...]] = [

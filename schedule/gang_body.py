@@ -16,7 +16,7 @@ from raido.algo import index as ix
 from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Const, Expr, Op, SizeVar, Var, const
 from raido.algo.rewrite import children, free_variables, rebuild
-from raido.schedule.lanes import Mask, Vectors, any_lane, both, choose, negation
+from raido.schedule.lanes import Mask, Vectors, any_lane, both, choose, negation, shared_parts
 from raido.schedule.nest import (
     Alloc,
     Block,
@@ -420,6 +420,9 @@ class GangBody:
         for left, value in zip(s.left, held, strict=True):
             self.vectors[left] = value
         self.memo.clear()
+        for part in shared_parts(s.step):
+            if self.info.varies(part):
+                self.memo[part] = self._name("part", self.vector(part))
         steps = [self.vector(step) for step in s.step]
         return steps if len(steps) == 1 else [self._name("step", step) for step in steps]
 
@@ -488,9 +491,9 @@ class GangBody:
         longest = span[0]
         for other in span[1:]:
             longest = Op("maximum", i64, (longest, other))
-        most = Var(f"{s.var.name}_most", i64, s.var.serial)
+        most = Var(f"{s.var.name}_most", i64, -next(self.serials))
         self.out.append(Let(most, LaneFold("maximum", longest)))
-        turn = Var(f"{s.var.name}_turn", i64, s.var.serial)
+        turn = Var(f"{s.var.name}_turn", i64, -next(self.serials))
         start = self._name(f"{s.var.name}_low", low) if self.motion(s.low) is None else low
         outer, outer_mask = self.out, self.mask
         self.out = []

@@ -6,7 +6,7 @@ where they are made (the emitter packs them), so that using one costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from raido.algo.dtypes import bool_, i64
@@ -57,6 +57,17 @@ def widen(e: NestExpr, vectors: Mapping[Var, NestExpr], lanes: int) -> NestExpr:
             memo[node] = Op(node.name, node.dtype, wide)
     wide_e = memo.get(e, e)
     return wide_e if lanes_of(wide_e) > 1 else Splat(wide_e, lanes)
+
+
+def shared_parts(roots: Sequence[NestExpr]) -> list[Op]:
+    """Operations directly below one root that another root uses too: worth a name of their own where each root has its own statement."""
+    below = [frozenset(topological(root)) for root in roots]
+    found: dict[Op, None] = {}
+    for k, root in enumerate(roots):
+        for part in root.args if isinstance(root, Op) else ():
+            if isinstance(part, Op) and any(part in other for j, other in enumerate(below) if j != k):
+                found[part] = None
+    return list(found)
 
 
 def choose_lanes(loop: For, info: Variability, vector_bits: int) -> int:
