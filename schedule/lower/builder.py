@@ -31,6 +31,7 @@ class Scope:
     names: dict[Node, Var] = field(default_factory=dict)
     loop: bool = False
     branch: bool = False
+    var: Var | None = None
 
 
 class Builder:
@@ -71,6 +72,7 @@ class Builder:
             facts = facts.with_known(ix.sub(rounds, 1))
         with self.block(facts, loop=True) as scope:
             self.level_of[var] = scope.level
+            scope.var = var
             yield scope
         if scope.statements:
             self.add(For(var, low, high, step, closed(scope), **how))

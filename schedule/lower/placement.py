@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from raido.algo import index as ix
 from raido.algo.dtypes import i64
-from raido.algo.expr import Expr, Result, Var
+from raido.algo.expr import Expr, Op, Result, Var
 from raido.schedule.lower.builder import Builder, Scope, new_serial
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job, laid_out_shape, parts_of_layout
@@ -158,14 +158,19 @@ class Placement:
             if isinstance(job.plan.store, At)
             else self.loops.emitter.floor
         )
-        between = [v for v in self._variables() if builder.level_of.get(v, 0) > level]
-        moving = [d for d, bounds in enumerate(box) if any(_mentions(e, set(between)) for e in bounds)]
-        loop_variables = {v for v in between if builder.level_of[v] == self._loop_level()}
-        slid = [d for d in moving if any(_mentions(e, loop_variables) for e in box[d])]
+        loops = [s for s in builder.scopes[level + 1 :] if s.var is not None]
+        between = {v for v in self._variables() if builder.level_of.get(v, 0) > level}
+        moving = [d for d, bounds in enumerate(box) if any(_mentions(e, between) for e in bounds)]
+        steady = self._steady(loops)
+        slid = [d for d in moving if steady and all(grows_with(e, steady[0], between) for e in box[d])]
+        reset = max([level, *(s.level for s in loops if s.var not in steady)])
+        settled = {v for v in between if builder.level_of[v] > reset}
+        if any(_mentions(e, settled) for d in moving if d not in slid for e in box[d]):
+            slid = []
         scope = builder.scopes[level]
         window = self.windows.get((name, id(scope)))
         if window is None:
-            window = Window(scope, *self._window(job, box, level, moving, slid))
+            window = Window(scope, *self._window(job, box, level, moving, slid, reset))
             self.windows[name, id(scope)] = window
         storage, reached = window.storage, window.reached
         for k in range(len(job.bodies)):
@@ -185,12 +190,20 @@ class Placement:
         builder.add(Store(reached, (), ix.maximum(before, ix.add(high, 1))))
         return True
 
-    def _loop_level(self) -> int:
-        """The level of the innermost loop around the present place."""
-        return max((s.level for s in self.builder.scopes if s.loop), default=0)
+    def _steady(self, loops: list[Scope]) -> list[Var]:
+        """The innermost loop's variable, and those outside it that it continues: its own range starts where theirs stands."""
+        found: list[Var] = []
+        ranges = self.builder.facts.ranges
+        variables = [s.var for s in loops]
+        var = variables[-1] if variables else None
+        while var is not None and var in variables:
+            found.append(var)
+            low = ranges[var][0]
+            var = low if isinstance(low, Var) else None
+        return found
 
     def _window(
-        self, job: Job, box: Box, level: int, moving: list[int], slid: list[int]
+        self, job: Job, box: Box, level: int, moving: list[int], slid: list[int], reset: int
     ) -> tuple[Storage, Buffer | None]:
         """The folded buffer's layout at `level`, and the register that says how far the slid dimension has been computed."""
         builder = self.builder
@@ -216,8 +229,6 @@ class Placement:
         storage = Storage(_unplaced(job, tuple(shape)), tuple(origin), tuple(fold))
         if not slides:
             return storage, None
-        others = [e for d in moving if d not in slid for e in box[d]]
-        reset = max([level, *(builder.level_of[v] for v in inside if any(_mentions(e, {v}) for e in others))])
         reached = Buffer(f"{job.stage.name}_reached", i64, (), "register", new_serial(), (), 1, None)
         builder.level_of[reached] = reset
         builder.scopes[reset].statements += [Alloc(reached), Store(reached, (), ix.as_index(0))]
@@ -260,3 +271,21 @@ def padded(job: Job, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
     for extent in (row, *reversed(shape[1:-1])):
         strides.append(ix.mul(strides[-1], extent))
     return tuple(reversed(strides))
+
+
+def grows_with(e: Expr, var: Var, moving: set[Var]) -> bool:
+    """Whether a bound is made of `var` so that it never decreases as `var` grows, and of nothing else that moves."""
+    for atom, c in ix.linear(e)[1].items():
+        if atom is var or not _mentions(atom, moving):
+            if atom is var and c < 0:
+                return False
+        elif c < 0 or not isinstance(atom, Op):
+            return False
+        elif atom.name in ("minimum", "maximum"):
+            if not all(grows_with(a, var, moving) for a in atom.args):
+                return False
+        elif (
+            atom.name != "floordiv" or not ix.constant_value(atom.args[1]) or not grows_with(atom.args[0], var, moving)
+        ):
+            return False
+    return True

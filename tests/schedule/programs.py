@@ -290,10 +290,27 @@ def two_reductions() -> Program:
     return program("two_reductions", out, {"out": out})
 
 
+def reversed_rows() -> Program:
+    """A producer read backwards, and by a consumer with strides: windows that do not simply slide."""
+    img = parameter("img", (H, W))
+    base = generate((H, W), lambda y, x: op("mul", at(img, y, x), 2.0))
+    flipped = generate(
+        (H, W),
+        lambda y, x: op("sub", at(base, ix.sub(ix.sub(H, 1), y), x), at(base, clamp(ix.sub(ix.sub(H, y), 3), H), x)),
+    )
+    half = generate(
+        (ix.floordiv(ix.add(H, 1), 2), W),
+        lambda y, x: op(
+            "add", at(flipped, ix.mul(y, 2), x), at(flipped, clamp(ix.add(ix.mul(y, 2), 1), H), wrap(ix.add(x, y), W))
+        ),
+    )
+    return program("reversed_rows", half, {"base": base, "flipped": flipped, "half": half})
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
     f.__name__: f
     for f in (
         blur, harris, gauss, stencil3d, two_consumers, matmul, row_sums, column_sums, argmin, mandelbrot, scalar_loop,
-        checked_gather, jacobi, two_reductions,
+        checked_gather, jacobi, two_reductions, reversed_rows,
     )
 }  # fmt: skip
