@@ -105,6 +105,7 @@ class Converter:
         self.storages = storages
         self.sites = sites
         self.faults: dict[Node, tuple[Fault, ...]] = {}
+        self.forward: dict[Node, Expr] = {}
         self._orders: dict[tuple[Any, ...], list[Node]] = {}
 
     def order(self, roots: tuple[Node, ...], stop: frozenset[Node]) -> list[Node]:
@@ -175,7 +176,7 @@ class Converter:
         read = Read(storage.buffer, storage.place(indices, facts), predicate)
         if faults:
             self.faults.setdefault(read, tuple(faults))
-        return read
+        return self.forward.get(read, read)
 
     def _division(self, node: Op, args: tuple[Expr, Expr], facts: ix.Facts) -> Node:
         a, b = args

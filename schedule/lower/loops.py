@@ -14,14 +14,14 @@ from typing import Any, Protocol
 from raido.algo import index as ix
 from raido.algo.dtypes import bool_
 from raido.algo.expr import Array, Expr, Node, Op, Result, Var, fresh
-from raido.schedule.lower.builder import Builder, ix_parts
+from raido.schedule.lower.builder import Builder, Scope, ix_parts
 from raido.schedule.lower.convert import Converter, conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.emit import Emitter
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.partition import Interior, interior_of, solved
 from raido.schedule.lower.regions import Box
-from raido.schedule.nest import Block, Buffer, If, Prefetch, Store
+from raido.schedule.nest import Block, Buffer, If, Prefetch, Read, Store
 from raido.schedule.normalise import loads_of
 from raido.schedule.plan import LoopPlan
 
@@ -69,6 +69,7 @@ class Placer(Protocol):
 class Guests(Protocol):
     """Stages that share the loops of the one being emitted: what they do before, in and after each of its loops."""
 
+    def forwards(self, job: Job) -> bool: ...
     def before(self, work: Work, position: int) -> None: ...
     def enter(self, work: Work, position: int) -> None: ...
     def inside(self, work: Work, position: int) -> None: ...
@@ -83,6 +84,7 @@ class Loops:
         self.converter = converter
         self.emitter = Emitter(builder, converter.faults, contract)
         self.names: dict[Node, str] = {}
+        self.stored: dict[Node, tuple[Expr, Scope]] = {}
         self.placer: Placer
         self.sharing: Guests
         self.reduce: Callable[[Work, int], None]
@@ -148,8 +150,7 @@ class Loops:
     def _for(self, job: Job, plan: LoopPlan, var: Var, low: Expr, high: Expr, step: int, kind: str) -> Any:
         how: dict[str, Any] = {"kind": kind, "stage": job.stage.name, "loop": plan.name}
         if kind == "vector":
-            tail = plan.tail if plan.tail != "default" else "mask"
-            how |= {"lanes": plan.lanes, "interleave": plan.interleave, "tail": tail}
+            how |= {"lanes": plan.lanes, "interleave": plan.interleave, "tail": plan.tail}
         elif kind == "parallel":
             how |= {"grain": plan.grain, "dynamic": plan.dynamic}
         return self.builder.loop(var, low, high, step, **how)
@@ -412,7 +413,11 @@ class Loops:
             facts = self.builder.facts
             targets += [(storage.buffer, storage.place(indices, facts)) for _, storage in outputs]  # type: ignore[arg-type]
         results = self.emitter.values(roots)
+        kept = self.sharing.forwards(job)
         for (buffer, place), value in zip(targets, results, strict=True):
+            if kept:
+                value = self.builder.name(job.stage.name.rsplit("/", 1)[-1], value)
+                self.stored[Read(buffer, place, None)] = (value, self.builder.scope)
             self.builder.add(Store(buffer, place, value, None, job.plan.stream_stores))
 
     def finish(self, work: Work, extra: list[dict[Node, Node]]) -> None:

@@ -28,12 +28,16 @@ Ranges = Mapping[Var, tuple[Expr, Expr]]
 
 @dataclass(slots=True)
 class Window:
-    """Memory that outlives the loop its contents are computed in; `reached`: how far the slid dimension is done."""
+    """Memory that outlives the loop its contents are computed in.
+
+    `reached`: how far the slid dimension is done, a register for each scope in which the window starts anew.
+    """
 
     scope: Scope
     storage: Storage
-    reached: Buffer | None
+    slides: bool
     buffers: dict[int, Buffer] = field(default_factory=dict)
+    reached: dict[int, tuple[Scope, Buffer]] = field(default_factory=dict)
 
 
 class Placement:
@@ -170,17 +174,18 @@ class Placement:
         scope = builder.scopes[level]
         window = self.windows.get((name, id(scope)))
         if window is None:
-            window = Window(scope, *self._window(job, box, level, moving, slid, reset))
+            window = Window(scope, *self._window(job, box, level, moving, slid))
             self.windows[name, id(scope)] = window
-        storage, reached = window.storage, window.reached
+        storage = window.storage
         for k in range(len(job.bodies)):
             kept = Storage(self._output(job, k, window), storage.origin, storage.fold)
             self.loops.converter.storages[Result(job.form, k)] = kept  # type: ignore[index]
             builder.level_of[kept.buffer] = builder.scope.level
-        if reached is None or len(slid) != 1:
+        if not window.slides or len(slid) != 1:
             self.loops.nest(job, box)
             return True
         (d,) = slid
+        reached = self._reached(job, window, reset)
         low, high = box[d]
         before = builder.name(f"{job.stage.axes[d].name}_done", Read(reached, (), None))
         start = builder.name(f"{job.stage.axes[d].name}_new", ix.maximum(low, before))
@@ -202,10 +207,8 @@ class Placement:
             var = low if isinstance(low, Var) else None
         return found
 
-    def _window(
-        self, job: Job, box: Box, level: int, moving: list[int], slid: list[int], reset: int
-    ) -> tuple[Storage, Buffer | None]:
-        """The folded buffer's layout at `level`, and the register that says how far the slid dimension has been computed."""
+    def _window(self, job: Job, box: Box, level: int, moving: list[int], slid: list[int]) -> tuple[Storage, bool]:
+        """The layout of the memory kept at `level`, folded along the one slid dimension, and whether there is one."""
         builder = self.builder
         inside = {v for v in self._variables() if builder.level_of[v] > level}
         slides = len(slid) == 1
@@ -227,12 +230,17 @@ class Placement:
                 origin.append(None if extent is axis.extent else low)
                 fold.append(0)
         storage = Storage(_unplaced(job, tuple(shape)), tuple(origin), tuple(fold))
-        if not slides:
-            return storage, None
-        reached = Buffer(f"{job.stage.name}_reached", i64, (), "register", new_serial(), (), 1, None)
-        builder.level_of[reached] = reset
-        builder.scopes[reset].statements += [Alloc(reached), Store(reached, (), ix.as_index(0))]
-        return storage, reached
+        return storage, slides
+
+    def _reached(self, job: Job, window: Window, reset: int) -> Buffer:
+        """The register that says how far the slid dimension has been computed since the window last started anew."""
+        scope = self.builder.scopes[reset]
+        if id(scope) not in window.reached:
+            register = Buffer(f"{job.stage.name}_reached", i64, (), "register", new_serial(), (), 1, None)
+            self.builder.level_of[register] = reset
+            scope.statements += [Alloc(register), Store(register, (), ix.as_index(0))]
+            window.reached[id(scope)] = (scope, register)
+        return window.reached[id(scope)][1]
 
     def _all_loops(self, job: Job, work: Work, position: int) -> bool:
         """Whether the loops between memory and computation are loops in the nest: of unrolled rounds each computes its own part."""

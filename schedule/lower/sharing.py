@@ -67,6 +67,10 @@ class Sharing:
             copies.append(own)
         return Work(guest, copies, versioned=guest.version_at < count, origin_of=list(range(len(copies))))
 
+    def forwards(self, job: Job) -> bool:
+        """Whether a guest reads what the stage stores."""
+        return any(job.form in guest.reads.loads for guest, _ in self.guests.get(job.stage.name, ()))
+
     def before(self, work: Work, position: int) -> None:
         """The host's loop at `position` begins: so do reductions of guests over it."""
         for guest, last in self._of(work):
@@ -95,7 +99,15 @@ class Sharing:
                 self.reductions.clear(inner, running.own)
 
     def inside(self, work: Work, position: int) -> None:
-        """The host has emitted what is inside its loop at `position`: guests go on from here, partials end."""
+        """The host has emitted what is inside its loop at `position`: guests go on from here, partials end.
+
+        What the host has just stored, in this very block, guests take from where it was computed.
+        """
+        if not self._of(work):
+            return
+        here = self.builder.scope
+        converter = self.loops.converter
+        converter.forward = {read: value for read, (value, scope) in self.loops.stored.items() if scope is here}
         for guest, last in self._of(work):
             running = self.running.get(guest.stage.name)
             if last == position:
@@ -111,6 +123,7 @@ class Sharing:
                 assert value is not None
                 chunk = ix.floordiv(ix.sub(value, running.low), running.span)
                 self.reductions.keep(running.own, running.partials, chunk)
+        converter.forward = {}
 
     def after(self, work: Work, position: int) -> None:
         """The host's loop at `position` has ended: so do reductions of guests over it."""

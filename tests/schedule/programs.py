@@ -307,10 +307,18 @@ def reversed_rows() -> Program:
     return program("reversed_rows", half, {"base": base, "flipped": flipped, "half": half})
 
 
+def map_and_sum() -> Program:
+    """A map that is kept, and its sum."""
+    a = parameter("a", (N,))
+    y = generate((N,), lambda x: op("add", op("mul", at(a, x), 2.0), 1.0))
+    s = generate((), lambda: reduction((N,), lambda r: at(y, r)))
+    return program("map_and_sum", (y, s), {"y": y, "sum": s})
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
     f.__name__: f
     for f in (
         blur, harris, gauss, stencil3d, two_consumers, matmul, row_sums, column_sums, argmin, mandelbrot, scalar_loop,
-        checked_gather, jacobi, two_reductions, reversed_rows,
+        checked_gather, jacobi, two_reductions, reversed_rows, map_and_sum,
     )
 }  # fmt: skip

@@ -68,6 +68,12 @@ CHUNKS: Steps = [
     ("best", "split", {"axis": "r", "factor": 4}),
     ("best", "parallel", {"axis": "ro"}),
 ]
+MAP_AND_SUM: Steps = [
+    ("y", "split", {"axis": "x", "factor": 8}),
+    ("y", "parallel", {"axis": "xo"}),
+    ("y", "vectorize", {"axis": "xi", "interleave": 2}),
+    ("sum", "compute_with", {"stage": "y", "axis": "xi"}),
+]
 
 CASES = {
     "blur": ("blur", BLUR),
@@ -77,6 +83,7 @@ CASES = {
     "gauss": ("gauss", GAUSS),
     "row_sums": ("row_sums", ROW_SUMS),
     "chunks": ("argmin", CHUNKS),
+    "map_and_sum": ("map_and_sum", MAP_AND_SUM),
 }
 
 

@@ -1,0 +1,84 @@
+"""Producers placed and kept at random loops of their consumers: windows slide, start anew and fold where they may, and only there."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from programs import PROGRAMS
+from random_schedules import check_same, random_arguments
+
+from raido.algo.errors import ScheduleError
+from raido.schedule.form_stages import form_stages
+from raido.schedule.lower import lower
+from raido.schedule.replay import apply_step, variant_of
+from raido.schedule.state import State, initial_state
+from raido.schedule.steps import Step
+
+
+def attempt(state: State, which: str, directive: str, **arguments: Any) -> State:
+    try:
+        return apply_step(state, Step(which, directive, tuple(arguments.items())))
+    except ScheduleError:
+        return state
+
+
+def loops_of(state: State, stage: str) -> list[str]:
+    return [loop.name for loop in state.plans[stage].loops]
+
+
+def place_somewhere(state: State, stage: str, chance: random.Random) -> State:
+    hosts = [host for host in state.plans if host != stage]
+    for host in chance.sample(hosts, min(4, len(hosts))):
+        placed = attempt(state, stage, "compute_at", stage=host, axis=chance.choice(loops_of(state, host)))
+        if placed is state:
+            continue
+        for _ in range(3):
+            outer = chance.choice(hosts)
+            axis = chance.choice([*loops_of(state, outer), None])
+            kept = attempt(placed, stage, "store_at", stage=outer, axis=axis)
+            if kept is not placed:
+                return kept
+        return placed
+    return state
+
+
+def with_random_loops(state: State, stage: str, chance: random.Random) -> State:
+    for _ in range(chance.randint(0, 3)):
+        loops = loops_of(state, stage)
+        kind = chance.choice(("split", "split", "reorder", "vectorize", "parallel", "unroll", "partition_boundaries"))
+        if kind == "split":
+            state = attempt(state, stage, kind, axis=chance.choice(loops), factor=chance.choice((2, 3, 4)))
+        elif kind == "reorder":
+            state = attempt(state, stage, kind, axes=tuple(chance.sample(loops, len(loops))))
+        elif kind == "partition_boundaries":
+            state = attempt(state, stage, kind, axes=())
+        else:
+            state = attempt(state, stage, kind, axis=chance.choice(loops))
+    return state
+
+
+def check(name: str, seed: int) -> None:
+    chance = random.Random(f"{name} slides {seed}")
+    program = PROGRAMS[name]()
+    state = initial_state(form_stages(program))
+    for stage in reversed(list(state.plans)):
+        state = with_random_loops(place_somewhere(state, stage, chance), stage, chance)
+    try:
+        check_same(lower(state.graph, (variant_of(state),)), program, *random_arguments(program, chance))
+    except Exception as error:
+        raise AssertionError(f"{name}, seed {seed}: {state.plans}") from error
+
+
+@pytest.mark.parametrize("name", ["gauss", "blur", "harris", "reversed_rows", "two_consumers"])
+def test_no_placement_changes_a_result(name: str) -> None:
+    for seed in range(12):
+        check(name, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gauss", "blur", "harris", "reversed_rows", "two_consumers"])
+def test_no_placement_changes_a_result_at_length(name: str) -> None:
+    for seed in range(100, 200):
+        check(name, seed)
