@@ -24,17 +24,14 @@ from raido.schedule.nest import (
     Extract,
     Fold,
     For,
-    If,
     LaneFold,
     Let,
     NestExpr,
-    Produce,
     Read,
     Splat,
     Statement,
     Store,
     VectorVar,
-    While,
 )
 from raido.schedule.variability import Variability
 from raido.schedule.walk import blocks_of, expressions_of, statements_within
@@ -238,6 +235,3 @@ def _tree(values: list[tuple[NestExpr, ...]], merge: Callable[..., tuple[NestExp
         rest = values[2 * half :]
         values = [merge(a, b) for a, b in zip(values[:half], values[half : 2 * half], strict=True)] + rest
     return values
-
-
-__all__ = ["If", "Produce", "Reduction", "While", "combine_partials", "find_reductions", "make_partials"]

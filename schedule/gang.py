@@ -2,10 +2,11 @@
 
 Every loop of kind "vector" becomes a loop over groups of `lanes × interleave` indices, then its tail:
   mask    what remains, gang by gang, under `x < high`
-  shift   single gangs, the last moved back to end at `high`; where there are fewer indices than lanes, masked. Only where doing an
-          index twice is harmless: no folds, and nothing read that the loop writes
+  shift   the last gang moved back to end at `high`; where there are fewer indices than lanes, masked. Only where doing an index
+          twice is harmless: no folds, and nothing read that the loop writes
   scalar  what remains, one index at a time
   exact   nothing remains
+  default shift where it is harmless, else mask; scalar instead of masks where those are slow
 Constant trip counts are split exactly, without a test; a loop of one group becomes straight code. `GangBody` translates bodies,
 `fold_lanes` places partial results, `Registers` remembers accumulators that became vectors (tried first; what turns out to be used
 otherwise goes to memory, and the translation starts again).
@@ -23,10 +24,8 @@ from raido.schedule.fold_lanes import combine_partials, find_reductions, make_pa
 from raido.schedule.gang_body import GangBody, NotRegisters, Partial, Registers
 from raido.schedule.lanes import choose_lanes
 from raido.schedule.nest import (
-    Alloc,
     Block,
     Buffer,
-    Check,
     Extract,
     Fold,
     For,
@@ -36,7 +35,6 @@ from raido.schedule.nest import (
     Produce,
     Read,
     Scatter,
-    Splat,
     Statement,
     Store,
     VectorStore,
@@ -44,9 +42,10 @@ from raido.schedule.nest import (
 )
 from raido.schedule.replace_buffers import map_expressions, replace_buffers
 from raido.schedule.variability import Variability
-from raido.schedule.walk import blocks_of, expressions_of, statements_within
+from raido.schedule.walk import expressions_of, statements_within
 
 _STRAIGHT = 8
+_LARGE_BODY = 60
 
 
 def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
@@ -132,34 +131,55 @@ class _Former:
         if constant is not None:
             return self._constant_count(loop, low, high, constant)
         group = lanes * gangs
-        tail = loop.tail
-        if tail in ("shift", "default"):
-            tail = "shift" if loop.step == 1 and _may_repeat(loop, info) else "mask"
-        out: list[Statement] = []
         main = self._groups(loop, low, ix.sub(high, (group - 1) * loop.step), gangs)
-        if tail == "exact" or ix.Facts().divisible(count, group):
-            return [*out, main]
+        if loop.tail == "exact" or ix.Facts().divisible(count, group):
+            return [main]
+        tail = self._tail(loop, info)
+        if tail.startswith("shift"):
+            return [self._shifted(loop, low, high, tail, main)]
         done = Var(f"{loop.var.name}_rest", i64, loop.var.serial)
         end = ix.add(low, ix.mul(ix.mul(ix.floordiv(count, group), group), loop.step))
-        rest = Let(done, end)
+        return [Block((main, Let(done, end), self._rest(loop, done, high, tail, gangs > 1)))]
+
+    def _tail(self, loop: For, info: Variability) -> str:
+        """How the tail runs: "mask", "scalar", or "shift" with, behind a colon, how fewer indices than lanes run.
+
+        Masked access to narrow types is slow where masks are not registers of their own: below vectors of 512 bits.
+        """
+        cheap = self.vector_bits >= 512 or _narrowest(loop, info) >= 4
+        if loop.tail in ("mask", "scalar"):
+            return loop.tail
+        few = "mask" if cheap else "scalar"
+        return f"shift:{few}" if loop.step == 1 and _may_repeat(loop, info) else few
+
+    def _shifted(self, loop: For, low: Expr, high: Expr, tail: str, main: Statement) -> Statement:
+        """Whole groups, the last one moved back; with a large body the same code serves all of them, with a small one it is quicker apart."""
+        _, lanes, gangs = self.describe(loop)
+        large = _work(loop) > _LARGE_BODY
+        width = lanes * gangs if large else lanes
+        turn, var = Var(f"{loop.var.name}_turn", i64, loop.var.serial), _bound(loop)
+        body = self._body(loop, gangs if large else 1, var, None)
+        start = Let(var, ix.minimum(turn, ix.sub(high, width)))
+        if large:
+            whole = Block((For(turn, low, high, width, Block((start, body)), "serial", **_names(loop)),))
+        else:
+            group = lanes * gangs
+            done = Var(f"{loop.var.name}_rest", i64, loop.var.serial)
+            end = ix.add(low, ix.mul(ix.floordiv(ix.sub(high, low), group), group))
+            last = For(turn, done, high, width, Block((start, body)), "serial", **_names(loop))
+            whole = Block((main, Let(done, end), last))
+        few = Op("lt", bool_, (ix.sub(high, low), ix.as_index(width)))
+        return If(few, Block((self._rest(loop, low, high, tail.split(":")[1], width > lanes),)), whole)
+
+    def _rest(self, loop: For, low: Expr, high: Expr, tail: str, several: bool) -> Statement:
+        """Indices that fill no group: gang by gang under a mask, or one by one."""
         if tail == "scalar":
-            return [Block((main, rest, _scalar_loop(loop, done)))]
-        if tail == "shift":
-            few = Op("lt", bool_, (count, ix.as_index(lanes)))
-            turn = Var(f"{loop.var.name}_turn", i64, loop.var.serial)
-            start = ix.minimum(turn, ix.sub(high, lanes))
-            last = self._body(loop, 1, _bound(loop), None)
-            shifted = For(turn, done, high, lanes, Block((Let(_bound(loop), start), last)), "serial", **_names(loop))
-            whole = Block((main, rest, shifted))
-            masked = Block((self._body(loop, 1, low, high),))
-            nonempty = Op("lt", bool_, (low, high))
-            return [If(few, Block((If(nonempty, masked),)), whole)]
-        if gangs == 1:
-            masked = self._body(loop, 1, done, high)
-            return [Block((main, rest, If(Op("lt", bool_, (done, high)), masked)))]
+            return _scalar_loop(loop, low)
+        if not several:
+            return If(Op("lt", bool_, (low, high)), self._body(loop, 1, low, high))
+        _, lanes, _ = self.describe(loop)
         masked = self._body(loop, 1, _bound(loop), high)
-        masked_loop = For(_bound(loop), done, high, lanes * loop.step, masked, "serial", **_names(loop))
-        return [Block((main, rest, masked_loop))]
+        return For(_bound(loop), low, high, lanes * loop.step, masked, "serial", **_names(loop))
 
     def _constant_count(self, loop: For, low: Expr, high: Expr, count: int) -> list[Statement]:
         """Whole groups, whole gangs, and the rest; nothing is tested."""
@@ -179,12 +199,12 @@ class _Former:
         if whole:
             out.append(self._body(loop, whole, place, None))
             place = ix.add(place, whole * lanes * loop.step)
-        if few and loop.tail == "scalar":
-            out.append(_scalar_loop(loop, place))
-        elif few:
-            repeat = loop.tail in ("shift", "default") and loop.step == 1 and count >= lanes
-            if repeat and not _uses_registers(loop, info) and _may_repeat(loop, info):
+        if few:
+            tail = self._tail(loop, info)
+            if tail.startswith("shift") and count >= lanes and not _uses_registers(loop, info):
                 out.append(self._body(loop, 1, ix.sub(high, lanes), None))
+            elif tail.endswith("scalar"):
+                out.append(_scalar_loop(loop, place))
             else:
                 out.append(self._body(loop, 1, place, high))
         return out
@@ -250,9 +270,27 @@ def _may_repeat(loop: For, info: Variability) -> bool:
             return False
         if isinstance(s, Store):
             written.add(s.buffer)
+            if s.stream:  # the emitter aligns these rows: it wants one loop from the start to the end
+                return False
         for e in expressions_of(s):
             read.update(n.buffer for n in topological(e) if isinstance(n, Read))
     return (written & read) <= info.private
+
+
+def _work(loop: For) -> int:
+    """Roughly how much code the body is."""
+    return sum(len(topological(*expressions_of(s))) for s in statements_within(loop.body))
+
+
+def _narrowest(loop: For, info: Variability) -> int:
+    """Bytes of the narrowest type that lanes read or write in memory that they share."""
+    widths = [8]
+    for s in statements_within(loop.body):
+        if isinstance(s, Store) and s.buffer not in info.private:
+            widths.append(s.buffer.dtype.itemsize)
+        reads = [e for e in topological(*expressions_of(s)) if isinstance(e, Read) and e.buffer not in info.private]
+        widths += [e.buffer.dtype.itemsize for e in reads if info.varies(*e.indices)]
+    return min(widths)
 
 
 def _uses_registers(loop: For, info: Variability) -> bool:
@@ -291,6 +329,3 @@ def _extract_scalars(body: Block, registers: Registers) -> Block:
                     raise NotRegisters(b)
     swapped = {b: made for b, (_, made) in registers.split.items()}
     return map_expressions(body, change, lambda b: swapped.get(b, b))
-
-
-__all__ = ["Alloc", "Check", "Splat", "blocks_of", "form_gangs"]

@@ -169,7 +169,7 @@ class _Printer:
         if loop.kind == "vector":
             head += f" by vector {loop.lanes}" if loop.lanes else " by vector"
             head += f", interleave {loop.interleave}" if loop.interleave != 1 else ""
-            head += f", tail {loop.tail}"
+            head += f", tail {loop.tail}" if loop.tail != "default" else ""
         if loop.kind == "parallel":
             head += (f" grain {loop.grain}" if loop.grain else "") + (" dynamic" if loop.dynamic else "")
         self.shared = {}
