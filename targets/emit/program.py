@@ -18,7 +18,7 @@ from raido.targets import tvm_corner as T
 from raido.targets.emit.helpers import Helpers
 from raido.targets.emit.host import HostPlan
 from raido.targets.emit.llvm_text import llvm_type, memory_dtype
-from raido.targets.emit.scopes import Uses, hoist_heap
+from raido.targets.emit.scopes import Uses, hoist_heap, shared_registers
 from raido.targets.emit.statements import Statements, add_statement
 from raido.targets.emit.unit import Unit, data_of, tir
 
@@ -130,6 +130,7 @@ class Program:
         symbol = self.symbol(name)
         unit, parameters, arguments, types = self.outline(outer, uses)
         statements = Statements(unit, self)
+        statements.shared = shared_registers(body)
         hoisted, moved = hoist_heap(body)
         statements.block((*moved, *hoisted.statements))
         self.finish(symbol, unit, parameters, statements)
@@ -146,6 +147,8 @@ class Program:
             low = outer.bind("low", i64, 1, low)
         uses = Uses(loop.body)
         uses.variables.pop(loop.var, None)
+        for buffer in uses.folded:
+            raise CompileError(f"internal: the rounds of a loop over threads share the accumulator {buffer.name}")
         symbol = self.symbol(f"{loop.stage or 'loop'}_{loop.loop or loop.var.name}")
         unit, parameters, arguments, types = self.outline(outer, uses)
         first = T.Var("first", "int64")
@@ -153,6 +156,7 @@ class Program:
         share, shares, rounds = (T.Var(name, "int64") for name in ("share", "shares", "rounds"))
         counter = T.pointer("counter", i64)
         inner = Statements(unit, self)
+        inner.shared = shared_registers(loop.body)
         hoisted, moved = hoist_heap(loop.body)
         here = [a for a in moved if loop.var in Uses(a).variables]
         body = For(loop.var, loop.low, loop.high, loop.step, Block((*here, *hoisted.statements)))

@@ -1,4 +1,7 @@
-"""What statements use and define: free variables and buffers (parameters of an outlined function), faults, and hoisting of memory."""
+"""What statements use and define: free variables and buffers, which become parameters of outlined functions; where memory is taken.
+
+Everything here looks and rewrites; nothing emits.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,7 @@ class Uses:
     def __init__(self, *statements: Statement) -> None:
         self.variables: dict[Any, None] = {}
         self.buffers: dict[Buffer, None] = {}
+        self.folded: set[Buffer] = set()  # free scalar accumulators that are folded into
         self.faults = False
         self._bound: set[Any] = set()
         self._seen: set[Node] = set()
@@ -61,6 +65,7 @@ class Uses:
             self._bound.add(s.var)
         if isinstance(s, Fold):
             self._bound.update((*s.left, *s.right))
+            self.folded.update(b for b in s.buffers if b not in self._bound and not s.indices)
         self.faults |= isinstance(s, Check)
         for part in parts(s):
             if isinstance(part, Node):
@@ -151,6 +156,19 @@ def _mentions(buffer: Buffer, variables: set[Any]) -> bool:
     return bool(variables) and any(
         node in variables for extent in (*buffer.shape, *buffer.strides) for node in topological(extent)
     )
+
+
+def shared_registers(*statements: Any) -> set[Buffer]:
+    """Register buffers that a loop over threads uses and does not make itself: they must be in memory."""
+    found: set[Buffer] = set()
+    stack = list(statements)
+    while stack:
+        s = stack.pop()
+        if isinstance(s, For) and s.kind == "parallel":
+            found |= {buffer for buffer in Uses(s.body).buffers if buffer.scope == "register"}
+        if hasattr(s, "__dataclass_fields__"):
+            stack.extend(p for p in parts(s) if hasattr(p, "__dataclass_fields__") and not isinstance(p, Node))
+    return found
 
 
 def swapped_buffers(block: Block) -> dict[Buffer, None]:

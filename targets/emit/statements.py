@@ -60,6 +60,7 @@ class Statements:
         self.values = Values(unit)
         self.outliner = outliner
         self.streams = False
+        self.shared: set[Buffer] = set()  # register buffers that loops over threads use
 
     def block(self, statements: Sequence[Any]) -> None:
         """The statements of a block, to its end."""
@@ -138,7 +139,7 @@ class Statements:
             raise CompileError(f"internal: {buffer.scope} buffer {buffer.name} has no constant size")
         memory = memory_dtype(buffer.dtype)
         extents = [int(extent or 0) for extent in shape]
-        if buffer.scope == "register":
+        if buffer.scope == "register" and buffer not in self.shared:
             unit.registers[buffer] = cells = {}
             for key in itertools.product(*map(range, extents)):
                 cells[key] = T.flat_buffer(unit.fresh_name(buffer.name), memory, buffer.lanes, alignment=64)

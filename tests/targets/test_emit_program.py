@@ -5,6 +5,7 @@ import pytest
 from emission import Compiled, array, compile_body, index, n
 
 from raido.algo.dtypes import DTYPES, bool_, f32, f64, i32, i64
+from raido.algo.errors import CompileError
 from raido.algo.expr import Op, SizeVar, const, fresh
 from raido.algo.index import add, mul
 from raido.schedule.nest import (
@@ -13,6 +14,7 @@ from raido.schedule.nest import (
     Check,
     Copy,
     Extract,
+    Fold,
     For,
     If,
     Let,
@@ -113,6 +115,32 @@ def test_strides_of_many_dimensions_are_computed_wherever_they_are_needed(thread
     result = np.zeros((3, 2, 4, 5), "i8")
     compile_body(statements, [], [out], (n, a, b, c))([], [3, 2, 4, 5], [result])
     assert list(result[:, 1, 3, 3]) == [7, 11, 12]
+
+
+def test_registers_that_a_loop_over_threads_fills_are_in_memory(threads):
+    out, cells, x, y = array("o", i64, 6), array("c", i64, 6, scope="register"), fresh("x"), fresh("y")
+    statements = [
+        Alloc(cells),
+        For(x, index(0), index(6), 1, Block((Store(cells, (x,), mul(x, 5)),)), "parallel"),
+        For(y, index(0), index(6), 1, Block((Store(out, (y,), Read(cells, (y,), None)),)), "unroll"),
+    ]
+    result = np.zeros(6, "i8")
+    compile_body(statements, [], [out], ())([], [], [result])
+    assert list(result) == [0, 5, 10, 15, 20, 25]
+
+
+def test_an_accumulator_shared_between_threads_is_refused():
+    out, total, r = array("o", i64, 1), array("t", i64, scope="register"), fresh("r")
+    left, right = fresh("l"), fresh("r")
+    step = (Op("add", i64, (left, r)),)
+    fold = Fold((total,), (), step, (left,), (right,), step, (index(0),), "add")
+    statements = [
+        Alloc(total),
+        For(r, index(0), n, 1, Block((fold,)), "parallel"),
+        Store(out, (index(0),), Read(total, (), None)),
+    ]
+    with pytest.raises(CompileError, match="share the accumulator"):
+        compile_body(statements, [], [out])
 
 
 def test_heap_memory_of_a_task_is_its_own(threads):
