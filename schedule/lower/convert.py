@@ -19,6 +19,7 @@ from raido.algo.rewrite import rebuild
 from raido.schedule.nest import Buffer, NestExpr, Read
 from raido.schedule.normalise import scalar_nodes
 
+_COMPARISONS = ("lt", "le", "gt", "ge")
 DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
 
 
@@ -127,12 +128,13 @@ class Converter:
         order = self.order(roots, frozenset(v for v in values if not isinstance(v, Var)))
         facts = with_inner_ranges(facts, order)
         memo: dict[Node, Node] = dict(values)
+        inside = {pair for b in identity for pair in ((b.args[0], None), b.args)}  # type: ignore[attr-defined]
         for node in order:
             if node not in memo:
-                memo[node] = self._node(node, memo, facts, identity)
+                memo[node] = self._node(node, memo, facts, identity, inside)
         return tuple(memo[root] for root in roots)
 
-    def _node(self, node: Node, memo: dict[Node, Node], facts: ix.Facts, identity: Any) -> Node:
+    def _node(self, node: Node, memo: dict[Node, Node], facts: ix.Facts, identity: Any, inside: set[Any]) -> Node:
         if isinstance(node, (Const, SizeVar, Var)):
             return node
         if isinstance(node, Load):
@@ -145,6 +147,12 @@ class Converter:
                 return self._division(node, args, facts)  # type: ignore[arg-type]
             if node.name == "ipow":
                 return self._power(node, args)  # type: ignore[arg-type]
+            if node.name in _COMPARISONS and node.args[0].dtype is i64:
+                settled = self._comparison(node, args, facts, inside)  # type: ignore[arg-type]
+                if settled is not None:
+                    return settled
+            elif node.name in ("select", "logical_and", "logical_or"):
+                return fold_choice(node, args)  # type: ignore[arg-type]
             if all(a is b for a, b in zip(args, node.args, strict=True)):
                 return node
             return Op(node.name, node.dtype, args)  # type: ignore[arg-type]
@@ -155,6 +163,25 @@ class Converter:
         if node in identity or (is_affine(e) and facts.nonnegative(e) and facts.less(e, extent)):
             return e
         return Op(node.name, i64, (e, extent))
+
+    def _comparison(self, node: Op, args: tuple[Expr, Expr], facts: ix.Facts, inside: set[Any]) -> Const | None:
+        """What a comparison of indices is, where that is known: `e >= 0` and `e < n` hold in the interior of a boundary at e."""
+        a, b = node.args
+        if (node.name == "ge" and ix.constant_value(b) == 0 and (a, None) in inside) or (
+            node.name == "lt" and (a, b) in inside
+        ):
+            return const(bool_, True)
+        a, b = (ix.canonical(e) for e in args)
+        if not (is_affine(a) and is_affine(b)):
+            return None
+        gap, strict = (
+            (ix.sub(b, a), node.name == "lt") if node.name in ("le", "lt") else (ix.sub(a, b), node.name == "gt")
+        )
+        if facts.nonnegative(ix.sub(gap, 1) if strict else gap):
+            return const(bool_, True)
+        if facts.nonnegative(ix.mul(gap, -1) if strict else ix.sub(-1, gap)):
+            return const(bool_, False)
+        return None
 
     def _load(self, node: Load, indices: tuple[Expr, ...], facts: ix.Facts) -> Node:
         storage = self.storages[node.array]
@@ -199,6 +226,18 @@ class Converter:
         shown = b if b.dtype is i64 else Op("cast", i64, (b,))
         self.faults.setdefault(safe, (Fault(holds, "power", self.sites.number(node), (shown,)),))
         return safe
+
+
+def fold_choice(node: Op, args: tuple[Expr, ...]) -> Node:
+    """A selection, a conjunction or a disjunction, without the parts that literals decide."""
+    if node.name == "select":
+        if isinstance(args[0], Const):
+            return args[1] if args[0].value else args[2]
+    else:
+        for one, other in (args, args[::-1]):
+            if isinstance(one, Const):
+                return other if bool(one.value) == (node.name == "logical_and") else one
+    return node if all(a is b for a, b in zip(args, node.args, strict=True)) else Op(node.name, node.dtype, args)
 
 
 def conjunction(parts: Iterable[Expr]) -> Expr:
