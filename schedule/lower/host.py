@@ -20,6 +20,7 @@ from raido.algo.expr import (
     Load,
     Result,
     SizeVar,
+    fresh,
 )
 from raido.algo.rewrite import transform
 from raido.schedule.lower.builder import Builder, closed, new_serial
@@ -29,7 +30,21 @@ from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
 from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.sharing import Sharing, outermost
-from raido.schedule.nest import Block, Buffer, Copy, For, If, NestExpr, Produce, Read, Swap, While, buffer_for
+from raido.schedule.nest import (
+    Block,
+    Buffer,
+    Copy,
+    For,
+    If,
+    NestExpr,
+    Produce,
+    Read,
+    Statement,
+    Store,
+    Swap,
+    While,
+    buffer_for,
+)
 from raido.schedule.normalise import Tables, loads_of
 from raido.schedule.plan import At, StagePlan
 from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
@@ -68,8 +83,20 @@ class Host:
         for array, buffer in zip(self.graph.results, self.outputs, strict=True):
             source = self.buffer(array)
             if source is not buffer:
-                self.builder.add(Copy(source, buffer))
+                self._copy(source, buffer)
         return Block(tuple(self.builder.scope.statements))
+
+    def _copy(self, source: Buffer, destination: Buffer) -> None:
+        """The contents of one buffer into another; element by element where their rows lie differently."""
+        if source.strides == destination.strides:
+            self.builder.add(Copy(source, destination))
+            return
+        places = tuple(fresh(f"d{k}") for k in range(len(source.shape)))
+        statement: Statement = Store(destination, places, Read(source, places, None))
+        for k, (place, extent) in reversed(tuple(enumerate(zip(places, source.shape, strict=True)))):
+            kind = "vector" if k == len(places) - 1 else "serial"
+            statement = For(place, ix.as_index(0), extent, 1, Block((statement,)), kind, tail="default")
+        self.builder.add(Produce("copy", Block((statement,))))
 
     def _constants(self, stages: Iterable[AnyStage]) -> None:
         for job in self.jobs.values():
@@ -184,7 +211,7 @@ class Host:
         current = []
         for parameter, init in zip(stage.state, stage.init, strict=True):
             buffer = builder.alloc(parameter.name, parameter.dtype, parameter.shape, "heap")
-            builder.add(Copy(self.buffer(init), buffer))
+            self._copy(self.buffer(init), buffer)
             self.storages[parameter] = Storage(buffer)
             current.append(buffer)
         following = [builder.alloc(f"{b.name}_next", b.dtype, b.shape, "heap") for b in current]
@@ -205,7 +232,7 @@ class Host:
                 for result, buffer in zip(stage.results, following, strict=True):
                     source = self.buffer(result)
                     if source is not buffer:
-                        builder.add(Copy(source, buffer))
+                        self._copy(source, buffer)
                 for a, b in zip(current, following, strict=True):
                     builder.add(Swap(a, b))
         self.direct = direct
@@ -229,7 +256,7 @@ class Host:
             with builder.block() as scope:
                 self.stages(stages)
                 for array, buffer in zip(arrays, results, strict=True):
-                    builder.add(Copy(self.buffer(array), buffer))
+                    self._copy(self.buffer(array), buffer)
             blocks.append(closed(scope))
             self.storages.clear()
             self.storages.update(outside)
