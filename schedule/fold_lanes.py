@@ -172,8 +172,9 @@ def make_partials(r: Reduction) -> tuple[list[Statement], dict[Buffer, Partial]]
     partials: dict[Buffer, Partial] = {}
     for buffer, neutral in zip(r.fold.buffers, r.fold.neutral, strict=True):
         shape = () if r.places is not None else buffer.shape
+        scope = "register" if r.places is not None else buffer.scope
         made = tuple(
-            Buffer(f"{buffer.name}_lanes{g}", buffer.dtype, shape, "register", buffer.serial, (), r.lanes, None)
+            Buffer(f"{buffer.name}_lanes{g}", buffer.dtype, shape, scope, buffer.serial, (), r.lanes, None)
             for g in range(r.gangs)
         )
         partials[buffer] = Partial(made, r.places is None)
