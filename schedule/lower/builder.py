@@ -15,7 +15,7 @@ from typing import Any
 
 from raido.algo import index as ix
 from raido.algo.dtypes import DType
-from raido.algo.expr import Expr, Node, Op, SizeVar, Var, fresh
+from raido.algo.expr import Const, Expr, Node, Op, SizeVar, Var, fresh
 from raido.schedule.nest import Alloc, Block, Buffer, For, If, Let, NestExpr, Statement
 
 _serials = count(1)
@@ -69,7 +69,7 @@ class Builder:
         """A `for` whose body is what is added meanwhile. Nothing is emitted when the body stays empty."""
         facts = self.facts.with_range(var, low, ix.sub(high, 1))
         if only_sizes(rounds := ix.sub(high, low)):
-            facts = facts.with_known(ix.sub(rounds, 1))
+            facts = facts.with_known(ix.sub(rounds, 1), *(ix.sub(n, 1) for n in factors(rounds)))
         with self.block(facts, loop=True) as scope:
             self.level_of[var] = scope.level
             scope.var = var
@@ -117,9 +117,22 @@ class Builder:
 
 
 def only_sizes(e: Expr) -> bool:
-    """Whether an index expression is a sum of sizes: what a loop's body may assume of them is worth remembering."""
+    """Whether an index expression is made of sizes: what a loop's body may assume of them is worth remembering."""
     terms = ix.linear(e)[1]
-    return bool(terms) and all(isinstance(atom, SizeVar) for atom in terms)
+    return bool(terms) and all(isinstance(part, (SizeVar, Const)) or is_product(part) for part in terms)
+
+
+def is_product(e: Expr) -> bool:
+    """Whether an expression is a product of sizes."""
+    return isinstance(e, Op) and e.name == "mul" and all(isinstance(a, SizeVar) or is_product(a) for a in e.args)
+
+
+def factors(e: Expr) -> list[Expr]:
+    """The sizes whose product `e` is, if it is one: where the product is not 0, none of them is."""
+    constant, terms = ix.linear(e)
+    if constant or len(terms) != 1:
+        return []
+    return [part for atom in terms if is_product(atom) for part in ix_parts(atom) if isinstance(part, SizeVar)]
 
 
 def ix_parts(e: Expr) -> list[Expr]:

@@ -328,7 +328,9 @@ class Loops:
         if not conditions:
             self.level(special, position)
             return
-        with self.builder.block(branch=True) as general:
+        only = conditions[0] if len(conditions) == 1 else None
+        otherwise = None if only is None else self.builder.facts.with_known(ix.sub(-1, only))
+        with self.builder.block(otherwise, branch=True) as general:
             self.level(replace(work, copies=[c.copy() for c in work.copies]), position)
         known = self.builder.facts.with_known(*conditions)
         with self.builder.block(known, branch=True) as specialised:

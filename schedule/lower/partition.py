@@ -94,7 +94,7 @@ def interior_of(
             if bounds is None:
                 continue
             wanted = [bounds[0], ix.sub(last, bounds[1])]
-            if any(facts.nonnegative(ix.sub(-1, e)) for e in wanted):
+            if any(facts.nonnegative(ix.sub(-1, e)) or contradicts(e, result.conditions) for e in wanted):
                 continue
             result.conditions += [e for e in wanted if not facts.nonnegative(e) and e not in result.conditions]
         else:
@@ -105,6 +105,12 @@ def interior_of(
             _solve(result, k, rest, last)
         result.identity.add(b.node)
     return result
+
+
+def contradicts(e: Expr, conditions: list[Expr]) -> bool:
+    """Whether e >= 0 cannot hold together with one of the conditions."""
+    sums = (ix.constant_value(ix.add(e, c)) for c in conditions)
+    return any(s is not None and s < 0 for s in sums)
 
 
 def _solve(result: Interior, k: int, rest: tuple[Expr, Expr], last: Expr) -> None:
