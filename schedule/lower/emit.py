@@ -21,6 +21,12 @@ from raido.schedule.nest import Buffer, Check, Fold, For, If, NestExpr, Read, St
 from raido.schedule.nest import While as WhileStatement
 
 _CHEAP = {"add", "sub", "mul"}
+_CHEAP_TO_SELECT = {
+    *("add", "sub", "mul", "neg", "abs", "minimum", "maximum", "fma", "select", "cast", "copysign", "floor", "ceil"),
+    *("lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_or", "logical_not", "bit_and", "bit_or", "bit_xor"),
+    *ix.BOUNDARY_OPS,
+}
+MOST_SELECTED = 16
 
 
 class Emitter:
@@ -154,10 +160,8 @@ class Emitter:
         stack: list[Node] = [value]
         while stack:
             node = stack.pop()
-            if isinstance(node, Read) and node.predicate is None:
-                for i, n in zip(node.indices, node.buffer.shape, strict=True):
-                    if not (facts.nonnegative(i) and facts.less(i, n)):
-                        return False
+            if isinstance(node, Read) and not _in_bounds(node, facts):
+                return False
             stack += _eager_children(node)
         return True
 
@@ -177,7 +181,9 @@ class Emitter:
     def _form(self, form: Any) -> None:
         """Statements for a form with several results; its items get values."""
         self._evaluate_shared(form)
-        if isinstance(form, Cond):
+        if isinstance(form, Cond) and self._is_cheap(form):
+            self._select(form)
+        elif isinstance(form, Cond):
             self._cond(form)
         elif isinstance(form, Loop):
             self._loop(form)
@@ -203,6 +209,31 @@ class Emitter:
             if register is not None and Item(form, k) in self._uses:
                 var = self.builder.name(register.name, Read(register, (), None))
                 self._values[-1][Item(form, k)] = var
+
+    def _is_cheap(self, form: Cond) -> bool:
+        """Whether evaluating both branches costs less than a branch, and harms nobody."""
+        facts = self.builder.facts
+        nodes = [n for n in _scalar_order([*form.then, *form.orelse]) if self._find(n) is None]
+        for node in nodes:
+            if isinstance(node, (Const, SizeVar, Var)):
+                continue
+            if node in self.faults or not isinstance(node, (Op, Read)):
+                return False
+            if isinstance(node, Op) and node.name not in _CHEAP_TO_SELECT:
+                return False
+            if isinstance(node, Read) and not _in_bounds(node, facts):
+                return False
+        return len(nodes) <= MOST_SELECTED
+
+    def _select(self, form: Cond) -> None:
+        predicate = self._find(form.predicate)
+        assert predicate is not None
+        for k, (a, b) in enumerate(zip(form.then, form.orelse, strict=True)):
+            item = Item(form, k)
+            if item in self._uses:
+                x, y = self._nested((a, b))
+                value = x if x is y else Op("select", x.dtype, (predicate, x, y))
+                self._values[-1][item] = self.builder.name("chosen", value) if self._uses[item] > 1 else value
 
     def _cond(self, form: Cond) -> None:
         predicate = self._find(form.predicate)
@@ -458,6 +489,13 @@ def _count_uses(roots: Sequence[Node]) -> dict[Node, int]:
             if child is not None and not isinstance(child, Buffer):
                 uses[child] = uses.get(child, 0) + 1
     return uses
+
+
+def _in_bounds(read: Read, facts: ix.Facts) -> bool:
+    """Whether reading is safe, wherever these facts hold."""
+    if read.predicate is not None:
+        return True
+    return all(facts.nonnegative(i) and facts.less(i, n) for i, n in zip(read.indices, read.buffer.shape, strict=True))
 
 
 def _is_trivial(value: NestExpr) -> bool:
