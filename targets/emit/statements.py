@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from raido.algo.dtypes import bool_, i32, i64
 from raido.algo.errors import CompileError
 from raido.algo.expr import Op
-from raido.algo.index import add, as_index, canonical, constant_value, sub
+from raido.algo.index import Facts, add, as_index, canonical, constant_value, sub
 from raido.algo.rewrite import substitute
 from raido.schedule.nest import (
     Alloc,
@@ -42,6 +42,7 @@ from raido.targets.emit.unit import Term, Unit, data_of, is_plain_index, tir
 from raido.targets.emit.values import Values
 
 _UNROLL_LIMIT = 256
+_SHORT = 4  # rounds
 _LARGE_BODY = 12  # vector operations from which LLVM's own unrolling costs registers and brings nothing
 
 
@@ -310,9 +311,14 @@ class Statements:
         unit.known.pop(s.var, None)
         before = unit.vector_operations
         self.block(s.body.statements)
-        if unit.vector_operations - before > _LARGE_BODY:
+        if unit.vector_operations - before > _LARGE_BODY or self._is_short(s):
             unit.effect(unit.helpers.once())
         return unit.end_block(outer)
+
+    def _is_short(self, s: For) -> bool:
+        """Whether a loop is a border or tail of a few rounds, which LLVM would unroll and vectorise all the same."""
+        low, high = (canonical(substitute(e, self.unit.known)) for e in (s.low, s.high))
+        return Facts().less_equal(sub(high, low), _SHORT * s.step)
 
     def _if(self, s: If) -> None:
         condition = self.values.scalar(s.condition)
