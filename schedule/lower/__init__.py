@@ -5,6 +5,7 @@
     loops         the loops of a stage; the two versions; cuts at boundaries        (coordinates, partition)
     placement     producers inside loops: regions, memory, sliding                   (regions)
     reductions    accumulators, partials
+    share_buffers arrays that are never alive together share memory
     convert, emit expressions: substitution, then statements with shared values named
 
 `lower(graph, plans)` is the only entrance.
@@ -18,6 +19,7 @@ from raido.algo.expr import Array, Expr
 from raido.schedule.lower.builder import new_serial
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
+from raido.schedule.lower.share_buffers import share_buffers
 from raido.schedule.nest import Block, Buffer, If, Nest, Statement, buffer_for
 from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.stage import StageGraph
@@ -37,7 +39,7 @@ def lower(graph: StageGraph, variants: Sequence[Variant]) -> Nest:
         blocks.append((variant.test, Host(own, plans, sites, outputs).lower()))
     body = _choose(blocks)
     inputs = tuple(buffer_for(parameter) for parameter in program.parameters)
-    return Nest(program.name, inputs, program.sizes, outputs, body, tuple(sites.used))
+    return share_buffers(Nest(program.name, inputs, program.sizes, outputs, body, tuple(sites.used)))
 
 
 def _output(array: Array, k: int, results: Sequence[Array]) -> Buffer:

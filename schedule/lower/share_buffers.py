@@ -1,0 +1,91 @@
+"""Arrays that are never alive at the same time share memory.
+
+On the host's level, an array's life runs from the first statement that mentions it to the last. A later array of the same type and
+shape takes over the memory of one that is dead by then. Buffers that are swapped keep their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from raido.algo.expr import Node
+from raido.schedule.nest import Alloc, Block, Buffer, Copy, For, If, Nest, Read, Statement, Swap, While
+from raido.schedule.replace_buffers import replace_buffers
+from raido.schedule.walk import expressions_of, statements_within
+
+
+def share_buffers(nest: Nest) -> Nest:
+    """The nest with fewer allocations on the host's level."""
+    swapped = {b for s in statements_within(nest.body) if isinstance(s, Swap) for b in (s.left, s.right)}
+    body = _share(nest.body, swapped)
+    return nest if body is nest.body else replace(nest, body=body)
+
+
+def _share(block: Block, swapped: set[Buffer]) -> Block:
+    statements = [_inside(s, swapped) for s in block.statements]
+    first: dict[Buffer, int] = {}
+    last: dict[Buffer, int] = {}
+    for k, statement in enumerate(statements):
+        if not isinstance(statement, Alloc):
+            for buffer in _mentioned(statement):
+                first.setdefault(buffer, k)
+                last[buffer] = k
+    kept: dict[Any, list[Buffer]] = {}
+    renamed: dict[Buffer, Buffer] = {}
+    rest: list[Statement] = []
+    for statement in statements:
+        buffer = statement.buffer if isinstance(statement, Alloc) else None
+        if buffer is not None and buffer.scope == "heap" and buffer not in swapped and buffer in first:
+            same = kept.setdefault((buffer.dtype, buffer.shape, buffer.strides), [])
+            dead = next((b for b in same if last[b] < first[buffer]), None)
+            if dead is not None:
+                renamed[buffer] = dead
+                last[dead] = last[buffer]
+                continue
+            same.append(buffer)
+        rest.append(statement)
+    if not renamed:
+        same_statements = all(a is b for a, b in zip(rest, block.statements, strict=True))
+        return block if same_statements else Block(tuple(rest))
+    return replace_buffers(Block(tuple(rest)), renamed)
+
+
+def _inside(statement: Statement, swapped: set[Buffer]) -> Statement:
+    """Loops and tests of the host are levels of their own."""
+    if isinstance(statement, For):
+        body = _share(statement.body, swapped)
+        return statement if body is statement.body else replace(statement, body=body)
+    if isinstance(statement, If):
+        orelse = statement.orelse and _share(statement.orelse, swapped)
+        return replace(statement, then=_share(statement.then, swapped), orelse=orelse)
+    if isinstance(statement, While):
+        return replace(statement, body=_share(statement.body, swapped))
+    return statement
+
+
+def _mentioned(statement: Statement) -> set[Buffer]:
+    """The buffers that a statement reads or writes, anywhere inside it."""
+    found: set[Buffer] = set()
+    seen: set[Node] = set()
+    for each in statements_within(statement):
+        if isinstance(each, Copy):
+            found |= {each.source, each.destination}
+        elif isinstance(each, Swap):
+            found |= {each.left, each.right}
+        found |= set(getattr(each, "buffers", ()))
+        buffer = getattr(each, "buffer", None)
+        if buffer is not None:
+            found.add(buffer)
+        stack: list[Any] = list(expressions_of(each))
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if isinstance(node, Read):
+                found.add(node.buffer)
+                stack += [*node.indices, *([node.predicate] if node.predicate is not None else [])]
+            else:
+                stack += getattr(node, "args", ())
+    return found
