@@ -65,7 +65,7 @@ def test_a_sum_is_loads_additions_and_stores(cpu, register):
     body = loop_with(over_rows(lambda x: Op("add", f32, (read(x, 0), read(x, 1))), [a], b, cpu), ("addps", "vaddps"))
     assert is_clean(body)
     assert any(register in i for i in body)
-    assert len([i for i in body if not re.match("v?mov|v?addps", i)]) <= 4
+    assert len([i for i in body if not re.match("v?mov|v?addps", i)]) <= 6
 
 
 def test_a_stencil_of_four_rows_keeps_its_rows_in_registers():
@@ -146,7 +146,6 @@ def test_a_masked_while_loop_lives_in_registers():
         ("floor", "vrndscaleps"),
         ("rint", "vrndscaleps"),
         ("fma", "vfmadd"),
-        ("minimum", "vminps"),
         ("div", "vdivps"),
     ],
 )
