@@ -55,7 +55,8 @@ def pointer_type(dtype: DType) -> Any:
 
 def flat_buffer(name: str, dtype: DType, size: int, data: Any = None, alignment: int | None = None) -> Any:
     """A one-dimensional buffer of a memory type, assumed aligned to its elements only."""
-    return tirx.decl_buffer(
+    declare: Any = tirx.decl_buffer
+    return declare(
         (IntImm("int64", size),),
         type_name(dtype),
         name=name,
