@@ -15,7 +15,7 @@ from raido.algo import index as ix
 from raido.algo.dtypes import i64
 from raido.algo.expr import Expr, Node, Var, const
 from raido.algo.rewrite import free_variables, substitute, topological
-from raido.schedule.gang_body import Partial
+from raido.schedule.gang_values import Partial
 from raido.schedule.lanes import shared_parts, widen
 from raido.schedule.nest import (
     Alloc,

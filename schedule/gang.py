@@ -15,13 +15,15 @@ otherwise goes to memory, and the translation starts again).
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from raido.algo import index as ix
 from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Expr, Node, Op, Var
 from raido.algo.rewrite import topological
 from raido.schedule.fold_lanes import combine_partials, find_reductions, make_partials
-from raido.schedule.gang_body import GangBody, NotRegisters, Partial, Registers
+from raido.schedule.gang_body import GangBody
+from raido.schedule.gang_values import NotRegisters, Partial, Registers
 from raido.schedule.lanes import choose_lanes
 from raido.schedule.nest import (
     Block,
@@ -124,7 +126,7 @@ class _Former:
     def _vector_loop(self, loop: For) -> list[Statement]:
         info, lanes, gangs = self.describe(loop)
         if lanes == 1:
-            return [_scalar_loop(loop, loop.low)]
+            return [_scalar_loop(loop, ix.as_index(loop.low))]  # type: ignore[arg-type]
         low, high = ix.as_index(loop.low), ix.as_index(loop.high)  # type: ignore[arg-type]
         count = ix.ceildiv(ix.sub(high, low), loop.step)
         constant = ix.constant_value(count)
@@ -226,7 +228,7 @@ def _bound(loop: For) -> Var:
     return Var(loop.var.name, i64, -loop.var.serial)
 
 
-def _names(loop: For) -> dict[str, str]:
+def _names(loop: For) -> dict[str, Any]:
     return {"stage": loop.stage, "loop": loop.loop}
 
 

@@ -9,14 +9,14 @@ under needs no selection, since no lane that is off will look. (Pharr & Mark, is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import count
 
 from raido.algo import index as ix
 from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Const, Expr, Op, SizeVar, Var, const
-from raido.algo.rewrite import children, free_variables, rebuild
-from raido.schedule.lanes import Mask, Vectors, any_lane, both, choose, negation, shared_parts
+from raido.algo.rewrite import children, free_variables, rebuild, topological
+from raido.schedule.gang_values import GangValues, Motion, NotRegisters, Partial, Registers
+from raido.schedule.lanes import Mask, Vectors, any_lane, both, choose, lane_mask, negation, shared_parts
 from raido.schedule.nest import (
     Alloc,
     Block,
@@ -25,7 +25,6 @@ from raido.schedule.nest import (
     Extract,
     Fold,
     For,
-    Gather,
     If,
     LaneFold,
     Let,
@@ -38,7 +37,6 @@ from raido.schedule.nest import (
     Splat,
     Statement,
     Store,
-    VectorRead,
     VectorStore,
     VectorVar,
     While,
@@ -46,47 +44,10 @@ from raido.schedule.nest import (
 from raido.schedule.variability import Variability
 from raido.schedule.walk import expressions_of, statements_within
 
-Motion = tuple[tuple[Expr, ...], int]
 _CHEAP = 24
 
 
-class NotRegisters(Exception):
-    """A register buffer is used in a way that only memory serves."""
-
-    def __init__(self, buffer: Buffer) -> None:
-        super().__init__(buffer.name)
-        self.buffer = buffer
-
-
-@dataclass
-class Registers:
-    """Register buffers from outside vector loops whose elements become vectors: along which dimension, and of how many lanes."""
-
-    memory: set[Buffer] = field(default_factory=set)
-    split: dict[Buffer, tuple[int, Buffer]] = field(default_factory=dict)
-
-    def vectors(self, buffer: Buffer, dimension: int, lanes: int) -> Buffer:
-        """The buffer of vectors that stands for `buffer`, or NotRegisters."""
-        extent = ix.constant_value(buffer.shape[dimension])
-        if extent is None or extent % lanes:
-            raise NotRegisters(buffer)
-        shape = list(buffer.shape)
-        shape[dimension] = const(i64, extent // lanes)
-        made = Buffer(buffer.name, buffer.dtype, tuple(shape), "register", buffer.serial, (), lanes, None)
-        if self.split.setdefault(buffer, (dimension, made)) != (dimension, made):
-            raise NotRegisters(buffer)
-        return made
-
-
-@dataclass(frozen=True)
-class Partial:
-    """Where lanes fold a buffer from outside: a buffer of vectors for each gang; with the same indices, or none."""
-
-    buffers: tuple[Buffer, ...]
-    indexed: bool
-
-
-class GangBody:
+class GangBody(GangValues):
     """One translation of a loop body: for `gangs` gangs of `lanes` lanes that start at `base`."""
 
     def __init__(
@@ -100,21 +61,13 @@ class GangBody:
         partials: Mapping[Buffer, Partial],
         registers: Registers,
     ) -> None:
-        self.info, self.lanes, self.gangs = info, lanes, gangs
-        self.partials, self.registers = partials, registers
-        bases = tuple(ix.add(base, g * lanes * loop.step) for g in range(gangs))
-        self.motions: dict[Expr, Motion | None] = {loop.var: (bases, loop.step)}
-        self.fixed_base = not isinstance(base, Var)
-        self.base = base
-        self.vectors: dict[Var, Vectors] = {}
-        self.copies: dict[Buffer, tuple[Buffer, ...]] = {}
+        super().__init__(loop, info, lanes, gangs, base, registers)
+        self.partials = partials
         self.born: dict[Buffer, Mask] = {}
-        self.mask: Mask = None
-        self.memo: dict[NestExpr, Vectors] = {}
         self.serials = count(1)
         self.out: list[Statement] = []
         if high is not None:
-            inside = tuple(self._ramp(b, loop.step) for b in bases)
+            inside = self.vector(loop.var)
             self.mask = self._name("on", tuple(Op("lt", bool_, (r, Splat(high, lanes))) for r in inside))
         self._statements(loop.body.statements)
         self.block = Block(tuple(self.out))
@@ -138,7 +91,7 @@ class GangBody:
         """Names vectors in the present block."""
         named = []
         for g, value in enumerate(values):
-            if isinstance(value, (VectorVar, Splat, Ramp)):
+            if isinstance(value, (VectorVar, Splat, Ramp)) and not _reads(value):
                 named.append(value)
                 continue
             var = VectorVar(self._gang_name(name, g), value.dtype, self.lanes, next(self.serials))
@@ -149,143 +102,22 @@ class GangBody:
     def _gang_name(self, name: str, gang: int) -> str:
         return name if self.gangs == 1 else f"{name}_{gang}"
 
-    def _ramp(self, base: Expr, stride: int) -> NestExpr:
-        return Ramp(base, stride, self.lanes) if stride else Splat(base, self.lanes)
-
-    # --- how an index moves with the lane
-
-    def motion(self, e: NestExpr) -> Motion | None:
-        """The value in lane 0 of each gang, and the constant step from lane to lane; None where there is no such constant."""
-        if not self.info.varies(e):
-            return (e,) * self.gangs, 0  # type: ignore[return-value]
-        if e in self.motions:
-            return self.motions[e]  # type: ignore[index]
-        answer: Motion | None = None
-        if isinstance(e, Op) and e.dtype is i64 and e.name in ("add", "sub", "mul", "neg"):
-            parts = [self.motion(a) for a in e.args]
-            if all(part is not None for part in parts):
-                answer = _move(e.name, *parts)  # type: ignore[arg-type]
-        self.motions[e] = answer  # type: ignore[index]
-        return answer
-
-    def _flat_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> tuple[list[tuple[Expr, ...]], int] | None:
-        """For each gang the indices of its first lane, and how far apart in memory neighbouring lanes are."""
-        motions = [self.motion(i) for i in indices]
-        total, step = 0, 1
-        for dimension in reversed(range(len(motions))):
-            motion = motions[dimension]
-            if motion is None:
-                return None
-            stride: int | None = step
-            if buffer.strides:
-                stride = ix.constant_value(buffer.strides[dimension])
-            if motion[1]:
-                if stride is None:
-                    return None
-                total += motion[1] * stride
-            extent = ix.constant_value(buffer.shape[dimension])
-            step = step * extent if step is not None and extent is not None else None  # type: ignore[assignment]
-        starts = [tuple(m[0][g] for m in motions if m is not None) for g in range(self.gangs)]
-        return starts, total
-
-    # --- expressions
-
-    def vector(self, root: NestExpr) -> Vectors:
-        """The expression in all lanes, one vector for each gang."""
-        memo, stack = self.memo, [root]
-        while stack:
-            e = stack[-1]
-            if e in memo:
-                stack.pop()
-                continue
-            rest = [o for o in self._operands(e) if o not in memo]
-            if rest:
-                stack.extend(rest)
+    def _freeze(self, name: str, motion: Motion) -> Motion:
+        """The motion with what it reads from memory read now, since memory may change before the motion is used."""
+        first, *others = motion[0]
+        if not any(_reads(e) for e in motion[0]):
+            return motion
+        frozen = [Var(name, i64, -next(self.serials))]
+        self.out.append(Let(frozen[0], first))
+        bases: list[Expr] = [frozen[0]]
+        for other in others:
+            gap = ix.constant_value(ix.sub(other, first))
+            if gap is None:
+                bases.append(Var(name, i64, -next(self.serials)))
+                self.out.append(Let(bases[-1], other))  # type: ignore[arg-type]
             else:
-                memo[e] = self._vector(e)
-        return memo[root]
-
-    def _operands(self, e: NestExpr) -> tuple[NestExpr, ...]:
-        if not self.info.varies(e) or not isinstance(e, (Op, Read)):
-            return ()
-        if isinstance(e, Op):
-            return () if self.motion(e) is not None and e.dtype is i64 else e.args
-        operands = () if e.predicate is None else (e.predicate,)
-        return operands + tuple(i for i in e.indices if self.motion(i) is None)
-
-    def _vector(self, e: NestExpr) -> Vectors:
-        if not self.info.varies(e):
-            return (Splat(e, self.lanes),) * self.gangs
-        if isinstance(e, Var) and e in self.vectors:
-            return self.vectors[e]
-        motion = self.motion(e) if e.dtype is i64 else None
-        if motion is not None:
-            return tuple(self._ramp(base, motion[1]) for base in motion[0])
-        if isinstance(e, Op):
-            args = [self.memo[a] for a in e.args]
-            return tuple(Op(e.name, e.dtype, tuple(a[g] for a in args)) for g in range(self.gangs))
-        if isinstance(e, Read):
-            return self._read(e)
-        raise TypeError(f"no vector of {e!r}")
-
-    def _on(self, predicate: NestExpr | None) -> Mask:
-        """The mask under which an access with that predicate runs."""
-        return self.mask if predicate is None else both(self.mask, self.vector(predicate))
-
-    def _lane_indices(self, indices: Sequence[NestExpr]) -> list[Vectors]:
-        return [self.vector(i) for i in indices]
-
-    def _read(self, e: Read) -> Vectors:
-        buffer = e.buffer
-        uniform = not self.info.varies(*e.indices)
-        if buffer in self.copies and uniform:
-            mask: Mask = None if e.predicate is None else self.vector(e.predicate)
-            return tuple(Read(b, e.indices, mask and mask[g]) for g, b in enumerate(self.copies[buffer]))
-        on = self._on(e.predicate)
-        if uniform:  # only the predicate varies
-            assert on is not None
-            zero = Splat(const(buffer.dtype, 0), self.lanes)
-            return tuple(
-                choose(m, Splat(Read(buffer, e.indices, LaneFold("logical_or", m)), self.lanes), zero) for m in on
-            )
-        target = self._register_place(buffer, e.indices)
-        if target is not None:
-            return tuple(Read(target[0], place, None) for place in target[1])
-        if buffer not in self.copies:
-            flat = self._flat_motion(buffer, e.indices)
-            if flat is not None:
-                starts, stride = flat
-                return tuple(
-                    VectorRead(buffer, start, stride, self.lanes, on and on[g]) for g, start in enumerate(starts)
-                )
-        buffers = self.copies.get(buffer, (buffer,) * self.gangs)
-        vectors = self._lane_indices(e.indices)
-        return tuple(Gather(b, tuple(v[g] for v in vectors), on and on[g]) for g, b in enumerate(buffers))
-
-    def _register_place(
-        self, buffer: Buffer, indices: Sequence[NestExpr]
-    ) -> tuple[Buffer, list[tuple[Expr, ...]]] | None:
-        """Where a register buffer from outside holds these lanes as one vector; None for other buffers."""
-        outside = buffer.scope == "register" and buffer not in self.info.private
-        if not outside or buffer in self.registers.memory:
-            return None
-        motions = [self.motion(i) for i in indices]
-        moving = [d for d, m in enumerate(motions) if m is None or m[1]]
-        if len(moving) != 1 or motions[moving[0]] is None or motions[moving[0]][1] != 1:  # type: ignore[index]
-            raise NotRegisters(buffer)
-        (dimension,) = moving
-        made = self.registers.vectors(buffer, dimension, self.lanes)
-        places = []
-        for g in range(self.gangs):
-            place = [m[0][g] for m in motions if m is not None]
-            start = place[dimension]
-            if not self.fixed_base and self.base in free_variables(start):
-                raise NotRegisters(buffer)
-            if not ix.Facts().divisible(start, self.lanes):
-                raise NotRegisters(buffer)
-            place[dimension] = ix.floordiv(start, self.lanes)
-            places.append(tuple(place))
-        return made, places
+                bases.append(ix.add(frozen[0], gap))
+        return tuple(bases), motion[1]
 
     # --- statements
 
@@ -321,7 +153,7 @@ class GangBody:
             return
         motion = self.motion(s.value) if s.value.dtype is i64 else None
         if motion is not None:
-            self.motions[s.var] = motion  # type: ignore[index]
+            self.motions[s.var] = self._freeze(s.var.name, motion)
         else:
             self.vectors[s.var] = self._name(s.var.name, self.vector(s.value))  # type: ignore[index]
 
@@ -357,7 +189,7 @@ class GangBody:
         if self.info.varies(*indices):
             on, vectors = self._on(predicate), self._lane_indices(indices)
             for g, copy in enumerate(copies):
-                self.out.append(Scatter(copy, tuple(v[g] for v in vectors), values[g], on and on[g]))
+                self.out.append(Scatter(copy, tuple(v[g] for v in vectors), values[g], lane_mask(on, g)))
             return
         mask = None if self.mask is self.born[buffer] else self.mask
         on = mask if predicate is None else both(mask, self.vector(predicate))
@@ -367,7 +199,7 @@ class GangBody:
                 value = choose(on[g], value, Read(copy, tuple(indices), None))
                 self.out.append(Store(copy, tuple(indices), value))
             else:
-                self.out.append(Store(copy, tuple(indices), value, on and on[g]))
+                self.out.append(Store(copy, tuple(indices), value, lane_mask(on, g)))
 
     def _store_outside(
         self, buffer: Buffer, indices: Sequence[NestExpr], values: Vectors, on: Mask, stream: bool = False
@@ -383,13 +215,13 @@ class GangBody:
         flat = self._flat_motion(buffer, indices)
         if flat is not None and flat[1] != 0:
             for g, start in enumerate(flat[0]):
-                self.out.append(VectorStore(buffer, start, values[g], flat[1], on and on[g], stream))
+                self.out.append(VectorStore(buffer, start, values[g], flat[1], lane_mask(on, g), stream))
             return
         if buffer.scope == "register" and buffer not in self.registers.memory:
             raise NotRegisters(buffer)
         vectors = self._lane_indices(indices)
         for g in range(self.gangs):
-            self.out.append(Scatter(buffer, tuple(v[g] for v in vectors), values[g], on and on[g]))
+            self.out.append(Scatter(buffer, tuple(v[g] for v in vectors), values[g], lane_mask(on, g)))
 
     # --- reduction steps
 
@@ -494,14 +326,16 @@ class GangBody:
         most = Var(f"{s.var.name}_most", i64, -next(self.serials))
         self.out.append(Let(most, LaneFold("maximum", longest)))
         turn = Var(f"{s.var.name}_turn", i64, -next(self.serials))
-        start = self._name(f"{s.var.name}_low", low) if self.motion(s.low) is None else low
+        motion = self.motion(s.low)
+        if motion is not None:
+            motion = self._freeze(f"{s.var.name}_low", motion)
+        start = self._name(f"{s.var.name}_low", low) if motion is None else low
         outer, outer_mask = self.out, self.mask
         self.out = []
         running = tuple(Op("lt", bool_, (Splat(turn, self.lanes), e)) for e in span)
         self.mask = self._name("on", both(outer_mask, running) or running)
-        motion = self.motion(s.low)
-        if not self.info.varies(s.low):
-            self.out.append(Let(s.var, ix.add(s.low, turn)))  # type: ignore[arg-type]
+        if motion is not None and not self.info.varies(s.low):
+            self.out.append(Let(s.var, ix.add(motion[0][0], turn)))
         elif motion is not None:
             self.motions[s.var] = (tuple(ix.add(b, turn) for b in motion[0]), motion[1])
         else:
@@ -572,7 +406,7 @@ class GangBody:
         on, holds = self._on(s.predicate), self.vector(s.holds)
         values = [self.vector(v) if self.info.varies(v) else (v,) * self.gangs for v in s.values]
         for g in range(self.gangs):
-            self.out.append(Check(holds[g], s.kind, s.site, tuple(v[g] for v in values), on and on[g]))
+            self.out.append(Check(holds[g], s.kind, s.site, tuple(v[g] for v in values), lane_mask(on, g)))
 
     def _prefetch(self, s: Prefetch) -> None:
         flat = self._flat_motion(s.buffer, s.indices)
@@ -580,20 +414,9 @@ class GangBody:
             self.out += [Prefetch(s.buffer, start) for start in flat[0]]
 
 
-def _move(name: str, a: Motion, b: Motion | None = None) -> Motion | None:
-    if name == "neg":
-        return tuple(ix.mul(e, -1) for e in a[0]), -a[1]
-    assert b is not None
-    if name == "mul":
-        for x, y in ((a, b), (b, a)):
-            factors = {ix.constant_value(e) for e in y[0]}
-            if y[1] == 0 and len(factors) == 1 and None not in factors:
-                (factor,) = factors
-                return tuple(ix.mul(e, factor) for e in x[0]), x[1] * factor  # type: ignore[arg-type, operator]
-        return None
-    combine = ix.add if name == "add" else ix.sub
-    stride = a[1] + b[1] if name == "add" else a[1] - b[1]
-    return tuple(combine(x, y) for x, y in zip(a[0], b[0], strict=True)), stride
+def _reads(e: NestExpr) -> bool:
+    """Whether a value depends on memory."""
+    return any(isinstance(node, Read) for node in topological(e))
 
 
 def _replace(e: NestExpr, memo: dict[NestExpr, NestExpr]) -> NestExpr:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Op, Var
+from raido.algo.expr import Node, Op, Var
 from raido.algo.rewrite import topological
 from raido.schedule.nest import Fold, For, LaneFold, Let, NestExpr, Read, Splat, Store, lanes_of
 from raido.schedule.variability import Variability
@@ -25,6 +25,11 @@ def both(a: Mask, b: Mask) -> Mask:
     if a is None or b is None:
         return b if a is None else a
     return tuple(Op("logical_and", bool_, pair) for pair in zip(a, b, strict=True))
+
+
+def lane_mask(mask: Mask, gang: int) -> NestExpr | None:
+    """The mask of one gang, or None."""
+    return None if mask is None else mask[gang]
 
 
 def negation(a: Vectors) -> Vectors:
@@ -47,7 +52,7 @@ def choose(mask: NestExpr, yes: NestExpr, no: NestExpr) -> NestExpr:
 
 def widen(e: NestExpr, vectors: Mapping[Var, NestExpr], lanes: int) -> NestExpr:
     """The scalar expression `e` over vectors: some of its variables become vectors, what does not depend on them is splat."""
-    memo: dict[object, NestExpr] = dict(vectors)
+    memo: dict[Node, NestExpr] = {**vectors}
     for node in topological(e):
         if node in memo or not isinstance(node, Op):
             continue

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from raido.algo.dtypes import DType, i64
-from raido.algo.expr import Const, Expr, Node, Op, Parameter, SizeVar, Var, node
+from raido.algo.expr import Expr, Node, Op, Parameter, SizeVar, Var, node
 
 Scope: TypeAlias = Literal["parameter", "constant", "heap", "stack", "register"]
 
@@ -141,21 +141,17 @@ class Extract(Node):
         return self.value.dtype
 
 
-NestExpr: TypeAlias = (
-    Const | SizeVar | Var | Op | Read | VectorVar | Ramp | Splat | VectorRead | Gather | LaneFold | Extract
-)
-
-statement = dataclass(frozen=True, eq=False, slots=True)
+NestExpr: TypeAlias = Expr | Read | VectorVar | Ramp | Splat | VectorRead | Gather | LaneFold | Extract
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class Block:
     """Statements in order; a scope for `Let` and `Alloc`."""
 
     statements: tuple[Statement, ...]
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class Let:
     """Names a value (immutable) for the rest of the block."""
 
@@ -163,14 +159,14 @@ class Let:
     value: NestExpr
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class Alloc:
     """Memory for the rest of the block; contents undefined."""
 
     buffer: Buffer
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class Store:
     """buffer[indices] = value (scalar). Skipped where `predicate` is false. `stream`: non-temporal."""
 
@@ -181,7 +177,7 @@ class Store:
     stream: bool = False
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class VectorStore:
     """Lane k stores at the scalar `indices`, the last moved by k·stride."""
 
@@ -193,7 +189,7 @@ class VectorStore:
     stream: bool = False
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class Scatter:
     """Lane k stores at lane k of `indices`; of lanes with equal indices the last wins."""
 
@@ -203,7 +199,7 @@ class Scatter:
     mask: NestExpr | None = None
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class Fold:
     """One step of a reduction: `buffers[k][indices] = step[k]`, all k at once, where `left` stands for what the buffers hold.
 
@@ -224,7 +220,7 @@ class Fold:
     monoid: str = ""
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class For:
     """`for var in low..high step step`. kinds: serial, parallel, vector (scalar nest only: per-lane code), unroll (constant trip count).
 
@@ -247,7 +243,7 @@ class For:
     loop: str = ""
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class If:
     """Runs one side."""
 
@@ -256,7 +252,7 @@ class If:
     orelse: Block | None = None
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class While:
     """Runs `body` as long as `condition` holds; `setup` runs before each test and its names are visible in `condition` and `body`."""
 
@@ -265,7 +261,7 @@ class While:
     body: Block
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class Check:
     """Where `holds` is false (and `predicate`, or None, true): record fault `kind` of site number `site` with `values`, once; go on."""
 
@@ -276,7 +272,7 @@ class Check:
     predicate: NestExpr | None = None
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class Prefetch:
     """A hint: this element will be read soon. The indices may be out of bounds."""
 
@@ -284,7 +280,7 @@ class Prefetch:
     indices: tuple[NestExpr, ...]
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class Produce:
     """The statements that compute a stage; for printing, and the unit in which root stages become kernels."""
 
@@ -292,7 +288,7 @@ class Produce:
     body: Block
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class Swap:
     """Exchanges two heap buffers of equal type (host level only)."""
 
@@ -300,7 +296,7 @@ class Swap:
     right: Buffer
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class Copy:
     """Copies a whole buffer into another of equal type (host level only)."""
 
@@ -327,7 +323,7 @@ Statement: TypeAlias = (
 )
 
 
-@statement
+@dataclass(frozen=True, eq=False, slots=True)
 class Nest:
     """A whole program as loops: inputs and outputs are parameter buffers; `body` is host level: `Produce`, `Alloc`, host loops, `Swap`."""
 

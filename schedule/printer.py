@@ -318,8 +318,9 @@ class _Printer:
         if e.name in _INFIX:
             return self._infix(e)
         if e.name in _BOUNDARIES:
-            whole = len(e.args) > 1 and (e.args[1] is extent or getattr(e.args[1], "value", None) is extent)
-            rest = "" if whole else f", {self.text(e.args[1])}"
+            size = e.args[-1]
+            whole = size is extent or getattr(size, "value", None) is extent
+            rest = "" if whole else f", {self.text(size)}"
             return f"{_BOUNDARIES[e.name]}({self.text(e.args[0])}{rest})", _ATOM
         if e.name == "cast":
             return f"{e.dtype.name.rstrip('_')}({self.text(e.args[0])})", _ATOM
@@ -336,7 +337,7 @@ class _Printer:
 
     def _infix(self, e: Op) -> tuple[str, int]:
         symbol, level = _INFIX[e.name]
-        left, right = e.args
+        left, right = e.args[0], e.args[-1]
         if e.name == "add" and e.dtype is i64:
             for plus, minus in ((left, right), (right, left)):
                 positive = _negated(minus)
@@ -365,8 +366,10 @@ def _negated(e: NestExpr) -> tuple[int, NestExpr | None] | None:
         e = e.value
     if isinstance(e, Const) and e.value < 0:
         return -e.value, None
-    if isinstance(e, Op) and e.name == "mul" and isinstance(e.args[1], Const) and e.args[1].value < 0:
-        return -e.args[1].value, e.args[0]
+    if isinstance(e, Op) and e.name == "mul":
+        rest, factor = e.args[0], e.args[-1]
+        if isinstance(factor, Const) and factor.value < 0:
+            return -factor.value, rest
     return None
 
 

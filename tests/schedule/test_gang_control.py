@@ -160,3 +160,20 @@ def test_a_check_in_a_branch_not_taken_never_fails():
     for form in (unsafe, form_gangs(unsafe, 256)):
         with pytest.raises(ArithmeticFault):
             interpret_nest(form, [values], {"n": 6})
+
+
+@pytest.mark.parametrize("interleave", (1, 2))
+def test_an_index_is_what_it_was_when_it_was_named(interleave):
+    """i = x + k; k = k + 1; out[x] = a[i], with k a register; and bounds of loops likewise."""
+    a, out = parameter("a", i64, w), parameter("out", i64, n)
+    x, turn, j = fresh("x"), fresh("turn"), fresh("j")
+    (k, *make_k), (acc, *make_acc) = scalar_register("k", zero), scalar_register("acc", zero)
+    i, bind = name("i", op("add", x, at(k)))
+    bump = put(k, op("add", at(k), const(i64, 1)))
+    inner = loop(j, op("add", x, const(i64, 4)), bump, add_up(acc, (), at(a, j)), low=op("add", x, at(k)))
+    rest = loop(fresh("j"), at(a, x), add_up(acc, (), at(k)), low=at(k))
+    again = loop(turn, const(i64, 3), bind, bump, add_up(acc, (), op("mul", turn, at(a, i))))
+    body = (*make_k, *make_acc, again, put(k, const(i64, 1)), inner, put(k, const(i64, 2)), rest, put(out, x, at(acc)))
+    program = nest([a], [out], loop(x, n, *body, kind="vector", interleave=interleave), sizes=(n, w))
+    for length in LENGTHS:
+        hold(program, [rng.integers(0, 9, length + 6)], n=length, w=length + 6)

@@ -1,0 +1,236 @@
+"""Values inside a gang: expressions of one index as vectors over lanes.
+
+A varying value is a tuple with one vector for each of the gangs that run side by side; a uniform one is splat where a vector needs
+it. An index is described by its *motion*: where the first lane stands, and the constant step from lane to lane. By it accesses are
+classified: constant step in memory → `VectorRead` (1: a plain vector), none → scalar, no constant step → `Gather`. Register arrays from
+outside the loop become arrays of vectors where every access is aligned to whole gangs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from raido.algo import index as ix
+from raido.algo.dtypes import i64
+from raido.algo.expr import Expr, Op, Var, const
+from raido.algo.rewrite import free_variables
+from raido.schedule.lanes import Mask, Vectors, both, choose, lane_mask
+from raido.schedule.nest import (
+    Buffer,
+    For,
+    Gather,
+    LaneFold,
+    NestExpr,
+    Ramp,
+    Read,
+    Splat,
+    VectorRead,
+)
+from raido.schedule.variability import Variability
+
+Motion = tuple[tuple[Expr, ...], int]
+
+
+class NotRegisters(Exception):
+    """A register buffer is used in a way that only memory serves."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__(buffer.name)
+        self.buffer = buffer
+
+
+@dataclass
+class Registers:
+    """Register buffers from outside vector loops whose elements become vectors: along which dimension, and of how many lanes."""
+
+    memory: set[Buffer] = field(default_factory=set)
+    split: dict[Buffer, tuple[int, Buffer]] = field(default_factory=dict)
+
+    def vectors(self, buffer: Buffer, dimension: int, lanes: int) -> Buffer:
+        """The buffer of vectors that stands for `buffer`, or NotRegisters."""
+        extent = ix.constant_value(buffer.shape[dimension])
+        if extent is None or extent % lanes:
+            raise NotRegisters(buffer)
+        shape = list(buffer.shape)
+        shape[dimension] = const(i64, extent // lanes)
+        made = Buffer(buffer.name, buffer.dtype, tuple(shape), "register", buffer.serial, (), lanes, None)
+        if self.split.setdefault(buffer, (dimension, made)) != (dimension, made):
+            raise NotRegisters(buffer)
+        return made
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Where lanes fold a buffer from outside: a buffer of vectors for each gang; with the same indices, or none."""
+
+    buffers: tuple[Buffer, ...]
+    indexed: bool
+
+
+class GangValues:
+    """The lanes of `gangs` gangs that start at `base`, and every value known in them."""
+
+    def __init__(self, loop: For, info: Variability, lanes: int, gangs: int, base: Expr, registers: Registers) -> None:
+        self.info, self.lanes, self.gangs, self.base = info, lanes, gangs, base
+        self.registers = registers
+        bases = tuple(ix.add(base, g * lanes * loop.step) for g in range(gangs))
+        self.motions: dict[NestExpr, Motion | None] = {loop.var: (bases, loop.step)}
+        self.vectors: dict[Var, Vectors] = {}
+        self.copies: dict[Buffer, tuple[Buffer, ...]] = {}
+        self.mask: Mask = None
+        self.memo: dict[NestExpr, Vectors] = {}
+
+    def _ramp(self, base: Expr, stride: int) -> NestExpr:
+        return Ramp(base, stride, self.lanes) if stride else Splat(base, self.lanes)
+
+    # --- how an index moves with the lane
+
+    def motion(self, e: NestExpr) -> Motion | None:
+        """The value in lane 0 of each gang, and the constant step from lane to lane; None where there is no such constant."""
+        if not self.info.varies(e):
+            return (e,) * self.gangs, 0  # type: ignore[return-value]
+        if e in self.motions:
+            return self.motions[e]  # type: ignore[index]
+        answer: Motion | None = None
+        if isinstance(e, Op) and e.dtype is i64 and e.name in ("add", "sub", "mul", "neg"):
+            parts = [self.motion(a) for a in e.args]
+            if all(part is not None for part in parts):
+                answer = _move(e.name, *parts)  # type: ignore[arg-type]
+        self.motions[e] = answer  # type: ignore[index]
+        return answer
+
+    def _flat_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> tuple[list[tuple[Expr, ...]], int] | None:
+        """For each gang the indices of its first lane, and how far apart in memory neighbouring lanes are."""
+        motions = [self.motion(i) for i in indices]
+        total, step = 0, 1
+        for dimension in reversed(range(len(motions))):
+            motion = motions[dimension]
+            if motion is None:
+                return None
+            stride: int | None = step
+            if buffer.strides:
+                stride = ix.constant_value(buffer.strides[dimension])
+            if motion[1]:
+                if stride is None:
+                    return None
+                total += motion[1] * stride
+            extent = ix.constant_value(buffer.shape[dimension])
+            step = step * extent if step is not None and extent is not None else None  # type: ignore[assignment]
+        starts = [tuple(m[0][g] for m in motions if m is not None) for g in range(self.gangs)]
+        return starts, total
+
+    # --- expressions
+
+    def vector(self, root: NestExpr) -> Vectors:
+        """The expression in all lanes, one vector for each gang."""
+        memo, stack = self.memo, [root]
+        while stack:
+            e = stack[-1]
+            if e in memo:
+                stack.pop()
+                continue
+            rest = [o for o in self._operands(e) if o not in memo]
+            if rest:
+                stack.extend(rest)
+            else:
+                memo[e] = self._vector(e)
+        return memo[root]
+
+    def _operands(self, e: NestExpr) -> tuple[NestExpr, ...]:
+        if not self.info.varies(e) or not isinstance(e, (Op, Read)):
+            return ()
+        if isinstance(e, Op):
+            return () if self.motion(e) is not None and e.dtype is i64 else e.args
+        operands = () if e.predicate is None else (e.predicate,)
+        return operands + tuple(i for i in e.indices if self.motion(i) is None)
+
+    def _vector(self, e: NestExpr) -> Vectors:
+        if not self.info.varies(e):
+            return (Splat(e, self.lanes),) * self.gangs
+        if isinstance(e, Var) and e in self.vectors:
+            return self.vectors[e]
+        motion = self.motion(e) if e.dtype is i64 else None
+        if motion is not None:
+            return tuple(self._ramp(base, motion[1]) for base in motion[0])
+        if isinstance(e, Op):
+            args = [self.memo[a] for a in e.args]
+            return tuple(Op(e.name, e.dtype, tuple(a[g] for a in args)) for g in range(self.gangs))
+        if isinstance(e, Read):
+            return self._read(e)
+        raise TypeError(f"no vector of {e!r}")
+
+    def _on(self, predicate: NestExpr | None) -> Mask:
+        """The mask under which an access with that predicate runs."""
+        return self.mask if predicate is None else both(self.mask, self.vector(predicate))
+
+    def _lane_indices(self, indices: Sequence[NestExpr]) -> list[Vectors]:
+        return [self.vector(i) for i in indices]
+
+    def _read(self, e: Read) -> Vectors:
+        buffer = e.buffer
+        uniform = not self.info.varies(*e.indices)
+        if buffer in self.copies and uniform:
+            mask: Mask = None if e.predicate is None else self.vector(e.predicate)
+            return tuple(Read(b, e.indices, lane_mask(mask, g)) for g, b in enumerate(self.copies[buffer]))
+        on = self._on(e.predicate)
+        if uniform:  # only the predicate varies
+            assert on is not None
+            zero = Splat(const(buffer.dtype, 0), self.lanes)
+            return tuple(
+                choose(m, Splat(Read(buffer, e.indices, LaneFold("logical_or", m)), self.lanes), zero) for m in on
+            )
+        target = self._register_place(buffer, e.indices)
+        if target is not None:
+            return tuple(Read(target[0], place, None) for place in target[1])
+        if buffer not in self.copies:
+            flat = self._flat_motion(buffer, e.indices)
+            if flat is not None:
+                starts, stride = flat
+                return tuple(
+                    VectorRead(buffer, start, stride, self.lanes, lane_mask(on, g)) for g, start in enumerate(starts)
+                )
+        buffers = self.copies.get(buffer, (buffer,) * self.gangs)
+        vectors = self._lane_indices(e.indices)
+        return tuple(Gather(b, tuple(v[g] for v in vectors), lane_mask(on, g)) for g, b in enumerate(buffers))
+
+    def _register_place(
+        self, buffer: Buffer, indices: Sequence[NestExpr]
+    ) -> tuple[Buffer, list[tuple[Expr, ...]]] | None:
+        """Where a register buffer from outside holds these lanes as one vector; None for other buffers."""
+        outside = buffer.scope == "register" and buffer not in self.info.private
+        if not outside or buffer in self.registers.memory:
+            return None
+        motions = [self.motion(i) for i in indices]
+        moving = [d for d, m in enumerate(motions) if m is None or m[1]]
+        if len(moving) != 1 or motions[moving[0]] is None or motions[moving[0]][1] != 1:  # type: ignore[index]
+            raise NotRegisters(buffer)
+        (dimension,) = moving
+        made = self.registers.vectors(buffer, dimension, self.lanes)
+        places = []
+        for g in range(self.gangs):
+            place = [m[0][g] for m in motions if m is not None]
+            start = place[dimension]
+            if isinstance(self.base, Var) and self.base in free_variables(start):
+                raise NotRegisters(buffer)
+            if not ix.Facts().divisible(start, self.lanes):
+                raise NotRegisters(buffer)
+            place[dimension] = ix.floordiv(start, self.lanes)
+            places.append(tuple(place))
+        return made, places
+
+
+def _move(name: str, a: Motion, b: Motion | None = None) -> Motion | None:
+    if name == "neg":
+        return tuple(ix.mul(e, -1) for e in a[0]), -a[1]
+    assert b is not None
+    if name == "mul":
+        for x, y in ((a, b), (b, a)):
+            factors = {ix.constant_value(e) for e in y[0]}
+            if y[1] == 0 and len(factors) == 1 and None not in factors:
+                (factor,) = factors
+                return tuple(ix.mul(e, factor) for e in x[0]), x[1] * factor  # type: ignore[arg-type, operator]
+        return None
+    combine = ix.add if name == "add" else ix.sub
+    stride = a[1] + b[1] if name == "add" else a[1] - b[1]
+    return tuple(combine(x, y) for x, y in zip(a[0], b[0], strict=True)), stride
