@@ -1,0 +1,161 @@
+"""Which expressions become stages, what their axes are, and what they are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+from raido.schedule.form_stages import form_stages
+from raido.schedule.stage import AnyStage, ControlStage, Stage
+
+F = rd.f32
+
+
+def stages(algorithm: Any, *shapes: tuple[int, ...]) -> list[tuple[str, str]]:
+    """Names and axes of an algorithm's stages, loop bodies before their loops; reduction axes after a bar."""
+    arrays = [np.zeros(shape, np.float32) for shape in shapes]
+    found: list[tuple[str, str]] = []
+
+    def walk(several: tuple[AnyStage, ...]) -> None:
+        for stage in several:
+            if isinstance(stage, ControlStage):
+                walk(stage.setup + stage.body + stage.orelse)
+                found.append((stage.name, "loop"))
+            elif isinstance(stage, Stage):
+                pure, reduced = (" ".join(a.name for a in axes) for axes in (stage.axes, stage.reduction_axes))
+                found.append((stage.name, f"{pure} | {reduced}" if reduced else pure))
+
+    walk(form_stages(algorithm.trace(*arrays)).stages)
+    return found
+
+
+def test_names_are_the_users_and_axes_are_y_x() -> None:
+    @rd.algorithm
+    def blur(img: F["h", "w"]):
+        rows = rd.stencil(lambda p: p[0, -1] + p[0, 1], img, boundary="clamp", name="rows")
+        return rd.stencil(lambda p: p[-1, 0] + p[1, 0], rows, boundary="clamp", name="cols")
+
+    assert stages(blur, (4, 5)) == [("rows", "y x"), ("cols", "y x")]
+
+
+def test_a_matrix_product_is_one_stage_however_it_is_written() -> None:
+    @rd.algorithm
+    def product(a: F["n", "k"], b: F["k", "m"]):
+        return a @ b
+
+    @rd.algorithm
+    def nested(a: F["n", "k"], b: F["k", "m"]):
+        return rd.map(lambda row: rd.map(lambda column: rd.sum(row * column), b.T), a)
+
+    @rd.algorithm
+    def tabulated(a: F["n", "k"], b: F["k", "m"]):
+        return rd.tabulate((a.shape[0], b.shape[1]), lambda i, j: rd.sum(a[i] * b[:, j]), name="c")
+
+    assert stages(product, (3, 4), (4, 5)) == [("matmul_1", "y x | r")]
+    assert stages(nested, (3, 4), (4, 5)) == [("map_1", "y x | r")]
+    assert stages(tabulated, (3, 4), (4, 5)) == [("c", "i j | r")]
+
+
+def test_an_unnamed_expression_is_one_stage() -> None:
+    @rd.algorithm
+    def polynomial(x: F["n"]):
+        return (x * x + 1) * (x - 2) / 3
+
+    assert stages(polynomial, (4,)) == [("elementwise_1", "x")]
+
+
+def test_a_named_part_of_an_expression_is_a_stage() -> None:
+    @rd.algorithm
+    def magnitude(x: F["n"], y: F["n"]):
+        squares = (x * x + y * y).named("squares")
+        return rd.sqrt(squares)
+
+    assert stages(magnitude, (4,), (4,)) == [("squares", "x"), ("elementwise_1", "x")]
+
+
+def test_an_expression_that_is_read_twice_is_a_stage() -> None:
+    @rd.algorithm
+    def twice(x: F["h", "w"]):
+        y = x * 2 + 1
+        return y + rd.roll(y, 1, axis=0)
+
+    assert stages(twice, (4, 5)) == [("elementwise_1", "y x"), ("elementwise_2", "y x")]
+
+
+def test_index_moves_are_no_stages() -> None:
+    @rd.algorithm
+    def moved(x: F["h", "w"]):
+        return rd.pad(x.T, 1)[1:-1] * 2
+
+    assert stages(moved, (4, 5)) == [("elementwise_1", "y x")]
+
+
+def test_reductions_over_the_same_axes_are_one_stage() -> None:
+    @rd.algorithm
+    def both(x: F["n", "m"]):
+        return rd.map(lambda row: rd.sum(row) * rd.sum(row * row), x)
+
+    assert stages(both, (4, 5)) == [("map_1", "x | r")]
+
+
+def test_a_reduction_that_a_whole_row_needs_is_a_stage_of_its_own() -> None:
+    @rd.algorithm
+    def centred(x: F["n", "m"]):
+        return rd.map(lambda row: row - rd.sum(row), x)
+
+    assert stages(centred, (4, 5)) == [("reduce_1", "x | r"), ("map_1", "y x")]
+
+
+def test_a_row_that_is_read_twice_is_lifted_with_the_outer_axis_in_front() -> None:
+    @rd.algorithm
+    def normalised(x: F["n", "m"]):
+        def row(r):
+            e = rd.map(lambda v: rd.exp(v), r, name="e")
+            return e / rd.sum(e)
+
+        return rd.map(row, x, name="rows")
+
+    names = dict(stages(normalised, (4, 5)))
+    assert names["e"] == "y x"
+    assert names["rows"] == "y x"
+
+
+def test_stages_of_a_loop_stand_under_its_name() -> None:
+    @rd.algorithm
+    def steps(grid: F["h", "w"]):
+        def body(t, u):
+            return rd.stencil(lambda p: p[-1, 0] + p[1, 0], u, boundary="clamp", name="life")
+
+        return rd.loop(3, body, grid, name="steps")
+
+    assert stages(steps, (4, 5)) == [("steps/life", "y x"), ("steps", "loop")]
+
+
+def test_what_does_not_change_in_a_loop_is_computed_before_it() -> None:
+    @rd.algorithm
+    def diffuse(x: F["n"], k: F["n"]):
+        weights = rd.exp(k).named("weights")
+        return rd.loop(3, lambda t, u: u * weights, x, name="steps")
+
+    assert [name for name, _ in stages(diffuse, (4,), (4,))][0] == "weights"
+
+
+def test_a_repeated_name_gets_a_number() -> None:
+    @rd.algorithm
+    def again(x: F["n"]):
+        y = rd.map(lambda v: v + 1, x, name="rows")
+        return rd.map(lambda v: v * 2, y, name="rows")
+
+    assert stages(again, (4,)) == [("rows", "x"), ("rows_2", "x")]
+
+
+@pytest.mark.parametrize("rank, axes", [(1, "x"), (2, "y x"), (3, "z y x"), (4, "d0 z y x")])
+def test_axes_are_named_by_rank(rank: int, axes: str) -> None:
+    @rd.algorithm
+    def double(x: rd.Array) -> rd.Array:
+        return x * 2
+
+    assert stages(double, (2,) * rank) == [("elementwise_1", axes)]
