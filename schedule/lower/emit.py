@@ -11,22 +11,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from raido.algo import index as ix
-from raido.algo.dtypes import i64
 from raido.algo.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While
-from raido.algo.reduction import contracted_product
-from raido.algo.rewrite import children, substitute
 from raido.schedule.lower.builder import Builder, Scope, closed
 from raido.schedule.lower.convert import Fault
+from raido.schedule.lower.dag import (
+    CHEAP_TO_SELECT,
+    MOST_SELECTED,
+    count_uses,
+    eager_children,
+    in_bounds,
+    is_trivial,
+    lazy_children,
+    name_of,
+    scalar_order,
+)
+from raido.schedule.lower.steps import (
+    is_plain_operator,
+    operand_uses,
+    single_monoid,
+    step,
+    step_operands,
+    substitute_scalars,
+)
 from raido.schedule.nest import Buffer, Check, Fold, For, If, NestExpr, Read, Store
 from raido.schedule.nest import While as WhileStatement
-
-_CHEAP = {"add", "sub", "mul"}
-_CHEAP_TO_SELECT = {
-    *("add", "sub", "mul", "neg", "abs", "minimum", "maximum", "fma", "select", "cast", "copysign", "floor", "ceil"),
-    *("lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_or", "logical_not", "bit_and", "bit_or", "bit_xor"),
-    *ix.BOUNDARY_OPS,
-}
-MOST_SELECTED = 16
 
 
 class Emitter:
@@ -45,7 +53,7 @@ class Emitter:
     def values(self, roots: Iterable[Expr]) -> list[NestExpr]:
         """Statements that evaluate the expressions, and the expressions that then name their values."""
         roots = list(roots)
-        self._uses, self._levels = _count_uses(roots), {}
+        self._uses, self._levels = count_uses(roots), {}
         self._values, self._eager = [{}], []
         self._block(roots)
         level = len(self.builder.scopes) - 1
@@ -75,7 +83,7 @@ class Emitter:
                 done[node] = None
             elif node not in done and self._find(node) is None:
                 stack.append((node, True))
-                stack += [(child, False) for child in reversed(_eager_children(node))]
+                stack += [(child, False) for child in reversed(eager_children(node))]
         return list(done)
 
     def _ensure(self, node: Node) -> None:
@@ -89,7 +97,7 @@ class Emitter:
         if isinstance(node, Item):
             self._form(node.form)
             return
-        level = max((self._level(self._find(c)) for c in _eager_children(node)), default=0)
+        level = max((self._level(self._find(c)) for c in eager_children(node)), default=0)
         value: NestExpr
         if isinstance(node, Read):
             level = max(level, self.builder.level_of.get(node.buffer, 0))
@@ -105,7 +113,7 @@ class Emitter:
         self._levels[value] = level
         for fault in self.faults.get(node, ()):
             self._check(fault)
-        shared = self._uses.get(node, 0) > 1 and not _is_trivial(value)
+        shared = self._uses.get(node, 0) > 1 and not is_trivial(value)
         values[node] = self._name(value, level) if shared else value
 
     def _operand(self, node: Node, level: int) -> NestExpr:
@@ -113,7 +121,7 @@ class Emitter:
         value = self._find(node)
         assert value is not None, node
         own = self._level(value)
-        if own < level and not _is_trivial(value):
+        if own < level and not is_trivial(value):
             value = self._name(value, own)
             for values in reversed(self._values):
                 if node in values:
@@ -129,7 +137,7 @@ class Emitter:
             return self.builder.level_of.get(value, 0)
         known = self._levels.get(value)
         if known is None:
-            parts = [self._level(c) for c in _eager_children(value)]
+            parts = [self._level(c) for c in eager_children(value)]
             if isinstance(value, Read):
                 parts.append(self.builder.level_of.get(value.buffer, 0))
             known = self._levels[value] = max(parts, default=0)
@@ -147,7 +155,7 @@ class Emitter:
         for k in range(level, present + 1):
             if value in builder.scopes[k].names:
                 return builder.scopes[k].names[value]
-        var = builder.name(_name_of(value), value, level)
+        var = builder.name(name_of(value), value, level)
         if isinstance(value, Op) and value.name in ix.BOUNDARY_OPS:
             for scope in builder.scopes[level:]:
                 scope.facts = scope.facts.with_range(var, 0, ix.sub(value.args[1], 1))
@@ -160,9 +168,9 @@ class Emitter:
         stack: list[Node] = [value]
         while stack:
             node = stack.pop()
-            if isinstance(node, Read) and not _in_bounds(node, facts):
+            if isinstance(node, Read) and not in_bounds(node, facts):
                 return False
-            stack += _eager_children(node)
+            stack += eager_children(node)
         return True
 
     def _lazy(self) -> bool:
@@ -195,7 +203,7 @@ class Emitter:
     def _evaluate_shared(self, form: Node) -> None:
         """What the form's bodies share with the block around them is evaluated before them."""
         eager = self._eager[-1]
-        inside = _scalar_order(list(_lazy_children(form)))
+        inside = scalar_order(list(lazy_children(form)))
         shared = [node for node in inside if node in eager and self._find(node) is None]
         for node in shared:
             for needed in self._eager_order([node]):  # type: ignore[list-item]
@@ -213,15 +221,15 @@ class Emitter:
     def _is_cheap(self, form: Cond) -> bool:
         """Whether evaluating both branches costs less than a branch, and harms nobody."""
         facts = self.builder.facts
-        nodes = [n for n in _scalar_order([*form.then, *form.orelse]) if self._find(n) is None]
+        nodes = [n for n in scalar_order([*form.then, *form.orelse]) if self._find(n) is None]
         for node in nodes:
             if isinstance(node, (Const, SizeVar, Var)):
                 continue
             if node in self.faults or not isinstance(node, (Op, Read)):
                 return False
-            if isinstance(node, Op) and node.name not in _CHEAP_TO_SELECT:
+            if isinstance(node, Op) and node.name not in CHEAP_TO_SELECT:
                 return False
-            if isinstance(node, Read) and not _in_bounds(node, facts):
+            if isinstance(node, Read) and not in_bounds(node, facts):
                 return False
         return len(nodes) <= MOST_SELECTED
 
@@ -327,32 +335,22 @@ class Emitter:
     ) -> None:
         if is_plain_operator(form):
             named = [
-                o if n < 2 else self._name_here(o) for o, n in zip(operands, self._operand_uses(form), strict=True)
+                o if n < 2 else self._name_here(o)
+                for o, n in zip(operands, operand_uses(form, self.contract), strict=True)
             ]
-            step = tuple(_step(form, self.contract, named))
-            if all(a is b for a, b in zip(step, form.left, strict=True)):
+            taken = tuple(step(form, self.contract, named))
+            if all(a is b for a, b in zip(taken, form.left, strict=True)):
                 return
-            fold = Fold(tuple(buffers), indices, step, form.left, form.right, form.combine, form.neutral, _monoid(form))
+            fold = Fold(
+                tuple(buffers), indices, taken, form.left, form.right, form.combine, form.neutral, single_monoid(form)
+            )
             self.builder.add(fold)
             return
         before = [self.builder.name(v.name, Read(b, indices, None)) for v, b in zip(form.left, buffers, strict=True)]
         self.combine_into(form, buffers, indices, before, list(operands))
 
     def _name_here(self, value: NestExpr) -> NestExpr:
-        return value if _is_trivial(value) else self.builder.name(_name_of(value), value)
-
-    def _operand_uses(self, form: Reduce) -> list[int]:
-        """How often each operand of a step occurs in the operator."""
-        uses = [0] * len(form.right)
-        for e in form.combine:
-            for node in _scalar_order([e]):
-                for child in children(node):
-                    if child in form.right:
-                        uses[form.right.index(child)] += 1  # type: ignore[arg-type]
-        counts: list[int] = []
-        for k, fused in enumerate(_products(form, self.contract)):
-            counts += [1, 1] if fused else [uses[k]]
-        return counts
+        return value if is_trivial(value) else self.builder.name(name_of(value), value)
 
     def combine_into(
         self,
@@ -365,7 +363,7 @@ class Emitter:
         """buffers[indices] = the operator applied to `left` and `right`."""
         memo = dict(zip((*form.left, *form.right), (*left, *right), strict=True))
         combined = [substitute_scalars(e, memo) for e in form.combine]
-        self._uses = {**self._uses, **_count_uses(combined)}
+        self._uses = {**self._uses, **count_uses(combined)}
         self._values.append({})
         results = self._block(combined)
         self._values.pop()
@@ -387,131 +385,3 @@ class _Inner:
     def __exit__(self, *error: Any) -> None:
         self.emitter._values.pop()
         self.manager.__exit__(*error)
-
-
-def is_plain_operator(form: Reduce) -> bool:
-    """Whether the operator is arithmetic on its operands alone: no branches, loops or reads."""
-    return all(
-        isinstance(n, Const | SizeVar | Var | Op) for e in (*form.combine, *form.neutral) for n in _scalar_order([e])
-    )
-
-
-def _products(form: Reduce, contract: bool) -> list[bool]:
-    """For each value: whether its step is a fused multiply-add."""
-    monoids = form.monoid.split(",") if "," in form.monoid else [form.monoid] + [""] * (len(form.left) - 1)
-    flags = []
-    for value, monoid in zip(form.values, monoids, strict=True):
-        is_product = isinstance(value, Op) and value.name == "mul" and value.dtype.is_float
-        flags.append(contract and monoid == "add" and is_product)
-    if len(flags) == 1:
-        flags = [contracted_product(form, contract) is not None]
-    return flags
-
-
-def step_operands(form: Reduce, contract: bool) -> tuple[Expr, ...]:
-    """What one step evaluates: the values, or the two factors of one that is added by a fused multiply-add."""
-    operands: list[Expr] = []
-    for value, fused in zip(form.values, _products(form, contract), strict=True):
-        operands += value.args if fused else (value,)  # type: ignore[union-attr]
-    return tuple(operands)
-
-
-def _step(form: Reduce, contract: bool, operands: list[NestExpr]) -> list[Expr]:
-    right: dict[Node, Node] = {}
-    fused: dict[int, Expr] = {}
-    for k, product in enumerate(_products(form, contract)):
-        if product:
-            a, b = operands.pop(0), operands.pop(0)
-            fused[k] = Op("fma", form.left[k].dtype, (a, b, form.left[k]))
-        else:
-            right[form.right[k]] = operands.pop(0)
-    return [fused[k] if k in fused else substitute_scalars(e, right) for k, e in enumerate(form.combine)]
-
-
-def _monoid(form: Reduce) -> str:
-    return "" if "," in form.monoid else form.monoid
-
-
-def substitute_scalars(e: Expr, values: Mapping[Any, Any]) -> Any:
-    """`e` with variables replaced."""
-    return substitute(e, values)
-
-
-def _eager_children(node: Node) -> list[Any]:
-    """The children evaluated before the node, whatever happens."""
-    if isinstance(node, Item):
-        form = node.form
-        if isinstance(form, Cond):
-            return [form.predicate]
-        if isinstance(form, Loop):
-            return [form.count, *form.init]
-        if isinstance(form, While):
-            return list(form.init)
-        return [*(axis.extent for axis in form.axes), *form.neutral]
-    if isinstance(node, Read):
-        return [*node.indices, *([] if node.predicate is None else [node.predicate])]
-    if isinstance(node, Op):
-        return list(node.args)
-    return []
-
-
-def _lazy_children(form: Any) -> Iterable[Expr]:
-    if isinstance(form, Cond):
-        return (*form.then, *form.orelse)
-    if isinstance(form, Loop):
-        return form.body
-    if isinstance(form, While):
-        return (form.condition, *form.body)
-    return form.values
-
-
-def _scalar_order(roots: Sequence[Node]) -> list[Node]:
-    done: dict[Node, None] = {}
-    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
-    while stack:
-        node, entered = stack.pop()
-        if entered:
-            done[node] = None
-        elif node not in done:
-            stack.append((node, True))
-            stack += [
-                (c, False) for c in children(node) if not isinstance(c, Buffer) and c is not None and c not in done
-            ]
-    return list(done)
-
-
-def _count_uses(roots: Sequence[Node]) -> dict[Node, int]:
-    uses: dict[Node, int] = {}
-    for root in roots:
-        uses[root] = uses.get(root, 0) + 1
-    for node in _scalar_order(roots):
-        for child in children(node):
-            if child is not None and not isinstance(child, Buffer):
-                uses[child] = uses.get(child, 0) + 1
-    return uses
-
-
-def _in_bounds(read: Read, facts: ix.Facts) -> bool:
-    """Whether reading is safe, wherever these facts hold."""
-    if read.predicate is not None:
-        return True
-    return all(facts.nonnegative(i) and facts.less(i, n) for i, n in zip(read.indices, read.buffer.shape, strict=True))
-
-
-def _is_trivial(value: NestExpr) -> bool:
-    """Sums and products of coordinates, which are clearer written out than named (and whose motion with a lane is plain to see)."""
-    stack: list[Node] = [value]
-    for _ in range(12):
-        if not stack:
-            return True
-        node = stack.pop()
-        if isinstance(node, (Const, SizeVar, Var)):
-            continue
-        if not isinstance(node, Op) or node.dtype is not i64 or node.name not in _CHEAP:
-            return False
-        stack += node.args
-    return False
-
-
-def _name_of(value: NestExpr) -> str:
-    return value.buffer.name if isinstance(value, Read) else "t"

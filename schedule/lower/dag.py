@@ -1,0 +1,100 @@
+"""Walking the expressions of a nest, those with several results included: what is evaluated first, what is shared, what is cheap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from raido.algo import index as ix
+from raido.algo.dtypes import i64
+from raido.algo.expr import Cond, Const, Expr, Item, Loop, Node, Op, SizeVar, Var, While
+from raido.algo.rewrite import children
+from raido.schedule.nest import Buffer, NestExpr, Read
+
+_CHEAP = {"add", "sub", "mul"}
+CHEAP_TO_SELECT = {
+    *("add", "sub", "mul", "neg", "abs", "minimum", "maximum", "fma", "select", "cast", "copysign", "floor", "ceil"),
+    *("lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_or", "logical_not", "bit_and", "bit_or", "bit_xor"),
+    *ix.BOUNDARY_OPS,
+}
+MOST_SELECTED = 16
+
+
+def eager_children(node: Node) -> list[Any]:
+    """The children evaluated before the node, whatever happens."""
+    if isinstance(node, Item):
+        form = node.form
+        if isinstance(form, Cond):
+            return [form.predicate]
+        if isinstance(form, Loop):
+            return [form.count, *form.init]
+        if isinstance(form, While):
+            return list(form.init)
+        return [*(axis.extent for axis in form.axes), *form.neutral]
+    if isinstance(node, Read):
+        return [*node.indices, *([] if node.predicate is None else [node.predicate])]
+    if isinstance(node, Op):
+        return list(node.args)
+    return []
+
+
+def lazy_children(form: Any) -> Iterable[Expr]:
+    if isinstance(form, Cond):
+        return (*form.then, *form.orelse)
+    if isinstance(form, Loop):
+        return form.body
+    if isinstance(form, While):
+        return (form.condition, *form.body)
+    return form.values
+
+
+def scalar_order(roots: Sequence[Node]) -> list[Node]:
+    done: dict[Node, None] = {}
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, entered = stack.pop()
+        if entered:
+            done[node] = None
+        elif node not in done:
+            stack.append((node, True))
+            stack += [
+                (c, False) for c in children(node) if not isinstance(c, Buffer) and c is not None and c not in done
+            ]
+    return list(done)
+
+
+def count_uses(roots: Sequence[Node]) -> dict[Node, int]:
+    uses: dict[Node, int] = {}
+    for root in roots:
+        uses[root] = uses.get(root, 0) + 1
+    for node in scalar_order(roots):
+        for child in children(node):
+            if child is not None and not isinstance(child, Buffer):
+                uses[child] = uses.get(child, 0) + 1
+    return uses
+
+
+def in_bounds(read: Read, facts: ix.Facts) -> bool:
+    """Whether reading is safe, wherever these facts hold."""
+    if read.predicate is not None:
+        return True
+    return all(facts.nonnegative(i) and facts.less(i, n) for i, n in zip(read.indices, read.buffer.shape, strict=True))
+
+
+def is_trivial(value: NestExpr) -> bool:
+    """Sums and products of coordinates, which are clearer written out than named (and whose motion with a lane is plain to see)."""
+    stack: list[Node] = [value]
+    for _ in range(12):
+        if not stack:
+            return True
+        node = stack.pop()
+        if isinstance(node, (Const, SizeVar, Var)):
+            continue
+        if not isinstance(node, Op) or node.dtype is not i64 or node.name not in _CHEAP:
+            return False
+        stack += node.args
+    return False
+
+
+def name_of(value: NestExpr) -> str:
+    return value.buffer.name if isinstance(value, Read) else "t"

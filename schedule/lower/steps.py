@@ -1,0 +1,74 @@
+"""One step of a reduction, as expressions: the operator applied to the accumulators and a value, fused where a product is added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from raido.algo.expr import Const, Expr, Node, Op, Reduce, SizeVar, Var
+from raido.algo.reduction import contracted_product
+from raido.algo.rewrite import children, substitute
+from raido.schedule.lower.dag import scalar_order
+from raido.schedule.nest import NestExpr
+
+
+def is_plain_operator(form: Reduce) -> bool:
+    """Whether the operator is arithmetic on its operands alone: no branches, loops or reads."""
+    return all(
+        isinstance(n, Const | SizeVar | Var | Op) for e in (*form.combine, *form.neutral) for n in scalar_order([e])
+    )
+
+
+def products(form: Reduce, contract: bool) -> list[bool]:
+    """For each value: whether its step is a fused multiply-add."""
+    monoids = form.monoid.split(",") if "," in form.monoid else [form.monoid] + [""] * (len(form.left) - 1)
+    flags = []
+    for value, monoid in zip(form.values, monoids, strict=True):
+        is_product = isinstance(value, Op) and value.name == "mul" and value.dtype.is_float
+        flags.append(contract and monoid == "add" and is_product)
+    if len(flags) == 1:
+        flags = [contracted_product(form, contract) is not None]
+    return flags
+
+
+def step_operands(form: Reduce, contract: bool) -> tuple[Expr, ...]:
+    """What one step evaluates: the values, or the two factors of one that is added by a fused multiply-add."""
+    operands: list[Expr] = []
+    for value, fused in zip(form.values, products(form, contract), strict=True):
+        operands += value.args if fused else (value,)  # type: ignore[union-attr]
+    return tuple(operands)
+
+
+def step(form: Reduce, contract: bool, operands: list[NestExpr]) -> list[Expr]:
+    right: dict[Node, Node] = {}
+    fused: dict[int, Expr] = {}
+    for k, product in enumerate(products(form, contract)):
+        if product:
+            a, b = operands.pop(0), operands.pop(0)
+            fused[k] = Op("fma", form.left[k].dtype, (a, b, form.left[k]))
+        else:
+            right[form.right[k]] = operands.pop(0)
+    return [fused[k] if k in fused else substitute_scalars(e, right) for k, e in enumerate(form.combine)]
+
+
+def single_monoid(form: Reduce) -> str:
+    return "" if "," in form.monoid else form.monoid
+
+
+def substitute_scalars(e: Expr, values: Mapping[Any, Any]) -> Any:
+    """`e` with variables replaced."""
+    return substitute(e, values)
+
+
+def operand_uses(form: Reduce, contract: bool) -> list[int]:
+    """How often each operand of a step occurs in the operator."""
+    uses = [0] * len(form.right)
+    for e in form.combine:
+        for node in scalar_order([e]):
+            for child in children(node):
+                if child in form.right:
+                    uses[form.right.index(child)] += 1  # type: ignore[arg-type]
+    counts: list[int] = []
+    for k, fused in enumerate(products(form, contract)):
+        counts += [1, 1] if fused else [uses[k]]
+    return counts
