@@ -114,7 +114,10 @@ class Statements:
                 last = Op("mul", i64, (last, extent))
         count = self.values.scalar(canonical(last))
         size = memory_dtype(buffer.dtype).itemsize * buffer.lanes
-        return T.IntImm("int64", count * size) if isinstance(count, int) else T.Mul(tir(count), T.IntImm("int64", size))
+        if isinstance(count, int):
+            return T.IntImm("int64", max(count, 0) * size)
+        total = T.Mul(tir(count), T.IntImm("int64", size))
+        return T.Max(total, T.IntImm("int64", 0))  # the extents of what no round needs may be negative
 
     def _with_heap(self, buffer: Buffer, rest: Sequence[Any]) -> None:
         unit = self.unit
