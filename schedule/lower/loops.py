@@ -8,72 +8,25 @@ Order of things at a position: the two versions part (`versions`), a reduction b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 from raido.algo import index as ix
 from raido.algo.dtypes import bool_
 from raido.algo.expr import Array, Expr, Node, Op, Result, Var, fresh
-from raido.schedule.lower.builder import Builder, Scope, ix_parts
+from raido.schedule.lower.builder import Builder, Scope
 from raido.schedule.lower.convert import Converter, conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.emit import Emitter
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.partition import Interior, interior_of, solved
 from raido.schedule.lower.regions import Box
+from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
+from raido.schedule.lower.work import Guests, Placer, Work
 from raido.schedule.nest import Block, Buffer, If, Prefetch, Read, Store
 from raido.schedule.normalise import loads_of
 from raido.schedule.plan import LoopPlan
 
 MOST_COPIES = 1024
-NARROW = 16
-
-
-@dataclass(slots=True)
-class Accumulators:
-    """The running values of a reduction: a buffer for each, and how an element's indices follow from its coordinates.
-
-    `lengths`: how much of each dimension is in use (of the first copy, which others do not exceed).
-    """
-
-    buffers: tuple[Buffer, ...]
-    axes: tuple[str, ...]
-    origins: tuple[dict[str, Expr], ...]
-    copied: bool
-    lengths: tuple[Expr, ...] = ()
-
-
-@dataclass(slots=True)
-class Work:
-    """Something to emit. `mode`: "compute", or the part of a reduction: "start", "fold", "finish"."""
-
-    job: Job
-    copies: list[Coordinates]
-    mode: str = "compute"
-    identity: frozenset[Node] = frozenset()
-    versioned: bool = False
-    accumulators: Accumulators | None = None
-    origin_of: list[int] = field(default_factory=lambda: [0])
-
-
-class Placer(Protocol):
-    """What is computed inside a loop besides the stage itself."""
-
-    def inside(self, work: Work, position: int) -> None:
-        """Emits the producers placed at the loop at `position`."""
-
-    def places(self, work: Work, position: int) -> bool:
-        """Whether any producer is placed or kept there."""
-
-
-class Guests(Protocol):
-    """Stages that share the loops of the one being emitted: what they do before, in and after each of its loops."""
-
-    def forwards(self, job: Job) -> bool: ...
-    def before(self, work: Work, position: int) -> None: ...
-    def enter(self, work: Work, position: int) -> None: ...
-    def inside(self, work: Work, position: int) -> None: ...
-    def after(self, work: Work, position: int) -> None: ...
 
 
 class Loops:
@@ -170,7 +123,7 @@ class Loops:
 
     def _segments(self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int) -> None:
         """The loop, cut where boundaries begin and end to vanish if the schedule partitions it."""
-        cut = self._cut(work, position, low, high, step)
+        cut = cut_of(work, position, low, high, step, self.builder.facts)
         if cut is None:
             self._plain(work, position, kind, low, high, step)
             return
@@ -187,37 +140,6 @@ class Loops:
 
     def _border_kind(self, kind: str, low: Expr, high: Expr) -> str:
         return "serial" if kind in ("vector", "serial") else kind
-
-    def _cut(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> tuple[Interior, Expr, Expr] | None:
-        job = work.job
-        name = job.plan.loops[position].name
-        if (
-            position != job.cut
-            or step != 1
-            or (work.mode != "compute" and work.mode != "fold")
-            or not job.plan.partition
-        ):
-            return None
-        axes = job.axis_of[name]
-        if len(axes) != 1:
-            return None
-        (axis,) = axes
-        if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
-            return None
-        variable = job.variables[axis]
-        if work.copies[0].box(axis)[0] is not low or variable not in job.partitioned():
-            return None
-        ranges = self.ranges(work)
-        boundaries = [b for b in job.boundaries if variable in b.variables or b.node in work.identity]
-        allowed = job.partitioned()
-        facts = self.builder.facts
-        interior = interior_of([b for b in boundaries if variable in b.variables], allowed, ranges, variable, facts)
-        bounds = solved(interior)
-        if bounds is None or (facts.less_equal(bounds[0], low) and facts.less(ix.sub(high, 1), ix.add(bounds[1], 1))):
-            if bounds is not None:
-                work.identity = work.identity | interior.identity
-            return None
-        return interior, bounds[0], bounds[1]
 
     def choose(self, work: Work, position: int, values: list[list[Expr]]) -> None:
         """The loop at `position` is at these values: for each copy, one or (unrolled) several."""
@@ -304,27 +226,7 @@ class Loops:
 
     def versions(self, work: Work, position: int) -> None:
         """The general body, and before it the one for full tiles inside the interior, where that makes a difference."""
-        job, facts = work.job, self.builder.facts
-        conditions = self._full_tile(work, position, facts)
-        identity: set[Node] = set()
-        allowed = job.partitioned()
-        if allowed and len(work.copies) == 1:
-            facts = facts.with_known(*conditions) if conditions else facts
-            ranges = {v: (decided(a, facts), decided(b, facts)) for v, (a, b) in self.ranges(work).items()}
-            cut = self._cut_variable(job)
-            mine = [b for b in job.boundaries if b.node not in work.identity]
-            inside = interior_of(mine, allowed - ({cut} if cut else set()), ranges, None, facts)
-            if inside.identity:
-                identity |= inside.identity
-                conditions += [c for c in inside.conditions if c not in conditions]
-            if cut is not None:
-                along = interior_of([b for b in mine if cut in b.variables], allowed, ranges, None, facts)
-                tile = along.identity and not any(facts.nonnegative(ix.sub(-1, c)) for c in along.conditions)
-                if tile and self._is_tile(job):
-                    identity |= along.identity
-                    conditions += [c for c in along.conditions if c not in conditions]
-        special = replace(work, identity=work.identity | identity)
-        conditions = strongest(conditions)
+        special, conditions = specialised_work(work, position, self.builder.facts)
         if not conditions:
             self.level(special, position)
             return
@@ -337,44 +239,8 @@ class Loops:
             for coordinates in special.copies:
                 coordinates.simplify(lambda e: decided(e, known))
             self.level(special, position)
-        holds = conjunction([_as_comparison(c) for c in conditions])
+        holds = conjunction([as_comparison(c) for c in conditions])
         self.builder.add(If(holds, Block(tuple(specialised.statements)), Block(tuple(general.statements))))
-
-    def _is_tile(self, job: Job) -> bool:
-        """Whether the loop that is cut is the inner one of a split."""
-        return job.cut < 10**9 and job.plan.loops[job.cut].name not in job.variables
-
-    def _cut_variable(self, job: Job) -> Var | None:
-        if job.cut >= len(job.plan.loops):
-            return None
-        axes = job.axis_of[job.plan.loops[job.cut].name]
-        return job.variables[next(iter(axes))] if len(axes) == 1 else None
-
-    def _full_tile(self, work: Work, position: int, facts: ix.Facts) -> list[Expr]:
-        """What must be at least 0 for loops further in that are unrolled, or hold accumulators, to be full."""
-        job, conditions = work.job, []
-        wanted = [
-            loop.name
-            for loop in job.plan.loops[position:]
-            if loop.kind in (("vector", "unroll") if job.reduction else ("unroll",)) and loop.name not in job.variables
-        ]
-        axes = {axis for name in wanted for axis in job.axis_of[name]}
-        if job.reduction is not None and axes:
-            axes |= {axis.name for axis in job.stage.axes}
-        for axis in sorted(axes):
-            for coordinates in work.copies:
-                r = coordinates.ranges[axis]
-                if r.value is not None or not (isinstance(r.high, Op) and r.high.name == "minimum"):
-                    continue
-                short = [a for a in _members(r.high) if ix.constant_value(ix.sub(a, r.low)) is not None]
-                for other in _members(r.high):
-                    gap = ix.sub(other, short[0]) if short else None
-                    if gap is None or other is short[0] or facts.nonnegative(gap) or gap in conditions:
-                        continue
-                    if facts.nonnegative(ix.sub(-1, gap)):
-                        return []
-                    conditions.append(gap)
-        return conditions
 
     # The element
 
@@ -426,56 +292,7 @@ class Loops:
         """Stores the stage's results with some nodes (the reduction's results) replaced."""
         self._store(work, work.job.bodies, extra)
 
-    def ranges(self, work: Work) -> dict[Var, tuple[Expr, Expr]]:
-        """Inclusive bounds of every axis of the stage, over all copies."""
-        found: dict[Var, tuple[Expr, Expr]] = {}
-        for name, variable in work.job.variables.items():
-            boxes = [c.box(name) for c in work.copies]
-            low, high = boxes[0]
-            for other_low, other_high in boxes[1:]:
-                low, high = ix.minimum(low, other_low), ix.maximum(high, other_high)
-            found[variable] = (low, high)
-        return found
-
 
 def array_key(array: Array) -> Node:
     """What an array is known by: its form, or itself where it is an input."""
     return array.form if isinstance(array, Result) else array
-
-
-def decided(e: Expr, facts: ix.Facts) -> Expr:
-    """`e` without the minima and maxima that the facts decide."""
-    if isinstance(e, Op) and any(isinstance(n, Op) and n.name in ("minimum", "maximum") for n in ix_parts(e)):
-        return facts.simplify(e)
-    return e
-
-
-def strongest(conditions: list[Expr]) -> list[Expr]:
-    """Without those that follow from another, a constant away."""
-    kept: dict[tuple[tuple[Expr, int], ...], tuple[int, Expr]] = {}
-    for e in conditions:
-        constant, terms = ix.linear(e)
-        key = tuple(terms.items())
-        if key not in kept or constant < kept[key][0]:
-            kept[key] = (constant, e)
-    return [e for _, e in kept.values()]
-
-
-def _members(e: Expr) -> list[Expr]:
-    """The arguments of nested minima."""
-    if isinstance(e, Op) and e.name == "minimum":
-        return [m for a in e.args for m in _members(a)]
-    return [e]
-
-
-def _as_comparison(e: Expr) -> Expr:
-    """e >= 0, with the negative part on the other side."""
-    constant, terms = ix.linear(e)
-    left: Expr = ix.as_index(max(0, -constant))
-    right: Expr = ix.as_index(max(0, constant))
-    for atom, c in terms.items():
-        if c < 0:
-            left = ix.add(left, ix.mul(atom, -c))
-        else:
-            right = ix.add(right, ix.mul(atom, c))
-    return Op("le", bool_, (left, right))

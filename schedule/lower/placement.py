@@ -16,8 +16,9 @@ from raido.algo.expr import Expr, Op, Result, Var
 from raido.schedule.lower.builder import Builder, Scope, new_serial
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job, laid_out_shape, parts_of_layout
-from raido.schedule.lower.loops import Loops, Work
+from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import Box, extent_bound, hull, region_read
+from raido.schedule.lower.work import Work, ranges_of
 from raido.schedule.nest import Alloc, Buffer, Read, Store
 from raido.schedule.normalise import scalar_nodes
 from raido.schedule.plan import At
@@ -94,7 +95,7 @@ class Placement:
         """The box of each stage inside the loop: all that is read of it there."""
         facts = self.builder.facts
         members = self._members(work, position)
-        ranges: dict[str, Ranges] = {work.job.stage.name: self.loops.ranges(work)}
+        ranges: dict[str, Ranges] = {work.job.stage.name: ranges_of(work)}
         readers = [work.job]
         boxes: dict[str, Box] = {}
         for job in members:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from raido.algo import index as ix
 from raido.algo.expr import Expr, Item, Node, Reduce, Var, fresh
 from raido.schedule.lower.builder import Builder
-from raido.schedule.lower.loops import Accumulators, Loops, Work
+from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import extent_bound
+from raido.schedule.lower.work import Accumulators, Work
 from raido.schedule.nest import Buffer, Read, Store
 
 REGISTER_BYTES = 8 << 10

@@ -14,8 +14,9 @@ from raido.algo.expr import Expr
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.loops import Accumulators, Loops, Work
+from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.reductions import Reductions
+from raido.schedule.lower.work import Accumulators, Work
 from raido.schedule.nest import Buffer
 from raido.schedule.plan import At
 

@@ -1,0 +1,143 @@
+"""Two versions of a tile, and cuts of a loop: where the interior's code may run.
+
+The interior's version needs full tiles (so that unrolled loops and accumulators have constant sizes) and boundary operations that
+change nothing. Conditions are expressions that must be at least 0. The loop that is vectorised is cut instead, unless it runs over
+a tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.algo import index as ix
+from raido.algo.dtypes import bool_
+from raido.algo.expr import Expr, Node, Op, Var
+from raido.schedule.lower.builder import ix_parts
+from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.partition import Interior, interior_of, solved
+from raido.schedule.lower.work import Work, ranges_of
+
+
+def specialised_work(work: Work, position: int, facts: ix.Facts) -> tuple[Work, list[Expr]]:
+    """The work as it is for full tiles inside the interior, and the conditions of that; none when it always is."""
+    job = work.job
+    conditions = _full_tile(work, position, facts)
+    identity: set[Node] = set()
+    allowed = job.partitioned()
+    if allowed and len(work.copies) == 1:
+        facts = facts.with_known(*conditions) if conditions else facts
+        ranges = {v: (decided(a, facts), decided(b, facts)) for v, (a, b) in ranges_of(work).items()}
+        cut = _cut_variable(job)
+        mine = [b for b in job.boundaries if b.node not in work.identity]
+        inside = interior_of(mine, allowed - ({cut} if cut else set()), ranges, None, facts)
+        if inside.identity:
+            identity |= inside.identity
+            conditions += [c for c in inside.conditions if c not in conditions]
+        if cut is not None and _is_tile(job):
+            along = interior_of([b for b in mine if cut in b.variables], allowed, ranges, None, facts)
+            if along.identity and not any(facts.nonnegative(ix.sub(-1, c)) for c in along.conditions):
+                identity |= along.identity
+                conditions += [c for c in along.conditions if c not in conditions]
+    return replace(work, identity=work.identity | identity), strongest(conditions)
+
+
+def _is_tile(job: Job) -> bool:
+    """Whether the loop that is cut is the inner one of a split."""
+    return job.cut < 10**9 and job.plan.loops[job.cut].name not in job.variables
+
+
+def _cut_variable(job: Job) -> Var | None:
+    if job.cut >= len(job.plan.loops):
+        return None
+    axes = job.axis_of[job.plan.loops[job.cut].name]
+    return job.variables[next(iter(axes))] if len(axes) == 1 else None
+
+
+def _full_tile(work: Work, position: int, facts: ix.Facts) -> list[Expr]:
+    """What must hold for loops further in that are unrolled, or run over accumulators, to be full."""
+    job = work.job
+    kinds = ("vector", "unroll") if job.reduction else ("unroll",)
+    inner = [loop.name for loop in job.plan.loops[position:] if loop.kind in kinds and loop.name not in job.variables]
+    axes = {axis for name in inner for axis in job.axis_of[name]}
+    if job.reduction is not None and axes:
+        axes |= {axis.name for axis in job.stage.axes}
+    conditions: list[Expr] = []
+    for coordinates in work.copies:
+        for r in (coordinates.ranges[axis] for axis in sorted(axes)):
+            if r.value is not None:
+                continue
+            members = _members(r.high)
+            short = [a for a in members if ix.constant_value(ix.sub(a, r.low)) is not None]
+            gaps = [ix.sub(other, short[0]) for other in members if other is not short[0]] if short else []
+            if any(facts.nonnegative(ix.sub(-1, gap)) for gap in gaps):
+                return []
+            conditions += [gap for gap in gaps if gap not in conditions and not facts.nonnegative(gap)]
+    return conditions
+
+
+def cut_of(
+    work: Work, position: int, low: Expr, high: Expr, step: int, facts: ix.Facts
+) -> tuple[Interior, Expr, Expr] | None:
+    """The interior along the loop at `position`, inclusive, and what vanishes there; None when the loop is not to be cut.
+
+    A loop that lies in the interior anyway is not cut either, but the work then knows.
+    """
+    job = work.job
+    axes = job.axis_of[job.plan.loops[position].name]
+    if position != job.cut or step != 1 or work.mode not in ("compute", "fold") or not job.plan.partition:
+        return None
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
+        return None
+    variable = job.variables[axis]
+    if work.copies[0].box(axis)[0] is not low or variable not in job.partitioned():
+        return None
+    mine = [b for b in job.boundaries if variable in b.variables]
+    interior = interior_of(mine, job.partitioned(), ranges_of(work), variable, facts)
+    bounds = solved(interior)
+    if bounds is None:
+        return None
+    if facts.less_equal(bounds[0], low) and facts.less_equal(ix.sub(high, 1), bounds[1]):
+        work.identity = work.identity | interior.identity
+        return None
+    return interior, bounds[0], bounds[1]
+
+
+def decided(e: Expr, facts: ix.Facts) -> Expr:
+    """`e` without the minima and maxima that the facts decide."""
+    if isinstance(e, Op) and any(isinstance(n, Op) and n.name in ("minimum", "maximum") for n in ix_parts(e)):
+        return facts.simplify(e)
+    return e
+
+
+def strongest(conditions: list[Expr]) -> list[Expr]:
+    """Without those that follow from another, a constant away."""
+    kept: dict[tuple[tuple[Expr, int], ...], tuple[int, Expr]] = {}
+    for e in conditions:
+        constant, terms = ix.linear(e)
+        key = tuple(terms.items())
+        if key not in kept or constant < kept[key][0]:
+            kept[key] = (constant, e)
+    return [e for _, e in kept.values()]
+
+
+def _members(e: Expr) -> list[Expr]:
+    """The arguments of nested minima."""
+    if isinstance(e, Op) and e.name == "minimum":
+        return [m for a in e.args for m in _members(a)]
+    return [e]
+
+
+def as_comparison(e: Expr) -> Expr:
+    """e >= 0, with the negative part on the other side."""
+    constant, terms = ix.linear(e)
+    left: Expr = ix.as_index(max(0, -constant))
+    right: Expr = ix.as_index(max(0, constant))
+    for atom, c in terms.items():
+        if c < 0:
+            left = ix.add(left, ix.mul(atom, -c))
+        else:
+            right = ix.add(right, ix.mul(atom, c))
+    return Op("le", bool_, (left, right))

@@ -1,0 +1,71 @@
+"""What is being emitted: a `Work`, and what the emitters of loops, producers and guests ask of each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from raido.algo import index as ix
+from raido.algo.expr import Expr, Node, Var
+from raido.schedule.lower.coordinates import Coordinates
+from raido.schedule.lower.jobs import Job
+from raido.schedule.nest import Buffer
+
+
+@dataclass(slots=True)
+class Accumulators:
+    """The running values of a reduction: a buffer for each, and how an element's indices follow from its coordinates.
+
+    `lengths`: how much of each dimension is in use (of the first copy, which others do not exceed).
+    """
+
+    buffers: tuple[Buffer, ...]
+    axes: tuple[str, ...]
+    origins: tuple[dict[str, Expr], ...]
+    copied: bool
+    lengths: tuple[Expr, ...] = ()
+
+
+@dataclass(slots=True)
+class Work:
+    """Something to emit. `mode`: "compute", or the part of a reduction: "start", "fold", "finish"."""
+
+    job: Job
+    copies: list[Coordinates]
+    mode: str = "compute"
+    identity: frozenset[Node] = frozenset()
+    versioned: bool = False
+    accumulators: Accumulators | None = None
+    origin_of: list[int] = field(default_factory=lambda: [0])
+
+
+class Placer(Protocol):
+    """What is computed inside a loop besides the stage itself."""
+
+    def inside(self, work: Work, position: int) -> None:
+        """Emits the producers placed at the loop at `position`."""
+
+    def places(self, work: Work, position: int) -> bool:
+        """Whether any producer is placed or kept there."""
+
+
+class Guests(Protocol):
+    """Stages that share the loops of the one being emitted: what they do before, in and after each of its loops."""
+
+    def forwards(self, job: Job) -> bool: ...
+    def before(self, work: Work, position: int) -> None: ...
+    def enter(self, work: Work, position: int) -> None: ...
+    def inside(self, work: Work, position: int) -> None: ...
+    def after(self, work: Work, position: int) -> None: ...
+
+
+def ranges_of(work: Work) -> dict[Var, tuple[Expr, Expr]]:
+    """Inclusive bounds of every axis of the stage, over all copies."""
+    found: dict[Var, tuple[Expr, Expr]] = {}
+    for name, variable in work.job.variables.items():
+        boxes = [c.box(name) for c in work.copies]
+        low, high = boxes[0]
+        for other_low, other_high in boxes[1:]:
+            low, high = ix.minimum(low, other_low), ix.maximum(high, other_high)
+        found[variable] = (low, high)
+    return found
