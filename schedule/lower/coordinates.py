@@ -26,6 +26,7 @@ class Range:
     value: Expr | None = None
     offset: bool = False
     exact: bool = False
+    narrowed: bool = False
     base: Expr | int = 0
 
 
@@ -64,7 +65,8 @@ class Coordinates:
         """An independent copy, for one of several unrolled iterations."""
         new = object.__new__(Coordinates)
         new.ranges = {
-            n: Range(r.low, r.high, r.step, r.value, r.offset, r.exact, r.base) for n, r in self.ranges.items()
+            n: Range(r.low, r.high, r.step, r.value, r.offset, r.exact, r.narrowed, r.base)
+            for n, r in self.ranges.items()
         }
         new.axes, new.owner, new.below, new.counts = self.axes, self.owner, self.below, self.counts
         new.guards = list(self.guards)
@@ -81,7 +83,7 @@ class Coordinates:
         """Low, high and step of a loop that comes next."""
         r = self.ranges[loop]
         relation = self.owner.get(loop)
-        if isinstance(relation, Fuse) and loop not in self.below:
+        if isinstance(relation, Fuse) and loop not in self.below and not r.narrowed:
             low, high, step = self.bounds(relation.outer)
             return r.low, ix.mul(ix.ceildiv(ix.sub(high, low), step), self.counts[relation.inner]), 1
         if not r.offset:
@@ -98,7 +100,7 @@ class Coordinates:
 
     def narrow(self, loop: str, low: Expr, high: Expr) -> None:
         """Restricts a loop that comes next to part of its range (not for offsets)."""
-        self.ranges[loop].low, self.ranges[loop].high = low, high
+        self.ranges[loop].low, self.ranges[loop].high, self.ranges[loop].narrowed = low, high, True
         self._moved(loop, None)
 
     def choose(self, loop: str, value: Expr, bind: Bind) -> None:

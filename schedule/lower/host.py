@@ -6,6 +6,7 @@ This is the host's level: memory for arrays, `Produce` blocks (each a kernel), l
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from raido.algo import index as ix
 from raido.algo.errors import CompileError
@@ -146,7 +147,7 @@ class Host:
             placed.add(ready[0].name)
         return done
 
-    def _forms_read(self, stage: AnyStage) -> set[object]:
+    def _forms_read(self, stage: AnyStage) -> set[Any]:
         if isinstance(stage, Stage):
             return set(self.jobs[stage.name].reads.loads) if stage.name in self.jobs else set()
         found = {getattr(a, "form", None) for a in (*stage.init, *stage.results, *stage.orelse_results)}
@@ -194,7 +195,7 @@ class Host:
     def scalar(self, e: Expr) -> NestExpr:
         """A count or a condition, which the host reads."""
 
-        def read(node: object) -> object:
+        def read(node: Any) -> Any:
             if isinstance(node, Load):
                 return Read(self.buffer(node.array), (), None)
             return node

@@ -47,6 +47,7 @@ class Placer(Protocol):
 
     def places(self, work: Work, position: int) -> bool:
         """Whether any producer is placed or kept there."""
+        ...
 
 
 class Guests(Protocol):
