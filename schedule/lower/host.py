@@ -6,6 +6,7 @@ This is the host's level: memory for arrays, `Produce` blocks (each a kernel), l
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from raido.algo import index as ix
@@ -26,7 +27,7 @@ from raido.algo.expr import (
 from raido.algo.rewrite import transform
 from raido.schedule.lower.builder import Builder, closed, new_serial
 from raido.schedule.lower.convert import Converter, Sites, Storage
-from raido.schedule.lower.jobs import Job, laid_out_shape, make_jobs, parts_of_layout
+from raido.schedule.lower.jobs import Job, flat, laid_out_shape, make_jobs, parts_of_layout
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
 from raido.schedule.lower.reductions import Reductions
@@ -74,6 +75,8 @@ class Host:
         for array, buffer in zip(graph.results, outputs, strict=True):
             if isinstance(array, Result) and not isinstance(array.form, ArrayCond):
                 self.direct.setdefault(array, buffer)
+        controls = [stage for stage in flat(graph.stages) if isinstance(stage, ControlStage)]
+        self.whole = {a for c in controls for a in (*c.init, *c.results, *c.orelse_results)}
         for parameter in graph.program.parameters:
             self.storages[parameter] = Storage(buffer_for(parameter))
 
@@ -82,19 +85,22 @@ class Host:
         self._constants(self.graph.stages)
         self.stages(self.graph.stages)
         for array, buffer in zip(self.graph.results, self.outputs, strict=True):
-            source = self.buffer(array)
-            if source is not buffer:
-                self._copy(source, buffer)
+            self._copy(array, buffer)
         return Block(tuple(self.builder.scope.statements))
 
-    def _copy(self, source: Buffer, destination: Buffer) -> None:
-        """The contents of one buffer into another; element by element where their rows lie differently."""
-        if source.strides == destination.strides:
+    def _copy(self, array: Array, destination: Buffer) -> None:
+        """An array into a buffer; element by element where its memory is laid out differently."""
+        source = self.buffer(array)
+        if source is destination:
+            return
+        storage = self.storages[array]
+        if source.strides == destination.strides and not (storage.layout or storage.fold or storage.origin):
             self.builder.add(Copy(source, destination))
             return
-        places = tuple(fresh(f"d{k}") for k in range(len(source.shape)))
-        statement: Statement = Store(destination, places, Read(source, places, None))
-        for k, (place, extent) in reversed(tuple(enumerate(zip(places, source.shape, strict=True)))):
+        places = tuple(fresh(f"d{k}") for k in range(len(destination.shape)))
+        value = Read(source, storage.place(places, self.builder.facts), None)
+        statement: Statement = Store(destination, places, value)
+        for k, (place, extent) in reversed(tuple(enumerate(zip(places, destination.shape, strict=True)))):
             kind = "vector" if k == len(places) - 1 else "serial"
             statement = For(place, ix.as_index(0), extent, 1, Block((statement,)), kind, tail="default")
         self.builder.add(Produce("copy", Block((statement,))))
@@ -176,6 +182,8 @@ class Host:
             buffer = self.direct.get(array)
             if buffer is None:
                 label = stage.name.rsplit("/", 1)[-1]
+                if array in self.whole:
+                    job.plan = replace(job.plan, layout=(), pad=0)
                 kept = laid_out_shape(job, shape)
                 buffer = self.builder.alloc(label, body.dtype, kept, "heap", padded(job, kept))
                 self.storages[array] = Storage(buffer, layout=parts_of_layout(job))
@@ -212,7 +220,7 @@ class Host:
         current = []
         for parameter, init in zip(stage.state, stage.init, strict=True):
             buffer = builder.alloc(parameter.name, parameter.dtype, parameter.shape, "heap")
-            self._copy(self.buffer(init), buffer)
+            self._copy(init, buffer)
             self.storages[parameter] = Storage(buffer)
             current.append(buffer)
         following = [builder.alloc(f"{b.name}_next", b.dtype, b.shape, "heap") for b in current]
@@ -231,9 +239,7 @@ class Host:
                     body.facts = body.facts.with_range(form.index, 0, ix.sub(form.count, 1))
                 self.stages(stage.body)
                 for result, buffer in zip(stage.results, following, strict=True):
-                    source = self.buffer(result)
-                    if source is not buffer:
-                        self._copy(source, buffer)
+                    self._copy(result, buffer)
                 for a, b in zip(current, following, strict=True):
                     builder.add(Swap(a, b))
         self.direct = direct
@@ -257,7 +263,7 @@ class Host:
             with builder.block() as scope:
                 self.stages(stages)
                 for array, buffer in zip(arrays, results, strict=True):
-                    self._copy(self.buffer(array), buffer)
+                    self._copy(array, buffer)
             blocks.append(closed(scope))
             self.storages.clear()
             self.storages.update(outside)
