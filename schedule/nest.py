@@ -5,10 +5,13 @@ prints, what the tuner measures, and what GPUs take. *Gang nest*: no "vector" lo
 
 Expressions are the graph's `Const, SizeVar, Var, Op` and, here, `Read`; the gang nest adds `Ramp, Splat, VectorRead, Gather, LaneFold,
 Extract`. A `Var` with more than one lane is a `VectorVar`. `lanes_of` gives the lanes of any expression; in an `Op` all arguments have
-equally many (a `Splat` is written out). Booleans with lanes are masks.
+equally many (a `Splat` is written out).
+Booleans with lanes are masks; a `Let` may name one (the emitter packs it). Lane-private buffers are read by `Read`, written by `Store` (a
+predicate with lanes keeps the other lanes), and reached at an index of each lane's own by `Gather` and `Scatter`, in its own column.
 Statements run in order. Loops carry global coordinates: `for var in low, low + step, … < high`. Bounds may be empty, never wrong.
 A `Buffer` lives from its `Alloc` to the end of the enclosing block. Reads and writes are in bounds, always: what may fail is behind a
-`Check` (which only records) and a predicate. `checker.check_nest` holds all of this.
+`Check` (which only records; with lanes, the values of the first that fails) and a predicate. `VectorRead` and `VectorStore` move in memory
+from the place of `indices`. `checker.check_nest` holds the grammar, `interpret_nest` the bounds.
 """
 
 from __future__ import annotations
