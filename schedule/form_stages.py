@@ -30,6 +30,7 @@ from raido.algo.expr import (
     Result,
     SizeVar,
     fresh,
+    fresh_parameter,
 )
 from raido.algo.program import Program
 from raido.algo.rewrite import children, rebuild, topological
@@ -57,6 +58,7 @@ def form_stages(program: Program) -> StageGraph:
     for step in NORMALISE:
         roots = step(roots, tables)
     roots = _materialise_host_scalars(roots, tables)
+    roots = _name_states(roots, tables)
     roots = _name_axes(roots, tables)
     paths = _locations(roots)
     names = _stage_names(roots, tables, paths)
@@ -88,6 +90,21 @@ def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple
         tables.carry(node, new)
         memo[node] = new
     return tuple(memo[root] for root in roots)  # type: ignore[misc]
+
+
+def _name_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """The states of whole-array loops have names of their own, by which schedules tell them apart."""
+    taken = {p.name for p in topological(*roots) if isinstance(p, Parameter) and p.serial == 0}
+    memo: dict[Node, Node] = {}
+    for node in reversed(topological(*roots)):
+        for state in node.state if isinstance(node, ArrayLoop | ArrayWhile) else ():
+            name, number = state.name, count(2)
+            while name in taken:
+                name = f"{state.name}_{next(number)}"
+            taken.add(name)
+            if name != state.name:
+                memo[state] = fresh_parameter(name, state.dtype, state.shape)
+    return tables.rewrite(roots, lambda node: node, memo) if memo else roots
 
 
 def _name_axes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:

@@ -10,7 +10,7 @@ from raido.schedule.directives.placement import place_at, unplaced
 from raido.schedule.directives.recorder import Name, Recorder, Self, rule
 from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stage import Stage
+from raido.schedule.stage import ControlStage, Stage
 from raido.schedule.state import State, axes_of, has_loops_said, places, position, put
 
 
@@ -54,6 +54,8 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
         raise Refusal(f'another stage is placed at a loop of "{guest}"', "say compute_with first")
     if state.uses.scope[guest] != state.uses.scope[at.stage]:
         raise Refusal(f'"{at.stage}" is not in the same loop over whole arrays')
+    if part_of_control(state, guest) != part_of_control(state, at.stage):
+        raise Refusal(f'"{at.stage}" runs in another part of "{state.uses.scope[guest]}"')
     if reaches(state, at.stage, guest):
         raise Refusal(f'"{at.stage}" reads "{guest}"', f's["{guest}"].compute_at("{at.stage}", "{axis}")')
     host, host_plan = state.stage(at.stage), state.plan(at.stage)
@@ -66,6 +68,13 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
         )
     adopted = adopt(plan, host_plan, matched, shared)
     return put(state, replace(adopted, compute=Root(), compute_with=at), "placement", "loops")
+
+
+def part_of_control(state: State, name: str) -> str:
+    """Which part of the loop or conditional around it a stage belongs to: setup, body or orelse; "" at the top."""
+    control = state.uses.stages.get(state.uses.scope[name])
+    parts = ("setup", "body", "orelse") if isinstance(control, ControlStage) else ()
+    return next((part for part in parts if any(s.name == name for s in getattr(control, part))), "")
 
 
 def match_axes(guest: Stage, host: Stage, host_plan: StagePlan, shared: list[str]) -> dict[str, str]:
