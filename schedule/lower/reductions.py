@@ -36,7 +36,9 @@ class Reductions:
         """The reduction whose outermost loop stands at `position`."""
         plan = work.job.plan.loops[position]
         if plan.kind == "parallel" and len(work.copies) == 1 and plan.name in work.job.reduced:
+            self.loops.sharing.before(work, position)
             self._parallel(work, position)
+            self.loops.sharing.after(work, position)
             return
         accumulators = self.allocate(work, position)
         for mode in ("start", "fold", "finish"):

@@ -49,7 +49,7 @@ class Sharing:
         loops.sharing = self
 
     def _of(self, work: Work) -> list[tuple[Job, int]]:
-        if work.mode == "start" or not self.guests:
+        if work.mode not in ("compute", "fold") or not self.guests:
             return []
         return self.guests.get(work.job.stage.name, [])
 
