@@ -242,3 +242,16 @@ def arrays_read(state: State, name: str) -> tuple[str, ...]:
 def has_loops_said(state: State, name: str) -> bool:
     """Whether any loop directive was given to the stage."""
     return (name, "loops") in state.asked
+
+
+def reaches(state: State, reader: str, producer: str) -> bool:
+    """Whether `reader` needs `producer`, directly or through others."""
+    seen, todo = set(), [producer]
+    while todo:
+        for each in state.uses.readers.get(todo.pop(), ()):
+            if each == reader:
+                return True
+            if each not in seen:
+                seen.add(each)
+                todo.append(each)
+    return False

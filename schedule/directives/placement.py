@@ -21,6 +21,7 @@ from raido.schedule.state import (
     places,
     position,
     put,
+    reaches,
     readers_of,
     resolve,
     shared_count,
@@ -210,6 +211,8 @@ def check_encloses_readers(state: State, producer: str, at: At) -> None:
             )
         remedy = f'place "{reader}" inside the same loop first' if reader not in state.uses.outputs else None
         raise Refusal(why, remedy, places=legal)
+    if reaches(state, producer, at.stage):
+        raise Refusal(f'"{producer}" needs "{at.stage}" itself', places=legal_places(state, producer))
     if at.stage in readers:
         check_not_after_reduction(state, producer, at)
 

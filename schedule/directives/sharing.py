@@ -11,7 +11,7 @@ from raido.schedule.directives.recorder import Name, Recorder, Self, rule
 from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stage import ControlStage, Stage
-from raido.schedule.state import State, axes_of, has_loops_said, places, position, put
+from raido.schedule.state import State, axes_of, has_loops_said, places, position, put, reaches
 
 
 class SharingDirectives(Recorder):
@@ -98,19 +98,6 @@ def match_axes(guest: Stage, host: Stage, host_plan: StagePlan, shared: list[str
             axes=listed(a.name for a in guest.all_axes),
         )
     return {theirs: ours for theirs, ours in matched.items() if theirs in needed}
-
-
-def reaches(state: State, reader: str, producer: str) -> bool:
-    """Whether `reader` needs `producer`, directly or through others."""
-    seen, todo = set(), [producer]
-    while todo:
-        for each in state.uses.readers.get(todo.pop(), ()):
-            if each == reader:
-                return True
-            if each not in seen:
-                seen.add(each)
-                todo.append(each)
-    return False
 
 
 def adopt(plan: StagePlan, host: StagePlan, matched: dict[str, str], shared: list[str]) -> StagePlan:
