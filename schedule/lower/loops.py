@@ -209,10 +209,16 @@ class Loops:
             values: dict[Node, Node] = {v: work.copies[0].box(n)[0] for n, v in job.variables.items()}
             values[job.variables[axis]] = ahead
             loads = [load for load in loads_of(*job.bodies) if self.names.get(array_key(load.array)) == hint.array]
+            loads = [load for load in loads if all(self._is_distant(inner.array) for inner in loads_of(load))]
             reads = self.converter.convert(loads, values, self.builder.facts, work.identity)
             for read in dict.fromkeys(reads):
                 if all(is_affine(i) for i in read.indices):
                     self.builder.add(Prefetch(read.buffer, read.indices))
+
+    def _is_distant(self, array: Node) -> bool:
+        """Whether an array is kept whole: what is computed inside the loops is near, or has no place yet."""
+        storage = self.converter.storages.get(array)  # type: ignore[call-overload]
+        return storage is not None and not storage.origin and storage.buffer.scope not in ("register", "stack")
 
     def bind(self, name: str, value: Expr, low: Expr, high: Expr) -> Expr:
         """A name for a computed coordinate, which is known to lie in low … high."""
