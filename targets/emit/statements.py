@@ -149,11 +149,15 @@ class Statements:
                 cells[key] = T.flat_buffer(unit.fresh_name(buffer.name), memory, buffer.lanes, alignment=64)
                 unit.out.append(T.AllocBuffer(cells[key]))
             return
-        if buffer.strides:
-            raise CompileError(f"internal: stack buffer {buffer.name} has strides")
         count = buffer.lanes
         for extent in extents:
             count *= extent
+        if buffer.strides and count:
+            strides = [constant_value(canonical(substitute(stride, unit.known))) for stride in buffer.strides]
+            if any(stride is None for stride in strides):
+                raise CompileError(f"internal: stack buffer {buffer.name} has strides that are not constant")
+            last = sum((n - 1) * int(stride or 0) for n, stride in zip(extents, strides, strict=True))
+            count = (last + 1) * buffer.lanes
         made = T.flat_buffer(unit.fresh_name(buffer.name), memory, max(count, 1), alignment=64)
         unit.out.append(T.AllocBuffer(made))
         unit.memory[buffer] = made
