@@ -262,4 +262,3 @@ class _Checker:
         """Whether a variable drops out against an unrolled one's start (global coordinates: `ji - jo` with ji from jo)."""
         _, terms = ix.linear(ix.canonical(index))  # type: ignore[arg-type]
         return len(terms) > 1 and var in terms
-

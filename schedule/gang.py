@@ -69,7 +69,7 @@ def _in_memory(buffer: Buffer) -> Buffer:
     """The same buffer, not in registers."""
     small = all(ix.constant_value(extent) is not None for extent in buffer.shape)
     scope = "stack" if small else "heap"
-    return Buffer(buffer.name, buffer.dtype, buffer.shape, scope, buffer.serial, buffer.strides, buffer.lanes, None)
+    return Buffer(buffer.name, buffer.dtype, buffer.shape, scope, buffer.serial, (), buffer.lanes, None)
 
 
 class _Former:
