@@ -63,8 +63,12 @@ class Job:
         return self.stage.form
 
     def partitioned(self) -> set[Var]:
-        """The variables of axes whose boundaries get loops of their own, and those bound in the expressions."""
-        names = {axis for name in self.plan.partition for axis in self.axis_of.get(name, (name,))}
+        """The variables of axes whose boundaries get loops of their own, and those bound in the expressions.
+
+        The axis that is vectorised always does: lanes that clamp would gather.
+        """
+        vector = [loop.name for loop in self.plan.loops if loop.kind == "vector" and loop.name not in self.reduced]
+        names = {axis for name in (*self.plan.partition, *vector) for axis in self.axis_of.get(name, (name,))}
         if not names:
             return set()
         reduction = {axis.var for axis in self.stage.reduction_axes}

@@ -33,7 +33,7 @@ def specialised_work(work: Work, position: int, facts: ix.Facts) -> tuple[Work, 
         if inside.identity:
             identity |= inside.identity
             conditions += [c for c in inside.conditions if c not in conditions]
-        if cut is not None and _is_tile(job):
+        if cut is not None and job.reduction is not None and _is_tile(job):
             along = interior_of([b for b in mine if cut in b.variables], allowed, ranges, None, facts)
             if along.identity and not any(facts.nonnegative(ix.sub(-1, c)) for c in along.conditions):
                 identity |= along.identity
@@ -84,7 +84,7 @@ def cut_of(
     """
     job = work.job
     axes = job.axis_of[job.plan.loops[position].name]
-    if position != job.cut or step != 1 or work.mode not in ("compute", "fold") or not job.plan.partition:
+    if position != job.cut or step != 1 or work.mode not in ("compute", "fold"):
         return None
     if len(axes) != 1:
         return None
