@@ -333,6 +333,7 @@ class Emitter:
     def _fold_here(
         self, form: Reduce, buffers: Sequence[Buffer], indices: tuple[Expr, ...], operands: Sequence[NestExpr]
     ) -> None:
+        form = self._closed(form)
         if is_plain_operator(form):
             named = [
                 o if n < 2 else self._name_here(o)
@@ -348,6 +349,16 @@ class Emitter:
             return
         before = [self.builder.name(v.name, Read(b, indices, None)) for v, b in zip(form.left, buffers, strict=True)]
         self.combine_into(form, buffers, indices, before, list(operands))
+
+    def _closed(self, form: Reduce) -> Reduce:
+        """The reduction with what its operator takes from the expressions around it replaced by its value."""
+        own = {*form.left, *form.right}
+        around = [n for n in scalar_order([*form.combine, *form.neutral]) if isinstance(n, Var) and n not in own]
+        values = {v: found for v in around if (found := self._find(v)) is not None and found is not v}
+        if not values:
+            return form
+        combine, neutral = (tuple(substitute_scalars(e, values) for e in es) for es in (form.combine, form.neutral))
+        return Reduce(form.axes, form.left, form.right, combine, neutral, form.values, form.commutative, form.monoid)
 
     def _name_here(self, value: NestExpr) -> NestExpr:
         return value if is_trivial(value) else self.builder.name(name_of(value), value)

@@ -20,6 +20,7 @@ from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.emit import Emitter
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import Box
+from raido.schedule.lower.steps import is_plain_operator
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
 from raido.schedule.lower.work import Guests, Placer, Work
 from raido.schedule.nest import Block, Buffer, If, Prefetch, Read, Store
@@ -91,8 +92,9 @@ class Loops:
                 self.loop(single, position, kind)
 
     def _kind(self, job: Job, plan: LoopPlan) -> str:
-        if plan.kind == "vector" and plan.name in job.reduced and job.reduction and not job.reduction.commutative:
-            return "serial"
+        """The loop's kind; lanes fold only with operators of arithmetic that are commutative."""
+        if plan.kind == "vector" and plan.name in job.reduced and job.reduction:
+            return "vector" if job.reduction.commutative and is_plain_operator(job.reduction) else "serial"
         return plan.kind
 
     def _bounds(self, coordinates: Coordinates, loop: str) -> tuple[Expr, Expr, int]:
