@@ -1,0 +1,50 @@
+"""Golden nests: what schedules look like once lowered. `python tests/schedule/test_lower_golden.py` writes the file anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from programs import PROGRAMS
+from random_schedules import scheduled
+from test_lower_schedules import BLUR, GAUSS, JACOBI, MAP_AND_SUM, PACKED, ROW_SUMS, Steps
+
+from raido.schedule.printer import print_nest
+
+GOLDEN = Path(__file__).with_name("golden_nests.txt")
+CASES: dict[str, tuple[str, Steps]] = {
+    "blur, nothing said": ("blur", []),
+    "blur, tiled, partitioned, rows inside": ("blur", BLUR),
+    "gauss, rolling rows": ("gauss", GAUSS),
+    "matmul, nothing said": ("matmul", []),
+    "matmul, packed panels, tile in registers": ("matmul", PACKED),
+    "row sums in lanes": ("row_sums", ROW_SUMS),
+    "map and sum in one loop": ("map_and_sum", MAP_AND_SUM),
+    "jacobi, four rows in registers": ("jacobi", JACOBI),
+    "mandelbrot, nothing said": ("mandelbrot", []),
+    "argmin, nothing said": ("argmin", []),
+    "gather, checked": ("checked_gather", []),
+}
+
+
+def text(name: str) -> str:
+    program, steps = CASES[name]
+    return print_nest(scheduled(PROGRAMS[program](), steps)).rstrip()
+
+
+def golden() -> dict[str, str]:
+    sections = GOLDEN.read_text(encoding="utf-8").split("## ")[1:]
+    return {head: body.strip("\n") for head, _, body in (s.partition("\n") for s in sections)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nests_read_as_they_did(name: str) -> None:
+    assert text(name) == golden().get(name)
+
+
+def main() -> None:
+    GOLDEN.write_text("".join(f"## {name}\n{text(name)}\n\n" for name in CASES), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
