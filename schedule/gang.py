@@ -21,6 +21,7 @@ from raido.algo import index as ix
 from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Expr, Node, Op, Var
 from raido.algo.rewrite import topological
+from raido.schedule.fold_constants import fold_constants
 from raido.schedule.fold_lanes import combine_partials, find_reductions, make_partials
 from raido.schedule.gang_body import GangBody
 from raido.schedule.gang_values import NotRegisters, Partial, Registers
@@ -52,6 +53,7 @@ _LARGE_BODY = 60
 
 def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
     """The nest with every vector loop turned into code for gangs of lanes."""
+    nest = fold_constants(nest)
     memory: set[Buffer] = set()
     while True:
         former = _Former(vector_bits, Registers(memory))

@@ -1,0 +1,81 @@
+"""Operations on literals done now, by the primitives themselves; branches that literals decide, taken.
+
+So no code generator folds constants by rules of its own (they differ: -0.0, NaN, division by zero). Names of literals are replaced by
+them. Nothing that reads memory is touched, and checks stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from raido.algo.expr import Const, Node, Op, Var, const
+from raido.algo.primitives import evaluate
+from raido.algo.rewrite import transform
+from raido.schedule.nest import Block, If, Let, Nest
+
+
+def fold_constants(nest: Nest) -> Nest:
+    """The nest with every operation on literals replaced by its result."""
+    body = _block(nest.body, {})
+    return nest if body is nest.body else replace(nest, body=body)
+
+
+def _block(block: Block, known: dict[Node, Node], keep: bool = False) -> Block:
+    """A block, given the literals that variables stand for; `known` also remembers what has been folded with them.
+
+    `keep`: names of literals stay, since they are used outside the block.
+    """
+    statements: list[Any] = []
+    inner = dict(known)
+    for s in block.statements:
+        if isinstance(s, Let) and isinstance(s.var, Var):
+            value = transform(s.value, _fold, inner)
+            inner = {k: v for k, v in inner.items() if isinstance(k, Var)} if s.var in inner else inner
+            inner.pop(s.var, None)
+            if isinstance(value, Const) and not keep:
+                inner = {k: v for k, v in inner.items() if isinstance(k, Var)}
+                inner[s.var] = value
+                continue
+            statements.append(s if value is s.value else Let(s.var, value))
+            continue
+        made = _statement(s, inner)
+        if isinstance(made, If) and isinstance(made.condition, Const):
+            taken = made.then if made.condition.value else made.orelse
+            statements += [] if taken is None or not taken.statements else [taken]
+            continue
+        statements.append(made)
+    same = len(statements) == len(block.statements) and all(
+        a is b for a, b in zip(statements, block.statements, strict=True)
+    )
+    return block if same else Block(tuple(statements))
+
+
+def _statement(s: Any, known: dict[Node, Node]) -> Any:
+    if isinstance(s, Block):
+        return _block(s, known)
+    changed = {}
+    for f in fields(s):
+        value = getattr(s, f.name)
+        new = _block(value, known, keep=True) if f.name == "setup" else _value(value, known)
+        if new is not value:
+            changed[f.name] = new
+    return replace(s, **changed) if changed else s
+
+
+def _value(value: Any, known: dict[Node, Node]) -> Any:
+    if isinstance(value, Node):
+        return transform(value, _fold, known)
+    if isinstance(value, Block):
+        return _block(value, known)
+    if isinstance(value, tuple) and value and isinstance(value[0], Node):
+        new = tuple(transform(v, _fold, known) for v in value)
+        return value if all(a is b for a, b in zip(new, value, strict=True)) else new
+    return value
+
+
+def _fold(e: Node) -> Node:
+    if isinstance(e, Op) and all(isinstance(a, Const) for a in e.args):
+        args: list[Any] = [a.dtype.numpy.type(a.value) for a in e.args]  # type: ignore[union-attr]
+        return const(e.dtype, evaluate(e.name, e.dtype, args)[()])
+    return e
