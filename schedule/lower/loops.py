@@ -14,6 +14,7 @@ from typing import Any
 from raido.algo import index as ix
 from raido.algo.dtypes import bool_
 from raido.algo.expr import Array, Expr, Node, Op, Result, Var, fresh
+from raido.algo.rewrite import free_variables
 from raido.schedule.lower.builder import Builder, Scope
 from raido.schedule.lower.convert import Converter, conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates
@@ -92,9 +93,11 @@ class Loops:
                 self.loop(single, position, kind)
 
     def _kind(self, job: Job, plan: LoopPlan) -> str:
-        """The loop's kind; lanes fold only with operators of arithmetic that are commutative."""
+        """The loop's kind; lanes fold only with operators of arithmetic that are commutative, and the same for all elements."""
         if plan.kind == "vector" and plan.name in job.reduced and job.reduction:
-            return "vector" if job.reduction.commutative and is_plain_operator(job.reduction) else "serial"
+            own = set(job.variables.values())
+            same = not any(own & free_variables(e) for e in (*job.reduction.combine, *job.reduction.neutral))
+            return "vector" if same and job.reduction.commutative and is_plain_operator(job.reduction) else "serial"
         return plan.kind
 
     def _bounds(self, coordinates: Coordinates, loop: str) -> tuple[Expr, Expr, int]:

@@ -63,14 +63,22 @@ class Reductions:
 
     def _fill(self, work: Work, acc: Accumulators, shape: Sequence[Expr]) -> None:
         loops, facts = self.loops, self.builder.facts
-        values = loops.converter.convert(_reduction(work).neutral, loops.environment(work, 0), facts, work.identity)
-        named = loops.emitter.values(values)
+        neutral = _reduction(work).neutral
 
         def store(at: tuple[Expr, ...]) -> None:
-            for buffer, value in zip(acc.buffers, named, strict=True):
+            values = loops.converter.convert(neutral, self._environment(work, acc, at), facts, work.identity)
+            for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
                 self.builder.add(Store(buffer, at, value))
 
         self._each(shape, store, unrolled=acc.buffers[0].scope == "register")
+
+    def _environment(self, work: Work, acc: Accumulators, at: tuple[Expr, ...]) -> dict[Node, Node]:
+        """What the axis variables are for the accumulator at these indices."""
+        k = ix.constant_value(at[0]) or 0 if acc.copied else 0
+        values = self.loops.environment(work, k)
+        for axis, i in zip(acc.axes, at[1:] if acc.copied else at, strict=True):
+            values[work.job.variables[axis]] = ix.add(acc.origins[k][axis], i)
+        return values
 
     def allocate(self, work: Work, position: int, registers: bool = True) -> Accumulators:
         """Accumulators for the pure loops from `position` on, and for the unrolled copies."""
@@ -230,7 +238,7 @@ class Reductions:
     ) -> None:
         loops = self.loops
         item = Item(_reduction(work), 0)
-        values = loops.environment(work, 0)
+        values = self._environment(work, total, at)
         (converted,) = loops.converter.convert((item,), values, self.builder.facts, work.identity)
         left = [self.builder.name("left", Read(b, at, None)) for b in total.buffers]
         right = [self.builder.name("right", Read(b, (chunk, *at), None)) for b in partials]
