@@ -184,10 +184,9 @@ def make_partials(r: Reduction) -> tuple[list[Statement], dict[Buffer, Partial]]
     return statements, partials
 
 
-def combine_partials(r: Reduction, partials: dict[Buffer, Partial]) -> list[Statement]:
-    """The statements after which the accumulators hold everything that the lanes gathered."""
+def combine_partials(r: Reduction, partials: dict[Buffer, Partial], serials: Iterator[int]) -> list[Statement]:
+    """The statements after which the accumulators hold everything that the lanes gathered; `serials` make names unique."""
     out: list[Statement] = []
-    serials = itertools.count(1)
     fold = r.fold
 
     def merge(a: tuple[NestExpr, ...], b: tuple[NestExpr, ...], lanes: int) -> tuple[NestExpr, ...]:

@@ -15,6 +15,7 @@ otherwise goes to memory, and the translation starts again).
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from raido.algo import index as ix
@@ -78,6 +79,7 @@ class _Former:
     def __init__(self, vector_bits: int, registers: Registers) -> None:
         self.vector_bits = vector_bits
         self.registers = registers
+        self.serials = count(1)
         self.partials: dict[Buffer, Partial] = {}
         self.described: dict[int, tuple[Variability, int, int]] = {}
 
@@ -105,7 +107,7 @@ class _Former:
             start, partials = make_partials(r)
             before += start
             self.partials.update(partials)
-            after += combine_partials(r, partials)
+            after += combine_partials(r, partials, self.serials)
         inside = self._inside(s)
         self.partials = outer
         return [Block((*before, *inside, *after))]

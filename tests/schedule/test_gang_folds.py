@@ -130,3 +130,17 @@ def test_folds_over_a_serial_axis_inside_a_vectorised_one():
     start = loop(x2, n, put(out, x2, f(0)), kind="vector")
     rows = loop(r, w, loop(x, n, add_up(out, (x,), at(a, r, x)), kind="vector", tail="mask"))
     hold(nest([a], [out], start, rows, sizes=(n, w)), [rng.random((4, 27), np.float32)], n=27, w=4)
+
+
+def test_two_reductions_in_one_loop():
+    a, least, most = parameter("a", i32, n), parameter("least", i32), parameter("most", i32)
+    x = fresh("x")
+    (low, *make_low), (high, *make_high) = (
+        scalar_register("low", const(i32, 99)),
+        scalar_register("high", const(i32, 0)),
+    )
+    body = (add_up(low, (), at(a, x)), add_up(high, (), op("mul", at(a, x), at(a, x))))
+    vector = loop(x, n, *body, kind="vector", interleave=4)
+    program = nest([a], [least, most], *make_low, *make_high, vector, put(least, at(low)), put(most, at(high)))
+    for length in LENGTHS:
+        hold(program, [rng.integers(-9, 9, length).astype(np.int32)], n=length)
