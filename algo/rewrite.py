@@ -6,6 +6,7 @@ nesting. A rewrite that changes nothing returns the same node.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -77,16 +78,28 @@ def substitute(root: N, values: Mapping[Any, Any]) -> Any:
     return transform(root, lambda node: node, dict(values))
 
 
+_free: weakref.WeakKeyDictionary[Node, frozenset[Var]] = weakref.WeakKeyDictionary()
+
+
 def free_variables(root: Node) -> frozenset[Var]:
     """Variables that occur in the graph and are not bound inside it."""
-    memo: dict[Node, frozenset[Var]] = {}
-    for node in topological(root):
-        if isinstance(node, Var):
-            memo[node] = frozenset((node,))
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        if node in _free:
+            stack.pop()
             continue
-        free = frozenset().union(*(memo[child] for child in children(node)))
-        memo[node] = free - bound_variables(node)
-    return memo[root]
+        if isinstance(node, Var):
+            _free[node] = frozenset((node,))
+            continue
+        below = list(children(node))
+        missing = [child for child in below if child not in _free]
+        if missing:
+            stack += missing
+            continue
+        free = frozenset().union(*(_free[child] for child in below))
+        _free[node] = free - bound_variables(node) if free else free
+    return _free[root]
 
 
 def bound_variables(node: Node) -> frozenset[Var]:

@@ -68,10 +68,15 @@ class Tables:
     def rewrite(
         self, roots: Iterable[Node], change: Callable[[Any], Node], memo: dict[Node, Node] | None = None
     ) -> Any:
-        """Every node rebuilt from its rewritten children and given to `change`, bottom-up. Returns the new roots."""
-        memo = {} if memo is None else memo
+        """Every node rebuilt from its rewritten children and given to `change`, bottom-up. Returns the new roots.
+
+        With a `memo`, which replaces variables (or other scalars), arrays that mention none of the variables stay as they are.
+        """
         roots = tuple(roots)
-        for node in topological(*roots):
+        whole = memo is None or any(isinstance(key, Parameter) for key in memo)
+        order = topological(*roots) if whole else _affected(roots, memo)
+        memo = {} if memo is None else memo
+        for node in order:
             if node not in memo:
                 new = change(rebuild(node, memo.__getitem__))
                 self.carry(node, new)
@@ -84,6 +89,25 @@ class Tables:
         if not values:
             return form.bodies[index]
         return self.rewrite((form.bodies[index],), fold_constants, dict(values))[0]
+
+
+def _affected(roots: tuple[Node, ...], values: dict[Node, Node]) -> list[Node]:
+    """The nodes below some roots, children first, without what lies in arrays that mention none of the variables."""
+    variables = {v for v in values if isinstance(v, Var)}
+    done: dict[Node, None] = {}
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, entered = stack.pop()
+        if entered:
+            done[node] = None
+        elif node in done or node in values:
+            continue
+        elif isinstance(node, Result) and variables.isdisjoint(free_variables(node)):
+            values[node] = node
+        else:
+            stack.append((node, True))
+            stack += [(child, False) for child in children(node)]
+    return list(done)
 
 
 def merge_names(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
@@ -119,9 +143,7 @@ def scalar_nodes(*roots: Node, stop: Collection[Node] = ()) -> list[Node]:
     stack: list[tuple[Node, Any]] = [(root, None) for root in reversed(roots)]
     while stack:
         node, entered = stack.pop()
-        if entered:
-            done[node] = None
-        elif node in stop:
+        if entered or node in stop:
             done[node] = None
         elif node not in done:
             stack.append((node, True))
@@ -241,10 +263,11 @@ def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
     """Unnamed elementwise expressions, and unnamed arrays of mapped functions, that one consumer reads once become part of it."""
     uses = Uses(roots)
     inlined: set[Generate] = set()
+    hosts = _host_variables(uses.nodes)
     for node in uses.nodes:
         if not isinstance(node, Generate) or node in uses.whole or node not in uses.loads:
             continue
-        if open_variables(node) - _host_variables(uses.nodes):
+        if open_variables(node) - hosts:
             if _inlines_when_open(node, uses, tables):
                 inlined.add(node)
         elif _is_plain_elementwise(node, tables) and uses.pointwise(node):
