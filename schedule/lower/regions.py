@@ -92,21 +92,63 @@ def hull(regions: Iterable[Sequence[tuple[Expr, Expr] | None]], shape: Sequence[
         if whole[d] or not lows[d]:
             box.append((ix.as_index(0), last))
             continue
-        low, high = lows[d][0], highs[d][0]
-        for e in lows[d][1:]:
-            low = ix.minimum(low, e)
-        for e in highs[d][1:]:
-            high = ix.maximum(high, e)
+        lowest = [e if facts.nonnegative(e) else ix.maximum(spread(e), 0) for e in _outermost(lows[d], -1)]
+        highest = [e if facts.less_equal(e, last) else ix.minimum(spread(e), last) for e in _outermost(highs[d], 1)]
+        low, high = lowest[0], highest[0]
+        for e in lowest[1:]:
+            low = e if _below(e, low) else low if _below(low, e) else ix.minimum(low, e)
+        for e in highest[1:]:
+            high = e if _below(high, e) else high if _below(e, high) else ix.maximum(high, e)
         box.append((bring_into(low, last, facts), bring_into(high, last, facts)))
     return tuple(box)
 
 
 def bring_into(e: Expr, last: Expr, facts: ix.Facts) -> Expr:
     """`e` clamped to 0 … last, without the parts that the facts make superfluous. Whoever reads an array finds it not empty."""
+    beyond = ix.constant_value(ix.sub(e, last))
+    if beyond is not None and beyond >= 0:
+        return last
     if not facts.nonnegative(e):
         e = ix.maximum(e, 0)
     if ix.constant_value(e) != 0 and not facts.less_equal(e, last):
         e = ix.minimum(e, last)
+    return e
+
+
+def _outermost(bounds: list[Expr], sign: int) -> list[Expr]:
+    """Of bounds that are constants apart only the largest (sign 1) or smallest (−1)."""
+    kept: list[Expr] = []
+    for e in bounds:
+        for k, other in enumerate(kept):
+            gap = ix.constant_value(ix.sub(e, other))
+            if gap is not None:
+                kept[k] = e if gap * sign > 0 else other
+                break
+        else:
+            kept.append(e)
+    return kept
+
+
+def _below(a: Expr, b: Expr) -> bool:
+    """Whether a <= b, as both are the same minimum or maximum of parts that differ by constants."""
+    gap = ix.constant_value(ix.sub(b, a))
+    if gap is not None:
+        return gap >= 0
+    if not (isinstance(a, Op) and isinstance(b, Op) and a.name == b.name and a.name in ("minimum", "maximum")):
+        return False
+    if a.name == "minimum":
+        return all(any(_below(x, y) for x in a.args) for y in b.args)
+    return all(any(_below(x, y) for y in b.args) for x in a.args)
+
+
+def spread(e: Expr) -> Expr:
+    """`min(a, b) + c` as `min(a + c, b + c)`: clamps of a chain of stages then collapse into one."""
+    constant, terms = ix.linear(e)
+    if constant and len(terms) == 1:
+        ((atom, c),) = terms.items()
+        if c == 1 and isinstance(atom, Op) and atom.name in ("minimum", "maximum"):
+            a, b = (spread(ix.add(arg, constant)) for arg in atom.args)
+            return ix.minimum(a, b) if atom.name == "minimum" else ix.maximum(a, b)
     return e
 
 
