@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from raido.algo import index as ix
-from raido.algo.expr import Expr, Generate, Item, Load, Node, Reduce, Result, Var
+from raido.algo.expr import Expr, Generate, Load, Node, Reduce, Result, Var
 from raido.algo.rewrite import rebuild
 from raido.schedule.form_stages import top_reductions
 from raido.schedule.lower.partition import Boundary, boundaries_of
@@ -189,8 +189,3 @@ def flat(stages: Iterable[AnyStage]) -> list[AnyStage]:
             found += flat(stage.setup) + flat(stage.body) + flat(stage.orelse)
         found.append(stage)
     return found
-
-
-def items_of(reduction: Reduce) -> list[Item]:
-    """The results of a reduction."""
-    return [Item(reduction, k) for k in range(len(reduction.left))]

@@ -29,6 +29,7 @@ from raido.schedule.normalise import loads_of
 from raido.schedule.plan import LoopPlan
 
 MOST_COPIES = 1024
+NARROW = 16
 
 
 class Loops:
@@ -138,13 +139,22 @@ class Loops:
         stop = decided(ix.maximum(ix.minimum(ix.add(last, 1), high), start), facts)
         inner = replace(work, identity=work.identity | interior.identity)
         if low is not start:
-            self._plain(work, position, self._border_kind(kind, low, start), low, start, step)
+            self._plain(work, position, self._border_kind(kind, first), low, start, step)
         self._plain(inner, position, kind, start, stop, step)
         if stop is not high:
-            self._plain(work, position, self._border_kind(kind, stop, high), stop, high, step)
+            self._plain(
+                work, position, self._border_kind(kind, ix.sub(self._last(work, position), last)), stop, high, step
+            )
 
-    def _border_kind(self, kind: str, low: Expr, high: Expr) -> str:
-        return "serial" if kind in ("vector", "serial") else kind
+    def _last(self, work: Work, position: int) -> Expr:
+        """The last index of the axis that a loop runs over."""
+        (name,) = work.job.axis_of[work.job.plan.loops[position].name]
+        return next(ix.sub(axis.extent, 1) for axis in work.job.stage.all_axes if axis.name == name)
+
+    def _border_kind(self, kind: str, width: Expr) -> str:
+        """How a border runs: lanes are for borders that may be wider than a gang."""
+        most = ix.constant_value(width)
+        return "serial" if kind == "vector" and most is not None and most <= NARROW else kind
 
     def choose(self, work: Work, position: int, values: list[list[Expr]]) -> None:
         """The loop at `position` is at these values: for each copy, one or (unrolled) several."""
