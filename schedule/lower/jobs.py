@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from raido.algo import index as ix
-from raido.algo.expr import Expr, Generate, Load, Node, Reduce, Result, Var
+from raido.algo.dtypes import i64
+from raido.algo.expr import Const, Expr, Generate, Load, Node, Op, Reduce, Result, SizeVar, Var
 from raido.algo.rewrite import rebuild
 from raido.schedule.form_stages import top_reductions
 from raido.schedule.lower.partition import Boundary, boundaries_of
@@ -14,6 +15,8 @@ from raido.schedule.lower.regions import Reads
 from raido.schedule.normalise import Tables, scalar_nodes
 from raido.schedule.plan import Inline, LoopPlan, Root, Split, StagePlan
 from raido.schedule.stage import AnyStage, Stage
+
+SHORT_ROW = 32
 
 
 @dataclass(slots=True, eq=False)
@@ -61,6 +64,21 @@ class Job:
     @property
     def form(self) -> Generate:
         return self.stage.form
+
+    def rows_along(self, variable: Var) -> tuple[Expr, tuple[Op, ...]] | None:
+        """The length m of the rows that an axis runs through, where arrays are read at x // m and x % m, and these nodes."""
+        found: dict[Expr, list[Op]] = {}
+        for node in scalar_nodes(*self.bodies):
+            if not isinstance(node, Op) or node.dtype is not i64 or node.name not in ("floordiv", "mod", "floormod"):
+                continue
+            if node.args[0] is variable and isinstance(node.args[1], (SizeVar, Const)):
+                found.setdefault(node.args[1], []).append(node)
+        if len(found) != 1:
+            return None
+        ((length, nodes),) = found.items()
+        if (ix.constant_value(length) or SHORT_ROW) < SHORT_ROW:
+            return None
+        return length, tuple(nodes)
 
     def partitioned(self) -> set[Var]:
         """The variables of axes whose boundaries get loops of their own, and those bound in the expressions.

@@ -23,7 +23,7 @@ from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import Box
 from raido.schedule.lower.steps import is_plain_operator
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
-from raido.schedule.lower.work import Guests, Placer, Work
+from raido.schedule.lower.work import Guests, Placer, Rows, Work
 from raido.schedule.nest import Block, Buffer, If, Prefetch, Read, Store
 from raido.schedule.normalise import loads_of
 from raido.schedule.plan import LoopPlan
@@ -129,6 +129,9 @@ class Loops:
 
     def _segments(self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int) -> None:
         """The loop, cut where boundaries begin and end to vanish if the schedule partitions it."""
+        if step == 1 and (rows := self._rows(work, position)) is not None:
+            self._row_by_row(replace(work, rows=rows), position, kind, low, high)
+            return
         cut = cut_of(work, position, low, high, step, self.builder.facts)
         if cut is None:
             self._plain(work, position, kind, low, high, step)
@@ -145,6 +148,31 @@ class Loops:
             self._plain(
                 work, position, self._border_kind(kind, ix.sub(self._last(work, position), last)), stop, high, step
             )
+
+    def _rows(self, work: Work, position: int) -> Rows | None:
+        """The rows that the loop runs through, if it settles an axis at which arrays are read flat."""
+        job = work.job
+        axes = job.axis_of[job.plan.loops[position].name]
+        if work.rows is not None or job.blocked or len(axes) != 1 or work.mode in ("start", "finish"):
+            return None
+        (axis,) = axes
+        if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
+            return None
+        found = job.rows_along(job.variables[axis])
+        return None if found is None else Rows(axis, found[1], found[0], fresh("row"))
+
+    def _row_by_row(self, work: Work, position: int, kind: str, low: Expr, high: Expr) -> None:
+        """The loop as one over rows and, in each, one over its part: what is read there is contiguous, and nothing is divided."""
+        rows = work.rows
+        assert rows is not None
+        length = ix.maximum(rows.length, 1)
+        first, last = ix.floordiv(low, length), ix.floordiv(ix.sub(high, 1), length)
+        how = {"kind": kind} if kind == "parallel" else {}
+        with self.builder.loop(rows.row, first, ix.add(last, 1), 1, stage=work.job.stage.name, loop="", **how):
+            start = ix.mul(rows.row, rows.length)
+            begin, end = ix.maximum(low, start), ix.minimum(high, ix.add(start, rows.length))
+            inner = replace(work, copies=[c.copy() for c in work.copies])
+            self._plain(inner, position, "serial" if kind == "parallel" else kind, begin, end, 1)
 
     def _last(self, work: Work, position: int) -> Expr:
         """The last index of the axis that a loop runs over."""
@@ -283,6 +311,9 @@ class Loops:
             value = coordinates.ranges[name].value
             if value is not None:
                 values[variable] = value
+        if work.rows is not None:
+            rest = ix.sub(values[work.job.variables[work.rows.axis]], ix.mul(work.rows.row, work.rows.length))  # type: ignore[arg-type]
+            values |= {n: work.rows.row if n.name == "floordiv" else rest for n in work.rows.nodes}
         return values
 
     def _store(self, work: Work, bodies: tuple[Expr, ...], extra: list[dict[Node, Node]]) -> None:

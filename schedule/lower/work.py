@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from raido.algo import index as ix
-from raido.algo.expr import Expr, Node, Var
+from raido.algo.expr import Expr, Node, Op, Var
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
 from raido.schedule.nest import Buffer
@@ -27,8 +27,21 @@ class Accumulators:
 
 
 @dataclass(slots=True)
+class Rows:
+    """An axis that runs through the rows of an array one by one: x // length is `row`, x % length what is left."""
+
+    axis: str
+    nodes: tuple[Op, ...]
+    length: Expr
+    row: Var
+
+
+@dataclass(slots=True)
 class Work:
-    """Something to emit. `mode`: "compute", or the part of a reduction: "start", "fold", "finish"."""
+    """Something to emit. `mode`: "compute", or the part of a reduction: "start", "fold", "finish".
+
+    `rows`: set where the loops follow the rows of an array that is read flat.
+    """
 
     job: Job
     copies: list[Coordinates]
@@ -37,6 +50,7 @@ class Work:
     versioned: bool = False
     accumulators: Accumulators | None = None
     origin_of: list[int] = field(default_factory=lambda: [0])
+    rows: Rows | None = None
 
 
 class Placer(Protocol):
