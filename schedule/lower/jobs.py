@@ -65,20 +65,21 @@ class Job:
     def form(self) -> Generate:
         return self.stage.form
 
-    def rows_along(self, variable: Var) -> tuple[Expr, tuple[Op, ...]] | None:
-        """The length m of the rows that an axis runs through, where arrays are read at x // m and x % m, and these nodes."""
-        found: dict[Expr, list[Op]] = {}
+    def rows_along(self, variable: Var) -> tuple[Expr, Expr, tuple[Op, ...]] | None:
+        """Where arrays are read at (x + c) // m and (x + c) % m along an axis x: the row's length m, c, and these nodes."""
+        found: dict[tuple[Expr, Expr], list[Op]] = {}
         for node in scalar_nodes(*self.bodies):
             if not isinstance(node, Op) or node.dtype is not i64 or node.name not in ("floordiv", "mod", "floormod"):
                 continue
-            if node.args[0] is variable and isinstance(node.args[1], (SizeVar, Const)):
-                found.setdefault(node.args[1], []).append(node)
+            offset = ix.sub(node.args[0], variable)
+            if isinstance(node.args[1], (SizeVar, Const)) and all(isinstance(a, SizeVar) for a in ix.linear(offset)[1]):
+                found.setdefault((node.args[1], offset), []).append(node)
         if len(found) != 1:
             return None
-        ((length, nodes),) = found.items()
+        (((length, offset), nodes),) = found.items()
         if (ix.constant_value(length) or SHORT_ROW) < SHORT_ROW:
             return None
-        return length, tuple(nodes)
+        return length, offset, tuple(nodes)
 
     def partitioned(self) -> set[Var]:
         """The variables of axes whose boundaries get loops of their own, and those bound in the expressions.

@@ -15,7 +15,7 @@ from raido.algo import index as ix
 from raido.algo.dtypes import bool_
 from raido.algo.expr import Array, Expr, Node, Op, Result, Var, fresh
 from raido.algo.rewrite import free_variables
-from raido.schedule.lower.builder import Builder, Scope
+from raido.schedule.lower.builder import Builder, Scope, factors
 from raido.schedule.lower.convert import Converter, conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.emit import Emitter
@@ -129,7 +129,7 @@ class Loops:
 
     def _segments(self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int) -> None:
         """The loop, cut where boundaries begin and end to vanish if the schedule partitions it."""
-        if step == 1 and (rows := self._rows(work, position)) is not None:
+        if step == 1 and (rows := self._rows(work, position, ix.sub(high, low))) is not None:
             self._row_by_row(replace(work, rows=rows), position, kind, low, high)
             return
         cut = cut_of(work, position, low, high, step, self.builder.facts)
@@ -149,8 +149,8 @@ class Loops:
                 work, position, self._border_kind(kind, ix.sub(self._last(work, position), last)), stop, high, step
             )
 
-    def _rows(self, work: Work, position: int) -> Rows | None:
-        """The rows that the loop runs through, if it settles an axis at which arrays are read flat."""
+    def _rows(self, work: Work, position: int, rounds: Expr) -> Rows | None:
+        """The rows that the loop runs through, if it settles an axis at which arrays are read flat (and rows are not empty)."""
         job = work.job
         axes = job.axis_of[job.plan.loops[position].name]
         if work.rows is not None or job.blocked or len(axes) != 1 or work.mode in ("start", "finish"):
@@ -159,17 +159,20 @@ class Loops:
         if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
             return None
         found = job.rows_along(job.variables[axis])
-        return None if found is None else Rows(axis, found[1], found[0], fresh("row"))
+        if found is None or not (found[0] in factors(rounds) or self.builder.facts.nonnegative(ix.sub(found[0], 1))):
+            return None
+        return Rows(axis, found[2], found[0], found[1], fresh("row"))
 
     def _row_by_row(self, work: Work, position: int, kind: str, low: Expr, high: Expr) -> None:
         """The loop as one over rows and, in each, one over its part: what is read there is contiguous, and nothing is divided."""
         rows = work.rows
         assert rows is not None
         length = ix.maximum(rows.length, 1)
-        first, last = ix.floordiv(low, length), ix.floordiv(ix.sub(high, 1), length)
+        first = ix.floordiv(ix.add(low, rows.offset), length)
+        last = ix.floordiv(ix.add(ix.sub(high, 1), rows.offset), length)
         how = {"kind": kind} if kind == "parallel" else {}
         with self.builder.loop(rows.row, first, ix.add(last, 1), 1, stage=work.job.stage.name, loop="", **how):
-            start = ix.mul(rows.row, rows.length)
+            start = ix.sub(ix.mul(rows.row, rows.length), rows.offset)
             begin, end = ix.maximum(low, start), ix.minimum(high, ix.add(start, rows.length))
             inner = replace(work, copies=[c.copy() for c in work.copies])
             self._plain(inner, position, "serial" if kind == "parallel" else kind, begin, end, 1)
@@ -312,7 +315,8 @@ class Loops:
             if value is not None:
                 values[variable] = value
         if work.rows is not None:
-            rest = ix.sub(values[work.job.variables[work.rows.axis]], ix.mul(work.rows.row, work.rows.length))  # type: ignore[arg-type]
+            start = ix.sub(ix.mul(work.rows.row, work.rows.length), work.rows.offset)
+            rest = ix.sub(values[work.job.variables[work.rows.axis]], start)  # type: ignore[arg-type]
             values |= {n: work.rows.row if n.name == "floordiv" else rest for n in work.rows.nodes}
         return values
 

@@ -28,11 +28,12 @@ class Accumulators:
 
 @dataclass(slots=True)
 class Rows:
-    """An axis that runs through the rows of an array one by one: x // length is `row`, x % length what is left."""
+    """An axis that runs through the rows of an array one by one: (x + offset) // length is `row`, the remainder what is left."""
 
     axis: str
     nodes: tuple[Op, ...]
     length: Expr
+    offset: Expr
     row: Var
 
 

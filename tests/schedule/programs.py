@@ -315,10 +315,19 @@ def map_and_sum() -> Program:
     return program("map_and_sum", (y, s), {"y": y, "sum": s})
 
 
+def flat_sum() -> Program:
+    """The sum of a matrix that is read flat, and the flat matrix."""
+    a = parameter("a", (H, W))
+    size = ix.mul(H, W)
+    s = generate((), lambda: reduction((size,), lambda r: at(a, ix.floordiv(r, W), ix.mod(r, W))))
+    flat = generate((size,), lambda x: at(a, ix.floordiv(x, W), ix.mod(x, W)))
+    return program("flat_sum", (s, flat), {"sum": s, "flat": flat})
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
     f.__name__: f
     for f in (
         blur, harris, gauss, stencil3d, two_consumers, matmul, row_sums, column_sums, argmin, mandelbrot, scalar_loop,
-        checked_gather, jacobi, two_reductions, reversed_rows, map_and_sum,
+        checked_gather, jacobi, two_reductions, reversed_rows, map_and_sum, flat_sum,
     )
 }  # fmt: skip

@@ -156,3 +156,16 @@ def test_unrolled_rows_share_what_they_read() -> None:
     nest = scheduled(PROGRAMS["jacobi"](), JACOBI)
     interior = vector_loops(nest, "steps/life")[0]
     assert len(interior.body.statements) == 4 + 2  # four rows; two of what they read is read by two of them
+
+
+def test_a_matrix_that_is_read_flat_is_read_row_by_row() -> None:
+    nest = scheduled(PROGRAMS["flat_sum"](), [("flat", "vectorize", {"axis": "x"})])
+    (loop,) = vector_loops(nest, "flat")
+    names = {
+        n.name
+        for s in statements_within(loop.body.statements[0])
+        for e in expressions_of(s)
+        for n in topological(e)
+        if isinstance(n, Op)
+    }
+    assert not names & {"floordiv", "mod"}
