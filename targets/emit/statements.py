@@ -323,9 +323,12 @@ class Statements:
         return unit.end_block(outer)
 
     def _is_short(self, s: For) -> bool:
-        """Whether a loop is a border or tail of a few rounds, which LLVM would unroll and vectorise all the same."""
+        """Whether a loop is a border or tail of a few rounds, which LLVM would unroll and vectorise all the same.
+
+        Not loops over gangs: kept from being copied, those of a cut register tile cost the whole tile its registers.
+        """
         low, high = (canonical(substitute(e, self.unit.known)) for e in (s.low, s.high))
-        return Facts().less_equal(sub(high, low), _SHORT * s.step)
+        return s.step == 1 and Facts().less_equal(sub(high, low), _SHORT)
 
     def _if(self, s: If) -> None:
         condition = self.values.scalar(s.condition)
