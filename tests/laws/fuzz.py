@@ -16,7 +16,7 @@ import typer
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 
-from law import check
+from law import check  # noqa: E402
 
 
 def attempt(seed: int, compiled: bool) -> tuple[int, int, str]:
@@ -33,7 +33,7 @@ def narrow(seed: int, compiled: bool) -> str:
         for steps in (0, 1, 2, 3, 5, 1 + seed % 9):
             try:
                 check(seed, statements=statements, steps=steps, compiled=compiled)
-            except BaseException:
+            except BaseException:  # noqa: PERF203
                 return f"seed {seed}, statements {statements}, steps {steps}\n{traceback.format_exc()}"
     return f"seed {seed}: fails only in the full form\n{traceback.format_exc()}"
 
