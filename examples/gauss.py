@@ -29,7 +29,9 @@ def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
     """Four rows at a time: the pass down the columns shares its loads in registers, the pass along the rows reads them from L1."""
     s = algorithm.schedule()
     s["g2"].split("y", 64).split("yi", 4, names=("ym", "yr")).vectorize("x").parallel("yo").partition_boundaries()
-    s["g1"].compute_at("g2", "ym").reorder("x", "y").unroll("y").vectorize("x").partition_boundaries()
+    s["g1"].compute_at("g2", "ym").split("y", 4).reorder("yo", "x", "yi").unroll("yi").vectorize(
+        "x"
+    ).partition_boundaries()
     return s
 
 

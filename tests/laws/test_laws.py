@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from law import check
 
-PROGRAMS, GROUPS = 2000, 40
+PROGRAMS, GROUPS = 300, 20
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
