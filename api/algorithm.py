@@ -53,6 +53,7 @@ class Algorithm(traced.Algorithm):
         from raido.schedule.form_stages import form_stages
         from raido.schedule.schedule import Schedule
 
+        Schedule.render, Schedule.find_machine = _render, _find_machine
         return Schedule(form_stages(self.trace(*like, **static)), (), str(getattr(target, "kind", target)))
 
     def executable(self, program: Program) -> Executable:
@@ -72,3 +73,18 @@ class Algorithm(traced.Algorithm):
 
 
 algorithm = traced.decorator(Algorithm)
+
+
+def _find_machine(target: Any) -> Any:
+    from raido.targets.target import Target
+
+    return Target.parse(target).machine
+
+
+def _render(schedule: Schedule) -> str:
+    """The loop nest of a schedule, its defaults written out."""
+    from raido.schedule.lower import lower
+    from raido.schedule.printer import print_nest
+
+    complete = schedule.complete()
+    return print_nest(lower(complete.graph, complete.variants()))

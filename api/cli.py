@@ -59,7 +59,7 @@ def run(
 ) -> None:
     """Compile an algorithm, run it on files and write what it returns."""
     algorithm = find_algorithm(program, set_)
-    arrays = [read_array(text, parameter) for text, parameter in _paired(algorithm, inputs or [])]
+    arrays = [read_array(text, name, kind) for text, (name, kind) in _paired(algorithm, inputs or [])]
     with _progress("compiling"):
         exe = algorithm.compile(
             target=rd.Target.parse(target), schedule=find_schedule(schedule, program, algorithm), like=arrays
@@ -95,8 +95,8 @@ def build(
     algorithm = find_algorithm(program, set_)
     with _progress("compiling"):
         exe = algorithm.compile(target=rd.Target.parse(target), schedule=find_schedule(schedule, program, algorithm))
-        header = exe.export(output)
-    console.print(f"wrote {output} and {header or output.with_suffix('.h')}")
+        library = exe.export(output)
+    console.print(f"wrote {library} and {library.with_name(library.stem.removeprefix('lib') + '.h')}")
 
 
 @app.command()
@@ -121,7 +121,7 @@ def show(
     elif what == "schedule":
         print(complete)
     elif what == "nest":
-        print(complete.show())
+        complete.show()
     else:
         print(algorithm.compile(target=rd.Target.parse(target), schedule=chosen).source(what))
 
@@ -138,22 +138,16 @@ def targets(traceback: Traceback = False) -> None:
 @cache_app.command("show")
 def cache_show(traceback: Traceback = False) -> None:
     """List the compiled programs on disk."""
-    from raido.targets.cache import Cache
+    from raido.targets.cache import Cache, default_folder
 
     cache = Cache()
     entries = sorted(cache.entries(), key=lambda e: -e.used)
-    table = Table("program", "target", "KB", "last used", "key")
+    table = Table("KB", "last used", "key")
     for entry in entries:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
-        table.add_row(
-            str(entry.metadata.get("name", "")),
-            str(entry.metadata.get("target", "")),
-            f"{entry.size / 1024:.0f}",
-            when,
-            entry.key[:12],
-        )
+        table.add_row(f"{entry.size / 1024:.0f}", when, entry.key[:16])
     console.print(table)
-    console.print(f"{len(entries)} programs, {sum(e.size for e in entries) / 2**20:.1f} MB in {cache.directory}")
+    console.print(f"{len(entries)} programs, {sum(e.size for e in entries) / 2**20:.1f} MB in {default_folder()}")
 
 
 @cache_app.command("clear")
@@ -161,13 +155,16 @@ def cache_clear(traceback: Traceback = False) -> None:
     """Forget all compiled programs."""
     from raido.targets.cache import Cache
 
-    console.print(f"removed {Cache().clear()} programs")
+    cache = Cache()
+    count = len(list(cache.entries()))
+    cache.clear()
+    console.print(f"removed {count} programs")
 
 
 def _paired(algorithm: rd.Algorithm, texts: Sequence[str]) -> list[tuple[str, Any]]:
-    parameters = algorithm.declared
+    parameters = [(d.name, d.type) for d in algorithm.signature.positional]
     if len(texts) != len(parameters):
-        wanted = ", ".join(str(p) for p in parameters) or "none"
+        wanted = ", ".join(f"{name}: {type_}" for name, type_ in parameters) or "none"
         raise rd.ArgumentError(
             f"{len(texts)} inputs given with -i, but {algorithm.name} takes {len(parameters)}: {wanted}"
         )

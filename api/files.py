@@ -9,17 +9,14 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from raido.algo.errors import ArgumentError
 
-if TYPE_CHECKING:
-    from raido.algo.expr import Parameter
 
-
-def read_array(text: str, parameter: Any) -> Any:
+def read_array(text: str, name: str, kind: Any) -> Any:
     """The value of one parameter from a `.npy` file, an image, or a number written out."""
     path = Path(text)
     if not path.exists():
@@ -32,7 +29,7 @@ def read_array(text: str, parameter: Any) -> Any:
             return np.load(path, allow_pickle=False)
         except ValueError as error:
             raise ArgumentError(f"cannot read {path}: {error}") from None
-    return _read_image(path, parameter)
+    return _read_image(path, name, kind)
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
@@ -65,14 +62,16 @@ def _format(path: Path) -> str:
     return known[path.suffix.lower()]
 
 
-def _read_image(path: Path, parameter: Parameter) -> np.ndarray:
+def _read_image(path: Path, name: str, kind: Any) -> np.ndarray:
     image_module = _pillow()
     try:
         image = image_module.open(path)
         image.load()
     except (OSError, ValueError) as error:
         raise ArgumentError(f"cannot read {path}: {error}") from None
-    shape, dtype = parameter.shape, parameter.dtype
+    if not hasattr(kind, "shape"):
+        raise ArgumentError(f"{path} is an image, but parameter {name!r} is not declared as an array")
+    shape, dtype = kind.shape, kind.dtype
     if len(shape) == 2:
         pixels = np.asarray(image if image.mode in ("L", "I;16", "I") else image.convert("L"))
     elif len(shape) == 3:
@@ -81,7 +80,7 @@ def _read_image(path: Path, parameter: Parameter) -> np.ndarray:
             channels = "RGBA" if shape[0].value == 4 else "RGB"
             pixels = np.asarray(image.convert(channels)).transpose(2, 0, 1)
     else:
-        raise ArgumentError(f"{path} is an image, but parameter {parameter.name!r} has rank {len(shape)}")
+        raise ArgumentError(f"{path} is an image, but parameter {name!r} has rank {len(shape)}")
     if dtype.is_float:
         top = 65535 if pixels.dtype.itemsize > 1 else 255
         return np.ascontiguousarray((pixels / top).astype(dtype.numpy))

@@ -25,5 +25,7 @@ h1 {{ font-size: 1.3rem }} h2 {{ font-size: 1rem; margin-top: 2rem }}
 
 def write_page(path: Path, title: str, schedule: Schedule) -> None:
     """Writes the page of a complete schedule."""
-    page = _PAGE.format(title=escape(title), schedule=escape(str(schedule)), nest=escape(schedule.show()))
+    render = type(schedule).render
+    nest = render(schedule) if render else ""
+    page = _PAGE.format(title=escape(title), schedule=escape(str(schedule)), nest=escape(nest))
     path.write_text(page, encoding="utf-8")

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from law import check
+from law import Broken, check
 
-PROGRAMS, GROUPS = 300, 20
+from raido.algo.errors import CompileError
+from raido.schedule.interpret_nest import NestError
+
+PROGRAMS, GROUPS = 2000, 40
+# Counter-examples that are open (docs/laws.md): they must fail until they are mended, and then leave this list.
+OPEN = frozenset({534, 540, 663, 768, 877, 935})
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_every_way_to_run_a_random_program_gives_the_same(group: int) -> None:
     for seed in range(group, PROGRAMS, GROUPS):
-        check(seed, statements=2 + seed % 3)
+        if seed in OPEN:
+            with pytest.raises((Broken, CompileError, NestError)):
+                check(seed, statements=2 + seed % 3)
+        else:
+            check(seed, statements=2 + seed % 3)
