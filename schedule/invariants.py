@@ -9,7 +9,16 @@ from raido.schedule.directives.placement import check_encloses_readers
 from raido.schedule.groups import check_groups
 from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.state import State, arrays_read, enclosing, is_inlined, loops_from, position, shared_count
+from raido.schedule.state import (
+    State,
+    arrays_read,
+    enclosing,
+    is_inlined,
+    is_reduction,
+    loops_from,
+    position,
+    shared_count,
+)
 
 
 def check_state(state: State) -> None:
@@ -20,6 +29,7 @@ def check_state(state: State) -> None:
         if isinstance(plan.compute, At) and plan.compute_with is None:
             check_encloses_readers(state, name, plan.compute)
         check_nesting(state, name)
+        check_chunks(state, name)
         for prefetch in plan.prefetches:
             if prefetch.array not in arrays_read(state, name):
                 raise Refusal(
@@ -57,6 +67,19 @@ def check_nesting(state: State, name: str) -> None:
                 f'vectorized loop "{loop.name}" of "{stage}" would run inside vectorized loop "{outer}" of "{owner}"'
             )
         above[loop.kind] = (stage, loop.name)
+
+
+def check_chunks(state: State, name: str) -> None:
+    """Refuses a parallel reduction loop inside another loop of the same reduction: its chunks would share one accumulator."""
+    stage, plan = state.stage(name), state.plans[name]
+    folding = [loop for loop in plan.loops if is_reduction(stage, plan, loop.name)]
+    for loop in folding[1:]:
+        if loop.kind == "parallel":
+            outer = folding[0].name
+            raise Refusal(
+                f'parallel loop "{loop.name}" of "{name}" would run inside "{outer}", a loop of the same reduction',
+                f'parallel("{outer}"), or reorder "{loop.name}" outside it',
+            )
 
 
 def check_window(state: State, name: str) -> None:
