@@ -68,7 +68,7 @@ def test_import_is_quick_and_leaves_tvm_alone() -> None:
     script = "import time, sys; t = time.perf_counter(); import numpy; n = time.perf_counter(); import raido; \
 print(time.perf_counter() - n, time.perf_counter() - t, 'tvm' in sys.modules)"
     best = 1e9
-    for _ in range(3):
+    for _ in range(10):
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
         _, whole, tvm = done.stdout.split()
         assert tvm == "False"
