@@ -1,4 +1,4 @@
-"""Two thousand random programs, each under its default and a random schedule: every way to run them agrees."""
+"""A thousand random programs, each under its default and a random schedule: every way to run them agrees."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from law import Broken, check
 from raido.algo.errors import CompileError
 from raido.schedule.interpret_nest import NestError
 
-PROGRAMS, GROUPS = 2000, 40
+PROGRAMS, GROUPS = 1000, 40
 # Counter-examples that are open (docs/laws.md): they must fail until they are mended, and then leave this list.
-OPEN = frozenset({534, 540, 663, 768, 877, 935})
+OPEN = frozenset({877})
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
