@@ -41,6 +41,7 @@ from raido.schedule.normalise import (
     inline_moves,
     lift_open,
     lift_reductions,
+    loops_around,
     merge_names,
     scalar_nodes,
 )
@@ -48,7 +49,6 @@ from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
 
 NORMALISE = (inline_moves, inline_elementwise, lift_open, lift_reductions)
 _DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}
-_BOUNDARIES = ("clamp_index", "wrap_index", "mirror_index", "symmetric_index")
 
 
 def form_stages(program: Program) -> StageGraph:
@@ -196,7 +196,7 @@ Path = tuple[tuple[Node, str], ...]
 def _locations(roots: tuple[Array, ...]) -> dict[Node, Path]:
     """For every form, the whole-array loops and branches it stands in: where all its readers are, but no deeper than it must."""
     nodes = topological(*roots)
-    homes = _dependences(nodes)
+    homes = loops_around(nodes)
     paths: dict[Node, Path] = {root.form: () for root in roots if isinstance(root, Result)}
     for form in reversed([node for node in nodes if isinstance(node, FORMS)]):
         here = _hoisted(form, paths.get(form, ()), homes)
@@ -260,21 +260,6 @@ def _may_fail(form: Node) -> bool:
         )
         for n in scalar_nodes(*form.bodies)
     )
-
-
-def _dependences(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
-    """The whole-array loops whose state or counter a node depends on."""
-    owner: dict[Node, Node] = {}
-    for node in nodes:
-        if isinstance(node, ArrayLoop | ArrayWhile):
-            owner.update((state, node) for state in node.state)
-            if isinstance(node, ArrayLoop):
-                owner[node.index] = node
-    found: dict[Node, frozenset[Node]] = {}
-    for node in nodes:
-        own = frozenset((owner[node],)) if node in owner else frozenset()
-        found[node] = own.union(*(found[c] for c in children(node))) - {node}
-    return found
 
 
 def _stage_names(roots: tuple[Array, ...], tables: Tables, paths: dict[Node, Path]) -> dict[Node, tuple[str, ...]]:

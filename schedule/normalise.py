@@ -200,7 +200,7 @@ class Uses:
         self.whole: set[Node] = {root.form for root in roots if isinstance(root, Result)}
         self.lazy: set[Generate] = set()
         self.reduce_axes: dict[Load, set[Var]] = {}
-        self.homes = _homes(self.nodes)
+        self.homes = loops_around(self.nodes)
         for node in self.nodes:
             if isinstance(node, Generate):
                 self._read_by(node, node.bodies)
@@ -244,7 +244,7 @@ class Uses:
         return needed <= set(variables)
 
 
-def _homes(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
+def loops_around(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
     """The whole-array loops whose state or counter each node depends on."""
     owner: dict[Node, Node] = {}
     for node in nodes:
