@@ -18,7 +18,10 @@ from raido.schedule.nest import Block, If, Let, Nest
 def fold_constants(nest: Nest) -> Nest:
     """The nest with every operation on literals replaced by its result."""
     body = _block(nest.body, {})
-    return nest if body is nest.body else replace(nest, body=body)
+    if body is nest.body:
+        return nest
+    inputs, outputs = (tuple(transform(b, _fold) for b in buffers) for buffers in (nest.inputs, nest.outputs))
+    return replace(nest, inputs=inputs, outputs=outputs, body=body)
 
 
 def _block(block: Block, known: dict[Node, Node], keep: bool = False) -> Block:

@@ -14,6 +14,7 @@ sys.path.append(str(Path(__file__).parent.parent / "schedule"))
 import programs
 from emission import every_cpu
 
+import raido as rd
 from raido.algo.bind_sizes import evaluate_size
 from raido.algo.dtypes import i64
 from raido.algo.errors import IndexOutOfRange, ShapeError, SizeMismatch, TargetError
@@ -219,3 +220,13 @@ def test_code_for_another_machine_is_made_but_not_run(monkeypatch):
     with pytest.raises(TargetError, match="it lacks"):
         compile_program(sample("blur"), Target("llvm", "znver4"))
     assert Compilation(sample("blur"), Target("llvm", "znver4"), None, {}).object_bytes.startswith(b"\x7fELF")
+
+
+def test_a_result_smaller_than_its_input_compiles_for_known_sizes() -> None:
+    @rd.algorithm
+    def narrow(a: rd.u16["h", "w"]):
+        return rd.stencil(lambda p: (p[0, 0] + p[0, 1] + p[0, 2]) // 3, a, boundary="valid", name="out")
+
+    a = np.arange(9 * 40, dtype=np.uint16).reshape(9, 40)
+    exe = compile_program(narrow.trace(a), use_cache=False, sizes={"h": 9, "w": 40})
+    np.testing.assert_array_equal(exe(a), narrow.interpret(a))
