@@ -50,8 +50,8 @@ class Algorithm(traced.Algorithm):
 
     def schedule(self, *like: Any, target: Any = "llvm", **static: Any) -> Schedule:
         """A schedule with nothing said yet: the defaults fill in the rest. `like` as for `compile`."""
-        from raido.schedule.form_stages import form_stages
         from raido.schedule.schedule import Schedule
+        from raido.schedule.stages.form_stages import form_stages
 
         Schedule.render, Schedule.find_machine = _render, _find_machine
         return Schedule(form_stages(self.trace(*like, **static)), (), str(getattr(target, "kind", target)))
@@ -84,7 +84,7 @@ def _find_machine(target: Any) -> Any:
 def _render(schedule: Schedule) -> str:
     """The loop nest of a schedule, its defaults written out."""
     from raido.schedule.lower import lower
-    from raido.schedule.printer import print_nest
+    from raido.schedule.nest.printer import print_nest
 
     complete = schedule.complete()
     return print_nest(lower(complete.graph, complete.variants()))

@@ -19,7 +19,7 @@ from raido.algo.dtypes import DType, f32, f64, i64
 from raido.algo.expr import Op, const, fresh
 from raido.algo.primitives import PRIMITIVES
 from raido.algo.recipes import RECIPES
-from raido.schedule.nest import Block, Buffer, For, Let, Nest, Produce, VectorRead, VectorStore, VectorVar
+from raido.schedule.nest.nodes import Block, Buffer, For, Let, Nest, Produce, VectorRead, VectorStore, VectorVar
 from raido.targets import tvm_corner as tvm
 from raido.targets.emit.program import emit_program
 from raido.targets.loader import load_object

@@ -12,7 +12,7 @@ from raido.algo.errors import ScheduleError
 from raido.schedule.directives.kinds import TAILS
 from raido.schedule.plan import Split
 from raido.schedule.replay import apply_step
-from raido.schedule.stage import Stage
+from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, enclosing
 from raido.schedule.steps import Step, Value
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from raido.algo.expr import Expr
-from raido.schedule.stage import StageGraph
+from raido.schedule.stages.stage import StageGraph
 
 TailKind: TypeAlias = Literal["default", "mask", "shift", "scalar", "exact"]
 

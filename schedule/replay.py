@@ -18,7 +18,7 @@ from raido.schedule.invariants import check_state
 from raido.schedule.plan import Variant
 from raido.schedule.refusal import Refusal, listed, refused
 from raido.schedule.sizetest import parse_test
-from raido.schedule.stage import Stage, StageGraph
+from raido.schedule.stages.stage import Stage, StageGraph
 from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import Step
 from raido.schedule.text import call_text

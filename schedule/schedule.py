@@ -22,7 +22,7 @@ from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.refusal import Refusal, listed, refused
 from raido.schedule.replay import apply_step, run, variants_of
 from raido.schedule.sizetest import parse_test
-from raido.schedule.stage import AnyStage, Stage, StageGraph
+from raido.schedule.stages.stage import AnyStage, Stage, StageGraph
 from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import Step, plain, user_site
 from raido.schedule.text import from_json, schedule_text, to_json
@@ -161,7 +161,7 @@ class Schedule:
         target: a `Machine`, or what the targets know as one (a name, a `Target`). sizes: known sizes by name. versions: whether
         defaults may depend on unknown sizes, by a `when` of their own.
         """
-        from raido.schedule.defaults import complete
+        from raido.schedule.defaults.complete import complete
 
         machine = target
         if not isinstance(machine, Machine):

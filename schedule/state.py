@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from raido.algo import index
 from raido.algo.expr import Axis, Expr
 from raido.schedule.plan import At, Fuse, Inline, LoopPlan, Split, StagePlan
-from raido.schedule.reads import Uses, find_uses
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
+from raido.schedule.stages.reads import Uses, find_uses
+from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from raido.algo.expr import Load, Op
 from raido.algo.program import Program
 from raido.algo.specialise import specialise
 from raido.schedule.fingerprint import fingerprint
-from raido.schedule.form_stages import form_stages
-from raido.schedule.nest import Nest
+from raido.schedule.nest.nodes import Nest
 from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
 from raido.targets.cache import Cache, key_of
 from raido.targets.executable import Executable
 from raido.targets.loader import load_object
@@ -120,7 +120,7 @@ class Compilation:
     @functools.cached_property
     def gang(self) -> Nest:
         """The loops with lanes."""
-        from raido.schedule.gang import form_gangs
+        from raido.schedule.gang.vectorise import form_gangs
 
         return form_gangs(self.nest, self.target.machine.vector_bits)
 
@@ -156,7 +156,7 @@ class Compilation:
         if kind == "schedule":
             return str(self.schedule)
         if kind in ("nest", "gang"):
-            from raido.schedule.printer import print_nest
+            from raido.schedule.nest.printer import print_nest
 
             return print_nest(self.nest if kind == "nest" else self.gang)
         if kind not in SOURCES:

@@ -16,9 +16,9 @@ from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.placement import check_encloses_readers, place_at
 from raido.schedule.directives.recorder import Name, Names, Recorder, Self, one_of, rule
 from raido.schedule.plan import At, LoopPlan, Root, Split, StagePlan
-from raido.schedule.reads import find_uses, redirect
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
+from raido.schedule.stages.reads import find_uses, redirect
+from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
 from raido.schedule.state import State, is_inlined, plain_plan, put, resolve
 
 DEFAULT_AXES = {1: ("x",), 2: ("y", "x"), 3: ("z", "y", "x")}

@@ -8,7 +8,7 @@ from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.recorder import Name, Names, Number, Recorder, Self, one_of, positive, rule
 from raido.schedule.plan import At, Prefetch, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stage import Stage
+from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, arrays_read, axes_of, known_names, loop_of, put
 
 SCOPES = ("heap", "stack", "register")

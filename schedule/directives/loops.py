@@ -11,7 +11,7 @@ from dataclasses import replace
 from raido.schedule.directives.recorder import Name, Names, Number, Recorder, Self, positive, rule
 from raido.schedule.plan import Fuse, LoopPlan, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stage import Stage
+from raido.schedule.stages.stage import Stage
 from raido.schedule.state import (
     State,
     is_inlined,

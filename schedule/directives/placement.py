@@ -8,9 +8,9 @@ from raido.algo import index
 from raido.algo.expr import Load
 from raido.schedule.directives.recorder import Name, Recorder, Self, rule
 from raido.schedule.plan import At, Inline, Root, StagePlan
-from raido.schedule.reads import epilogue_loads
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stage import ControlStage
+from raido.schedule.stages.reads import epilogue_loads
+from raido.schedule.stages.stage import ControlStage
 from raido.schedule.state import (
     State,
     enclosing,

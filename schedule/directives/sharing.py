@@ -10,7 +10,7 @@ from raido.schedule.directives.placement import place_at, unplaced
 from raido.schedule.directives.recorder import Name, Recorder, Self, rule
 from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stage import ControlStage, Stage
+from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, axes_of, has_loops_said, places, position, put, reaches
 
 

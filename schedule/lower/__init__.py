@@ -20,9 +20,9 @@ from raido.schedule.lower.builder import new_serial
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
 from raido.schedule.lower.share_buffers import share_buffers
-from raido.schedule.nest import Block, Buffer, If, Nest, Statement, buffer_for
+from raido.schedule.nest.nodes import Block, Buffer, If, Nest, Statement, buffer_for
 from raido.schedule.plan import StagePlan, Variant
-from raido.schedule.stage import StageGraph
+from raido.schedule.stages.stage import StageGraph
 
 __all__ = ["lower"]
 

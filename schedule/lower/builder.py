@@ -16,7 +16,7 @@ from typing import Any
 from raido.algo import index as ix
 from raido.algo.dtypes import DType
 from raido.algo.expr import Const, Expr, Node, Op, SizeVar, Var, fresh
-from raido.schedule.nest import Alloc, Block, Buffer, For, If, Let, NestExpr, Statement
+from raido.schedule.nest.nodes import Alloc, Block, Buffer, For, If, Let, NestExpr, Statement
 
 _serials = count(1)
 

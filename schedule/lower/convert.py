@@ -16,8 +16,8 @@ from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Array, Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, const
 from raido.algo.program import Site
 from raido.algo.rewrite import rebuild
-from raido.schedule.nest import Buffer, NestExpr, Read
-from raido.schedule.normalise import scalar_nodes
+from raido.schedule.nest.nodes import Buffer, NestExpr, Read
+from raido.schedule.stages.normalise import scalar_nodes
 
 _COMPARISONS = ("lt", "le", "gt", "ge")
 DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")

@@ -9,7 +9,7 @@ from raido.algo import index as ix
 from raido.algo.dtypes import i64
 from raido.algo.expr import Cond, Const, Expr, Item, Loop, Node, Op, SizeVar, Var, While
 from raido.algo.rewrite import children
-from raido.schedule.nest import Buffer, NestExpr, Read
+from raido.schedule.nest.nodes import Buffer, NestExpr, Read
 
 _CHEAP = {"add", "sub", "mul"}
 CHEAP_TO_SELECT = {

@@ -33,8 +33,8 @@ from raido.schedule.lower.steps import (
     step_operands,
     substitute_scalars,
 )
-from raido.schedule.nest import Buffer, Check, Fold, For, If, NestExpr, Read, Store
-from raido.schedule.nest import While as WhileStatement
+from raido.schedule.nest.nodes import Buffer, Check, Fold, For, If, NestExpr, Read, Store
+from raido.schedule.nest.nodes import While as WhileStatement
 
 
 class Emitter:

@@ -32,7 +32,7 @@ from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
 from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.sharing import Sharing, outermost
-from raido.schedule.nest import (
+from raido.schedule.nest.nodes import (
     Block,
     Buffer,
     Copy,
@@ -47,9 +47,9 @@ from raido.schedule.nest import (
     While,
     buffer_for,
 )
-from raido.schedule.normalise import Tables, loads_of
 from raido.schedule.plan import At, StagePlan
-from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
+from raido.schedule.stages.normalise import Tables, loads_of
+from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
 
 
 class Host:

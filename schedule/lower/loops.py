@@ -24,9 +24,9 @@ from raido.schedule.lower.regions import Box
 from raido.schedule.lower.steps import is_plain_operator
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
 from raido.schedule.lower.work import Guests, Placer, Rows, Work
-from raido.schedule.nest import Block, Buffer, If, Prefetch, Read, Store
-from raido.schedule.normalise import loads_of
+from raido.schedule.nest.nodes import Block, Buffer, If, Prefetch, Read, Store
 from raido.schedule.plan import LoopPlan
+from raido.schedule.stages.normalise import loads_of
 
 MOST_COPIES = 1024
 NARROW = 16

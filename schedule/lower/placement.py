@@ -19,9 +19,9 @@ from raido.schedule.lower.jobs import Job, laid_out_shape, parts_of_layout
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import Box, extent_bound, hull, region_read
 from raido.schedule.lower.work import Work, ranges_of
-from raido.schedule.nest import Alloc, Buffer, Read, Store
-from raido.schedule.normalise import scalar_nodes
+from raido.schedule.nest.nodes import Alloc, Buffer, Read, Store
 from raido.schedule.plan import At
+from raido.schedule.stages.normalise import scalar_nodes
 
 STACK_BYTES = 32 << 10
 Ranges = Mapping[Var, tuple[Expr, Expr]]

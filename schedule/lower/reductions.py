@@ -16,7 +16,7 @@ from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import extent_bound
 from raido.schedule.lower.work import Accumulators, Work
-from raido.schedule.nest import Buffer, Read, Store
+from raido.schedule.nest.nodes import Buffer, Read, Store
 
 REGISTER_BYTES = 8 << 10
 STACK_BYTES = 64 << 10

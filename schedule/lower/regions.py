@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from raido.algo import index as ix
 from raido.algo.expr import Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var
 from raido.algo.rewrite import substitute
-from raido.schedule.normalise import scalar_nodes
+from raido.schedule.stages.normalise import scalar_nodes
 
 Box = tuple[tuple[Expr, Expr], ...]
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from raido.algo.expr import Node
-from raido.schedule.nest import Alloc, Block, Buffer, Copy, For, If, Nest, Read, Statement, Swap, While
-from raido.schedule.replace_buffers import replace_buffers
-from raido.schedule.walk import expressions_of, statements_within
+from raido.schedule.nest.nodes import Alloc, Block, Buffer, Copy, For, If, Nest, Read, Statement, Swap, While
+from raido.schedule.nest.replace_buffers import replace_buffers
+from raido.schedule.nest.walk import expressions_of, statements_within
 
 
 def share_buffers(nest: Nest) -> Nest:

@@ -9,7 +9,7 @@ from raido.algo.expr import Const, Expr, Node, Op, Reduce, SizeVar, Var
 from raido.algo.reduction import contracted_product
 from raido.algo.rewrite import children, substitute
 from raido.schedule.lower.dag import scalar_order
-from raido.schedule.nest import NestExpr
+from raido.schedule.nest.nodes import NestExpr
 
 
 def is_plain_operator(form: Reduce) -> bool:

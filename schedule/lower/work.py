@@ -9,7 +9,7 @@ from raido.algo import index as ix
 from raido.algo.expr import Expr, Node, Op, Var
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
-from raido.schedule.nest import Buffer
+from raido.schedule.nest.nodes import Buffer
 
 
 @dataclass(slots=True)

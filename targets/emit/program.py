@@ -13,7 +13,7 @@ from typing import Any
 from raido.algo.dtypes import bool_, i64, u8
 from raido.algo.errors import CompileError
 from raido.algo.expr import SizeVar
-from raido.schedule.nest import Block, For, Nest, lanes_of
+from raido.schedule.nest.nodes import Block, For, Nest, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.helpers import Helpers
 from raido.targets.emit.host import HostPlan

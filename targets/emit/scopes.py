@@ -11,7 +11,7 @@ from typing import Any
 
 from raido.algo.expr import Const, Node, SizeVar, Var
 from raido.algo.rewrite import topological
-from raido.schedule.nest import (
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     Buffer,

@@ -16,7 +16,7 @@ from raido.algo.errors import CompileError
 from raido.algo.expr import Op
 from raido.algo.index import Facts, add, as_index, canonical, constant_value, sub
 from raido.algo.rewrite import substitute
-from raido.schedule.nest import (
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     Buffer,

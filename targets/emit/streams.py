@@ -11,7 +11,7 @@ from typing import Any
 
 from raido.algo.index import sub
 from raido.algo.rewrite import substitute
-from raido.schedule.nest import (
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     Buffer,

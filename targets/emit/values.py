@@ -15,7 +15,18 @@ from raido.algo.errors import CompileError
 from raido.algo.expr import Const, Op, SizeVar, Var
 from raido.algo.index import as_index, canonical, constant_value, mul
 from raido.algo.rewrite import substitute
-from raido.schedule.nest import Buffer, Extract, Gather, LaneFold, Ramp, Read, Splat, VectorRead, VectorVar, lanes_of
+from raido.schedule.nest.nodes import (
+    Buffer,
+    Extract,
+    Gather,
+    LaneFold,
+    Ramp,
+    Read,
+    Splat,
+    VectorRead,
+    VectorVar,
+    lanes_of,
+)
 from raido.targets import tvm_corner as T
 from raido.targets.emit.llvm_text import memory_dtype
 from raido.targets.emit.unit import Term, Unit, data_of, is_plain_index, tir

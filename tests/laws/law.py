@@ -18,11 +18,11 @@ from random_programs import RandomProgram, random_program
 from raido.algo.errors import RaidoError, ScheduleError
 from raido.algo.interpret import interpret
 from raido.algo.program import Program
-from raido.schedule.form_stages import form_stages
-from raido.schedule.gang import form_gangs
-from raido.schedule.interpret_nest import interpret_nest
+from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
+from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
 from raido.targets.compile import Compilation, compile_program
 from raido.targets.target import Target
 

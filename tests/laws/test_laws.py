@@ -6,7 +6,7 @@ import pytest
 from law import Broken, check
 
 from raido.algo.errors import CompileError
-from raido.schedule.interpret_nest import NestError
+from raido.schedule.nest.interpret import NestError
 
 PROGRAMS, GROUPS = 1000, 40
 # Counter-examples that are open (docs/laws.md): they must fail until they are mended, and then leave this list.

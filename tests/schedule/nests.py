@@ -8,11 +8,11 @@ import numpy as np
 
 from raido.algo.dtypes import DType, bool_, f32, i64
 from raido.algo.expr import Const, Op, SizeVar, Var, const, fresh
-from raido.schedule.checker import check_nest
-from raido.schedule.gang import form_gangs
-from raido.schedule.interpret_nest import interpret_nest
-from raido.schedule.nest import Alloc, Block, Buffer, Fold, For, Let, Nest, Read, Store
-from raido.schedule.printer import print_nest
+from raido.schedule.gang.vectorise import form_gangs
+from raido.schedule.nest.checker import check_nest
+from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.nest.nodes import Alloc, Block, Buffer, Fold, For, Let, Nest, Read, Store
+from raido.schedule.nest.printer import print_nest
 
 n, w = SizeVar("n"), SizeVar("w")
 zero = const(i64, 0)

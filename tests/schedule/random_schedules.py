@@ -13,14 +13,14 @@ from raido.algo.errors import RaidoError, ScheduleError
 from raido.algo.expr import SizeVar
 from raido.algo.interpret import interpret
 from raido.algo.program import Program
-from raido.schedule.checker import check_nest
-from raido.schedule.form_stages import form_stages
-from raido.schedule.gang import form_gangs
-from raido.schedule.interpret_nest import interpret_nest
+from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
-from raido.schedule.nest import Nest
+from raido.schedule.nest.checker import check_nest
+from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.nest.nodes import Nest
 from raido.schedule.replay import apply_step, variant_of
-from raido.schedule.stage import StageGraph
+from raido.schedule.stages.form_stages import form_stages
+from raido.schedule.stages.stage import StageGraph
 from raido.schedule.state import State, initial_state
 from raido.schedule.steps import Step
 

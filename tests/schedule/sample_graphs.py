@@ -21,7 +21,7 @@ from raido.algo.expr import (
     fresh_parameter,
 )
 from raido.algo.program import Program, Site
-from raido.schedule.stage import ControlStage, Stage, StageGraph
+from raido.schedule.stages.stage import ControlStage, Stage, StageGraph
 
 H, W, N, M, K = (SizeVar(name) for name in "hwnmk")
 

@@ -4,10 +4,10 @@ from nests import at, f, loop, n, name, nest, op, parameter, put, scalar_registe
 
 from raido.algo.dtypes import f32, i64
 from raido.algo.expr import const, fresh
-from raido.schedule.checker import check_nest
-from raido.schedule.fold_constants import fold_constants
-from raido.schedule.nest import Block, If, While
-from raido.schedule.printer import print_nest
+from raido.schedule.nest.checker import check_nest
+from raido.schedule.nest.fold_constants import fold_constants
+from raido.schedule.nest.nodes import Block, If, While
+from raido.schedule.nest.printer import print_nest
 
 
 def test_operations_on_literals_are_done_and_their_names_vanish():

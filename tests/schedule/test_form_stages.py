@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import raido as rd
-from raido.schedule.form_stages import form_stages
-from raido.schedule.stage import AnyStage, ControlStage, Stage
+from raido.schedule.stages.form_stages import form_stages
+from raido.schedule.stages.stage import AnyStage, ControlStage, Stage
 
 F = rd.f32
 

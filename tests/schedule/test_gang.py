@@ -7,7 +7,7 @@ from nests import add_up, at, f, hold, loop, n, name, nest, op, parameter, put, 
 from raido.algo.dtypes import f32, i32, i64, u8
 from raido.algo.expr import Op, const, fresh
 from raido.algo.index import add, mul, sub
-from raido.schedule.nest import Alloc, Block, If, Let, Read, Store
+from raido.schedule.nest.nodes import Alloc, Block, If, Let, Read, Store
 
 rng = np.random.default_rng(7)
 LENGTHS = (0, 1, 3, 4, 5, 15, 16, 17, 31, 37, 64, 67)

@@ -8,9 +8,9 @@ from raido.algo.dtypes import f32, i32, i64
 from raido.algo.errors import ArithmeticFault, IndexOutOfRange
 from raido.algo.expr import const, fresh
 from raido.algo.index import add, sub
-from raido.schedule.gang import form_gangs
-from raido.schedule.interpret_nest import interpret_nest
-from raido.schedule.nest import Alloc, Block, Check, If, Read, Store, While
+from raido.schedule.gang.vectorise import form_gangs
+from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.nest.nodes import Alloc, Block, Check, If, Read, Store, While
 
 rng = np.random.default_rng(11)
 LENGTHS = (0, 1, 4, 5, 16, 17, 33, 70)

@@ -7,9 +7,9 @@ from nests import add_up, at, f, hold, loop, n, nest, op, parameter, put, scalar
 from raido.algo.dtypes import f32, i32, i64
 from raido.algo.expr import const, fresh
 from raido.algo.index import add, minimum
-from raido.schedule.gang import form_gangs
-from raido.schedule.nest import Alloc, Fold, Store
-from raido.schedule.printer import print_nest
+from raido.schedule.gang.vectorise import form_gangs
+from raido.schedule.nest.nodes import Alloc, Fold, Store
+from raido.schedule.nest.printer import print_nest
 
 rng = np.random.default_rng(13)
 LENGTHS = (0, 1, 3, 16, 17, 31, 64, 131)

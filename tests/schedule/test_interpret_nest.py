@@ -7,9 +7,10 @@ from nests import add_up, at, f, loop, n, nest, op, parameter, put, scalar_regis
 from raido.algo.dtypes import bool_, f32, i32, i64
 from raido.algo.expr import Data, const, fresh
 from raido.algo.index import add
-from raido.schedule.checker import check_nest
-from raido.schedule.interpret_nest import interpret_nest
-from raido.schedule.nest import (
+from raido.schedule.nest.checker import check_nest
+from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.nest.memory import NestError
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     Buffer,
@@ -23,7 +24,6 @@ from raido.schedule.nest import (
     VectorStore,
     VectorVar,
 )
-from raido.schedule.nest_memory import NestError
 
 
 def test_out_of_bounds_reads_and_writes_are_found():

@@ -9,7 +9,7 @@ from programs import PROGRAMS
 from random_schedules import scheduled
 from test_lower_schedules import BLUR, GAUSS, JACOBI, MAP_AND_SUM, PACKED, ROW_SUMS, Steps
 
-from raido.schedule.printer import print_nest
+from raido.schedule.nest.printer import print_nest
 
 GOLDEN = Path(__file__).with_name("golden_nests.txt")
 CASES: dict[str, tuple[str, Steps]] = {

@@ -12,9 +12,9 @@ from random_schedules import check_same, random_arguments, scheduled
 from raido.algo.expr import Op
 from raido.algo.index import BOUNDARY_OPS
 from raido.algo.rewrite import topological
-from raido.schedule.nest import Alloc, Copy, Fold, For, Nest, Statement, Swap
-from raido.schedule.printer import print_nest
-from raido.schedule.walk import expressions_of, statements_within
+from raido.schedule.nest.nodes import Alloc, Copy, Fold, For, Nest, Statement, Swap
+from raido.schedule.nest.printer import print_nest
+from raido.schedule.nest.walk import expressions_of, statements_within
 
 Steps = list[tuple[str, str, dict[str, Any]]]
 

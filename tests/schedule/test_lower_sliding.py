@@ -10,9 +10,9 @@ from programs import PROGRAMS
 from random_schedules import check_same, random_arguments
 
 from raido.algo.errors import ScheduleError
-from raido.schedule.form_stages import form_stages
 from raido.schedule.lower import lower
 from raido.schedule.replay import apply_step, variant_of
+from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.state import State, initial_state
 from raido.schedule.steps import Step
 

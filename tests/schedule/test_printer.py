@@ -3,7 +3,7 @@
 from raido.algo.dtypes import bool_, f32, i64
 from raido.algo.expr import Const, Op, SizeVar, const, fresh
 from raido.algo.index import add, mul
-from raido.schedule.nest import (
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     Buffer,
@@ -21,7 +21,7 @@ from raido.schedule.nest import (
     VectorRead,
     VectorStore,
 )
-from raido.schedule.printer import print_nest, print_statement
+from raido.schedule.nest.printer import print_nest, print_statement
 
 n, w = SizeVar("n"), SizeVar("w")
 image = Buffer("img", f32, (n, w), "parameter", 0, (), 1, None)

@@ -12,7 +12,7 @@ import sample_graphs as graphs
 from raido.algo.errors import ScheduleError
 from raido.schedule.holes import choose
 from raido.schedule.schedule import Schedule
-from raido.schedule.stage import StageGraph
+from raido.schedule.stages.stage import StageGraph
 from raido.schedule.steps import Step
 
 GOLDEN = Path(__file__).with_name("refusals.txt")

@@ -8,7 +8,7 @@ import pytest
 
 from raido.algo.dtypes import i64
 from raido.algo.expr import SizeVar, const, fresh
-from raido.schedule.nest import Block, Buffer, Nest
+from raido.schedule.nest.nodes import Block, Buffer, Nest
 from raido.targets.loader import load_object
 from raido.targets.native import Fault
 
@@ -69,7 +69,7 @@ class Compiled:
 
 def compile_body(statements, inputs=(), outputs=(), sizes=(n,), cpu="skylake-avx512", host=False):
     """A nest whose only kernel (or, with `host`, whose host plan) holds these statements."""
-    from raido.schedule.nest import Produce
+    from raido.schedule.nest.nodes import Produce
 
     block = Block(tuple(statements))
     body = block if host else Block((Produce("stage", block),))

@@ -19,8 +19,8 @@ from raido.algo.bind_sizes import evaluate_size
 from raido.algo.dtypes import i64
 from raido.algo.errors import IndexOutOfRange, ShapeError, SizeMismatch, TargetError
 from raido.algo.interpret import interpret
-from raido.schedule.form_stages import form_stages
 from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
 from raido.targets.cache import Cache
 from raido.targets.compile import Compilation, compile_program
 from raido.targets.target import CPUS, Target, host_cpu, targets

@@ -8,7 +8,7 @@ from emission import array, compile_body, index, n
 from raido.algo.dtypes import bool_, f32, i32
 from raido.algo.expr import Op, SizeVar, const, fresh
 from raido.algo.index import add, mul
-from raido.schedule.nest import (
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     For,

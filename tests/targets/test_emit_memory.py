@@ -7,7 +7,7 @@ from emission import array, compile_body, every_cpu, index, n
 from raido.algo.dtypes import bool_, f32, f64, i8, i32, i64, u8
 from raido.algo.expr import Data, Op, const, fresh
 from raido.algo.index import add, mul
-from raido.schedule.nest import (
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     Extract,

@@ -9,7 +9,7 @@ from emission import array, compile_body, every_cpu, index
 from raido.algo.dtypes import DTYPES, bool_, dtype_named, f64, i64
 from raido.algo.expr import Const, Op, const, fresh
 from raido.algo.primitives import PRIMITIVES, evaluate
-from raido.schedule.nest import Alloc, Block, For, Let, Read, Splat, Store, VectorRead, VectorStore, VectorVar
+from raido.schedule.nest.nodes import Alloc, Block, For, Let, Read, Splat, Store, VectorRead, VectorStore, VectorVar
 
 LANES = 8
 

@@ -8,7 +8,7 @@ from raido.algo.dtypes import DTYPES, bool_, f32, f64, i32, i64
 from raido.algo.errors import CompileError
 from raido.algo.expr import Op, SizeVar, const, fresh
 from raido.algo.index import add, mul
-from raido.schedule.nest import (
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     Check,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Const, Expr, Node, Op, SizeVar, Var
 from raido.algo.rewrite import children, topological
-from raido.schedule.nest import (
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     Buffer,
@@ -42,7 +42,7 @@ from raido.schedule.nest import (
     While,
     lanes_of,
 )
-from raido.schedule.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import expressions_of, statements_within
 
 # How tightly each operator binds; what is not here is written as a call.
 _INFIX = {

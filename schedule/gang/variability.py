@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from raido.algo.expr import Node, Op, Var
 from raido.algo.rewrite import children
-from raido.schedule.nest import Alloc, Block, Buffer, Fold, For, If, Let, Produce, Read, Statement, Store, While
+from raido.schedule.nest.nodes import Alloc, Block, Buffer, Fold, For, If, Let, Produce, Read, Statement, Store, While
 
 
 class Variability:

@@ -15,9 +15,10 @@ from raido.algo import index as ix
 from raido.algo.dtypes import i64
 from raido.algo.expr import Expr, Node, Var, const
 from raido.algo.rewrite import free_variables, substitute, topological
-from raido.schedule.gang_values import Partial
-from raido.schedule.lanes import shared_parts, widen
-from raido.schedule.nest import (
+from raido.schedule.gang.lanes import shared_parts, widen
+from raido.schedule.gang.values import Partial
+from raido.schedule.gang.variability import Variability
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     Buffer,
@@ -33,8 +34,7 @@ from raido.schedule.nest import (
     Store,
     VectorVar,
 )
-from raido.schedule.variability import Variability
-from raido.schedule.walk import blocks_of, expressions_of, statements_within
+from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
 
 _LARGEST = 64
 

@@ -34,7 +34,7 @@ from raido.algo.expr import (
 )
 from raido.algo.program import Program
 from raido.algo.rewrite import children, rebuild, topological
-from raido.schedule.normalise import (
+from raido.schedule.stages.normalise import (
     FORMS,
     Tables,
     inline_elementwise,
@@ -45,7 +45,7 @@ from raido.schedule.normalise import (
     merge_names,
     scalar_nodes,
 )
-from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
+from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
 
 NORMALISE = (inline_moves, inline_elementwise, lift_open, lift_reductions)
 _DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}

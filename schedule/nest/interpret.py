@@ -1,7 +1,7 @@
 """Running a nest, scalar or gang, in Python: the second oracle.
 
 The nest becomes the source of one Python function, a line for each operation: scalars are Python ints (i64), bools and NumPy
-scalars, vectors are NumPy arrays, operations mean what `primitives.evaluate` says. Memory is checked (`nest_memory`). Faults recorded by
+scalars, vectors are NumPy arrays, operations mean what `primitives.evaluate` says. Memory is checked (`memory`). Faults recorded by
 `Check` are raised when the run is over. Loops over threads may run in an order drawn from a seed, which shows false independence.
 """
 
@@ -20,7 +20,8 @@ from raido.algo.expr import Const, Node, Op, SizeVar, Var
 from raido.algo.faults import fault_error
 from raido.algo.primitives import evaluate
 from raido.algo.rewrite import children
-from raido.schedule.nest import (
+from raido.schedule.nest.memory import Memory, NestError
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     Buffer,
@@ -50,8 +51,7 @@ from raido.schedule.nest import (
     While,
     lanes_of,
 )
-from raido.schedule.nest_memory import Memory, NestError
-from raido.schedule.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import expressions_of, statements_within
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*"}
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}

@@ -12,9 +12,9 @@ from typing import TypeAlias
 from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Node, Op, Var
 from raido.algo.rewrite import topological
-from raido.schedule.nest import Fold, For, LaneFold, Let, NestExpr, Read, Splat, Store, lanes_of
-from raido.schedule.variability import Variability
-from raido.schedule.walk import statements_within
+from raido.schedule.gang.variability import Variability
+from raido.schedule.nest.nodes import Fold, For, LaneFold, Let, NestExpr, Read, Splat, Store, lanes_of
+from raido.schedule.nest.walk import statements_within
 
 Vectors: TypeAlias = "tuple[NestExpr, ...]"
 Mask: TypeAlias = "Vectors | None"

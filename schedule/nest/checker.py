@@ -16,7 +16,8 @@ from raido.algo.dtypes import DType, bool_, i64
 from raido.algo.expr import Const, Node, Op, SizeVar, Var
 from raido.algo.primitives import PRIMITIVES, result_dtype
 from raido.algo.rewrite import free_variables, topological
-from raido.schedule.nest import (
+from raido.schedule.nest.memory import NestError
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     Buffer,
@@ -46,8 +47,7 @@ from raido.schedule.nest import (
     While,
     lanes_of,
 )
-from raido.schedule.nest_memory import NestError
-from raido.schedule.printer import print_statement
+from raido.schedule.nest.printer import print_statement
 
 _SCALARS = (Const, SizeVar, Var, Op, Read)
 _VECTORS = (VectorVar, Ramp, Splat, VectorRead, Gather, LaneFold, Extract)

@@ -11,7 +11,7 @@ from raido.algo import index
 from raido.algo.errors import ScheduleError
 from raido.algo.expr import Expr, SizeVar
 from raido.algo.rewrite import substitute
-from raido.schedule.demand import Demand, find_demand
+from raido.schedule.defaults.demand import Demand, find_demand
 from raido.schedule.machine import Machine
 from raido.schedule.replay import apply_step
 from raido.schedule.state import State

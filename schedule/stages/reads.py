@@ -12,7 +12,7 @@ from typing import Any
 
 from raido.algo.expr import Array, Constant, Expr, Load, Node, Parameter, Reduce, Result
 from raido.algo.rewrite import children, rebuild
-from raido.schedule.stage import AnyStage, ControlStage, Stage, StageGraph
+from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
 
 
 def scalar_nodes(roots: Iterable[Node]) -> list[Node]:

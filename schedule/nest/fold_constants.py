@@ -12,7 +12,7 @@ from typing import Any
 from raido.algo.expr import Const, Node, Op, Var, const
 from raido.algo.primitives import evaluate
 from raido.algo.rewrite import transform
-from raido.schedule.nest import Block, If, Let, Nest
+from raido.schedule.nest.nodes import Block, If, Let, Nest
 
 
 def fold_constants(nest: Nest) -> Nest:

@@ -8,7 +8,7 @@ from typing import Any
 
 from raido.algo.expr import Node
 from raido.algo.rewrite import transform
-from raido.schedule.nest import Alloc, Block, Buffer
+from raido.schedule.nest.nodes import Alloc, Block, Buffer
 
 
 def map_expressions(s: Any, change: Callable[[Node], Node], allocate: Callable[[Buffer], Buffer]) -> Any:

@@ -15,9 +15,10 @@ from raido.algo import index as ix
 from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Const, Expr, Op, SizeVar, Var, const
 from raido.algo.rewrite import children, free_variables, rebuild, topological
-from raido.schedule.gang_values import GangValues, Motion, NotRegisters, Partial, Registers
-from raido.schedule.lanes import Mask, Vectors, any_lane, both, choose, lane_mask, negation, shared_parts
-from raido.schedule.nest import (
+from raido.schedule.gang.lanes import Mask, Vectors, any_lane, both, choose, lane_mask, negation, shared_parts
+from raido.schedule.gang.values import GangValues, Motion, NotRegisters, Partial, Registers
+from raido.schedule.gang.variability import Variability
+from raido.schedule.nest.nodes import (
     Alloc,
     Block,
     Buffer,
@@ -41,8 +42,7 @@ from raido.schedule.nest import (
     VectorVar,
     While,
 )
-from raido.schedule.variability import Variability
-from raido.schedule.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import expressions_of, statements_within
 
 _CHEAP = 24
 

@@ -10,13 +10,13 @@ from math import prod
 
 from raido.algo import index
 from raido.algo.expr import Axis, Expr, Op, Var
-from raido.schedule.demand import Point, cost
-from raido.schedule.draft import Draft, extent, known
+from raido.schedule.defaults.demand import Point, cost
+from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.plan import At
-from raido.schedule.reads import scalar_nodes
 from raido.schedule.refusal import Refusal
 from raido.schedule.sizetest import parse_test
-from raido.schedule.stage import Stage
+from raido.schedule.stages.reads import scalar_nodes
+from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
 MOST_ROWS, FEWEST_ROWS = 32, 8

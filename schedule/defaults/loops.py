@@ -6,7 +6,9 @@ from math import prod
 
 from raido.algo import index
 from raido.algo.expr import Axis
-from raido.schedule.default_facts import (
+from raido.schedule.defaults.demand import cost, is_divergent, meets_boundary
+from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.facts import (
     chain_rows,
     has_chain,
     is_last_use,
@@ -17,10 +19,8 @@ from raido.schedule.default_facts import (
     row_axis,
     vector_axis,
 )
-from raido.schedule.demand import cost, is_divergent, meets_boundary
-from raido.schedule.draft import Draft, extent, known
 from raido.schedule.plan import At
-from raido.schedule.stage import Stage
+from raido.schedule.stages.stage import Stage
 
 LINE_CHUNK = 1 << 14
 FOLD_CHUNK = 1 << 16

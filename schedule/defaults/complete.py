@@ -18,14 +18,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from raido.algo.errors import ScheduleError, explain
-from raido.schedule.default_facts import FEWEST_ROWS, reads_by_rows, row_axis, row_bytes, streaming_test
-from raido.schedule.default_loops import say_loops, say_memory
-from raido.schedule.draft import Draft
+from raido.schedule.defaults.draft import Draft
+from raido.schedule.defaults.facts import FEWEST_ROWS, reads_by_rows, row_axis, row_bytes, streaming_test
+from raido.schedule.defaults.loops import say_loops, say_memory
 from raido.schedule.holes import holes_of
 from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
 from raido.schedule.replay import apply_step
-from raido.schedule.stage import Stage
+from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, has_loops_said, initial_state, is_inlined, loops_from, position
 from raido.schedule.steps import Step
 

@@ -15,8 +15,9 @@ from raido.algo import index as ix
 from raido.algo.dtypes import i64
 from raido.algo.expr import Expr, Op, Var, const
 from raido.algo.rewrite import free_variables
-from raido.schedule.lanes import Mask, Vectors, both, choose, lane_mask
-from raido.schedule.nest import (
+from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask
+from raido.schedule.gang.variability import Variability
+from raido.schedule.nest.nodes import (
     Buffer,
     For,
     Gather,
@@ -27,7 +28,6 @@ from raido.schedule.nest import (
     Splat,
     VectorRead,
 )
-from raido.schedule.variability import Variability
 
 Motion = tuple[tuple[Expr, ...], int]
 

@@ -18,8 +18,8 @@ from raido.algo.dtypes import i64
 from raido.algo.expr import Cond, Expr, Load, Loop, Node, Op, Var, While
 from raido.algo.index import BOUNDARY_OPS
 from raido.algo.rewrite import substitute
-from raido.schedule.reads import array_name, loads_of, scalar_nodes, stage_roots
-from raido.schedule.stage import ControlStage, Stage
+from raido.schedule.stages.reads import array_name, loads_of, scalar_nodes, stage_roots
+from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, has_loops_said, is_inlined, places
 
 AGAIN = 16

@@ -22,12 +22,13 @@ from raido.algo import index as ix
 from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Expr, Node, Op, Var
 from raido.algo.rewrite import topological
-from raido.schedule.fold_constants import fold_constants
-from raido.schedule.fold_lanes import combine_partials, find_reductions, make_partials
-from raido.schedule.gang_body import GangBody
-from raido.schedule.gang_values import NotRegisters, Partial, Registers
-from raido.schedule.lanes import choose_lanes
-from raido.schedule.nest import (
+from raido.schedule.gang.body import GangBody
+from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, make_partials
+from raido.schedule.gang.lanes import choose_lanes
+from raido.schedule.gang.values import NotRegisters, Partial, Registers
+from raido.schedule.gang.variability import Variability
+from raido.schedule.nest.fold_constants import fold_constants
+from raido.schedule.nest.nodes import (
     Block,
     Buffer,
     Extract,
@@ -44,9 +45,8 @@ from raido.schedule.nest import (
     VectorStore,
     While,
 )
-from raido.schedule.replace_buffers import map_expressions, replace_buffers
-from raido.schedule.variability import Variability
-from raido.schedule.walk import expressions_of, statements_within
+from raido.schedule.nest.replace_buffers import map_expressions, replace_buffers
+from raido.schedule.nest.walk import expressions_of, statements_within
 
 _STRAIGHT = 8
 _LARGE_BODY = 60

@@ -11,7 +11,7 @@ predicate with lanes keeps the other lanes), and reached at an index of each lan
 Statements run in order. Loops carry global coordinates: `for var in low, low + step, … < high`. Bounds may be empty, never wrong.
 A `Buffer` lives from its `Alloc` to the end of the enclosing block. Reads and writes are in bounds, always: what may fail is behind a
 `Check` (which only records; with lanes, the values of the first that fails) and a predicate. `VectorRead` and `VectorStore` move in memory
-from the place of `indices`. `checker.check_nest` holds the grammar, `interpret_nest` the bounds.
+from the place of `indices`. `checker.check_nest` holds the grammar, `interpret` the bounds.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""The vectoriser: scalar nest to gang nest, where values have lanes."""
