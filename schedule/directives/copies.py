@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from raido.algo import index
 from raido.algo.dtypes import i64
-from raido.algo.expr import Array, Axis, Generate, Load, Node, Result, fresh
+from raido.algo.expr import Array, Axis, Expr, Generate, Load, Node, Result, fresh
 from raido.schedule.directives.hints import SCOPES, check_layout
 from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.placement import check_encloses_readers, place_at
@@ -151,8 +151,12 @@ def copy_stage(stage: Stage, name: str) -> Stage:
             variables[var] = fresh(var.name, var.dtype)
     changed = redirect(stage, variables)
     axes = tuple(Axis(variables[axis.var], axis.extent) for axis in stage.axes)
-    form = Generate(axes, changed.bodies)
-    return replace(changed, name=name, names=(name,), form=form, axes=axes)
+    return replace(changed, name=name, names=(name,), form=own_form(name, axes, changed.bodies), axes=axes)
+
+
+def own_form(name: str, axes: tuple[Axis, ...], bodies: tuple[Expr, ...]) -> Generate:
+    """The key of a new stage. Equal nodes are one node, and a copy must not be taken for what it copies: so no body is in it."""
+    return Generate(axes, tuple(fresh(name, body.dtype) for body in bodies))
 
 
 def identity_stage(reader: Stage, loads: tuple[Load, ...], name: str) -> Stage:
@@ -162,7 +166,7 @@ def identity_stage(reader: Stage, loads: tuple[Load, ...], name: str) -> Stage:
     axes = tuple(Axis(fresh(axis, i64), extent) for axis, extent in zip(names, array.shape, strict=True))
     variables = tuple(axis.var for axis in axes)
     bodies = tuple(Load(each, variables, False) for each in _components(array))
-    return Stage(name, (name,), Generate(axes, bodies), axes, None, bodies, site=reader.site)
+    return Stage(name, (name,), own_form(name, axes, bodies), axes, None, bodies, site=reader.site)
 
 
 def dimension_names(reader: Stage, loads: tuple[Load, ...]) -> tuple[str, ...]:
