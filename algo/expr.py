@@ -52,6 +52,13 @@ class Node(metaclass=_Interned):
 
 
 def field_names(cls: type[Node]) -> tuple[str, ...]:
+class Opaque(Node):
+    """A scalar that a later stage adds (a read of memory, a value with lanes); the graph knows no more of it than its type."""
+
+    __slots__ = ()
+    dtype: DType
+
+
     """The names of a node class's fields, in order."""
     names = cls.__dict__.get("FIELDS")
     if names is None:

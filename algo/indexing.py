@@ -185,7 +185,7 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
         if isinstance(key, np.integer) or (isinstance(key, np.ndarray) and key.ndim == 0 and key.dtype.kind in "iu"):
             return _literal(int(key), extent, from_end)
         value = lift(np.asarray(key)) if isinstance(key, list) and _plain_list(key) else lift(key)
-        if from_end and isinstance(value.node, Constant) and value.node.dtype.kind == "i":
+        if from_end:
             value = _from_end(value, extent)
         if value.dtype is bool_:
             raise TraceError(complaint("a boolean mask as an index", remedy="rd.where(mask, a, b) keeps the shape"))
@@ -207,7 +207,9 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
 
 
 def _from_end(value: Array, extent: Expr) -> Array:
-    """A constant index array with its negative entries counted from the end."""
+    """A constant index array with its negative entries counted from the end; others as they are."""
+    if not isinstance(value.node, Constant) or value.node.dtype.kind != "i":
+        return value
     known = value.node.data.array
     if not (known < 0).any():
         return value

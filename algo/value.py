@@ -16,13 +16,14 @@ from raido.algo.dtypes import DType, bool_
 from raido.algo.errors import TraceError
 from raido.algo.expr import Const, Constant, Expr, Node, Parameter, Result
 from raido.algo.locations import complaint, user_site
+from raido.algo.operators import Operators
 from raido.algo.types import describe
 
 STRONG, COUNTER, LITERAL = 0, 1, 2
 _ARRAY_NODES = (Parameter, Constant, Result)
 
 
-class Array:
+class Array(Operators):
     """An array or scalar inside an algorithm: `.dtype`, `.shape`, `.ndim`, `.T`, NumPy's operators and indexing.
 
     Example:
@@ -33,7 +34,6 @@ class Array:
     """
 
     __slots__ = ("__weakref__", "node", "weak")
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, node: Any, weak: int = STRONG) -> None:
         self.node: Any = node
@@ -289,50 +289,4 @@ def _reductions() -> Any:
     return reductions
 
 
-BINARY_METHODS = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "pow": "power",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "left_shift",
-    "rshift": "right_shift",
-    "matmul": "matmul",
-}
-_COMPARISONS = {
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-}
-_UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
-
-
-def _install() -> None:
-    def method(name: str, swapped: bool = False) -> Any:
-        def operator(self: Array, *others: Any) -> Any:
-            from raido.algo import ufuncs
-
-            if others and not ufuncs.is_operand(others[0]):
-                return NotImplemented
-            function = ufuncs.OPERATOR_OF_UFUNC[name]
-            return function(*others, self) if swapped else function(self, *others)
-
-        return operator
-
-    for python, name in BINARY_METHODS.items():
-        setattr(Array, f"__{python}__", method(name))
-        setattr(Array, f"__r{python}__", method(name, swapped=True))
-    for python, name in (_COMPARISONS | _UNARY).items():
-        setattr(Array, f"__{python}__", method(name))
-
-
-_install()
 TRUE = Const(bool_, 1)

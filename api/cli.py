@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__.split("\n")[0]
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=(__doc__ or "").split("\n")[0]
 )
 cache_app = typer.Typer(no_args_is_help=True, help="Compiled programs kept on disk.")
 app.add_typer(cache_app, name="cache")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from raido.algo.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from raido import Algorithm, Schedule
 
@@ -81,7 +81,7 @@ def find_schedule(name: str | None, program: str, algorithm: Algorithm) -> Sched
     if name.endswith(".json"):
         return Schedule.from_json(Path(name).read_text(), algorithm)
     path, _ = split_program(program)
-    function = getattr(load_module(path), name, None)
+    function: Callable[[Algorithm], Schedule] | None = getattr(load_module(path), name, None)
     if not callable(function):
         raise ArgumentError(f"{path} has no function {name!r} that makes a schedule")
     return function(algorithm)

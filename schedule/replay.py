@@ -7,7 +7,7 @@ starts from the steps recorded before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from raido.algo.errors import ScheduleError
@@ -50,7 +50,7 @@ def find_rule(directive: str) -> Rule:
     return RULES[directive]
 
 
-def check_arguments(entry: Rule, arguments: dict[str, object]) -> None:
+def check_arguments(entry: Rule, arguments: Mapping[str, object]) -> None:
     """Refuses arguments that the directive does not take, and missing ones."""
     for name in entry.required:
         if name not in arguments:

@@ -11,6 +11,7 @@ Needs mpmath; nothing at run time does.
 from __future__ import annotations
 
 import argparse
+import math
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -298,7 +299,7 @@ def constant_lines() -> Iterator[str]:
             yield "}"
         yield "SQRT_HALF_BITS = {"
         for dtype, code in (("f32", ("<f", "<i")), ("f64", ("<d", "<q"))):
-            (bits,) = struct.unpack(code[1], struct.pack(code[0], float(mp.sqrt(0.5))))
+            (bits,) = struct.unpack(code[1], struct.pack(code[0], math.sqrt(0.5)))
             yield f"    {dtype}: 0x{bits:X},"
         yield "}"
         words = int(mp.floor(2 / mp.pi * mp.mpf(2) ** (64 * 20)))

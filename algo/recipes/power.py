@@ -33,7 +33,7 @@ from raido.algo.recipes.logarithm import split_exponent
 INFINITY, NAN = float("inf"), float("nan")
 
 
-def log_pair(x: Value, offset: float = 0.0) -> tuple[Value, Value]:
+def log_pair(x: Value, offset: float | Value = 0.0) -> tuple[Value, Value]:
     """log(x) - offset · log 2 as a pair, for a normal x > 0."""
     k, m, _ = split_exponent(x)
     if offset:

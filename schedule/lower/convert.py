@@ -200,7 +200,7 @@ class Converter:
                     values = (const(i64, d), i, n)
                     faults.append(Fault(holds, "index", self.sites.number(node), values))
                     predicate = holds if predicate is None else conjunction((predicate, holds))
-        read = Read(storage.buffer, storage.place(indices, facts), predicate)
+        read: Read = Read(storage.buffer, storage.place(indices, facts), predicate)
         if faults:
             self.faults.setdefault(read, tuple(faults))
         return self.forward.get(read, read)

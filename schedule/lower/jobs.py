@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from raido.algo import index as ix
 from raido.algo.dtypes import i64
@@ -190,7 +191,7 @@ def substitute_inlined(
     return tuple(memo[b] for b in bodies)  # type: ignore[misc]
 
 
-def replace_scalars(e: Expr, values: Mapping[Node, Node], tables: Tables) -> Expr:
+def replace_scalars(e: Expr, values: Mapping[Any, Node], tables: Tables) -> Expr:
     """`e` with variables replaced; arrays are closed and stay as they are."""
     memo = dict(values)
     for node in scalar_nodes(e):

@@ -60,12 +60,11 @@ def _strip(e: Expr, gone: set[Op]) -> Expr:
     if not gone:
         return ix.canonical(e)
 
-    memo: dict[Node, Node] = {}
-    return ix.canonical(transform(e, lambda n: memo.get(n, n) if not _is_boundary(n) else n.args[0], memo))
+    return ix.canonical(transform(e, _without_boundary))
 
 
-def _is_boundary(node: Node) -> bool:
-    return isinstance(node, Op) and node.name in ix.BOUNDARY_OPS
+def _without_boundary(node: Node) -> Node:
+    return node.args[0] if isinstance(node, Op) and node.name in ix.BOUNDARY_OPS else node
 
 
 def _affine_variables(e: Expr) -> frozenset[Var] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from raido.algo import index as ix
-from raido.algo.expr import Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var
+from raido.algo.expr import Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, While
 from raido.algo.rewrite import substitute
 from raido.schedule.stages.normalise import scalar_nodes
 
@@ -35,8 +35,8 @@ class Reads:
             elif isinstance(node, Reduce):
                 self.inner |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in node.axes}
                 self.opaque |= {*node.left, *node.right}
-            elif hasattr(node, "state"):
-                self.opaque |= {v for v in node.state if isinstance(v, Var)}
+            elif isinstance(node, While):
+                self.opaque |= set(node.state)
 
 
 def region_read(

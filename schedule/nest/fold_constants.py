@@ -30,7 +30,7 @@ def _block(block: Block, known: dict[Node, Node], keep: bool = False) -> Block:
     `keep`: names of literals stay, since they are used outside the block.
     """
     statements: list[Any] = []
-    inner = dict(known)
+    inner: dict[Node, Node] = dict(known)
     for s in block.statements:
         if isinstance(s, Let) and isinstance(s.var, Var):
             value = transform(s.value, _fold, inner)

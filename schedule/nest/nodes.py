@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from raido.algo.dtypes import DType, i64
-from raido.algo.expr import Expr, Node, Op, Parameter, SizeVar, Var, node
+from raido.algo.expr import Expr, Node, Op, Opaque, Parameter, SizeVar, Var, node
+from raido.algo.program import Site
 
 Scope: TypeAlias = Literal["parameter", "constant", "heap", "stack", "register"]
 
@@ -45,7 +46,7 @@ class Buffer(Node):
 
 
 @node
-class Read(Node):
+class Read(Opaque):
     """The element of a buffer at scalar indices; where `predicate` (or None) is false nothing is touched and the value is 0."""
 
     buffer: Buffer
@@ -58,7 +59,7 @@ class Read(Node):
 
 
 @node
-class VectorVar(Node):
+class VectorVar(Opaque):
     """A variable with lanes."""
 
     name: str
@@ -68,7 +69,7 @@ class VectorVar(Node):
 
 
 @node
-class Ramp(Node):
+class Ramp(Opaque):
     """base, base + stride, …: i64 lanes."""
 
     base: NestExpr
@@ -81,7 +82,7 @@ class Ramp(Node):
 
 
 @node
-class Splat(Node):
+class Splat(Opaque):
     """One scalar in every lane."""
 
     value: NestExpr
@@ -93,7 +94,7 @@ class Splat(Node):
 
 
 @node
-class VectorRead(Node):
+class VectorRead(Opaque):
     """Lane k reads at the scalar `indices`, the last one moved by k·stride; lanes off in `mask` (or None: all on) read nothing, and give 0."""
 
     buffer: Buffer
@@ -108,7 +109,7 @@ class VectorRead(Node):
 
 
 @node
-class Gather(Node):
+class Gather(Opaque):
     """Lane k reads at lane k of `indices` (each with lanes); lanes off in `mask` read nothing, and give 0."""
 
     buffer: Buffer
@@ -121,7 +122,7 @@ class Gather(Node):
 
 
 @node
-class LaneFold(Node):
+class LaneFold(Opaque):
     """One scalar from all lanes by a primitive ("add", "minimum", "logical_or", …), in the fixed tree that halves the lanes: 0 with n/2, …"""
 
     name: str
@@ -133,7 +134,7 @@ class LaneFold(Node):
 
 
 @node
-class Extract(Node):
+class Extract(Opaque):
     """One lane of a vector."""
 
     value: NestExpr
@@ -144,7 +145,19 @@ class Extract(Node):
         return self.value.dtype
 
 
-NestExpr: TypeAlias = Expr | Read | VectorVar | Ramp | Splat | VectorRead | Gather | LaneFold | Extract
+@node
+class LaneShift(Opaque):
+    """Lane k holds what lane k − distance of `value` holds; the first lanes hold 0."""
+
+    value: NestExpr
+    distance: int
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype
+
+
+NestExpr: TypeAlias = Expr | Read | VectorVar | Ramp | Splat | VectorRead | Gather | LaneFold | Extract | LaneShift
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -335,7 +348,7 @@ class Nest:
     sizes: tuple[SizeVar, ...]
     outputs: tuple[Buffer, ...]
     body: Block
-    sites: tuple[object, ...] = ()
+    sites: tuple[Site | None, ...] = ()
 
 
 def lanes_of(e: NestExpr) -> int:

@@ -18,11 +18,13 @@ from raido.algo.expr import (
     ArrayLoop,
     ArrayWhile,
     Axis,
+    Cond,
     Const,
     Expr,
     Generate,
     Item,
     Load,
+    Loop,
     Node,
     Op,
     Parameter,
@@ -183,10 +185,12 @@ def top_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
             stack += children(node)
         elif isinstance(node.form, Reduce):
             found[node.form] = None
-        elif hasattr(node.form, "predicate"):
+        elif isinstance(node.form, Cond):
             stack.append(node.form.predicate)
+        elif isinstance(node.form, Loop):
+            stack += (*node.form.init, node.form.count)
         else:
-            stack += (*node.form.init, *((node.form.count,) if hasattr(node.form, "count") else ()))
+            stack += node.form.init
     return list(found)
 
 

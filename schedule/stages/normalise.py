@@ -8,7 +8,7 @@ All of it is beta-reduction and its inverse, so no value changes. `Tables` carri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from raido.algo.dtypes import bool_
@@ -44,8 +44,8 @@ class Tables:
     """Names, kinds and source lines of nodes, kept up to date while the nodes are rewritten."""
 
     def __init__(self, program: Program) -> None:
-        self.names: dict[Node, tuple[str, ...]] = dict(program.names)
-        self.kinds: dict[Node, str] = dict(program.kinds)
+        self.names: dict[Node, tuple[str, ...]] = {**program.names}
+        self.kinds: dict[Node, str] = {**program.kinds}
         self.sites: dict[Node, Site] = dict(program.sites)
         self.ranks: dict[Node, int] = {form: i for i, form in enumerate(program.order)}
         self.outer: dict[Node, int] = {}
@@ -66,16 +66,16 @@ class Tables:
                     table.setdefault(new, table[old])  # type: ignore[attr-defined]
 
     def rewrite(
-        self, roots: Iterable[Node], change: Callable[[Any], Node], memo: dict[Node, Node] | None = None
+        self, roots: Iterable[Node], change: Callable[[Any], Node], values: Mapping[Any, Node] | None = None
     ) -> Any:
         """Every node rebuilt from its rewritten children and given to `change`, bottom-up. Returns the new roots.
 
-        With a `memo`, which replaces variables (or other scalars), arrays that mention none of the variables stay as they are.
+        With `values`, which replace variables (or other scalars), arrays that mention none of the variables stay as they are.
         """
         roots = tuple(roots)
-        whole = memo is None or any(isinstance(key, Parameter) for key in memo)
+        memo: dict[Node, Node] = {} if values is None else {**values}
+        whole = values is None or any(isinstance(key, Parameter) for key in values)
         order = topological(*roots) if whole else _affected(roots, memo)
-        memo = {} if memo is None else memo
         for node in order:
             if node not in memo:
                 new = change(rebuild(node, memo.__getitem__))
@@ -88,7 +88,7 @@ class Tables:
         values = {axis.var: e for axis, e in zip(form.axes, indices, strict=True) if axis.var is not e}
         if not values:
             return form.bodies[index]
-        return self.rewrite((form.bodies[index],), fold_constants, dict(values))[0]
+        return self.rewrite((form.bodies[index],), fold_constants, values)[0]
 
 
 def _affected(roots: tuple[Node, ...], values: dict[Node, Node]) -> list[Node]:
@@ -231,9 +231,11 @@ class Uses:
     def pointwise(self, form: Generate) -> bool:
         """Whether the one reader reads each element at most once, at an index made of its own axes."""
         use = self.once(form)
-        if use is None or not isinstance(use[0], Generate) or self.homes.get(use[0]) != self.homes.get(form):
+        if use is None:
             return False
         reader, indices = use
+        if not isinstance(reader, Generate) or self.homes.get(reader) != self.homes.get(form):
+            return False
         variables = [e for e in indices if isinstance(e, Var)]
         if len(set(variables)) != len(variables) or any(not isinstance(e, Var | Const) for e in indices):
             return False
@@ -489,12 +491,12 @@ def _merge_reductions(bodies: tuple[Expr, ...], reductions: list[Reduce], tables
     for r in reductions:
         start[r] = len(parts["left"])
         renamed = {a.var: b.var for a, b in zip(r.axes, axes, strict=True)}
-        parts["values"] += tables.rewrite(r.values, lambda node: node, dict(renamed))
+        parts["values"] += tables.rewrite(r.values, lambda node: node, renamed)
         names = [fresh(v.name, v.dtype) for v in (*r.left, *r.right)]
         memo = dict(zip((*r.left, *r.right), names, strict=True))
         parts["left"] += names[: len(r.left)]
         parts["right"] += names[len(r.left) :]
-        parts["combine"] += tables.rewrite(r.combine, lambda node: node, dict(memo))
+        parts["combine"] += tables.rewrite(r.combine, lambda node: node, memo)
         parts["neutral"] += r.neutral
         parts["monoid"] += [r.monoid] + [""] * (len(r.left) - 1)
     merged = Reduce(
@@ -505,4 +507,4 @@ def _merge_reductions(bodies: tuple[Expr, ...], reductions: list[Reduce], tables
     )
     tables.carry(reductions[0], merged)
     memo = {Item(r, k): Item(merged, start[r] + k) for r in reductions for k in range(len(r.left))}
-    return tables.rewrite(bodies, lambda node: node, memo)  # type: ignore[arg-type]
+    return tables.rewrite(bodies, lambda node: node, memo)

@@ -24,6 +24,7 @@ class Kernels(Outliner, Protocol):
 
     def kernel(self, outer: Unit, name: str, body: Block) -> Uses:
         """A function for the statements, and its call; returns what they use."""
+        ...
 
     def constants(self, unit: Unit, uses: Uses) -> None:
         """Declares the constant arrays that are used."""
@@ -188,7 +189,8 @@ class HostPlan(Statements):
         self._see(s.low, s.high)
         low, high = self.values.prepare(s.low, s.high)
         before, self.can_fail = self.can_fail, False
-        inner = For(s.var, s.low, s.high, s.step, Block((_Guard(s.body),)))
+        guarded: Any = _Guard(s.body)  # a statement of the host plan alone
+        inner = For(s.var, s.low, s.high, s.step, Block((guarded,)))
         self.unit.out.append(self.loop(inner, low, tir(self.trip_count(low, high, s.step))))
         failed, self.can_fail = self.can_fail, before or self.can_fail
         return failed

@@ -356,7 +356,7 @@ class Statements:
 
     def _check(self, s: Check) -> None:
         holds: Any = s.holds
-        lanes = max([lanes_of(holds)] + [lanes_of(s.predicate)] * (s.predicate is not None))
+        lanes = max(lanes_of(holds), 1 if s.predicate is None else lanes_of(s.predicate))
         if lanes > 1 and lanes_of(holds) == 1:
             holds = Splat(holds, lanes)
         bad: Any = Op("logical_not", bool_, (holds,))

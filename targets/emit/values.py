@@ -263,7 +263,7 @@ class Values:
         """Where an element lies: a TIR buffer and the offset in it; a lane-private buffer has `lanes` elements for each of its own."""
         if buffer in self.unit.registers:
             cells = self.unit.registers[buffer]
-            key = tuple(self._known_index(index) for index in indices)
+            key = tuple(k for k in map(self._known_index, indices) if k is not None)
             if key not in cells:
                 raise CompileError(f"internal: register buffer {buffer.name} has no element {key}")
             return cells[key], 0
