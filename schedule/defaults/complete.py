@@ -165,3 +165,13 @@ def must_slide(draft: Draft, name: str, at: At) -> str | None:
     inner = next((r.inner for r in plan.relations if isinstance(r, Split) and r.outer == at.loop), None)
     fits = row_bytes(draft, name) * (FEWEST_ROWS + 2) <= draft.machine.l2 // 2
     return inner if not fits and any(loop.name == inner for loop in plan.loops) else None
+
+
+def streaming_version(draft: Draft, sizes: Mapping[str, int], ours: list[str]) -> list[Step]:
+    """A branch for arrays larger than the cache, when their sizes are not known: the same steps, with streamed stores."""
+    tests = {name: streaming_test(draft, name, sizes) for name in dict.fromkeys(ours)}
+    first = next((test for test in tests.values() if test is not None), None)
+    if first is None:
+        return []
+    stores = tuple(Step(name, "stream_stores") for name, test in tests.items() if test == first)
+    return [Step("", "when", (), ((first, stores),))]
