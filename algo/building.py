@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from raido.algo import index
-from raido.algo.context import ARRAY_FORMS, current, load
+from raido.algo.context import current, load
 from raido.algo.errors import ShapeError, TraceError
-from raido.algo.expr import Axis, Expr, Generate, Result
+from raido.algo.expr import ARRAY_FORMS, Axis, Expr, Generate, Result
 from raido.algo.locations import complaint
 from raido.algo.promotion import lift
 from raido.algo.trees import leaves, map_leaves, unflatten

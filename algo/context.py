@@ -15,12 +15,12 @@ from raido.algo import index
 from raido.algo.dtypes import i64
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.expr import (
+    ARRAY_FORMS,
     Array,
-    ArrayCond,
     ArrayForm,
-    ArrayLoop,
-    ArrayWhile,
     Axis,
+    Const,
+    Count,
     Expr,
     Generate,
     Load,
@@ -38,7 +38,6 @@ from raido.algo.rewrite import topological
 from raido.algo.scopes import substitute_variables
 
 _running = threading.local()
-ARRAY_FORMS = (Generate, ArrayLoop, ArrayWhile, ArrayCond)
 
 
 class Trace:
@@ -233,10 +232,9 @@ def _keeps_range(form: Generate, body: Load) -> bool:
 
 def is_size(e: Expr) -> bool:
     """Whether an i64 expression is made of sizes and literals alone."""
-    return e.dtype is i64 and not any(isinstance(n, (Var, Load)) or _stranger(n) for n in topological(e))
+    if isinstance(e, Op):
+        return e.name in _SIZE_OPS and all(is_size(arg) for arg in e.args)
+    return isinstance(e, (SizeVar, Count, Const)) and e.dtype is i64
 
 
-def _stranger(node: Node) -> bool:
-    if isinstance(node, Op):
-        return node.name not in ("add", "sub", "mul", "floordiv", "mod", "floormod", "minimum", "maximum", "neg")
-    return not (isinstance(node, SizeVar) or type(node).__name__ == "Const")
+_SIZE_OPS = frozenset(("add", "sub", "mul", "floordiv", "mod", "floormod", "minimum", "maximum", "neg"))

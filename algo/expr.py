@@ -4,10 +4,12 @@ Nodes are interned: building an equal node twice gives the same object, so `is` 
 from (names, source lines) is kept outside its identity, in the tables of a `Program`. Binders (`Loop`, `While`, `Reduce`,
 `Generate`) own the variables they bind; every bound `Var` is fresh, so substitution never captures.
 
-Scalars are `Const, SizeVar, Var, Op, Load, Item` and, behind `Item`, the forms with several results `Cond, Loop, While, Reduce`.
+Scalars are `Const, SizeVar, Count, Var, Op, Load, Checked, Item` and, behind `Item`, the forms with several results `Cond, Loop,
+While, Reduce`.
 Arrays are `Parameter, Constant, Result`; a `Result` is one output of `Generate` ("at every index, this expression": map,
-elementwise, tabulate, stencil, reduce and index moves alike) or of `ArrayLoop, ArrayWhile, ArrayCond` over whole arrays.
-A `Generate` met inside the body of another may mention the outer one's axis variables: it is then *open*.
+elementwise, tabulate, stencil, reduce and index moves alike), of `Scan, Update, Filter, Segmented, Sort`, whose elements depend on
+one another, or of `ArrayLoop, ArrayWhile, ArrayCond` over whole arrays. A form met inside the body of another may mention the
+outer one's axis variables: it is then *open*. A size that data decides is a `Count`.
 """
 
 from __future__ import annotations
@@ -51,7 +53,6 @@ class Node(metaclass=_Interned):
         return (type(self), tuple(getattr(self, name) for name in field_names(type(self))))
 
 
-def field_names(cls: type[Node]) -> tuple[str, ...]:
 class Opaque(Node):
     """A scalar that a later stage adds (a read of memory, a value with lanes); the graph knows no more of it than its type."""
 
@@ -59,6 +60,7 @@ class Opaque(Node):
     dtype: DType
 
 
+def field_names(cls: type[Node]) -> tuple[str, ...]:
     """The names of a node class's fields, in order."""
     names = cls.__dict__.get("FIELDS")
     if names is None:
@@ -98,6 +100,18 @@ class SizeVar(Node):
 
 
 @node
+class Count(Node):
+    """A size that data decides: the value of an i64 array of rank 0, never negative, at most `bound` where that is known."""
+
+    array: Array
+    bound: Expr | None
+
+    @property
+    def dtype(self) -> DType:
+        return i64
+
+
+@node
 class Var(Node):
     """A bound scalar variable: an axis index, a loop counter, a loop state, an operand of an operator."""
 
@@ -126,6 +140,20 @@ class Load(Node):
     @property
     def dtype(self) -> DType:
         return self.array.dtype
+
+
+@node
+class Checked(Node):
+    """`value`, once it is known that `holds`; else a fault of that kind ("size", "bounds", "negative") with those numbers."""
+
+    value: Expr
+    holds: Expr
+    kind: str
+    details: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype
 
 
 @node
@@ -253,8 +281,100 @@ class Generate(Node):
 
 
 @node
+class Scan(Node):
+    """Prefixes along axis number `along`: element i combines `neutral` and the values at 0 … i (`exclusive`: 0 … i − 1), in order.
+
+    The operator, associative, takes the k-tuples `left` and `right` to `combine`; `neutral` takes part, whatever it is. The other
+    axes are mapped over: `combine` and `neutral` may mention their variables, `values` all. Results: k arrays of shape `axes`.
+    `monoid` as in `Reduce`. Products are not contracted into the operator.
+    """
+
+    axes: tuple[Axis, ...]
+    along: int
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    combine: tuple[Expr, ...]
+    neutral: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    exclusive: bool
+    monoid: str
+
+
+@node
+class Update(Node):
+    """The k arrays `dest`, of one shape, with elements replaced: at every index of `axes`, row-major, the one at `indices`.
+
+    `indices` has an entry for each dimension of `dest` (rows appear as trailing axes). `mode` says what becomes of the element:
+    "set": `values`, and of several the last; "unique": `values`, promised to be the only one; "combine": `combine` of the old one
+    (`left`) and `values` (`right`), associative and commutative; `combine` may mention the axes' variables where these are rows.
+    An index out of range is a fault when `checked`; otherwise nothing is done there. Results: k arrays of the shape of `dest`.
+    """
+
+    dest: tuple[Array, ...]
+    axes: tuple[Axis, ...]
+    indices: tuple[Expr, ...]
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    combine: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    mode: str
+    checked: bool
+    monoid: str
+
+
+@node
+class Filter(Node):
+    """Along the first of `axes` (the others are rows), the `values` where `predicate` of the first axis holds, in order.
+
+    Results: k arrays of shape (count, *rows), the last one the count, of rank 0 and i64. With `partition` the others follow, in
+    order, and the shape is that of `axes`.
+    """
+
+    axes: tuple[Axis, ...]
+    predicate: Expr
+    values: tuple[Expr, ...]
+    partition: bool
+
+
+@node
+class Segmented(Node):
+    """A reduction or, with `scan`, an inclusive scan of each segment of the first of `axes` (the others are rows), from `neutral`.
+
+    Segment s is offsets[s] … offsets[s + 1] − 1; the i64 array `offsets` is checked to lie in 0 … n and not to decrease. Results: k
+    arrays of shape (segments, *rows), for a scan of shape `axes`; where no segment is, a scan gives `neutral`. Operator,
+    `neutral` and `values` as in `Scan`.
+    """
+
+    axes: tuple[Axis, ...]
+    offsets: Array
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    combine: tuple[Expr, ...]
+    neutral: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    scan: bool
+    monoid: str
+
+
+@node
+class Sort(Node):
+    """`values` along axis number `along`, in increasing order of the first `keys` of them (the first decides first); stable.
+
+    −0.0 equals 0.0, NaN comes last, as in NumPy. Results: k arrays of shape `axes`.
+    """
+
+    axes: tuple[Axis, ...]
+    along: int
+    keys: int
+    values: tuple[Expr, ...]
+
+
+@node
 class ArrayLoop(Node):
-    """`count` rounds over whole arrays: `state` (fresh parameters) starts as `init` and becomes `results`."""
+    """`count` rounds over whole arrays: `state` (fresh parameters) starts as `init` and becomes `results`.
+
+    A dimension that changes from round to round is the `Count` of a state of rank 0.
+    """
 
     count: Expr
     index: Var
@@ -286,7 +406,7 @@ class ArrayCond(Node):
 class Result(Node):
     """Array `index` of an array form."""
 
-    form: Generate | ArrayLoop | ArrayWhile | ArrayCond
+    form: ArrayForm
     index: int
 
     @property
@@ -296,21 +416,59 @@ class Result(Node):
             return form.bodies[self.index].dtype
         if isinstance(form, ArrayCond):
             return form.then[self.index].dtype
+        if isinstance(form, (Scan, Segmented)):
+            return form.left[self.index].dtype
+        if isinstance(form, Update):
+            return form.dest[self.index].dtype
+        if isinstance(form, (Filter, Sort)):
+            return form.values[self.index].dtype if self.index < len(form.values) else i64
         return form.state[self.index].dtype
 
     @property
     def shape(self) -> tuple[Expr, ...]:
         form = self.form
-        if isinstance(form, Generate):
+        if isinstance(form, (Generate, Scan, Sort)):
             return tuple(axis.extent for axis in form.axes)
         if isinstance(form, ArrayCond):
             return form.then[self.index].shape
-        return form.state[self.index].shape
+        if isinstance(form, Update):
+            return form.dest[self.index].shape
+        if isinstance(form, Filter):
+            return _filtered_shape(form, self.index)
+        if isinstance(form, Segmented):
+            return _segmented_shape(form)
+        return tuple(_after(form, extent) for extent in form.state[self.index].shape)
 
 
-Expr: TypeAlias = Const | SizeVar | Var | Op | Load | Item
+def _filtered_shape(form: Filter, index: int) -> tuple[Expr, ...]:
+    if index == len(form.values):
+        return ()
+    extents = tuple(axis.extent for axis in form.axes)
+    if form.partition:
+        return extents
+    return (Count(Result(form, len(form.values)), extents[0]), *extents[1:])
+
+
+def _segmented_shape(form: Segmented) -> tuple[Expr, ...]:
+    extents = tuple(axis.extent for axis in form.axes)
+    if form.scan:
+        return extents
+    from raido.algo.index import sub
+
+    return (sub(form.offsets.shape[0], 1), *extents[1:])
+
+
+def _after(form: ArrayLoop | ArrayWhile, extent: Expr) -> Expr:
+    """The extent of a state when the loop is over."""
+    if isinstance(extent, Count) and extent.array in form.state:
+        return Count(Result(form, form.state.index(extent.array)), None)
+    return extent
+
+
+Expr: TypeAlias = Const | SizeVar | Count | Var | Op | Load | Checked | Item | Opaque
 Array: TypeAlias = Parameter | Constant | Result
-ArrayForm: TypeAlias = Generate | ArrayLoop | ArrayWhile | ArrayCond
+ArrayForm: TypeAlias = Generate | Scan | Update | Filter | Segmented | Sort | ArrayLoop | ArrayWhile | ArrayCond
+ARRAY_FORMS = (Generate, Scan, Update, Filter, Segmented, Sort, ArrayLoop, ArrayWhile, ArrayCond)
 
 
 def const(dtype: DType, value: Any) -> Const:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
 from raido.algo.dtypes import i64
-from raido.algo.expr import Const, Expr, Node, Op, SizeVar, Var, const
+from raido.algo.expr import Const, Count, Expr, Node, Op, SizeVar, Var, const
 
 IntLike: TypeAlias = Expr | int
 BOUNDARY_OPS = ("clamp_index", "wrap_index", "mirror_index", "symmetric_index")
@@ -195,7 +195,7 @@ def _extreme(name: str, a: IntLike, b: IntLike) -> Expr:
 def _gap_of_sizes(e: Expr) -> int | None:
     """A sign (as a number) of an expression over sizes alone: they are never negative. None when unknown."""
     constant, terms = linear(e)
-    if all(isinstance(atom, SizeVar) for atom in terms):
+    if all(isinstance(atom, (SizeVar, Count)) for atom in terms):
         if constant >= 0 and all(c > 0 for c in terms.values()):
             return 1
         if constant <= 0 and all(c < 0 for c in terms.values()):
@@ -271,6 +271,8 @@ def _write(e: Expr) -> tuple[str, int]:
     """The text and how tightly it binds: 0 sum, 1 product, 2 atom."""
     if isinstance(e, (Var, SizeVar)):
         return e.name, 2
+    if isinstance(e, Count):
+        return "some size" if e.bound is None else f"some size up to {text(e.bound)}", 1
     if isinstance(e, Const):
         return str(e.value), 2 if e.dtype.is_float or e.value >= 0 else 1
     if isinstance(e, Op):
@@ -320,7 +322,7 @@ def interval(e: Expr, ranges: Mapping[Var, Interval], facts: Facts | None = None
         return low, high
     if isinstance(e, Var):
         return ranges.get(e, (e, e))
-    if isinstance(e, SizeVar):
+    if isinstance(e, (SizeVar, Count)):
         return e, e
     if not isinstance(e, Op):
         return None
@@ -437,7 +439,7 @@ class Facts:
 
     def _prove(self, constant: int, terms: dict[Expr, int], depth: int, facts: int) -> bool:
         """Whether constant + Σ c·atom >= 0: atoms are replaced by bounds, and at most `facts` known facts are subtracted."""
-        if constant >= 0 and all(c > 0 and isinstance(atom, SizeVar) for atom, c in terms.items()):
+        if constant >= 0 and all(c > 0 and isinstance(atom, (SizeVar, Count)) for atom, c in terms.items()):
             return True
         if depth == 0 or not terms:
             return False
@@ -476,6 +478,8 @@ class Facts:
         if isinstance(atom, Var):
             bounds = self.ranges.get(atom)
             return None if bounds is None else (False, [(bounds[0] if c > 0 else bounds[1], 1)])
+        if isinstance(atom, Count) and (c > 0 or atom.bound is not None):
+            return False, [(const(i64, 0) if c > 0 else as_index(atom.bound), 1)]
         if not isinstance(atom, Op):
             return None
         if atom.name in ("minimum", "maximum"):

@@ -21,10 +21,10 @@ from raido.algo.building import (
     wrap,
 )
 from raido.algo.combinators import extent_of, shape_of
-from raido.algo.context import ARRAY_FORMS, current, load
+from raido.algo.context import current, load
 from raido.algo.dtypes import DType, bool_
 from raido.algo.errors import DTypeError, ShapeError, TraceError
-from raido.algo.expr import Expr, Load, Op, Result, const
+from raido.algo.expr import ARRAY_FORMS, Expr, Load, Op, Result, const
 from raido.algo.locations import complaint
 from raido.algo.promotion import lift
 from raido.algo.scalars import cast

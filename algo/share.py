@@ -1,6 +1,6 @@
 """Equal expressions become one stage, which answers to all its names.
 
-Every `Generate` binds variables of its own, so interning alone never finds two traces of one expression equal. Here closed ones are
+Every form binds variables of its own, so interning alone never finds two traces of one expression equal. Here closed ones are
 compared up to the names of bound variables, bottom-up, and the first stands for all.
 """
 
@@ -8,29 +8,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from raido.algo.expr import Const, Constant, Generate, Node, Parameter, Result, SizeVar, Var, field_names
+from raido.algo.expr import (
+    Const,
+    Constant,
+    Filter,
+    Generate,
+    Node,
+    Parameter,
+    Result,
+    Scan,
+    Segmented,
+    SizeVar,
+    Sort,
+    Update,
+    Var,
+    field_names,
+)
 from raido.algo.program import Program
 from raido.algo.rewrite import children, rebuild, topological
 from raido.algo.scopes import open_variables
 
 _LEAVES = (Result, Parameter, Constant, Const, SizeVar)
+_FORMS = (Generate, Scan, Update, Filter, Segmented, Sort)
 
 
 def share_equal(program: Program) -> Program:
-    """The program in which no two closed `Generate`s are the same expression."""
+    """The program in which no two closed forms are the same expression."""
     from raido.algo.finish import follow_tables
 
     memo: dict[Node, Node] = {}
     first: dict[Any, Node] = {}
     for node in topological(*program.results):
         new: Node = rebuild(node, memo.__getitem__)
-        if isinstance(new, Generate) and not open_variables(new):
+        if isinstance(new, _FORMS) and not open_variables(new):
             new = first.setdefault(_key(new), new)
         memo[node] = new
     return follow_tables(program, memo, tuple(memo[result] for result in program.results))
 
 
-def _key(form: Generate) -> tuple[Any, ...]:
+def _key(form: Node) -> tuple[Any, ...]:
     """What the form says, with its nodes numbered as they are visited; closed arrays below stand for themselves."""
     numbers: dict[Node, int] = {}
     rows: list[Any] = []
