@@ -1,0 +1,84 @@
+"""A scan over the lanes of gangs: shifts of 1, 2, 4, … lanes, then what came before the gang on the left.
+
+Each gang's own prefixes take log2(lanes) steps that wait for nothing, so that gangs side by side overlap; from gang to gang goes one
+scalar, combined once. The operator is applied in order, so it need not commute. (Hillis & Steele, Data parallel algorithms, 1986.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from raido.algo.dtypes import bool_, i64
+from raido.algo.expr import Op, Var, const
+from raido.algo.rewrite import substitute
+from raido.schedule.gang.lanes import choose, shared_parts, widen
+from raido.schedule.nest.nodes import (
+    Extract,
+    LaneShift,
+    Let,
+    NestExpr,
+    Prefix,
+    Ramp,
+    Read,
+    Splat,
+    Statement,
+    Store,
+    VectorVar,
+)
+
+Values = tuple["NestExpr", ...]
+
+
+class ScanLanes:
+    """One step of a scan for whole gangs; statements go to `out`."""
+
+    def __init__(self, step: Prefix, lanes: int, serials: Iterator[int], out: list[Statement]) -> None:
+        self.step, self.lanes, self.serials, self.out = step, lanes, serials, out
+
+    def gangs(self, values: Sequence[Values]) -> list[Values]:
+        """For each gang's values (one vector for each value of the operator), its results; the buffers end up with the total."""
+        s = self.step
+        scanned = [self._prefixes(each) for each in values]
+        carry: Values = tuple(self._scalar("carry", Read(b, s.indices, None)) for b in s.buffers)
+        results = []
+        for gang in scanned:
+            spread = tuple(Splat(c, self.lanes) for c in carry)
+            if s.exclusive:
+                moved = tuple(self._vector("moved", LaneShift(v, 1)) for v in gang)
+                results.append(self._from_lane(1, self._combine(spread, moved), spread))
+            else:
+                results.append(self._combine(spread, gang))
+            last = tuple(Extract(v, self.lanes - 1) for v in gang)
+            operands = dict(zip(s.left + s.right, carry + last, strict=True))
+            carry = tuple(self._scalar("carry", substitute(e, operands)) for e in s.combine)
+        self.out += [Store(b, s.indices, c) for b, c in zip(s.buffers, carry, strict=True)]
+        return results
+
+    def _prefixes(self, values: Values) -> Values:
+        distance = 1
+        while distance < self.lanes:
+            moved = tuple(self._vector("moved", LaneShift(v, distance)) for v in values)
+            values = self._from_lane(distance, self._combine(moved, values), values)
+            distance *= 2
+        return values
+
+    def _from_lane(self, lane: int, yes: Values, no: Values) -> Values:
+        """`yes` from that lane on, `no` before it."""
+        on = Op("ge", bool_, (Ramp(const(i64, 0), 1, self.lanes), Splat(const(i64, lane), self.lanes)))
+        return tuple(self._vector("prefix", choose(on, a, b)) for a, b in zip(yes, no, strict=True))
+
+    def _combine(self, left: Values, right: Values) -> Values:
+        operands = dict(zip(self.step.left + self.step.right, left + right, strict=True))
+        values = tuple(widen(e, operands, self.lanes) for e in self.step.combine)
+        parts = {part: self._vector("part", part) for part in shared_parts(values)}
+        return tuple(self._vector("both", substitute(value, parts)) for value in values)
+
+    def _vector(self, stem: str, value: NestExpr) -> NestExpr:
+        var = VectorVar(stem, value.dtype, self.lanes, next(self.serials))
+        self.out.append(Let(var, value))
+        return var
+
+    def _scalar(self, stem: str, value: NestExpr) -> NestExpr:
+        var = Var(stem, value.dtype, -next(self.serials))
+        self.out.append(Let(var, value))
+        return var
