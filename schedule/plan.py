@@ -85,6 +85,7 @@ class StagePlan:
 
     With `compute_with`, the loops of the other stage down to that loop are this stage's outermost loops too, one for one, in order
     (under names of this stage's own; `relations` holds the splits taken over), and `compute` says nothing.
+    `stream_stores`: the bytes of a result above which it is streamed, None: never.
     `partition` names axes, not loops. `layout` lists storage dimensions, outermost first: each an axis or a half of a split in
     `relations`. An inlined stage is computed by every reader.
     """
@@ -96,7 +97,7 @@ class StagePlan:
     store: At | Root | None = None
     compute_with: At | None = None
     partition: tuple[str, ...] = ()
-    stream_stores: bool = False
+    stream_stores: int | None = None
     prefetches: tuple[Prefetch, ...] = ()
     layout: tuple[str, ...] = ()
     scope: str = ""

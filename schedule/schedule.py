@@ -155,18 +155,17 @@ class Schedule:
         check_filling(self.holes, chosen)
         return Schedule(self._graph, fill(self._prefix + self._steps, chosen), self.target)
 
-    def complete(self, target: Any = None, sizes: Mapping[str, int] | None = None, versions: bool = True) -> Schedule:
+    def complete(self, target: Any = None, sizes: Mapping[str, int] | None = None) -> Schedule:
         """The schedule with every default written out as steps; completing twice changes nothing.
 
-        target: a `Machine`, or what the targets know as one (a name, a `Target`). sizes: known sizes by name. versions: whether
-        defaults may depend on unknown sizes, by a `when` of their own.
+        target: a `Machine`, or what the targets know as one (a name, a `Target`). sizes: known sizes by name.
         """
         from raido.schedule.defaults.complete import complete
 
         machine = target
         if not isinstance(machine, Machine):
             machine = Schedule.find_machine(target or self.target) if Schedule.find_machine else Machine()
-        return complete(self.copy(), machine, sizes, versions)
+        return complete(self.copy(), machine, sizes)
 
     # What follows from it
 

@@ -6,7 +6,8 @@ high as lets the chain's rows fit in half of L2 (at most 32), and where 8 rows d
 Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt. The outermost pure axis is
 parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks. A product of matrices keeps a
 tile in registers; a stencil on its own that reads neighbouring rows makes four (or two) rows at a time.
-Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache that nothing reads again are streamed.
+Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are
+not known before) that nothing reads again are streamed.
 
 A stage with any loop directive keeps exactly those loops. Readers are settled before what they read. Completing twice changes nothing.
 """
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from raido.algo.errors import ScheduleError, explain
 from raido.schedule.defaults.draft import Draft
-from raido.schedule.defaults.facts import FEWEST_ROWS, reads_by_rows, row_axis, row_bytes, streaming_test
+from raido.schedule.defaults.facts import FEWEST_ROWS, reads_by_rows, row_axis, row_bytes
 from raido.schedule.defaults.loops import say_loops, say_memory
 from raido.schedule.holes import holes_of
 from raido.schedule.machine import Machine
@@ -33,13 +34,8 @@ if TYPE_CHECKING:
     from raido.schedule.schedule import Schedule
 
 
-def complete(
-    schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | None = None, versions: bool = True
-) -> Schedule:
-    """The schedule with every default written out.
-
-    sizes: sizes known beforehand. versions: whether a default may depend on sizes that are not known, by a `when` of its own.
-    """
+def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | None = None) -> Schedule:
+    """The schedule with every default written out. sizes: sizes known beforehand."""
     from raido.schedule.schedule import Schedule
 
     open_ = holes_of(schedule.steps)
@@ -60,8 +56,6 @@ def complete(
         steps.append(step)
     draft = default_steps(state, machine, sizes or {})
     steps += draft.steps
-    if versions and not any(step.directive == "when" for step in steps):
-        steps += streaming_version(draft, sizes or {}, [step.stage for step in draft.steps])
     return Schedule.trusted(schedule.graph, tuple(steps), draft.state, schedule.target)
 
 
@@ -165,13 +159,3 @@ def must_slide(draft: Draft, name: str, at: At) -> str | None:
     inner = next((r.inner for r in plan.relations if isinstance(r, Split) and r.outer == at.loop), None)
     fits = row_bytes(draft, name) * (FEWEST_ROWS + 2) <= draft.machine.l2 // 2
     return inner if not fits and any(loop.name == inner for loop in plan.loops) else None
-
-
-def streaming_version(draft: Draft, sizes: Mapping[str, int], ours: list[str]) -> list[Step]:
-    """A branch for arrays larger than the cache, when their sizes are not known: the same steps, with streamed stores."""
-    tests = {name: streaming_test(draft, name, sizes) for name in dict.fromkeys(ours)}
-    first = next((test for test in tests.values() if test is not None), None)
-    if first is None:
-        return []
-    stores = tuple(Step(name, "stream_stores") for name, test in tests.items() if test == first)
-    return [Step("", "when", (), ((first, stores),))]

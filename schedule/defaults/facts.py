@@ -5,16 +5,13 @@ Numbers here are sizes of chunks and strips; none depends on the number of threa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 from raido.algo import index
 from raido.algo.expr import Axis, Expr, Op, Var
 from raido.schedule.defaults.demand import Point, cost
-from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.plan import At
-from raido.schedule.refusal import Refusal
-from raido.schedule.sizetest import parse_test
 from raido.schedule.stages.reads import scalar_nodes
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
@@ -217,19 +214,3 @@ def is_last_use(draft: Draft, name: str) -> bool:
     state = draft.state
     whole = not isinstance(state.plan(name).compute, At) and state.plan(name).compute_with is None
     return name in state.uses.outputs and not state.uses.readers[name] and whole
-
-
-def streaming_test(draft: Draft, name: str, sizes: Mapping[str, int]) -> str | None:
-    """The test on sizes under which an output of unknown size is larger than the last-level cache."""
-    stage = draft.state.uses.stages[name]
-    if not isinstance(stage, Stage) or stage.reduction is not None or not stage.axes or not is_last_use(draft, name):
-        return None
-    size = known(draft, output_bytes(draft, name))
-    if index.constant_value(size) is not None or draft.state.plan(name).stream_stores:
-        return None
-    test = f"{index.text(size)} > {draft.machine.l3}"
-    try:
-        parse_test(test, draft.state.graph.program)
-    except Refusal:
-        return None
-    return test

@@ -170,9 +170,12 @@ def say_memory(draft: Draft, name: str) -> None:
     """Boundary loops for stencils; streamed stores for large outputs."""
     if meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition:
         draft.say(name, "partition_boundaries")
-    size = index.constant_value(known(draft, output_bytes(draft, name)))
-    if is_last_use(draft, name) and size is not None and size > draft.machine.l3:
-        draft.say(name, "stream_stores")
+    if draft.state.stage(name).reduction is None and is_last_use(draft, name):
+        size = index.constant_value(known(draft, output_bytes(draft, name)))
+        if size is None:
+            draft.say(name, "stream_stores", above=draft.machine.l3)
+        elif size > draft.machine.l3:
+            draft.say(name, "stream_stores")
 
 
 def wide(stage: Stage, vector: Axis) -> dict[str, int]:

@@ -35,18 +35,20 @@ class HintDirectives(Recorder):
         """
         return self._record("partition_boundaries", axes=axes)
 
-    def stream_stores(self: Self) -> Self:
+    def stream_stores(self: Self, above: Number | None = None) -> Self:
         """Stores results past the caches (non-temporal), where rows can be aligned at run time.
+
+        above: bytes; smaller results, by the sizes of a call, are stored as usual. None: all are streamed.
 
         before   out[x] = …
         after    stream out[x] = …
 
-        >>> blur.schedule()["cols"].stream_stores().plan.stream_stores
-        True
+        >>> blur.schedule()["cols"].stream_stores(above=32 << 20).plan.stream_stores
+        33554432
 
         Refuses an inlined stage, one computed inside a loop of its reader, and a second time.
         """
-        return self._record("stream_stores")
+        return self._record("stream_stores", above=above)
 
     def prefetch(self: Self, array: Name, axis: Name, ahead: Number) -> Self:
         """Touches what the stage reads of an array some rounds of a loop before it is read.
@@ -102,16 +104,17 @@ def apply_partition_boundaries(state: State, stage: str, axes: tuple[str, ...] =
 
 
 @rule('stream the stores of stage "{stage}"')
-def apply_stream_stores(state: State, stage: str) -> State:
+def apply_stream_stores(state: State, stage: str, above: int | None = None) -> State:
     no_loops_when_inlined(state, stage)
     plan = state.plan(stage)
-    if plan.stream_stores:
+    if plan.stream_stores is not None:
         raise Refusal("its stores are streamed already", "say it once")
     if isinstance(plan.compute, At):
         raise Refusal(
             f'it is computed inside loop "{plan.compute.loop}" of "{plan.compute.stage}", which reads it at once'
         )
-    return put(state, replace(plan, stream_stores=True), "stream")
+    least = 0 if above is None else positive(above, "`above`", 0)
+    return put(state, replace(plan, stream_stores=least), "stream")
 
 
 @rule('prefetch "{array}" at axis "{axis}" of stage "{stage}"')

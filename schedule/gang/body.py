@@ -202,7 +202,7 @@ class GangBody(GangValues):
                 self.out.append(Store(copy, tuple(indices), value, lane_mask(on, g)))
 
     def _store_outside(
-        self, buffer: Buffer, indices: Sequence[NestExpr], values: Vectors, on: Mask, stream: bool = False
+        self, buffer: Buffer, indices: Sequence[NestExpr], values: Vectors, on: Mask, stream: int | None = None
     ) -> None:
         """Stores into memory that all lanes share."""
         if self.info.varies(*indices):

@@ -276,7 +276,7 @@ def _may_repeat(loop: For, info: Variability) -> bool:
             return False
         if isinstance(s, Store):
             written.add(s.buffer)
-            if s.stream:  # the emitter aligns these rows: it wants one loop from the start to the end
+            if s.stream is not None:  # the emitter aligns these rows: it wants one loop from the start to the end
                 return False
         for e in expressions_of(s):
             read.update(n.buffer for n in topological(e) if isinstance(n, Read))

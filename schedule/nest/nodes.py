@@ -184,13 +184,13 @@ class Alloc:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Store:
-    """buffer[indices] = value (scalar). Skipped where `predicate` is false. `stream`: non-temporal."""
+    """buffer[indices] = value (scalar). Skipped where `predicate` is false. `stream`: non-temporal if the buffer has more bytes."""
 
     buffer: Buffer
     indices: tuple[NestExpr, ...]
     value: NestExpr
     predicate: NestExpr | None = None
-    stream: bool = False
+    stream: int | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -202,7 +202,7 @@ class VectorStore:
     value: NestExpr
     stride: int = 1
     mask: NestExpr | None = None
-    stream: bool = False
+    stream: int | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -390,5 +390,5 @@ def _literal(e: Const) -> tuple[str, int]:
     return written, _ATOM if not written.startswith("-") else _UNARY
 
 
-def _stream(stream: bool) -> str:
-    return " (stream)" if stream else ""
+def _stream(above: int | None) -> str:
+    return "" if above is None else f" (stream above {above} bytes)" if above else " (stream)"

@@ -179,22 +179,12 @@ class Helpers:
         return self._write(f"rd.scatter{'.masked' if masked else ''}.{memory.name}x{lanes}", "i32", shapes, body)
 
     def stream(self, dtype: DType, lanes: int) -> str:
-        """(base, offset, value) -> 0, past the caches where the address is aligned to the vector."""
+        """(base, offset, value) -> 0, past the caches; the address is aligned to the vector."""
         memory = memory_dtype(dtype)
-        size = memory.itemsize * lanes
 
         def body(b: TextBuilder, base: str, offset: Value, value: Value) -> str:
             address = _address(b, base, offset, memory)
-            number = b.result(i64, 1, f"ptrtoint ptr {address} to i64")
-            aligned = b.compare("eq", b.binary("and", number, b.constant(number, size - 1)), b.constant(number, 0))
-            b.line(f"br {aligned.typed}, label %past, label %plain")
-            b.start_block("past")
-            b.line(f"store {value.typed}, ptr {address}, align {size}, !nontemporal !0")
-            b.line("br label %stored")
-            b.start_block("plain")
-            b.line(f"store {value.typed}, ptr {address}, align {memory.itemsize}")
-            b.line("br label %stored")
-            b.start_block("stored")
+            b.line(f"store {value.typed}, ptr {address}, align {memory.itemsize * lanes}, !nontemporal !0")
             return "0"
 
         return self._write(f"rd.stream.{memory.name}x{lanes}", "i32", ["ptr", (i64, 1), (memory, lanes)], body)
@@ -217,6 +207,20 @@ class Helpers:
 
         def body(b: TextBuilder, base: str, offset: Value) -> str:
             b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    def apart(self, dtype: DType) -> str:
+        """(offset, other) -> 1 if rows that begin there are not within three lines of each other modulo 4096 bytes, else 0.
+
+        Loads near one streamed row are otherwise taken for loads of the other, and wait for its stores.
+        """
+        memory = memory_dtype(dtype)
+
+        def body(b: TextBuilder, offset: Value, other: Value) -> str:
+            distance = b.binary("mul", b.binary("sub", offset, other), b.constant(offset, memory.itemsize))
+            moved = b.binary("and", b.binary("sub", distance, b.constant(offset, 192)), b.constant(offset, 4095))
+            return b.convert("zext", b.compare("ule", moved, b.constant(offset, 4096 - 2 * 192)), i64).text
+
+        return self._write(f"rd.apart.{memory.name}", "i64", [(i64, 1), (i64, 1)], body)
+
             b.line(f"call void @llvm.prefetch.p0(ptr {_address(b, base, offset, memory)}, i32 0, i32 3, i32 1)")
             return "0"
 

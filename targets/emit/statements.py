@@ -37,7 +37,7 @@ from raido.schedule.nest.nodes import (
 )
 from raido.targets import tvm_corner as T
 from raido.targets.emit.llvm_text import memory_dtype
-from raido.targets.emit.streams import Stream, find_stream
+from raido.targets.emit.streams import Row, Stream, find_stream
 from raido.targets.emit.unit import Term, Unit, data_of, is_plain_index, tir
 from raido.targets.emit.values import Values
 
@@ -64,6 +64,7 @@ class Statements:
         self.shared: set[Buffer] = set()  # register buffers that loops over threads use
 
     def block(self, statements: Sequence[Any]) -> None:
+        self.streamed: frozenset[VectorStore] = frozenset()  # at addresses that are aligned
         """The statements of a block, to its end."""
         for position, s in enumerate(statements):
             if isinstance(s, Alloc) and s.buffer.scope == "heap":
@@ -189,8 +190,7 @@ class Statements:
         value, mask, *_ = self.values.prepare(s.value, s.mask, *s.indices)
         where, offset = self.values.element(s.buffer, s.indices)
         stored = self.values.to_memory(s.buffer.dtype, lanes, tir(value, s.value.dtype))
-        if mask is None and s.stride == 1 and s.stream and _is_register_sized(s.buffer, lanes):
-            self.streams = True
+        if s in self.streamed:
             self.unit.effect(helpers.stream(s.buffer.dtype, lanes), data_of(where), tir(offset), stored)
         elif mask is None and s.stride == 1:
             self.unit.out.append(T.BufferStore(where, stored, [T.Ramp(tir(offset), T.IntImm("int64", 1), lanes)]))
@@ -273,26 +273,55 @@ class Statements:
             return
         stream = find_stream(s)
         if stream is not None:
-            self.unit.out.append(self._aligned_loop(s, stream, low, tir(count)))
+            self._streaming_loops(s, stream, low, tir(count))
         else:
             self.unit.out.append(self.loop(s, low, tir(count)))
 
-    def _aligned_loop(self, s: For, stream: Stream, low: Term, count: Any) -> Any:
-        """`loop` with its gangs moved to aligned addresses, but for the first and the last one."""
-        unit, step = self.unit, T.IntImm("int64", s.step)
-        zero, one = T.IntImm("int64", 0), T.IntImm("int64", 1)
+    def _streaming_loops(self, s: For, stream: Stream, low: Term, count: Any) -> None:
+        """`loop` as two: the first and the last gang with ordinary stores (or all of them), and those between with streamed ones."""
+        unit, zero, one, step = self.unit, T.IntImm("int64", 0), T.IntImm("int64", 1), T.IntImm("int64", s.step)
         count, low = unit.bind("gangs", i64, 1, count), unit.bind("low", i64, 1, tir(low))
-        self.values.prepare(*stream.indices)
-        where, offset = self.values.element(stream.buffer, stream.indices)
-        symbol = unit.helpers.misalignment(stream.buffer.dtype, stream.lanes)
-        short = unit.bind("short", i64, 1, unit.call(symbol, i64, 1, data_of(where), tir(offset)))
-        moved = T.GT(short, zero)
-        start = unit.bind("start", i64, 1, T.Select(moved, T.Sub(T.Add(low, short), step), low))
-        last = unit.bind("last", i64, 1, T.Add(low, T.Mul(T.Sub(count, one), step)))
-        rounds = T.Select(T.GT(count, zero), T.Select(moved, T.Add(count, one), count), zero)
+        short, streams = self._alignment(stream.rows, T.Select(T.GT(count, T.IntImm("int64", 2)), one, zero))
+        streams = unit.bind("streams", i64, 1, streams)
+        chosen = T.GT(streams, zero)
+        span = T.Mul(T.Sub(count, one), step)
+        rounds = T.Select(chosen, T.IntImm("int64", 2), count)
+        stride = unit.bind("stride", i64, 1, T.Select(chosen, span, step))
         counter = T.Var(unit.fresh_name(s.var.name + "_round"), "int64")
-        place = T.Min(T.Max(low, T.Add(start, T.Mul(counter, step))), last)
-        return T.For(counter, zero, rounds, T.ForKind.SERIAL, self._round(s, place))
+        place = T.Add(low, T.Mul(counter, stride))
+        unit.out.append(T.For(counter, zero, rounds, T.ForKind.SERIAL, self._round(s, place)))
+        counter = T.Var(unit.fresh_name(s.var.name + "_round"), "int64")
+        start = unit.bind("start", i64, 1, T.Add(low, short))
+        between = T.Select(chosen, T.Select(T.GT(short, zero), T.Sub(count, one), count), zero)
+        before, self.streamed = self.streamed, stream.stores
+        unit.out.append(
+            T.For(counter, zero, between, T.ForKind.SERIAL, self._round(s, T.Add(start, T.Mul(counter, step))))
+        )
+        self.streamed = before
+        self.streams = True
+
+    def _alignment(self, rows: Sequence[Row], streams: Any) -> tuple[Any, Any]:
+        """Elements from the start of the rows to an aligned address, and `streams` if that holds for all, and they are large: else 0."""
+        unit, zero = self.unit, T.IntImm("int64", 0)
+        for buffer, above in {row.buffer: row.above for row in rows if row.above}.items():
+            streams = T.Select(T.GT(tir(self.size_in_bytes(buffer)), T.IntImm("int64", above)), streams, zero)
+        short: Any = None
+        starts: dict[Buffer, list[Any]] = {}
+        for row in rows:
+            self.values.prepare(*row.indices)
+            where, offset = self.values.element(row.buffer, row.indices)
+            symbol = unit.helpers.misalignment(row.buffer.dtype, row.lanes)
+            moved = tir(offset) if short is None else T.Add(tir(offset), short)
+            away = unit.call(symbol, i64, 1, data_of(where), moved)
+            if short is None:
+                short = unit.bind("short", i64, 1, away)
+            else:
+                streams = T.Select(T.GT(away, zero), zero, streams)
+            for other in starts.get(row.buffer, []):
+                apart = unit.call(unit.helpers.apart(row.buffer.dtype), i64, 1, tir(offset), other)
+                streams = T.Select(T.GT(apart, zero), streams, zero)
+            starts.setdefault(row.buffer, []).append(tir(offset))
+        return short, streams
 
     def loop(self, s: For, low: Term, count: Any, first: Any = None) -> Any:
         """The body of `s` for its iterations first … first + count − 1 (or all from 0)."""
@@ -403,8 +432,3 @@ _METHODS: dict[type, Callable[[Any, Any], None]] = {
 def add_statement(kind: type, emit: Callable[[Any, Any], None]) -> None:
     """Lets kernels contain another kind of statement: `emit(statements, s)`."""
     _METHODS[kind] = emit
-
-
-def _is_register_sized(buffer: Buffer, lanes: int) -> bool:
-    size = memory_dtype(buffer.dtype).itemsize * lanes
-    return size in (16, 32, 64)

@@ -1,15 +1,18 @@
-"""Which loops may start anew at an aligned address: those over whole gangs that stream their results and can safely repeat a round.
+"""Which loops stream their results: the stores of whole gangs that may go past the caches, and what must hold for that.
 
-Non-temporal stores need aligned addresses, and rows rarely begin at one. Such a loop runs its first gang where it begins, then goes on
-from the next aligned address, and its last gang ends where the loop ends: rounds overlap, so they must not read what they write.
+Non-temporal stores need aligned addresses, and rows rarely begin at one. A loop over whole gangs is therefore two loops, and one
+test before them: where every streamed row is equally far from an aligned address (and the array as large as was asked for), the
+first loop runs only the first gang and the last, with ordinary stores, and the second runs from the first aligned address to the
+last, with non-temporal ones; elsewhere the first loop runs them all. Gangs then overlap, so such a loop must not read what it writes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from raido.algo.index import sub
+from raido.algo.index import add, as_index, canonical, linear, sub
 from raido.algo.rewrite import substitute
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -28,34 +31,47 @@ from raido.schedule.nest.nodes import (
     While,
     lanes_of,
 )
+from raido.targets.emit.llvm_text import memory_dtype
 from raido.targets.emit.scopes import parts
 from raido.targets.emit.values import operands
 
 _ALLOWED = (Block, Let, Alloc, Store, VectorStore, For, If, While, Check, Prefetch)
+Place = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A streamed row: its buffer, the indices of its first gang, the lanes of a store, and the size above which it streams."""
+
+    buffer: Buffer
+    indices: Place
+    lanes: int
+    above: int
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The store whose address is aligned: a buffer and the indices of the loop's first round."""
+    """The streamed stores of a loop, and the rows whose addresses must agree."""
 
-    buffer: Buffer
-    indices: tuple[Any, ...]
-    lanes: int
+    rows: tuple[Row, ...]
+    stores: frozenset[VectorStore]
 
 
 def find_stream(loop: For) -> Stream | None:
-    """The streamed store of a loop that may be aligned, or None."""
+    """The stores of a loop over gangs that may be streamed, or None."""
     survey = _Survey(loop)
-    if survey.refused or survey.stream is None or survey.written & survey.read:
+    if survey.refused or not survey.rows or survey.written & survey.read:
         return None
-    return survey.stream
+    return Stream(tuple(survey.rows.values()), frozenset(survey.stores))
 
 
 class _Survey:
     def __init__(self, loop: For) -> None:
         self.loop = loop
-        self.first: dict[Any, Any] = {loop.var: loop.low}
-        self.stream: Stream | None = None
+        self.lets: dict[Any, Any] = {}
+        self.inner: list[For] = []
+        self.rows: dict[Any, Row] = {}
+        self.stores: list[VectorStore] = []
         self.refused = False
         self.read: set[Buffer] = set()
         self.written: set[Buffer] = set()
@@ -70,48 +86,66 @@ class _Survey:
         if isinstance(s, Alloc):
             self._own.add(s.buffer)
         elif isinstance(s, Let):
-            self.first[s.var] = substitute(s.value, self.first)
+            self.lets[s.var] = substitute(s.value, self.lets)
         elif isinstance(s, For):
-            self.first[s.var] = substitute(s.low, self.first)
+            self.inner.append(s)
         elif isinstance(s, (Store, VectorStore)):
             self.written.add(s.buffer)
-            if isinstance(s, VectorStore) and s.stream and self.stream is None:
-                self._probe(s)
+            if isinstance(s, VectorStore) and self._may_stream(s):
+                self._note(s)
         for part in parts(s):
             if isinstance(part, _ALLOWED):
                 self._visit(part)
             elif hasattr(part, "__slots__"):
                 self._note_reads(part)
+        if isinstance(s, For):
+            self.inner.pop()
 
-    def _probe(self, s: VectorStore) -> None:
+    def _may_stream(self, s: VectorStore) -> bool:
+        """Whether a store is of whole vectors that move with the loop, at places that are known before it."""
         lanes = lanes_of(s.value)
-        follows = sub(s.indices[-1], self.loop.var)
-        if (
-            s.mask is None
-            and s.stride == 1
-            and lanes == self.loop.step
-            and not s.buffer.strides
-            and not _mentions(follows, self.loop.var)
-        ):
-            self.stream = Stream(s.buffer, tuple(substitute(i, self.first) for i in s.indices), lanes)
+        if s.stream is None or s.mask is not None or s.stride != 1 or s.buffer.strides or self.loop.step % lanes:
+            return False
+        if lanes * memory_dtype(s.buffer.dtype).itemsize not in (16, 32, 64):
+            return False
+        indices = [substitute(i, self.lets) for i in s.indices]
+        if _mentions((sub(indices[-1], self.loop.var), *indices[:-1]), self.loop.var):
+            return False
+        around = {loop.var for loop in self.inner}
+        for atom in (atom for i in indices for atom in linear(i)[1]):
+            if atom not in around and any(_mentions((atom,), var) for var in around):
+                return False
+        return not any(isinstance(e, (Read, Gather)) for i in indices for e in _below((i,)))
+
+    def _note(self, s: VectorStore) -> None:
+        """The rows a store writes: that of the first rounds of the loops around it, and those of their second rounds."""
+        first: dict[Any, Any] = {self.loop.var: as_index(self.loop.low)}
+        for loop in self.inner:
+            first[loop.var] = substitute(substitute(as_index(loop.low), self.lets), first)
+        starts = [first]
+        starts += [{**first, loop.var: add(first[loop.var], loop.step)} for loop in self.inner]
+        for start in starts:
+            place = tuple(canonical(substitute(substitute(i, self.lets), start)) for i in s.indices)
+            constant, terms = linear(place[-1])
+            lanes = lanes_of(s.value)
+            key = (s.buffer, place[:-1], constant % lanes, frozenset(terms.items()))
+            self.rows.setdefault(key, Row(s.buffer, place, lanes, s.stream or 0))
+        self.stores.append(s)
 
     def _note_reads(self, e: Any) -> None:
-        stack, seen = [e], set()
-        while stack:
-            node = stack.pop()
-            if node in seen:
-                continue
+        self.read.update(node.buffer for node in _below((e,)) if isinstance(node, (Read, VectorRead, Gather)))
+
+
+def _below(roots: tuple[Any, ...]) -> Iterator[Any]:
+    """Every expression that some are made of."""
+    stack, seen = list(roots), set()
+    while stack:
+        node = stack.pop()
+        if node not in seen:
             seen.add(node)
-            if isinstance(node, (Read, VectorRead, Gather)):
-                self.read.add(node.buffer)
+            yield node
             stack.extend(operands(node))
 
 
-def _mentions(e: Any, var: Any) -> bool:
-    stack = [e]
-    while stack:
-        node = stack.pop()
-        if node is var:
-            return True
-        stack.extend(operands(node))
-    return False
+def _mentions(roots: tuple[Any, ...], var: Any) -> bool:
+    return any(node is var for node in _below(roots))

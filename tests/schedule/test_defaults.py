@@ -18,12 +18,12 @@ AVX512 = Machine(vector_bits=512, registers=32, l2=2 << 20, l3=32 << 20)
 EXPECTED = {
     "blur": """
 s["cols"].root().split("y", 32).parallel("yo").vectorize("x").partition_boundaries()
+s["cols"].stream_stores(above=33554432)
 s["rows"].compute_at("cols", "yo").vectorize("x").partition_boundaries()
-sw = s.when("4*(h*w) > 33554432")
-sw["cols"].stream_stores()
 """,
     "harris": """
 s["out"].root().split("y", 16).parallel("yo").vectorize("x").partition_boundaries()
+s["out"].stream_stores(above=33554432)
 s["sxy"].inline()
 s["xy"].inline()
 s["syy"].inline()
@@ -32,14 +32,10 @@ s["iy"].compute_at("out", "yo").vectorize("x").partition_boundaries()
 s["sxx"].inline()
 s["xx"].inline()
 s["ix"].compute_at("out", "yo").vectorize("x").partition_boundaries()
-sw = s.when("4*(h*w) > 33554432")
-sw["out"].stream_stores()
 """,
     "stencil3d": """
 s["out"].root().split("y", 2).reorder("yo", "x", "yi").unroll("yi").parallel("z").vectorize("x")
-s["out"].partition_boundaries()
-sw = s.when("4*(h*n*w) > 33554432")
-sw["out"].stream_stores()
+s["out"].partition_boundaries().stream_stores(above=33554432)
 """,
     "matmul": """
 s["c"].root().tile(y=6, x=16).reorder("yo", "xo", "r", "yi", "xi").unroll("yi")
@@ -52,18 +48,14 @@ s["s"].root().parallel("x", grain=16).vectorize("r", interleave=4)
 s["s"].root().split("x", 256).parallel("xo").vectorize("xi", interleave=4)
 """,
     "mandelbrot": """
-s["out"].root().parallel("y", dynamic=True).vectorize("x")
-sw = s.when("8*(h*w) > 33554432")
-sw["out"].stream_stores()
+s["out"].root().parallel("y", dynamic=True).vectorize("x").stream_stores(above=33554432)
 """,
     "argmin": """
 s["best"].root().split("r", 65536).parallel("ro")
 """,
     "jacobi": """
 s["steps/life"].root().split("y", 4).reorder("yo", "x", "yi").unroll("yi").parallel("yo")
-s["steps/life"].vectorize("x").partition_boundaries()
-sw = s.when("4*(h*w) > 33554432")
-sw["steps/life"].stream_stores()
+s["steps/life"].vectorize("x").partition_boundaries().stream_stores(above=33554432)
 """,
     "two_reductions": """
 s["out"].root().parallel("x", grain=4).vectorize("r", interleave=4)
@@ -91,9 +83,10 @@ def test_completing_twice_changes_nothing(name):
 
 def test_planes_of_colour_share_strips():
     assert (
-        str(Schedule(graphs.unsharp()).complete(AVX2, versions=False))
+        str(Schedule(graphs.unsharp()).complete(AVX2))
         == """s = unsharp.schedule()
 s["out"].root().split("y", 16).reorder("yo", "z", "yi").parallel("yo").vectorize("x").unroll("z")
+s["out"].stream_stores(above=33554432)
 s["ratio"].inline()
 s["cols"].compute_at("out", "yo").vectorize("x").partition_boundaries()
 s["rows"].compute_at("out", "yo").vectorize("x").partition_boundaries()
@@ -131,8 +124,8 @@ def test_loops_without_strips_leave_producers_whole():
 def test_known_sizes_decide():
     small = Schedule(graphs.blur()).complete(AVX2, {"h": 64, "w": 64})
     large = Schedule(graphs.blur()).complete(AVX2, {"h": 1 << 14, "w": 1 << 14})
-    assert "stream" not in str(small) and "when" not in str(small)
-    assert "partition_boundaries().stream_stores()" in str(large) and "when" not in str(large)
+    assert "stream" not in str(small)
+    assert "partition_boundaries().stream_stores()" in str(large)
 
 
 def test_rows_slide_where_a_strip_does_not_fit():

@@ -105,7 +105,7 @@ def test_the_last_lane_wins_a_scatter_to_one_place():
 @every_cpu
 def test_streamed_stores_reach_memory_at_any_alignment(offset, cpu):
     source, result, x = array("a", f32, n), array("b", f32, n), fresh("x")
-    store = VectorStore(result, (x,), VectorRead(source, (x,), 1, LANES, None), stream=True)
+    store = VectorStore(result, (x,), VectorRead(source, (x,), 1, LANES, None), stream=0)
     compiled = compile_body([For(x, index(0), n, LANES, Block((store,)))], [source], [result], cpu=cpu)
     assert "movnt" in compiled.assembly
     room = np.zeros(64 + 24, "f4")
@@ -119,7 +119,7 @@ def test_streamed_stores_reach_memory_at_any_alignment(offset, cpu):
 def test_streaming_loops_move_to_aligned_addresses_and_still_cover_everything(count):
     """Rows of an odd length, written from column 1: whole gangs only, some of them twice."""
     source, result, x, y = array("a", f32, 3, n), array("b", f32, 3, n), fresh("x"), fresh("y")
-    store = VectorStore(result, (y, x), VectorRead(source, (y, x), 1, LANES, None), stream=True)
+    store = VectorStore(result, (y, x), VectorRead(source, (y, x), 1, LANES, None), stream=0)
     rows = For(y, index(0), index(3), 1, Block((For(x, index(1), add(n, -1), LANES, Block((store,))),)))
     compiled = compile_body([rows], [source], [result])
     width = count * LANES + 2

@@ -1,0 +1,88 @@
+"""Streamed stores: one test a row, none for each store; every element is written whatever the alignment; when rows are not streamed."""
+
+import numpy as np
+import pytest
+from emission import array, compile_body, every_cpu, fresh, index, n
+from test_emit_assembly import LANES, is_clean, loop_with, loops
+
+from raido.algo.dtypes import f32
+from raido.algo.index import add
+from raido.schedule.nest.nodes import Block, For, VectorRead, VectorStore
+
+WIDTH = add(n, 0)
+
+
+def rows_by_gangs(rows, gangs=1, above=0, low=0, high=WIDTH, kind="unroll"):
+    """b[y, x +: 16] = a[y, x +: 16] for `rows` rows side by side, `gangs` gangs side by side."""
+    source, result = array("a", f32, rows, n), array("b", f32, rows, n)
+    x, y = fresh("x"), fresh("y")
+    places = [(y, add(x, g * LANES)) for g in range(gangs)]
+    stores = [VectorStore(result, p, VectorRead(source, p, 1, LANES, None), stream=above) for p in places]
+    inner = For(y, index(0), index(rows), 1, Block(tuple(stores)), kind)
+    step = LANES * gangs
+    return compile_body([For(x, index(low), add(high, 1 - step), step, Block((inner,)))], [source], [result])
+
+
+def aligned(shape, offset=0):
+    """Zeros that begin `offset` bytes after a line."""
+    room = np.zeros(int(np.prod(shape)) + 32, "f4")
+    start = (-room.ctypes.data % 64 + offset) // 4
+    return room[start : start + int(np.prod(shape))].reshape(shape)
+
+
+@pytest.mark.parametrize(("rows", "gangs"), [(1, 1), (4, 1), (1, 4), (2, 2)])
+def test_the_loop_that_streams_tests_nothing(rows, gangs):
+    body = loop_with(rows_by_gangs(rows, gangs), "vmovntps")
+    assert is_clean(body)
+    assert sum(i.startswith("j") for i in body) == 1
+    assert not any(i.startswith(("test", "cmov", "vmovups\t%")) for i in body)
+
+
+def test_gangs_side_by_side_are_streamed_together():
+    body = loop_with(rows_by_gangs(2, 4), "vmovntps")
+    assert sum(i.startswith("vmovntps") for i in body) % 8 == 0
+
+
+@pytest.mark.parametrize("offset", [0, 4, 60])
+@pytest.mark.parametrize("width", [0, 16, 32, 48, 64, 176, 208, 1024])
+@pytest.mark.parametrize("kind", ["unroll", "serial"])
+def test_rows_of_any_alignment_are_covered(width, offset, kind):
+    compiled = rows_by_gangs(3, kind=kind)
+    data = np.random.default_rng(0).random((3, width), dtype="f4")
+    out = aligned((3, width), offset)
+    compiled([data], [width], [out])
+    np.testing.assert_array_equal(out, data)
+
+
+@pytest.mark.parametrize("width", [80, 83])
+def test_rows_that_differ_in_alignment_are_stored_as_usual(width):
+    """Rows of 83 floats begin at three distances from a line: nothing can be aligned for all of them."""
+    compiled = rows_by_gangs(3, high=add(n, -(width % LANES)))
+    data = np.random.default_rng(0).random((3, width), dtype="f4")
+    out = aligned((3, width), 8)
+    compiled([data], [width], [out])
+    np.testing.assert_array_equal(out[:, :80], data[:, :80])
+
+
+@pytest.mark.parametrize("width", [256, 1024])
+def test_small_arrays_take_the_ordinary_loop(width):
+    """Either loop gives the same; the size is compared once, outside of both."""
+    compiled = rows_by_gangs(2, above=4096)
+    data = np.random.default_rng(0).random((2, width), dtype="f4")
+    out = aligned((2, width), 4)
+    compiled([data], [width], [out])
+    np.testing.assert_array_equal(out, data)
+    assert "4096" in compiled.assembly
+    assert not any("4096" in i for body in loops(compiled.assembly) for i in body)
+
+
+@every_cpu
+def test_vectors_of_every_width_are_streamed(cpu):
+    lanes = {"x86-64-v2": 4, "haswell": 8}.get(cpu, 16)
+    source, result, x = array("a", f32, n), array("b", f32, n), fresh("x")
+    store = VectorStore(result, (x,), VectorRead(source, (x,), 1, lanes, None), stream=0)
+    compiled = compile_body([For(x, index(0), n, lanes, Block((store,)))], [source], [result], cpu=cpu)
+    assert "movnt" in compiled.assembly
+    data, out = np.random.default_rng(0).random(96, dtype="f4"), aligned(96, 12)
+    compiled([data], [96], [out])
+    np.testing.assert_array_equal(out, data)
