@@ -12,7 +12,7 @@ from typing import Any
 from raido.algo import index
 from raido.algo.context import current, load
 from raido.algo.errors import ShapeError, TraceError
-from raido.algo.expr import ARRAY_FORMS, Axis, Expr, Generate, Result
+from raido.algo.expr import ARRAY_FORMS, ArrayForm, Axis, Expr, Generate, Result, result_count
 from raido.algo.locations import complaint
 from raido.algo.promotion import lift
 from raido.algo.trees import leaves, map_leaves, unflatten
@@ -94,6 +94,12 @@ def new_form(axes: tuple[Axis, ...], bodies: tuple[Expr, ...], kind: str, name: 
     form = Generate(axes, bodies)
     current().form(form, kind, name)
     return [Result(form, k) for k in range(len(bodies))]
+
+
+def form_results(form: ArrayForm, kind: str, name: str | None = None) -> list[Array]:
+    """The arrays of one new form that is no `Generate`, all of them."""
+    current().form(form, kind, name)
+    return [wrap(Result(form, k)) for k in range(result_count(form))]
 
 
 def wrap(result: Result, weak: int = STRONG) -> Array:

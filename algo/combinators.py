@@ -22,33 +22,21 @@ from raido.algo.building import (
     structure,
 )
 from raido.algo.building import elementwise as _elementwise
-from raido.algo.context import current, is_size, load
+from raido.algo.combining import COMMUTATIVE, starting_values, trace_operator
+from raido.algo.context import current, is_size
 from raido.algo.dtypes import i64
-from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.errors import ShapeError, TraceError
 from raido.algo.expr import (
     Axis,
     Expr,
-    Generate,
     Item,
-    Load,
-    Op,
     Reduce,
-    Result,
-    Var,
-    fresh,
-    fresh_parameter,
 )
 from raido.algo.locations import complaint
-from raido.algo.promotion import lift
-from raido.algo.rewrite import topological, transform
 from raido.algo.scalars import cast
-from raido.algo.trees import leaves, map_leaves, same_nesting, unflatten
+from raido.algo.trees import leaves, unflatten
 from raido.algo.types import describe
-from raido.algo.value import COUNTER, LITERAL, Array, is_scalar
-
-COMMUTATIVE = frozenset(
-    ["add", "mul", "minimum", "maximum", "logical_and", "logical_or", "logical_xor", "bit_and", "bit_or", "bit_xor"],
-)
+from raido.algo.value import COUNTER, Array
 
 
 def map(f: Callable[..., Any], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None) -> Any:
@@ -244,130 +232,10 @@ def _fold(
     commutative: bool | None,
     rows: tuple[Axis, ...],
 ) -> Any:
+    operator = trace_operator(op, inner, rows, "rd.reduce")
+    start = starting_values(neutral, inner, rows)
+    known = commutative if commutative is not None else operator.monoid in COMMUTATIVE
     flat = leaves(inner)
-    left = tuple(fresh("a", leaf.dtype) for leaf in flat)
-    right = tuple(fresh("b", leaf.dtype) for leaf in flat)
-    if rows:
-        combined = _pointwise_rows(op, inner, left, right, rows)
-    else:
-        sides = [unflatten(inner, [Array(v) for v in side]) for side in (left, right)]
-        combined = call(op, *sides)
-    start = _starting(neutral, inner, rows)
-    if not same_nesting(combined, inner):
-        raise TraceError(complaint("the operator of rd.reduce returns another structure than its operands"))
-    bodies = tuple(_operator_result(leaf, v.dtype) for leaf, v in zip(leaves(combined), left, strict=True))
-    monoid = _monoid(bodies, left, right)
-    known = commutative if commutative is not None else monoid in COMMUTATIVE
     values = tuple(leaf.node for leaf in flat)
-    form = Reduce(over, left, right, bodies, start, values, bool(known), monoid)
+    form = Reduce(over, *operator.fields, start, values, bool(known), operator.monoid)
     return unflatten(inner, [Array(Item(form, k)) for k in range(len(flat))])
-
-
-def _operator_result(leaf: Array, dtype: Any) -> Expr:
-    if not is_scalar(leaf):
-        raise TraceError(complaint("the operator of rd.reduce returns an array where its operands are scalars"))
-    if leaf.dtype is not dtype and leaf.weak != LITERAL:
-        raise DTypeError(
-            complaint(
-                f"the operator of rd.reduce returns {leaf.dtype} for elements of {dtype}",
-                why="a reduction never widens",
-                remedy=f".astype(rd.{leaf.dtype}) on the array, or .astype(rd.{dtype}) on the result",
-            )
-        )
-    return cast(leaf, dtype)
-
-
-def _monoid(bodies: tuple[Expr, ...], left: tuple[Var, ...], right: tuple[Var, ...]) -> str:
-    if len(bodies) == 1 and isinstance(bodies[0], Op) and len(bodies[0].args) == 2:
-        if set(bodies[0].args) == {left[0], right[0]} and bodies[0].name in COMMUTATIVE:
-            return bodies[0].name
-        if bodies[0].args == (left[0], right[0]):
-            return bodies[0].name
-    return ""
-
-
-def _starting(neutral: Any, inner: Any, rows: tuple[Axis, ...]) -> tuple[Expr, ...]:
-    given = structure(neutral)
-    if isinstance(inner, tuple) and not isinstance(given, tuple):
-        given = map_leaves(lambda _: given, inner)
-    if not same_nesting(given, inner):
-        raise TraceError(complaint("`neutral` has another structure than the elements"))
-    start: list[Expr] = []
-    for leaf, like in zip(leaves(given), leaves(inner), strict=True):
-        if leaf.ndim > len(rows):
-            raise ShapeError(complaint(f"`neutral` of rank {leaf.ndim} for elements of rank {len(rows)}"))
-        if leaf.weak != LITERAL and leaf.dtype is not like.dtype:
-            raise DTypeError(
-                complaint(f"`neutral` is {leaf.dtype}, the elements are {like.dtype}", remedy=f"rd.{like.dtype}(…)")
-            )
-        if leaf.weak == LITERAL and leaf.dtype.is_float and not like.dtype.is_float:
-            raise DTypeError(complaint(f"`neutral` is a float literal, the elements are {like.dtype}"))
-        node: Expr
-        if leaf.ndim:
-            places = tuple(axis.var for axis in rows[len(rows) - leaf.ndim :])
-            zero = index.as_index(0)
-            ones = [index.constant_value(extent) == 1 for extent in leaf.extents]
-            node = load(leaf.node, tuple(zero if one else v for one, v in zip(ones, places, strict=True)))
-        else:
-            node = cast(leaf, like.dtype)
-        start.append(node)
-    return tuple(start)
-
-
-def _pointwise_rows(
-    op: Callable[..., Any], inner: Any, left: tuple[Var, ...], right: tuple[Var, ...], rows: tuple[Axis, ...]
-) -> Any:
-    """The operator on rows, as an operator on their elements; TraceError when it mixes elements of a row."""
-    extents = tuple(axis.extent for axis in rows)
-    stand_ins: dict[Any, Var] = {}
-    sides: list[Any] = []
-    for side in (left, right):
-        arrays = []
-        for var in side:
-            parameter = fresh_parameter(var.name, var.dtype, extents)
-            stand_ins[parameter] = var
-            arrays.append(Array(parameter))
-        sides.append(unflatten(inner, arrays))
-    combined = call(op, *sides)
-    places = tuple(axis.var for axis in rows)
-
-    def at_element(leaf: Array) -> Array:
-        lifted = lift(leaf)
-        node = lifted.node if is_scalar(lifted) else pull(lifted.node, places)
-        node = transform(node, lambda n: _stand_in(n, stand_ins, places))
-        if any(n in stand_ins for n in topological(node)):
-            raise TraceError(
-                complaint(
-                    "this operator on rows mixes elements of a row",
-                    why="rd.reduce takes operators that work on each element of a row by itself",
-                    remedy="rd.loop with the row as its state",
-                )
-            )
-        return Array(node, lifted.weak)
-
-    return map_leaves(at_element, combined)
-
-
-def _stand_in(node: Any, stand_ins: dict[Any, Var], places: tuple[Expr, ...]) -> Any:
-    if not isinstance(node, Load) or node.array not in stand_ins:
-        return node
-    # Along an extent of 1 a broadcast reads index 0, whatever the place.
-    sides = zip(node.indices, places, node.array.shape, strict=True)
-    alone = all(e is place or index.constant_value(extent) == 1 for e, place, extent in sides)
-    return stand_ins[node.array] if alone else node
-
-
-def pull(array: Any, indices: tuple[Expr, ...]) -> Expr:
-    """The element of an array as an expression, with every `Generate` behind it written out at its index."""
-    trace = current()
-
-    def written_out(node: Any) -> Any:
-        if isinstance(node, Load) and isinstance(node.array, Result) and isinstance(node.array.form, Generate):
-            form = node.array.form
-            if form in trace.names or node.checked:
-                return node
-            places = {axis.var: e for axis, e in zip(form.axes, node.indices, strict=True)}
-            return trace.substitute(form.bodies[node.array.index], places)
-        return node
-
-    return transform(Load(array, indices, False), written_out)

@@ -440,6 +440,19 @@ class Result(Node):
         return tuple(_after(form, extent) for extent in form.state[self.index].shape)
 
 
+def result_count(form: ArrayForm) -> int:
+    """How many arrays a form gives."""
+    if isinstance(form, Generate):
+        return len(form.bodies)
+    if isinstance(form, ArrayCond):
+        return len(form.then)
+    if isinstance(form, Update):
+        return len(form.dest)
+    if isinstance(form, (ArrayLoop, ArrayWhile)):
+        return len(form.state)
+    return len(form.values) + isinstance(form, Filter)
+
+
 def _filtered_shape(form: Filter, index: int) -> tuple[Expr, ...]:
     if index == len(form.values):
         return ()

@@ -1,7 +1,7 @@
 """What a running program can find wrong, as exceptions: one place for the words, whoever found the fault.
 
 A fault has a kind, a site (the user's line, or None) and up to three numbers: "index" (dimension, index, size), "division" (),
-"power" (exponent), "size" ().
+"power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "bounds" (start, stop, size), "negative" (size).
 """
 
 from __future__ import annotations
@@ -25,4 +25,15 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
     if kind == "power":
         exponent = f"an integer to the power {int(values[0])} is not an integer" if len(values) else None
         return ArithmeticFault(explain("negative power of an integer", algorithm=where, why=exponent))
+    numbers = [int(v) for v in values]
+    if kind == "offsets" and len(numbers) == 3:
+        headline = f"offsets {numbers[0]}, {numbers[1]} must not decrease and must lie within 0..{numbers[2]}"
+        return IndexOutOfRange(explain(headline, algorithm=where))
+    if kind == "bounds" and len(numbers) == 3:
+        headline = f"slice {numbers[0]}:{numbers[1]} leaves a dimension of size {numbers[2]}"
+        return IndexOutOfRange(explain(headline, algorithm=where))
+    if kind == "negative" and numbers:
+        return SizeMismatch(explain(f"a size must not be negative, this one is {numbers[0]}", algorithm=where))
+    if len(numbers) == 2:
+        return SizeMismatch(explain(f"sizes {numbers[0]} and {numbers[1]} do not agree", algorithm=where))
     return SizeMismatch(explain("sizes that must agree do not", algorithm=where))

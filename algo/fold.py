@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from raido.algo.dtypes import DType
+from raido.algo.expr import Expr, Op
 from raido.algo.primitives import evaluate
+from raido.algo.rewrite import topological
 
 _UFUNCS = {"add": np.add, "mul": np.multiply}
 _UFUNCS |= {"bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor}
+_EXACT = ("select", "minimum", "maximum", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "neg", "abs")
 _UFUNCS |= {"logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor}
 
 
@@ -30,6 +35,26 @@ def fold_primitive(name: str, dtype: DType, accumulator: np.ndarray, values: np.
             rest = np.broadcast_to(values, (*lead, values.shape[-1]))
             return ufunc.accumulate(np.concatenate([first, rest], axis=-1), axis=-1)[..., -1]
         return evaluate(name, dtype, [accumulator, ufunc.reduce(values, axis=-1, dtype=values.dtype)])
+
+
+def accumulate_primitive(name: str, dtype: DType, start: np.ndarray, values: np.ndarray) -> np.ndarray | None:
+    """The accumulators after each of the `values` along the last axis, or None where there is no quicker way than one at a time."""
+    ufunc = _UFUNCS.get(name)
+    if ufunc is None:
+        return None
+    lead = np.broadcast_shapes(np.shape(start), values.shape[:-1])
+    first = np.broadcast_to(np.asarray(start)[..., None], (*lead, 1))
+    chain = np.concatenate([first, np.broadcast_to(values, (*lead, values.shape[-1]))], axis=-1)
+    with np.errstate(all="ignore"):
+        return ufunc.accumulate(chain, axis=-1, dtype=dtype.numpy)[..., 1:]
+
+
+def rounds_floats(combine: Sequence[Expr]) -> bool:
+    """Whether an operator computes with floats, beyond choosing among them: then the order of its applications shows."""
+    nodes = topological(*combine)
+    return any(
+        isinstance(e, Op) and e.name not in _EXACT and any(a.dtype.is_float for a in (e, *e.args)) for e in nodes
+    )
 
 
 def fold_fma(accumulator: np.ndarray, a: np.ndarray, b: np.ndarray, count: int) -> np.ndarray:

@@ -9,12 +9,14 @@ Evaluation is written as generators that yield what they need evaluated first (`
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from raido.algo import interpret_forms
 from raido.algo.bind_sizes import bind_sizes
 from raido.algo.errors import ArgumentError
 from raido.algo.expr import (
@@ -22,10 +24,12 @@ from raido.algo.expr import (
     ArrayCond,
     ArrayLoop,
     ArrayWhile,
-    Axis,
+    Checked,
     Cond,
     Const,
     Constant,
+    Count,
+    Filter,
     Generate,
     Item,
     Load,
@@ -35,14 +39,20 @@ from raido.algo.expr import (
     Parameter,
     Reduce,
     Result,
+    Scan,
+    Segmented,
     SizeVar,
+    Sort,
+    Update,
     While,
+    result_count,
 )
 from raido.algo.faults import fault_error
-from raido.algo.fold import fold_fma, fold_primitive
+from raido.algo.fold import fold_fma, fold_primitive, rounds_floats
 from raido.algo.lanes import Bound, Frame, find, grid, home, rank_of, spread
 from raido.algo.primitives import evaluate
 from raido.algo.program import Program
+from raido.algo.ragged import group_by_sizes, put_lanes, uniform
 from raido.algo.reduction import contracted_product
 from raido.algo.rewrite import bound_variables, children, topological
 
@@ -115,7 +125,12 @@ class _Interpreter:
         return find(node, frame, self.depends_on(node))
 
     def depends_on(self, node: Node) -> Bound:
-        return self.depends.get(node.form if isinstance(node, (Item, Result)) else node, _NOTHING)
+        node = node.form if isinstance(node, (Item, Result)) else node
+        found = self.depends.get(node)
+        if found is None:  # a size that stands in no expression of the program
+            below = children(node) if isinstance(node, (Count, Op)) else ()
+            found = self.depends[node] = _NOTHING.union(*(self.depends_on(child) for child in below))
+        return found
 
     def value(self, node: Node, frame: Frame) -> Task:
         """The value of a scalar or of a whole array in `frame`, kept in the outermost frame where it means the same."""
@@ -129,6 +144,10 @@ class _Interpreter:
             value = yield from self._op(node, frame)
         elif isinstance(node, Load):
             value = yield from self._load(node, frame)
+        elif isinstance(node, Count):
+            (value,) = yield from self.values([node.array], frame)
+        elif isinstance(node, Checked):
+            value = yield from self._checked(node, frame)
         elif isinstance(node, (Item, Result)):
             form = node.form
             if isinstance(form, (Cond, ArrayCond)):
@@ -161,6 +180,14 @@ class _Interpreter:
                 raise fault_error("power", (args[1][args[1] < 0].flat[0],), self.program.sites.get(node))
         return evaluate(node.name, node.dtype, args)
 
+    def _checked(self, node: Checked, frame: Frame) -> Task:
+        (holds,) = yield from self.values([node.holds], frame)
+        if not holds.all():
+            details = yield from self.values(node.details, frame)
+            found = [np.broadcast_to(d, holds.shape)[~holds].flat[0] if holds.ndim else d for d in details]
+            raise fault_error(node.kind, [int(d) for d in found], self.program.sites.get(node))
+        return (yield from self.values([node.value], frame))[0]
+
     def _load(self, node: Load, frame: Frame) -> Task:
         """An element. From an empty array an unchecked load gives 0: `select` will not take it (padding, joining)."""
         array = node.array
@@ -169,9 +196,10 @@ class _Interpreter:
         if open_form is not None and home(frame, self.depends_on(open_form)).shape == ():
             open_form = None
         if open_form is not None:
-            extents = yield from self._extents(open_form.axes, frame)
-            if 0 in extents and not node.checked:
-                return np.zeros((), node.dtype.numpy)
+            extents = yield from self.values([axis.extent for axis in open_form.axes], frame)
+            empty = _any_zero(extents)
+            if empty.any() and not node.checked:
+                return (yield from self._load_where(node, ~empty, frame))
             self._check(node, where, extents)
             key = (open_form, node.indices)
             place = frame.branches.get(key)
@@ -185,7 +213,13 @@ class _Interpreter:
         lead = data.ndim - rank
         if data.size == 0 and not node.checked:
             return np.zeros((), node.dtype.numpy)
-        self._check(node, where, data.shape[lead:])
+        extents = [np.asarray(n) for n in data.shape[lead:]]
+        if frame.shape and any(self.depends_on(extent) for extent in array.shape):
+            extents = yield from self.values(array.shape, frame)
+            empty = _any_zero(extents)
+            if empty.any() and not node.checked:
+                return (yield from self._load_where(node, ~empty, frame))
+        self._check(node, where, extents)
         if rank == 0:
             return data
         lanes = [np.zeros((), np.int64)] * lead
@@ -197,16 +231,23 @@ class _Interpreter:
         value = np.asarray(data[(*lanes, *where)])
         return value.reshape((1,) * (len(frame.shape) - value.ndim) + value.shape) if value.ndim else value
 
-    def _check(self, node: Load, where: Sequence[np.ndarray], extents: Sequence[int]) -> None:
+    def _load_where(self, node: Load, mask: np.ndarray, frame: Frame) -> Task:
+        """The element in the lanes whose array is not empty, 0 in the others."""
+        if not mask.any():
+            return np.zeros((), node.dtype.numpy)
+        place = frame.pick(np.broadcast_to(mask, frame.shape))
+        (value,) = yield from self.values([node], place)
+        return put_lanes(None, frame, place, value, 0)
+
+    def _check(self, node: Load, where: Sequence[np.ndarray], extents: Sequence[np.ndarray]) -> None:
         for dimension, (place, extent) in enumerate(zip(where, extents, strict=True)):
             wrong = (place < 0) | (place >= extent)
             if wrong.any():
-                index = int(place[wrong].flat[0])
+                index = int(np.broadcast_to(place, wrong.shape)[wrong].flat[0])
+                size = int(np.broadcast_to(extent, wrong.shape)[wrong].flat[0])
                 if not node.checked:
-                    raise AssertionError(
-                        f"unchecked load of {node.array} at {index}, dimension {dimension} of {extent}"
-                    )
-                raise fault_error("index", (dimension, index, extent), self.program.sites.get(node))
+                    raise AssertionError(f"unchecked load of {node.array} at {index}, dimension {dimension} of {size}")
+                raise fault_error("index", (dimension, index, size), self.program.sites.get(node))
 
     def _cond(self, form: Cond | ArrayCond, index: int, rank: int, frame: Frame) -> Task:
         """One result of the branch taken; lanes that disagree evaluate theirs in frames of their own."""
@@ -221,9 +262,7 @@ class _Interpreter:
         result = None
         for place, branch in zip(frame.branches[form], (form.then, form.orelse), strict=True):
             (value,) = yield from self.values([branch[index]], place)
-            if result is None:
-                result = np.empty(frame.shape + value.shape[value.ndim - rank :], value.dtype)
-            result[place.lanes] = value
+            result = put_lanes(result, frame, place, value, rank)
         return result
 
     def _loop(self, form: Loop | ArrayLoop, frame: Frame) -> Task:
@@ -267,7 +306,7 @@ class _Interpreter:
                     state = [spread(v, active, rank)[mask] for v, rank in zip(state, ranks, strict=True)]
                     active = frame.pick(mask)
                 else:
-                    self._finish(finished, active, state, ranks)
+                    self._finish(finished, frame, active, state, ranks)
                     state = [spread(v, active, rank)[mask] for v, rank in zip(state, ranks, strict=True)]
                     active = active.narrow(mask)
                 place = active.bind(self._state(form, state, turn))
@@ -275,28 +314,40 @@ class _Interpreter:
             turn += 1
         if finished is None:
             return state
-        self._finish(finished, active, state, ranks)
+        self._finish(finished, frame, active, state, ranks)
         return finished
 
     @staticmethod
-    def _finish(finished: list[np.ndarray], active: Frame, state: list[np.ndarray], ranks: list[int]) -> None:
-        for whole, value, rank in zip(finished, state, ranks, strict=True):
-            whole[active.lanes] = spread(value, active, rank)
+    def _finish(
+        finished: list[np.ndarray], frame: Frame, active: Frame, state: list[np.ndarray], ranks: list[int]
+    ) -> None:
+        for k, (value, rank) in enumerate(zip(state, ranks, strict=True)):
+            finished[k] = put_lanes(finished[k], frame, active, value, rank)
 
     def _state(self, form: Any, state: list[np.ndarray], turn: int) -> dict[Node, np.ndarray]:
         values: dict[Node, np.ndarray] = dict(zip(form.state, state, strict=True))
         if isinstance(form, (Loop, ArrayLoop)):
             values[form.index] = np.asarray(turn, form.index.dtype.numpy)
-        for variable, value in zip(form.state, state, strict=True):
-            own = value.shape[value.ndim - rank_of(variable) :]
-            for size, actual in zip(getattr(variable, "shape", ()), own, strict=True):
-                if isinstance(size, SizeVar) and size not in self.root.values:
-                    values[size] = np.asarray(actual, np.int64)
         return values
 
-    def _generate(self, form: Generate, frame: Frame) -> Task:
+    def _by_sizes(self, form: Any, frame: Frame) -> Task:
+        """A form over axes, by its rule; lanes that see different extents go their own ways."""
+        rule = _RULES[type(form)]
+        sizes = yield from self.values([axis.extent for axis in form.axes], frame)
+        extents = uniform(sizes)
+        if extents is not None:
+            return (yield from rule(self, form, frame, extents))
+        scalar = isinstance(form, Reduce)
+        ranks = [0] * len(form.left) if scalar else [rank_of(Result(form, k)) for k in range(result_count(form))]
+        wholes: list[np.ndarray | None] = [None] * len(ranks)
+        for extents, place in group_by_sizes(sizes, frame):
+            values = yield from rule(self, form, place, extents)
+            triples = zip(wholes, values, ranks, strict=True)
+            wholes = [put_lanes(whole, frame, place, value, rank) for whole, value, rank in triples]
+        return wholes
+
+    def _generate(self, form: Generate, frame: Frame, extents: tuple[int, ...]) -> Task:
         """Every element: in blocks along the first axis, or, where it depends on the lanes, for all of them at once."""
-        extents = yield from self._extents(form.axes, frame)
         variables: list[Node] = [axis.var for axis in form.axes]
         if frame.shape != () or not extents:
             shape = frame.shape + extents
@@ -318,17 +369,9 @@ class _Interpreter:
                 output[start:stop] = value
         return outputs
 
-    def _extents(self, axes: Sequence[Axis], frame: Frame) -> Task:
-        """Extents as ints: the same for all lanes."""
-        values = yield from self.values([axis.extent for axis in axes], frame)
-        if any(value.size > 1 and (value != value.flat[0]).any() for value in values):
-            raise NotImplementedError("a size that differs from one element of a mapped function to the next")
-        return tuple(int(value.flat[0]) for value in values)
-
-    def _reduce(self, form: Reduce, frame: Frame) -> Task:
+    def _reduce(self, form: Reduce, frame: Frame, extents: tuple[int, ...]) -> Task:
         """The fold, in blocks of the reduction's indices."""
         state = yield from self.values(form.neutral, frame)
-        extents = yield from self._extents(form.axes, frame)
         total = math.prod(extents)
         step = max(1, BLOCK // math.prod(frame.shape))
         product = contracted_product(form, self.program.contract)
@@ -352,7 +395,7 @@ class _Interpreter:
     def _fold(self, form: Reduce, state: list[np.ndarray], values: list[np.ndarray], frame: Frame) -> Task:
         """`combine`, once for each index of the block; in pairs where it rounds nothing and so cannot tell."""
         count = values[0].shape[-1]
-        if count > 64 and not _rounds_floats(form):
+        if count > 64 and not rounds_floats(form.combine):
             while count > 1:
                 even = count - count % 2
                 left = [v[..., 0:even:2] for v in values]
@@ -375,9 +418,18 @@ _FORMS: dict[type[Node], Callable[[_Interpreter, Any, Frame], Task]] = {
     ArrayLoop: _Interpreter._loop,
     While: _Interpreter._while,
     ArrayWhile: _Interpreter._while,
+}
+_RULES: dict[type[Node], Callable[..., Task]] = {
     Generate: _Interpreter._generate,
     Reduce: _Interpreter._reduce,
+    Scan: interpret_forms.scan,
+    Update: interpret_forms.update,
+    Filter: interpret_forms.filtered,
+    Segmented: interpret_forms.segmented,
+    Sort: interpret_forms.sort,
 }
+_FORMS |= dict.fromkeys(_RULES, _Interpreter._by_sizes)
+_BINDERS = (*_FORMS,)
 
 
 def _operands(form: Reduce, left: list[np.ndarray], right: list[np.ndarray]) -> dict[Node, np.ndarray]:
@@ -390,11 +442,9 @@ def _same_lead(*values: np.ndarray) -> list[np.ndarray]:
     return [np.broadcast_to(v, (*lead, v.shape[-1])) for v in values]
 
 
-def _rounds_floats(form: Reduce) -> bool:
-    """Whether the operator computes with floats, beyond choosing among them."""
-    exact = ("select", "minimum", "maximum", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "neg", "abs")
-    nodes = topological(*form.combine)
-    return any(isinstance(e, Op) and e.name not in exact and any(a.dtype.is_float for a in (e, *e.args)) for e in nodes)
+def _any_zero(extents: Sequence[np.ndarray]) -> np.ndarray:
+    """Where any of the extents is 0."""
+    return np.asarray(functools.reduce(np.logical_or, [extent == 0 for extent in extents], np.False_))
 
 
 def constant_array(node: Const | Constant) -> np.ndarray:
@@ -407,23 +457,17 @@ def constant_array(node: Const | Constant) -> np.ndarray:
 
 
 def _dependencies(program: Program) -> dict[Node, Bound]:
-    """For each node, the variables, loop states and sizes of loop states that it mentions and does not bind."""
+    """For each node, the variables and loop states that it mentions and does not bind."""
     table: dict[Node, Bound] = {}
-    inputs = {e.name for e in program.sizes}
-    for parameter in program.parameters:
-        inputs |= {e.name for size in parameter.shape for e in topological(size) if isinstance(e, SizeVar)}
     for node in topological(*cast("tuple[Array, ...]", program.results)):
         below = [table[child] for child in children(node)]
         distinct = set(below)
         found: Bound = next(iter(distinct)) if len(distinct) == 1 else _NOTHING.union(*distinct)
         if type(node).__name__ == "Var" or (isinstance(node, Parameter) and node.serial):
             found |= {node}
-        elif isinstance(node, SizeVar) and node.name not in inputs:
-            found = frozenset((node,))
-        elif isinstance(node, (Loop, While, Reduce, Generate, ArrayLoop, ArrayWhile)):
+        elif isinstance(node, _BINDERS):
             found -= bound_variables(node)
             if isinstance(node, (ArrayLoop, ArrayWhile)):
                 found -= frozenset(node.state)
-                found -= {e for state in node.state for e in state.shape if isinstance(e, SizeVar)}
         table[node] = found
     return table

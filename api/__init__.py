@@ -36,6 +36,7 @@ from raido.algo.making import array, full, iota, replicate, unzip, zip
 from raido.algo.moves import astype, broadcast_to, expand_dims, flatten, reshape, swapaxes, transpose, view
 from raido.algo.program import Program
 from raido.algo.reductions import all, any, argmax, argmin, dot, matmul, max, mean, min, prod, sum
+from raido.algo.scanning import scan
 from raido.algo.stencil import constant, stencil
 from raido.algo.types import size
 from raido.algo.ufuncs import *  # noqa: F403
@@ -112,6 +113,7 @@ __all__ = [
     "replicate",
     "reshape",
     "roll",
+    "scan",
     "shift",
     "size",
     "stack",

@@ -30,12 +30,14 @@ from raido.algo.expr import (
     Parameter,
     Reduce,
     Result,
+    Scan,
     SizeVar,
     fresh,
     fresh_parameter,
 )
 from raido.algo.program import Program
 from raido.algo.rewrite import children, rebuild, topological
+from raido.schedule.stages.dependent import DEPENDENT, Dependent, leave_out_copies, rename_axes
 from raido.schedule.stages.normalise import (
     FORMS,
     Tables,
@@ -47,14 +49,16 @@ from raido.schedule.stages.normalise import (
     merge_names,
     scalar_nodes,
 )
-from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
+from raido.schedule.stages.stage import AnyStage, ControlStage, ScanStep, Stage, StageGraph
+from raido.schedule.stages.supported import require_compilable
 
-NORMALISE = (inline_moves, inline_elementwise, lift_open, lift_reductions)
+NORMALISE = (inline_moves, inline_elementwise, lift_open, leave_out_copies, lift_reductions)
 _DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}
 
 
 def form_stages(program: Program) -> StageGraph:
     """The stages of a program. Nothing is scheduled yet."""
+    require_compilable(program)
     tables = Tables(program)
     roots = program.results
     for step in NORMALISE:
@@ -115,8 +119,8 @@ def _name_axes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     for node in topological(*roots):
         new = rebuild(node, memo.__getitem__)
         tables.carry(node, new)
-        if isinstance(new, Generate):
-            named = _with_axis_names(new, tables)
+        if isinstance(new, (Generate, *DEPENDENT)):
+            named = _with_axis_names(new, tables) if isinstance(new, Generate) else _with_display_names(new, tables)
             tables.carry(new, named)
             new = named
         memo[node] = new
@@ -138,6 +142,11 @@ def _with_axis_names(form: Generate, tables: Tables) -> Generate:
     bodies, extents = new[: len(form.bodies)], new[len(form.bodies) :]
     axes = tuple(Axis(memo[a.var], extent) for a, extent in zip(form.axes, extents, strict=True))
     return Generate(axes, bodies)
+
+
+def _with_display_names(form: Dependent, tables: Tables) -> Dependent:
+    names = _display_names([a.name for a in form.axes], _pure_names(len(form.axes)), False, set())
+    return rename_axes(form, names, tables)
 
 
 def _display_names(given: list[str], default: list[str], explicit: bool, taken: set[str]) -> list[str]:
@@ -253,7 +262,7 @@ def _hoisted(form: Node, path: Path, homes: dict[Node, frozenset[Node]]) -> Path
 
 
 def _may_fail(form: Node) -> bool:
-    if not isinstance(form, Generate):
+    if not isinstance(form, (Generate, *DEPENDENT)):
         return True
     return any(
         (isinstance(n, Load) and n.checked)
@@ -262,8 +271,11 @@ def _may_fail(form: Node) -> bool:
             and n.dtype.is_integer
             and n.name in ("floordiv", "floormod", "truncdiv", "truncrem", "ipow")
         )
-        for n in scalar_nodes(*form.bodies)
+        for n in scalar_nodes(*(form.bodies if isinstance(form, Generate) else children(form)))
     )
+
+
+_KINDS: dict[type, str] = {Scan: "scan"}
 
 
 def _stage_names(roots: tuple[Array, ...], tables: Tables, paths: dict[Node, Path]) -> dict[Node, tuple[str, ...]]:
@@ -277,7 +289,11 @@ def _stage_names(roots: tuple[Array, ...], tables: Tables, paths: dict[Node, Pat
     chosen: dict[Node, tuple[str, ...]] = {}
     for form in forms:
         given = tables.names.get(form, ())
-        kind = tables.kinds.get(form) or ("reduce" if isinstance(form, Generate) and reduction_of(form) else "map")
+        kind = (
+            _KINDS.get(type(form))
+            or tables.kinds.get(form)
+            or ("reduce" if isinstance(form, Generate) and reduction_of(form) else "map")
+        )
         if given:
             name = given[0]
             number = count(2)
@@ -316,6 +332,8 @@ def _stages_at(
         site = tables.sites.get(form) or next((tables.sites[n] for n in children(form) if n in tables.sites), None)
         if isinstance(form, Generate):
             stages.append(_stage(form, names, tables, site))
+        elif isinstance(form, Scan):
+            stages.append(_scan_stage(form, names, tables, site))
         else:
             inner = {
                 section: _stages_at((*here, (form, section)), parts, tables, paths, names)
@@ -330,6 +348,16 @@ def _stage(form: Generate, names: dict[Node, tuple[str, ...]], tables: Tables, s
     reduction = reduction_of(form)
     name, *_ = names[form]
     return Stage(name, names[form], form, form.axes, reduction, form.bodies, tables.outer.get(form, 0), None, site)  # type: ignore[arg-type]
+
+
+def _scan_stage(form: Scan, names: dict[Node, tuple[str, ...]], tables: Tables, site: object) -> Stage:
+    """A scan as a fold along one of its axes, of which every step is kept."""
+    axes = (form.axes[form.along],)
+    fold = Reduce(axes, form.left, form.right, form.combine, form.neutral, form.values, False, form.monoid)
+    bodies = tuple(Item(fold, k) for k in range(len(form.left)))
+    outer = tables.outer.get(form, 0)
+    scan = ScanStep(form.along, form.exclusive)
+    return Stage(names[form][0], names[form], form, form.axes, fold, bodies, outer, None, site, scan)  # type: ignore[arg-type]
 
 
 def _control(form: Node, names: tuple[str, ...], inner: dict[str, tuple[AnyStage, ...]], site: object) -> ControlStage:

@@ -22,6 +22,7 @@ from raido.algo.expr import (
     Axis,
     Cond,
     Constant,
+    Count,
     Data,
     Expr,
     Generate,
@@ -283,12 +284,15 @@ def test_array_loops_step_whole_arrays() -> None:
 
 
 def test_a_loop_may_change_a_dimension() -> None:
-    length = SizeVar("length")
+    size = fresh_parameter("length", i64, ())
+    length = Count(size, None)
     state, index = fresh_parameter("s", i64, (length,)), fresh("t")
+    half, whole = tabulate((), lambda: ix.floordiv(length, 2)), tabulate((), lambda: N)
     pairs = tabulate(
         (ix.floordiv(length, 2),), lambda i: op("add", at(state, ix.mul(i, 2)), at(state, ix.add(ix.mul(i, 2), 1)))
     )
-    loop = Result(ArrayLoop(const(i64, 3), index, (state,), (A,), (pairs,)), 0)
+    loop = Result(ArrayLoop(const(i64, 3), index, (state, size), (A, whole), (pairs, half)), 0)
+    assert loop.shape == (Count(Result(loop.form, 1), None),)
     np.testing.assert_array_equal(run(loop, np.arange(16), parameters=[A]), np.arange(16).reshape(2, 8).sum(axis=1))
 
 

@@ -1,0 +1,48 @@
+"""What is interpreted but not compiled: asking for its machine code is one clear error that names the form and the user's line."""
+
+from __future__ import annotations
+
+from raido.algo.errors import CompileError, explain
+from raido.algo.expr import (
+    ArrayCond,
+    ArrayLoop,
+    ArrayWhile,
+    Checked,
+    Count,
+    Filter,
+    Node,
+    Scan,
+    Segmented,
+    Sort,
+    Update,
+)
+from raido.algo.program import Program
+from raido.algo.rewrite import topological
+from raido.algo.scopes import open_variables
+
+_INTERPRETED = (Scan, Update, Filter, Segmented, Sort)
+
+
+def require_compilable(program: Program) -> None:
+    """CompileError for a form that has no loops yet."""
+    nodes = topological(*program.results)
+    for form in program.order:
+        if isinstance(form, _INTERPRETED):
+            _refuse(program, form, f"rd.{program.kinds.get(form, type(form).__name__.lower())}")
+        if isinstance(form, (ArrayLoop, ArrayWhile, ArrayCond)) and open_variables(form):
+            _refuse(program, form, "a loop or branch over arrays inside a function of elements")
+    for node in nodes:
+        if isinstance(node, Count):
+            _refuse(program, getattr(node.array, "form", node), "a size that depends on the data")
+        if isinstance(node, Checked):
+            _refuse(program, node, "a checked size")
+
+
+def _refuse(program: Program, node: Node, what: str) -> None:
+    site = program.sites.get(node)
+    raise CompileError(
+        explain(
+            f"{program.name}: {what} has no machine code yet",
+            **{"algorithm": None if site is None else str(site), "try": f"{program.name}.interpret(…)"},
+        )
+    )
