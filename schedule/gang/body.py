@@ -16,6 +16,7 @@ from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Const, Expr, Op, SizeVar, Var, const
 from raido.algo.rewrite import children, free_variables, rebuild, topological
 from raido.schedule.gang.lanes import Mask, Vectors, any_lane, both, choose, lane_mask, negation, shared_parts
+from raido.schedule.gang.scan_lanes import ScanLanes
 from raido.schedule.gang.values import GangValues, Motion, NotRegisters, Partial, Registers
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import (
@@ -31,6 +32,7 @@ from raido.schedule.nest.nodes import (
     Let,
     NestExpr,
     Prefetch,
+    Prefix,
     Produce,
     Ramp,
     Read,
@@ -130,6 +132,8 @@ class GangBody(GangValues):
             self._store(s)
         elif isinstance(s, Fold):
             self._fold(s)
+        elif isinstance(s, Prefix):
+            self._prefix(s)
         elif isinstance(s, For):
             self._for(s)
         elif isinstance(s, If):
@@ -305,6 +309,37 @@ class GangBody(GangValues):
                 parts[e] = self._name("part", self.vector(e))
             elif isinstance(e, Op):
                 stack.extend(e.args)
+
+    # --- steps of scans
+
+    def _prefix(self, s: Prefix) -> None:
+        private = all(b in self.info.private for b in s.buffers)
+        if private and not any(b in self.copies for b in s.buffers):
+            self.out.append(s)
+            return
+        if not private and not self.info.varies(*s.indices):
+            self._scan_lanes(s)
+            return
+        held = [self._name("held", self._read(Read(b, s.indices, None))) for b in s.buffers]
+        self.vectors.update(zip(s.left, held, strict=True))
+        self.vectors.update({v: self._name("value", self.vector(e)) for v, e in zip(s.right, s.values, strict=True)})
+        self.memo.clear()
+        after = [self._name(v.name, self.vector(e)) for v, e in zip(s.results, s.combine, strict=True)]
+        for buffer, values in zip(s.buffers, after, strict=True):
+            if private:
+                self._store_private(buffer, s.indices, values)
+            else:
+                self._store_shared(buffer, s.indices, values)
+        self.vectors.update(zip(s.results, held if s.exclusive else after, strict=True))
+
+    def _scan_lanes(self, s: Prefix) -> None:
+        """Lanes are scanned in order, gang after gang; what the buffers hold comes in on the left."""
+        if self.mask is not None:
+            raise TypeError("a scan over lanes under a mask")
+        values = [self._name("value", self.vector(e)) for e in s.values]
+        scan = ScanLanes(s, self.lanes, self.serials, self.out)
+        results = scan.gangs([tuple(value[g] for value in values) for g in range(self.gangs)])
+        self.vectors.update({var: tuple(r[k] for r in results) for k, var in enumerate(s.results)})
 
     # --- control
 

@@ -28,6 +28,7 @@ from raido.schedule.nest.nodes import (
     LaneFold,
     Let,
     NestExpr,
+    Prefix,
     Read,
     Splat,
     Statement,
@@ -142,6 +143,8 @@ def _touched(statement: Statement) -> set[Buffer]:
     for s in statements_within(statement):
         if isinstance(s, Store):
             touched.add(s.buffer)
+        if isinstance(s, Prefix):
+            touched.update(s.buffers)
         if isinstance(s, For) and s.kind == "parallel":
             for inner in statements_within(s.body):
                 touched.update(inner.buffers if isinstance(inner, Fold) else ())

@@ -11,7 +11,21 @@ from __future__ import annotations
 
 from raido.algo.expr import Node, Op, Var
 from raido.algo.rewrite import children
-from raido.schedule.nest.nodes import Alloc, Block, Buffer, Fold, For, If, Let, Produce, Read, Statement, Store, While
+from raido.schedule.nest.nodes import (
+    Alloc,
+    Block,
+    Buffer,
+    Fold,
+    For,
+    If,
+    Let,
+    Prefix,
+    Produce,
+    Read,
+    Statement,
+    Store,
+    While,
+)
 
 
 class Variability:
@@ -87,6 +101,14 @@ class Variability:
             varying = self.varies(*s.step, *s.indices)
             for buffer in s.buffers:
                 self._store(buffer, region, varying)
+        elif isinstance(s, Prefix):
+            outside = any(buffer not in self.private for buffer in s.buffers)
+            varying = self.varies(*s.values, *s.indices)
+            for buffer in s.buffers:
+                self._store(buffer, region, varying)
+            if outside or any(buffer in self.buffers for buffer in s.buffers):
+                for var in (*s.left, *s.right, *s.results):
+                    self._add(var)
         elif isinstance(s, For):
             if self.varies(s.low):
                 self._add(s.var)

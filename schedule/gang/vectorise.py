@@ -6,6 +6,7 @@ Every loop of kind "vector" becomes a loop over groups of `lanes × interleave` 
           twice is harmless: no folds, and nothing read that the loop writes
   scalar  what remains, one index at a time
   exact   nothing remains
+  A scan along the loop ends one by one, whatever was asked.
   default shift where it is harmless, else mask; scalar instead of masks where those are slow
 Constant trip counts are split exactly, without a test; a loop of one group becomes straight code. `GangBody` translates bodies,
 `fold_lanes` places partial results, `Registers` remembers accumulators that became vectors (tried first; what turns out to be used
@@ -37,6 +38,8 @@ from raido.schedule.nest.nodes import (
     If,
     Let,
     Nest,
+    Ordered,
+    Prefix,
     Produce,
     Read,
     Scatter,
@@ -123,6 +126,8 @@ class _Former:
             return [While(self.block(s.setup), s.condition, self.block(s.body))]
         if isinstance(s, Produce):
             return [Produce(s.stage, self.block(s.body))]
+        if isinstance(s, Ordered):
+            return [Ordered(self.block(s.body))]
         return [s]
 
     # --- one vector loop
@@ -153,6 +158,8 @@ class _Former:
         Masked access to narrow types is slow where masks are not registers of their own: below vectors of 512 bits.
         """
         cheap = self.vector_bits >= 512 or _narrowest(loop, info) >= 4
+        if _scans(loop, info):
+            return "scalar"
         if loop.tail in ("mask", "scalar"):
             return loop.tail
         few = "mask" if cheap else "scalar"
@@ -272,7 +279,7 @@ def _may_repeat(loop: For, info: Variability) -> bool:
     written: set[Buffer] = set()
     read: set[Buffer] = set()
     for s in statements_within(loop.body):
-        if isinstance(s, Fold) and not all(b in info.private for b in s.buffers):
+        if isinstance(s, (Fold, Prefix)) and not all(b in info.private for b in s.buffers):
             return False
         if isinstance(s, Store):
             written.add(s.buffer)
@@ -281,6 +288,14 @@ def _may_repeat(loop: For, info: Variability) -> bool:
         for e in expressions_of(s):
             read.update(n.buffer for n in topological(e) if isinstance(n, Read))
     return (written & read) <= info.private
+
+
+def _scans(loop: For, info: Variability) -> bool:
+    """Whether the loop runs over a scanned axis: what follows the last whole gang then goes one by one."""
+    return any(
+        isinstance(s, Prefix) and not info.varies(*s.indices) and not any(b in info.private for b in s.buffers)
+        for s in statements_within(loop.body)
+    )
 
 
 def _work(loop: For) -> int:
@@ -303,7 +318,7 @@ def _uses_registers(loop: For, info: Variability) -> bool:
     """Whether the body uses arrays in registers from outside, whose indices must become constants."""
     for s in statements_within(loop.body):
         buffers: list[Node] = [n for e in expressions_of(s) for n in topological(e) if isinstance(n, Buffer)]
-        if isinstance(s, (Store, Fold)):
+        if isinstance(s, (Store, Fold, Prefix)):
             buffers += [s.buffer] if isinstance(s, Store) else s.buffers
         if any(b.scope == "register" and b.shape and b not in info.private for b in buffers):  # type: ignore[attr-defined]
             return True
@@ -329,7 +344,7 @@ def _extract_scalars(body: Block, registers: Registers) -> Block:
     for s in statements_within(body):
         if isinstance(s, (Store, VectorStore, Scatter)) and s.buffer in registers.split:
             raise NotRegisters(s.buffer)
-        if isinstance(s, Fold):
+        if isinstance(s, (Fold, Prefix)):
             for b in s.buffers:
                 if b in registers.split:
                     raise NotRegisters(b)

@@ -29,10 +29,13 @@ from raido.schedule.nest.nodes import (
     Gather,
     If,
     LaneFold,
+    LaneShift,
     Let,
     Nest,
     NestExpr,
+    Ordered,
     Prefetch,
+    Prefix,
     Produce,
     Ramp,
     Read,
@@ -50,7 +53,7 @@ from raido.schedule.nest.nodes import (
 from raido.schedule.nest.printer import print_statement
 
 _SCALARS = (Const, SizeVar, Var, Op, Read)
-_VECTORS = (VectorVar, Ramp, Splat, VectorRead, Gather, LaneFold, Extract)
+_VECTORS = (VectorVar, Ramp, Splat, VectorRead, Gather, LaneFold, Extract, LaneShift)
 
 
 def check_nest(nest: Nest, level: Literal["scalar", "gang"]) -> Nest:
@@ -71,6 +74,7 @@ class _Checker:
         self.known: set[Node] = set()
         self.right: set[Node] = set()
         self.at: Statement | None = None
+        self.parallel = False
 
     def require(self, holds: bool, message: str) -> None:
         """Raises unless `holds`."""
@@ -118,7 +122,7 @@ class _Checker:
         elif isinstance(e, (Ramp, Splat)):
             scalar = e.base if isinstance(e, Ramp) else e.value
             self.require(lanes_of(scalar) == 1, f"{type(e).__name__} of a vector")
-        elif isinstance(e, (LaneFold, Extract)):
+        elif isinstance(e, (LaneFold, Extract, LaneShift)):
             self.require(lanes_of(e.value) > 1, f"{type(e).__name__} of a scalar")
 
     def _place(self, buffer: Buffer, indices: Sequence[NestExpr]) -> None:
@@ -166,6 +170,8 @@ class _Checker:
             self._store(s)
         elif isinstance(s, Fold):
             self._fold(s)
+        elif isinstance(s, Prefix):
+            self._prefix(s)
         elif isinstance(s, Check):
             for e in (s.holds, *s.values, *(() if s.predicate is None else (s.predicate,))):
                 self.value(e)
@@ -219,6 +225,22 @@ class _Checker:
         for e in s.indices:
             self.value(e, i64, 1)
 
+    def _prefix(self, s: Prefix) -> None:
+        count = len(s.buffers)
+        parts = (s.values, s.left, s.right, s.combine, s.results)
+        self.require(all(len(part) == count for part in parts), "a step of a scan of different numbers of values")
+        for buffer, value in zip(s.buffers, s.values, strict=True):
+            self._place(buffer, s.indices)
+            self.value(value, buffer.dtype, 1)
+        known, right = set(self.known), set(self.right)
+        self.known.update(s.left + s.right)
+        for buffer, e in zip(s.buffers, s.combine, strict=True):
+            self.value(e, buffer.dtype, 1)
+        self.known, self.right = known, right
+        for buffer, var in zip(s.buffers, s.results, strict=True):
+            self.require(var.dtype is buffer.dtype, f"{var.name} is {var.dtype}, but {buffer.name} is {buffer.dtype}")
+            self._declare(var)
+
     def _control(self, s: Statement, unrolled: frozenset[Var]) -> None:
         if isinstance(s, For):
             self.value(s.low, i64, 1)
@@ -226,10 +248,14 @@ class _Checker:
             self.require(s.step > 0, "a step that is not positive")
             self.require(s.var.dtype is i64, "a loop variable that is no i64")
             self.require(not (self.gang and s.kind == "vector"), "a vector loop in a gang nest")
-            known, right = set(self.known), set(self.right)
+            known, right, parallel = set(self.known), set(self.right), self.parallel
             self._declare(s.var)
+            self.parallel = s.kind == "parallel" or (parallel and s.kind != "vector")
             self.block(s.body, unrolled | {s.var} if s.kind in ("unroll", "vector") else unrolled)
-            self.known, self.right = known, right
+            self.known, self.right, self.parallel = known, right, parallel
+        elif isinstance(s, Ordered):
+            self.require(self.parallel, "an ordered section outside a parallel loop")
+            self.block(s.body, unrolled)
         elif isinstance(s, If):
             self.value(s.condition, bool_, 1)
             self.block(s.then, unrolled)
@@ -250,7 +276,7 @@ class _Checker:
     def _registers(self, s: Statement, unrolled: frozenset[Var]) -> None:
         """That register arrays have indices which are constant once loops are unrolled."""
         places = [(s.buffer, s.indices)] if isinstance(s, Store) else []
-        if isinstance(s, Fold):
+        if isinstance(s, (Fold, Prefix)):
             places = [(b, s.indices) for b in s.buffers]
         for buffer, indices in places:
             if buffer.scope == "register" and buffer.shape:

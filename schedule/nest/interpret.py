@@ -33,10 +33,13 @@ from raido.schedule.nest.nodes import (
     Gather,
     If,
     LaneFold,
+    LaneShift,
     Let,
     Nest,
     NestExpr,
+    Ordered,
     Prefetch,
+    Prefix,
     Produce,
     Ramp,
     Read,
@@ -90,7 +93,16 @@ def compile_nest(nest: Nest) -> Any:
     writer = _Writer(nest)
     code = compile(writer.source, f"<nest {nest.name}>", "exec")
     names: dict[str, Any] = dict(writer.constants)
-    names |= {"M": Memory, "E": evaluate, "np": np, "W": _wrap, "fold": _fold_lanes, "any_on": _any, "R": range}
+    names |= {
+        "M": Memory,
+        "E": evaluate,
+        "np": np,
+        "W": _wrap,
+        "fold": _fold_lanes,
+        "shift": _shift_lanes,
+        "any_on": _any,
+        "R": range,
+    }
     names |= {"NestError": NestError, "order": _order, "record": _record}
     exec(code, names)
     run = names["run"]
@@ -144,6 +156,13 @@ def _fold_lanes(name: str, dtype: DType, vector: np.ndarray) -> Any:
             raise NestError(f"{name} folds {len(vector)} lanes, which is not a power of two")
         vector = evaluate(name, dtype, [vector[:half], vector[half:]])
     return vector[0]
+
+
+def _shift_lanes(vector: np.ndarray, distance: int) -> np.ndarray:
+    """Every lane moved up; zeros come in."""
+    moved = np.zeros_like(vector)
+    moved[distance:] = vector[:-distance]
+    return moved
 
 
 class _Writer:
@@ -253,6 +272,8 @@ class _Writer:
             return _scalar(e.dtype, f"fold({e.name!r}, {self.constant(e.dtype)}, {memo[e.value]})")
         if isinstance(e, Extract):
             return _scalar(e.dtype, f"{memo[e.value]}[{e.lane}]")
+        if isinstance(e, LaneShift):
+            return f"shift({memo[e.value]}, {e.distance})"
         raise NestError(f"{type(e).__name__} is no expression of a nest")
 
     def _indices(self, indices: Sequence[NestExpr]) -> str:
@@ -316,6 +337,8 @@ class _Writer:
             self.line(f"{self.name(s.buffer)}.scatter({indices}, {value}, {mask})")
         elif isinstance(s, Fold):
             self._fold(s)
+        elif isinstance(s, Prefix):
+            self._prefix(s)
         elif isinstance(s, Check):
             holds, predicate, values = self.value(s.holds), self.optional(s.predicate), self.tuple(s.values)
             self.line(f"record(faults, {s.kind!r}, {s.site}, {holds}, {predicate}, {values})")
@@ -325,7 +348,7 @@ class _Writer:
         elif isinstance(s, Copy):
             source, destination = self.name(s.source), self.name(s.destination)
             self.line(f"{destination}.data[:], {destination}.valid[:] = {source}.data, {source}.valid")
-        elif isinstance(s, Produce):
+        elif isinstance(s, (Produce, Ordered)):
             self.block(s.body)
         elif isinstance(s, Block):
             self.block(s)
@@ -335,7 +358,8 @@ class _Writer:
     def _control(self, s: Statement) -> None:
         if isinstance(s, For):
             loop = f"R({self.value(s.low)}, {self.value(s.high)}, {s.step})"
-            loop = f"order({loop}, chance)" if s.kind == "parallel" else loop
+            free = s.kind == "parallel" and not any(isinstance(inner, Ordered) for inner in statements_within(s.body))
+            loop = f"order({loop}, chance)" if free else loop
             self.nested(f"for {self.name(s.var)} in {loop}:", s.body)
         elif isinstance(s, If):
             self.nested(f"if {self.value(s.condition)}:", s.then)
@@ -364,6 +388,17 @@ class _Writer:
         values = [self.value(step) for step in s.step]
         for buffer, value in zip(s.buffers, values, strict=True):
             self.line(f"{self.name(buffer)}.write({indices}, {value})")
+
+    def _prefix(self, s: Prefix) -> None:
+        indices = self.tuple(s.indices)
+        values = [self.value(value) for value in s.values]
+        for left, right, buffer, value in zip(s.left, s.right, s.buffers, values, strict=True):
+            self.line(f"{self.name(left)} = {_scalar(left.dtype, f'{self.name(buffer)}.read({indices})')}")
+            self.line(f"{self.name(right)} = {value}")
+        combined = [self.value(e) for e in s.combine]
+        for left, buffer, result, value in zip(s.left, s.buffers, s.results, combined, strict=True):
+            self.line(f"{self.name(buffer)}.write({indices}, {value})")
+            self.line(f"{self.name(result)} = {self.name(left) if s.exclusive else value}")
 
 
 def _scalar(dtype: DType, text: str) -> str:

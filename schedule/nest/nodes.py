@@ -4,8 +4,8 @@
 prints, what the tuner measures, and what GPUs take. *Gang nest*: no "vector" loops are left; values have lanes.
 
 Expressions are the graph's `Const, SizeVar, Var, Op` and, here, `Read`; the gang nest adds `Ramp, Splat, VectorRead, Gather, LaneFold,
-Extract`. A `Var` with more than one lane is a `VectorVar`. `lanes_of` gives the lanes of any expression; in an `Op` all arguments have
-equally many (a `Splat` is written out).
+Extract, LaneShift`. A `Var` with more than one lane is a `VectorVar`. `lanes_of` gives the lanes of any expression; in an `Op` all
+arguments have equally many (a `Splat` is written out).
 Booleans with lanes are masks; a `Let` may name one (the emitter packs it). Lane-private buffers are read by `Read`, written by `Store` (a
 predicate with lanes keeps the other lanes), and reached at an index of each lane's own by `Gather` and `Scatter`, in its own column.
 Statements run in order. Loops carry global coordinates: `for var in low, low + step, … < high`. Bounds may be empty, never wrong.
@@ -237,6 +237,36 @@ class Fold:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Prefix:
+    """One step of a scan: `results` become what `buffers` hold at `indices` once `values` are folded in (before it, when `exclusive`).
+
+    `combine`, over `left` (what the buffers hold) and `right` (the values), is associative; the buffers' first contents take part, so
+    they need not be neutral. The names in `results` are known in the rest of the block. A "vector" loop outside that the buffers do not
+    depend on runs over the scanned axis: the gang pass then scans lanes by shifts of 1, 2, 4, …, in order.
+    """
+
+    buffers: tuple[Buffer, ...]
+    indices: tuple[NestExpr, ...]
+    values: tuple[NestExpr, ...]
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    combine: tuple[NestExpr, ...]
+    results: tuple[Var, ...]
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ordered:
+    """Runs `body` in the order of the rounds of the parallel loop around it: each round waits until the one before it has left.
+
+    Such a loop hands its rounds out one by one, in order, so that it ends on any number of threads. A round that never comes here
+    passes its turn on at its end.
+    """
+
+    body: Block
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class For:
     """`for var in low..high step step`. kinds: serial, parallel, vector (scalar nest only: per-lane code), unroll (constant trip count).
 
@@ -328,6 +358,8 @@ Statement: TypeAlias = (
     | VectorStore
     | Scatter
     | Fold
+    | Prefix
+    | Ordered
     | For
     | If
     | While
@@ -357,6 +389,8 @@ def lanes_of(e: NestExpr) -> int:
         return e.lanes
     if isinstance(e, Gather):
         return lanes_of(e.indices[0])
+    if isinstance(e, LaneShift):
+        return lanes_of(e.value)
     if isinstance(e, Op):
         return lanes_of(e.args[0]) if e.args else 1
     if isinstance(e, Read):

@@ -24,10 +24,13 @@ from raido.schedule.nest.nodes import (
     Gather,
     If,
     LaneFold,
+    LaneShift,
     Let,
     Nest,
     NestExpr,
+    Ordered,
     Prefetch,
+    Prefix,
     Produce,
     Ramp,
     Read,
@@ -153,6 +156,8 @@ class _Printer:
                 lines += [f"{pad}else:", *self.block(statement.orelse, depth + 1)]
         elif isinstance(statement, While):
             lines += self._while(statement, depth)
+        elif isinstance(statement, Ordered):
+            lines += [f"{pad}ordered:", *self.block(statement.body, depth + 1)]
         elif isinstance(statement, Produce):
             lines += [f"{pad}produce {statement.stage}:", *self.block(statement.body, depth + 1)]
         else:
@@ -209,6 +214,8 @@ class _Printer:
             return f"scatter {place} = {self.text(statement.value)}{self._where(statement.mask)}"
         if isinstance(statement, Fold):
             return self._fold(statement)
+        if isinstance(statement, Prefix):
+            return self._prefix(statement)
         if isinstance(statement, Check):
             values = ", ".join(map(self.text, statement.values))
             return (
@@ -233,6 +240,17 @@ class _Printer:
             operator = f" combining {', '.join(map(self.text, fold.combine))}"
         return f"fold {', '.join(places)} = {steps}{operator}"
 
+    def _prefix(self, s: Prefix) -> str:
+        places = [self._place(buffer, s.indices) for buffer in s.buffers]
+        values = [self._tight(value, _ATOM) for value in s.values]
+        self.names.update(zip(s.left + s.right, places + values, strict=True))
+        operator = ", ".join(map(self.text, s.combine))
+        for var in s.left + s.right:
+            del self.names[var]
+        results = ", ".join(map(self.name, s.results))
+        word = "before" if s.exclusive else "after"
+        return f"{results} = {', '.join(places)} {word} scan {', '.join(places)} = {operator}"
+
     def _share(self, statement: Statement) -> list[str]:
         """Names parts of a large expression that occur more than once; the lines that say what they are."""
         roots = list(expressions_of(statement))
@@ -246,7 +264,7 @@ class _Printer:
                 uses[child] = uses.get(child, 0) + 1
         if sum(sizes[root] for root in roots) <= _LARGE:
             return []
-        bound = set(statement.left + statement.right) if isinstance(statement, Fold) else set()
+        bound = set(statement.left + statement.right) if isinstance(statement, (Fold, Prefix)) else set()
         tainted: set[Node] = set(bound)
         lines: list[str] = []
         for node in order:
@@ -309,6 +327,8 @@ class _Printer:
             return f"{word.get(e.name, e.name)}_lanes({self.text(e.value)})", _ATOM
         if isinstance(e, Extract):
             return f"{self._tight(e.value, _ATOM)}.lane({e.lane})", _ATOM
+        if isinstance(e, LaneShift):
+            return f"shift_lanes({self.text(e.value)}, {e.distance})", _ATOM
         return f"<{type(e).__name__}>", _ATOM
 
     def _masked(self, place: str, mask: NestExpr | None, binds: int = _ATOM) -> tuple[str, int]:

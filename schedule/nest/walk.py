@@ -13,7 +13,9 @@ from raido.schedule.nest.nodes import (
     If,
     Let,
     NestExpr,
+    Ordered,
     Prefetch,
+    Prefix,
     Produce,
     Scatter,
     Statement,
@@ -35,6 +37,8 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
             yield mask
     elif isinstance(statement, Fold):
         yield from (*statement.indices, *statement.step, *statement.combine, *statement.neutral)
+    elif isinstance(statement, Prefix):
+        yield from (*statement.indices, *statement.values, *statement.combine)
     elif isinstance(statement, For):
         yield from (statement.low, statement.high)
     elif isinstance(statement, (If, While)):
@@ -51,7 +55,7 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
 
 def blocks_of(statement: Statement) -> Iterator[Block]:
     """The blocks directly inside a statement."""
-    if isinstance(statement, (For, Produce)):
+    if isinstance(statement, (For, Produce, Ordered)):
         yield statement.body
     elif isinstance(statement, If):
         yield statement.then

@@ -101,6 +101,12 @@ class Helpers:
 
         return self._write(f"rd.half{int(upper)}.{dtype.name}x{lanes}", llvm_type(dtype, count), [(dtype, lanes)], body)
 
+    def shift(self, dtype: DType, lanes: int, distance: int) -> str:
+        """Every lane moved up by `distance`; zeros come in."""
+        picked = [lanes] * distance + list(range(lanes - distance))
+        body = lambda b, v: b.shuffle(v, Value(dtype, lanes, "zeroinitializer"), picked).text
+        return self._write(f"rd.shift{distance}.{dtype.name}x{lanes}", llvm_type(dtype, lanes), [(dtype, lanes)], body)
+
     def reduce(self, name: str, dtype: DType, lanes: int) -> str:
         """All lanes by an exact operation LLVM reduces: or, and, xor, add, mul, smin, ..."""
 
@@ -201,12 +207,6 @@ class Helpers:
 
         return self._write(f"rd.misalignment.{memory.name}x{lanes}", "i64", ["ptr", (i64, 1)], body)
 
-    def prefetch(self, dtype: DType) -> str:
-        """(base, offset) -> 0: the line will be read soon."""
-        memory = memory_dtype(dtype)
-
-        def body(b: TextBuilder, base: str, offset: Value) -> str:
-            b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     def apart(self, dtype: DType) -> str:
         """(offset, other) -> 1 if rows that begin there are not within three lines of each other modulo 4096 bytes, else 0.
 
@@ -221,6 +221,12 @@ class Helpers:
 
         return self._write(f"rd.apart.{memory.name}", "i64", [(i64, 1), (i64, 1)], body)
 
+    def prefetch(self, dtype: DType) -> str:
+        """(base, offset) -> 0: the line will be read soon."""
+        memory = memory_dtype(dtype)
+
+        def body(b: TextBuilder, base: str, offset: Value) -> str:
+            b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
             b.line(f"call void @llvm.prefetch.p0(ptr {_address(b, base, offset, memory)}, i32 0, i32 3, i32 1)")
             return "0"
 
@@ -328,6 +334,52 @@ class Helpers:
             return b.result(i64, 1, f"atomicrmw add ptr {counter}, i64 1 monotonic").text
 
         return self._write("rd.ticket", "i64", ["ptr"], body)
+
+    def turn_of(self, place: int) -> str:
+        """(counter of tickets) -> where it says whose turn it is, `place` numbers further on."""
+
+        def body(b: TextBuilder, counter: str) -> str:
+            b.line(f"%turn = getelementptr i64, ptr {counter}, i64 {place}")
+            return "%turn"
+
+        return self._write("rd.turn_of", "ptr", ["ptr"], body)
+
+    def wait_for_turn(self) -> str:
+        """(turn, ticket) -> 0, once every ticket before this one has left the ordered section."""
+
+        def body(b: TextBuilder, turn: str, ticket: Value) -> str:
+            b.declarations.add("declare void @rd_ordered_wait(ptr, i64)")
+            b.line(f"call void @rd_ordered_wait(ptr {turn}, {ticket.typed})")
+            return "0"
+
+        return self._write("rd.wait_for_turn", "i32", ["ptr", (i64, 1)], body)
+
+    def pass_turn(self) -> str:
+        """(turn, ticket) -> 0: the next ticket may enter the ordered section."""
+
+        def body(b: TextBuilder, turn: str, ticket: Value) -> str:
+            following = b.binary("add", ticket, b.constant(ticket, 1))
+            b.line(f"store atomic {following.typed}, ptr {turn} release, align 8")
+            return "0"
+
+        return self._write("rd.pass_turn", "i32", ["ptr", (i64, 1)], body)
+
+    def has_turn_passed(self) -> str:
+        """(turn, ticket) -> whether this ticket has left the ordered section."""
+
+        def body(b: TextBuilder, turn: str, ticket: Value) -> str:
+            return b.compare("sgt", b.result(i64, 1, f"load atomic i64, ptr {turn} monotonic, align 8"), ticket).text
+
+        return self._write("rd.has_turn_passed", "i1", ["ptr", (i64, 1)], body)
+
+    def expose(self) -> str:
+        """(pointer) -> 0: what it points to may have changed, and others may read it, though nothing else says so here."""
+
+        def body(b: TextBuilder, pointer: str) -> str:
+            b.line(f'call void asm sideeffect "", "r,~{{memory}}"(ptr {pointer})')
+            return "0"
+
+        return self._write("rd.expose", "i32", ["ptr"], body)
 
     def load_pointer(self) -> str:
         """(slot) -> the pointer in it."""

@@ -18,10 +18,11 @@ from raido.targets import tvm_corner as T
 from raido.targets.emit.helpers import Helpers
 from raido.targets.emit.host import HostPlan
 from raido.targets.emit.llvm_text import llvm_type, memory_dtype
-from raido.targets.emit.scopes import Uses, hoist_heap, shared_registers
+from raido.targets.emit.scopes import Uses, hoist_heap, is_ordered, shared_registers
 from raido.targets.emit.statements import Statements, add_statement
 from raido.targets.emit.unit import Unit, data_of, tir
 
+TURN = 8  # where, after the counter of tickets and on a cache line of its own, stands whose turn an ordered section is
 _FAULT_TYPE = u8  # what a fault record's pointer points to is the runtime's business
 
 
@@ -160,7 +161,9 @@ class Program:
         hoisted, moved = hoist_heap(loop.body)
         here = [a for a in moved if loop.var in Uses(a).variables]
         body = For(loop.var, loop.low, loop.high, loop.step, Block((*here, *hoisted.statements)))
-        share_of = _Share(body, given, rounds, share, shares, counter, max(loop.grain, 1) if loop.dynamic else 0)
+        ordered = is_ordered(loop.body)
+        grain = 1 if ordered else max(loop.grain, 1) if loop.dynamic else 0
+        share_of = _Share(body, given, rounds, share, shares, counter, grain, ordered)
         inner.block([*(a for a in moved if a not in here), share_of])
         self.finish(symbol, unit, [*parameters, first, rounds, share, shares, counter], inner)
         self._launch_shares(outer, loop, symbol, [*arguments, tir(low), count], count, [*types, *["i64"] * 4, "ptr"])
@@ -170,8 +173,9 @@ class Program:
     ) -> None:
         zero, one = T.IntImm("int64", 0), T.IntImm("int64", 1)
         grain = T.IntImm("int64", max(loop.grain, 1))
-        tickets = T.flat_buffer(outer.fresh_name("tickets"), i64, 1)
-        outer.out += [T.AllocBuffer(tickets), T.BufferStore(tickets, zero, [zero])]
+        tickets = T.flat_buffer(outer.fresh_name("tickets"), i64, TURN + 1)
+        outer.out.append(T.AllocBuffer(tickets))
+        outer.out += [T.BufferStore(tickets, zero, [T.IntImm("int64", place)]) for place in (0, TURN)]
         pieces = count if loop.grain <= 1 else T.Div(T.Add(count, T.Sub(grain, one)), grain)
         threads = T.call(self.helpers.threads(), "int64")
         shares = outer.bind("shares", i64, 1, T.Max(T.Min(threads, pieces), T.IntImm("int64", 0)))
@@ -182,10 +186,15 @@ class Program:
 
 
 class _Share:
-    """What one thread does of a loop: a contiguous part, or (grain > 0) pieces of `grain` rounds by ticket."""
+    """What one thread does of a loop: a contiguous part, or (grain > 0) pieces of `grain` rounds by ticket.
 
-    def __init__(self, loop: For, low: Any, rounds: Any, share: Any, shares: Any, counter: Any, grain: int) -> None:
-        self.loop, self.low, self.rounds, self.grain = loop, low, rounds, grain
+    `ordered`: the rounds have sections that run in order.
+    """
+
+    def __init__(
+        self, loop: For, low: Any, rounds: Any, share: Any, shares: Any, counter: Any, grain: int, ordered: bool
+    ) -> None:
+        self.loop, self.low, self.rounds, self.grain, self.ordered = loop, low, rounds, grain, ordered
         self.share, self.shares, self.counter = share, shares, counter
 
     def emit(self, statements: Statements) -> None:
@@ -208,7 +217,12 @@ class _Share:
         outer = unit.block()
         begin = unit.bind("begin", i64, 1, T.BufferLoad(place, [zero]))
         size = T.Min(grain, T.Sub(self.rounds, begin))
-        unit.out.append(statements.loop(self.loop, self.low, size, begin))
+        piece = lambda: unit.out.append(statements.loop(self.loop, self.low, size, begin))
+        if self.ordered:
+            turn = T.call(unit.helpers.turn_of(TURN), T.pointer_type(i64), self.counter)
+            statements.ordered_round(turn, begin, piece)
+        else:
+            piece()
         unit.out.append(take())
         body = unit.end_block(outer)
         unit.out.append(T.While(T.LT(T.BufferLoad(place, [zero]), self.rounds), body))

@@ -20,12 +20,15 @@ from raido.schedule.nest.nodes import (
     For,
     If,
     Let,
+    Ordered,
+    Prefix,
     Produce,
     Statement,
     Swap,
     VectorVar,
     While,
 )
+from raido.schedule.nest.walk import blocks_of
 
 
 def parts(s: Any) -> Iterator[Any]:
@@ -65,6 +68,9 @@ class Uses:
             self._bound.add(s.var)
         if isinstance(s, Fold):
             self._bound.update((*s.left, *s.right))
+            self.folded.update(b for b in s.buffers if b not in self._bound and not s.indices)
+        if isinstance(s, Prefix):
+            self._bound.update((*s.left, *s.right, *s.results))
             self.folded.update(b for b in s.buffers if b not in self._bound and not s.indices)
         self.faults |= isinstance(s, Check)
         for part in parts(s):
@@ -108,6 +114,16 @@ def _children(node: Node) -> Iterator[Node]:
             yield value
         elif isinstance(value, tuple):
             yield from (v for v in value if isinstance(v, Node))
+
+
+def is_ordered(block: Block) -> bool:
+    """Whether rounds of a loop with this body have sections that run in order."""
+    return any(
+        isinstance(s, Ordered)
+        or (not (isinstance(s, For) and s.kind == "parallel") and any(is_ordered(b) for b in blocks_of(s)))
+        or (isinstance(s, Block) and is_ordered(s))
+        for s in block.statements
+    )
 
 
 def hoist_heap(block: Block) -> tuple[Block, list[Alloc]]:

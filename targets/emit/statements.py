@@ -25,7 +25,9 @@ from raido.schedule.nest.nodes import (
     For,
     If,
     Let,
+    Ordered,
     Prefetch,
+    Prefix,
     Produce,
     Read,
     Scatter,
@@ -37,6 +39,7 @@ from raido.schedule.nest.nodes import (
 )
 from raido.targets import tvm_corner as T
 from raido.targets.emit.llvm_text import memory_dtype
+from raido.targets.emit.scopes import Uses
 from raido.targets.emit.streams import Row, Stream, find_stream
 from raido.targets.emit.unit import Term, Unit, data_of, is_plain_index, tir
 from raido.targets.emit.values import Values
@@ -61,10 +64,11 @@ class Statements:
         self.values = Values(unit)
         self.outliner = outliner
         self.streams = False
+        self.streamed: frozenset[VectorStore] = frozenset()  # at addresses that are aligned
         self.shared: set[Buffer] = set()  # register buffers that loops over threads use
+        self.turn: tuple[Any, Any] | None = None  # of a round with an ordered section: whose turn it is, and its number
 
     def block(self, statements: Sequence[Any]) -> None:
-        self.streamed: frozenset[VectorStore] = frozenset()  # at addresses that are aligned
         """The statements of a block, to its end."""
         for position, s in enumerate(statements):
             if isinstance(s, Alloc) and s.buffer.scope == "heap":
@@ -227,6 +231,52 @@ class Statements:
                 value = T.Broadcast(value, lanes)
             index = T.Ramp(tir(offset), T.IntImm("int64", 1), lanes) if lanes > 1 else tir(offset)
             unit.out.append(T.BufferStore(where, self.values.to_memory(buffer.dtype, lanes, value), [index]))
+
+    def _prefix(self, s: Prefix) -> None:
+        unit = self.unit
+        held = [Read(buffer, s.indices, None) for buffer in s.buffers]
+        terms = self.values.prepare(*held, *s.values)
+        for var, term in zip((*s.left, *s.right), terms, strict=True):
+            unit.variables[var] = unit.bind(var.name, var.dtype, 1, tir(term, var.dtype))
+        after = self.values.prepare(*s.combine, *s.indices)[: len(s.combine)]
+        after = [unit.bind("after", e.dtype, 1, tir(term, e.dtype)) for term, e in zip(after, s.combine, strict=True)]
+        for buffer, term in zip(s.buffers, after, strict=True):
+            where, offset = self.values.element(buffer, s.indices)
+            unit.out.append(T.BufferStore(where, self.values.to_memory(buffer.dtype, 1, term), [tir(offset)]))
+        for var, left, term in zip(s.results, s.left, after, strict=True):
+            unit.variables[var] = unit.variables[left] if s.exclusive else term
+
+    # --- sections in order
+
+    def _ordered(self, s: Ordered) -> None:
+        """Wait for the round before, run, and let the next one in. What the section uses is seen, and shown, at its borders."""
+        if self.turn is None:
+            raise CompileError("internal: an ordered section outside the loop over threads that it orders")
+        unit = self.unit
+        unit.effect(unit.helpers.wait_for_turn(), *self.turn)
+        inside = [data_of(unit.memory[buffer]) for buffer in Uses(s).buffers if buffer in unit.memory]
+        for pointer in inside:
+            unit.effect(unit.helpers.expose(), pointer)
+        outer = unit.block()
+        self.block(s.body.statements)
+        unit.out, made = outer, unit.out
+        unit.out += made
+        for pointer in inside:
+            unit.effect(unit.helpers.expose(), pointer)
+        unit.effect(unit.helpers.pass_turn(), *self.turn)
+
+    def ordered_round(self, turn: Any, ticket: Any, rounds: Callable[[], None]) -> None:
+        """A round whose ordered section has that number; a round that did not come to it passes its turn on."""
+        unit = self.unit
+        before, self.turn = self.turn, (turn, ticket)
+        rounds()
+        self.turn = before
+        outer = unit.block()
+        unit.effect(unit.helpers.wait_for_turn(), turn, ticket)
+        unit.effect(unit.helpers.pass_turn(), turn, ticket)
+        left_out = unit.end_block(outer)
+        passed = T.call(unit.helpers.has_turn_passed(), "bool", turn, ticket)
+        unit.out.append(T.IfThenElse(T.Not(passed), left_out, None))
 
     # --- control
 
@@ -421,6 +471,8 @@ _METHODS: dict[type, Callable[[Any, Any], None]] = {
     VectorStore: Statements._vector_store,
     Scatter: Statements._scatter,
     Fold: Statements._fold,
+    Prefix: Statements._prefix,
+    Ordered: Statements._ordered,
     For: Statements._for,
     If: Statements._if,
     While: Statements._while,

@@ -20,6 +20,7 @@ from raido.schedule.nest.nodes import (
     Extract,
     Gather,
     LaneFold,
+    LaneShift,
     Ramp,
     Read,
     Splat,
@@ -75,7 +76,7 @@ def operands(e: Any) -> tuple[Any, ...]:
         return (*e.indices, e.mask) if e.mask is not None else e.indices
     if isinstance(e, Ramp):
         return (e.base,)
-    if isinstance(e, (Splat, LaneFold, Extract)):
+    if isinstance(e, (Splat, LaneFold, Extract, LaneShift)):
         return (e.value,)
     return ()
 
@@ -163,6 +164,10 @@ class Values:
         if isinstance(e, Extract):
             shape = (e.dtype, lanes_of(e.value))
             return self.unit.call(self.unit.helpers.extract(*shape, e.lane), e.dtype, 1, self.tir(e.value))
+        if isinstance(e, LaneShift):
+            lanes = lanes_of(e.value)
+            helper = self.unit.helpers.shift(e.dtype, lanes, e.distance)
+            return self.unit.call(helper, e.dtype, lanes, self.tir(e.value))
         if isinstance(e, LaneFold):
             return self._fold_lanes(e.name, e.dtype, lanes_of(e.value), self.tir(e.value))
         if isinstance(e, Read):
