@@ -306,7 +306,7 @@ class Update(Node):
 
     `indices` has an entry for each dimension of `dest` (rows appear as trailing axes). `mode` says what becomes of the element:
     "set": `values`, and of several the last; "unique": `values`, promised to be the only one; "combine": `combine` of the old one
-    (`left`) and `values` (`right`), associative and commutative; `combine` may mention the axes' variables where these are rows.
+    (`left`) and `values` (`right`), associative and commutative with `neutral`; both may mention the variables of axes that are rows.
     An index out of range is a fault when `checked`; otherwise nothing is done there. Results: k arrays of the shape of `dest`.
     """
 
@@ -316,6 +316,7 @@ class Update(Node):
     left: tuple[Var, ...]
     right: tuple[Var, ...]
     combine: tuple[Expr, ...]
+    neutral: tuple[Expr, ...]
     values: tuple[Expr, ...]
     mode: str
     checked: bool

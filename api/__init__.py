@@ -37,6 +37,7 @@ from raido.algo.moves import astype, broadcast_to, expand_dims, flatten, reshape
 from raido.algo.program import Program
 from raido.algo.reductions import all, any, argmax, argmin, dot, matmul, max, mean, min, prod, sum
 from raido.algo.scanning import scan
+from raido.algo.scattering import bincount, reduce_by_index, scatter
 from raido.algo.stencil import constant, stencil
 from raido.algo.types import size
 from raido.algo.ufuncs import *  # noqa: F403
@@ -79,6 +80,7 @@ __all__ = [
     "argmin",
     "array",
     "astype",
+    "bincount",
     "bool_",
     "broadcast_to",
     "capture",
@@ -110,10 +112,12 @@ __all__ = [
     "pad",
     "prod",
     "reduce",
+    "reduce_by_index",
     "replicate",
     "reshape",
     "roll",
     "scan",
+    "scatter",
     "shift",
     "size",
     "stack",

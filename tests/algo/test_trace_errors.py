@@ -160,7 +160,7 @@ def test_a_return_annotation_is_checked() -> None:
 
 
 def test_what_does_not_exist_yet_has_no_name() -> None:
-    for name in ("reduce_by_index", "scatter", "filter", "segmented_reduce", "sort", "record"):
+    for name in ("filter", "segmented_reduce", "sort", "record"):
         assert not hasattr(rd, name)
 
 
