@@ -1,4 +1,4 @@
-"""Rewrites of the graph after which every `Generate` is closed and is one stage.
+"""Rewrites of the graph after which every `Generate` (and every form of `dependent`) is closed and is one stage.
 
 In order: index moves and scalars of mapped functions are inlined; unnamed elementwise expressions that one consumer reads once, at
 its own index, become part of it; arrays made inside mapped functions are lifted, with the axes they depend on in front; reductions
@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from raido.algo.dtypes import bool_
+from raido.algo.errors import CompileError
 from raido.algo.expr import (
     Array,
     ArrayCond,
@@ -36,8 +37,9 @@ from raido.algo.expr import (
 )
 from raido.algo.program import Program, Site
 from raido.algo.rewrite import children, free_variables, rebuild, topological
+from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form
 
-FORMS = (Generate, ArrayLoop, ArrayWhile, ArrayCond)
+FORMS = (Generate, *DEPENDENT, ArrayLoop, ArrayWhile, ArrayCond)
 
 
 class Tables:
@@ -50,7 +52,7 @@ class Tables:
         self.ranks: dict[Node, int] = {form: i for i, form in enumerate(program.order)}
         self.outer: dict[Node, int] = {}
         self.parents: dict[Node, Node] = {}
-        self.closed: dict[tuple[Node, ...], Generate] = {}
+        self.closed: dict[tuple[Node, ...], Generate | Dependent] = {}
 
     def carry(self, old: Node, new: Node) -> None:
         """Whatever is known of `old` holds for `new`, which replaces it."""
@@ -64,6 +66,14 @@ class Tables:
             for table in (self.kinds, self.ranks, self.outer, self.parents):
                 if old in table:
                     table.setdefault(new, table[old])  # type: ignore[attr-defined]
+
+    def pass_names(self, old: Node, new: Node) -> None:
+        """What is known of `old` holds for `new`, a form of another kind that makes the same arrays."""
+        if old in self.names:
+            self.names[new] = merge_names(self.names.get(new, ()), self.names[old])
+        for table in (self.sites, self.ranks, self.outer, self.parents):
+            if old in table:
+                table.setdefault(new, table[old])  # type: ignore[attr-defined]
 
     def rewrite(
         self, roots: Iterable[Node], change: Callable[[Any], Node], values: Mapping[Any, Node] | None = None
@@ -204,7 +214,7 @@ class Uses:
         for node in self.nodes:
             if isinstance(node, Generate):
                 self._read_by(node, node.bodies)
-            elif isinstance(node, ArrayLoop | ArrayWhile | ArrayCond):
+            elif isinstance(node, FORMS):
                 self._read_by(node, [c for c in children(node) if not isinstance(c, Result | Parameter)])
                 self.whole |= {c.form for c in children(node) if isinstance(c, Result)}
 
@@ -234,13 +244,13 @@ class Uses:
         if use is None:
             return False
         reader, indices = use
-        if not isinstance(reader, Generate) or self.homes.get(reader) != self.homes.get(form):
+        if not isinstance(reader, (Generate, *DEPENDENT)) or self.homes.get(reader) != self.homes.get(form):
             return False
         variables = [e for e in indices if isinstance(e, Var)]
         if len(set(variables)) != len(variables) or any(not isinstance(e, Var | Const) for e in indices):
             return False
         needed = {axis.var for axis in reader.axes}
-        for load in loads_of(*reader.bodies):
+        for load in loads_of(*(reader.bodies if isinstance(reader, Generate) else children(reader))):
             if isinstance(load.array, Result) and load.array.form is form:
                 needed |= self.reduce_axes.get(load, set())
         return needed <= set(variables)
@@ -338,13 +348,12 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     nodes = topological(*roots)
     order, axes_of, owner = _binders(nodes)
     hosts = _host_variables(nodes)
-    stuck: set[Generate] = set()
     memo: dict[Node, Node] = {}
     for node in nodes:
         new = rebuild(node, memo.__getitem__)
         if new is not node:
             tables.carry(node, new)
-        if isinstance(new, Load) and isinstance(new.array, Result) and isinstance(new.array.form, Generate):
+        if isinstance(new, Load) and isinstance(new.array, Result) and isinstance(new.array.form, _OPEN):
             form = new.array.form
             outside = open_variables(form) - hosts
             if outside:
@@ -354,8 +363,11 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
                     closed = _closed(form, [axes_of[v] for v in outer], tables)
                     tables.parents.setdefault(closed, owner[outer[0]])
                     new = Load(Result(closed, new.array.index), (*outer, *new.indices), new.checked)
+                elif not isinstance(form, Generate):
+                    raise CompileError(
+                        f"a {type(form).__name__.lower()} inside a scalar loop that depends on the loop's state is not supported"
+                    )
                 else:
-                    stuck.add(form)
                     new = tables.beta(form, new.array.index, new.indices)
                 tables.carry(old, new)
         memo[node] = new
@@ -368,14 +380,28 @@ def _binders(nodes: list[Node]) -> tuple[dict[Var, tuple[int, int]], dict[Var, A
     axes: dict[Var, Axis] = {}
     owner: dict[Var, Node] = {}
     for position, node in enumerate(nodes):
-        if isinstance(node, Generate | Reduce):
+        if isinstance(node, (Generate, Reduce, *DEPENDENT)):
             for i, axis in enumerate(node.axes):
                 order[axis.var], axes[axis.var], owner[axis.var] = (-position, i), axis, node
     return order, axes, owner
 
 
-def _closed(form: Generate, outer: list[Axis], tables: Tables) -> Generate:
+_OPEN = (Generate, *DEPENDENT)
+
+
+def _closed(form: Generate | Dependent, outer: list[Axis], tables: Tables) -> Generate | Dependent:
     """`form` with `outer` axes in front, as fresh variables; the same form for the same question within one program."""
+    key = (form, *outer)
+    if key in tables.closed:
+        return tables.closed[key]
+    closed = _with_axes(form, outer, tables) if isinstance(form, Generate) else close_form(form, outer, tables)
+    tables.carry(form, closed)
+    tables.outer[closed] = tables.outer.get(form, 0) + len(outer)
+    tables.closed[key] = closed
+    return closed
+
+
+def _with_axes(form: Generate, outer: list[Axis], tables: Tables) -> Generate:
     names = {axis.var: fresh(axis.name) for axis in outer}
     key = (form, *outer)
     if key in tables.closed:
@@ -384,11 +410,7 @@ def _closed(form: Generate, outer: list[Axis], tables: Tables) -> Generate:
     extents = tables.rewrite([axis.extent for axis in outer], lambda node: node, memo)
     bodies = tables.rewrite(form.bodies, lambda node: node, memo)
     leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
-    closed = Generate(leading + form.axes, bodies)
-    tables.carry(form, closed)
-    tables.outer[closed] = tables.outer.get(form, 0) + len(outer)
-    tables.closed[key] = closed
-    return closed
+    return Generate(leading + form.axes, bodies)
 
 
 def lift_reductions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:

@@ -9,27 +9,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from raido.algo.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Axis, Expr, Generate, Node, Parameter, Reduce
+from raido.algo.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Axis, Expr, Generate, Node, Parameter, Reduce, Scan
 from raido.algo.program import Program, Site
+
+
+@dataclass(frozen=True, slots=True)
+class ScanStep:
+    """What makes a fold a scan: axis number `along`, on which it runs, is one of the stage's own, and every step is stored.
+
+    `exclusive`: what is stored at an index is the fold of what stands before it.
+    """
+
+    along: int
+    exclusive: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """One `Generate`, closed. Loads in `bodies` reach other stages as `Result(stage.form, k)`.
+    """One `Generate` or `Scan`, closed. Loads in `bodies` reach other stages as `Result(stage.form, k)`.
 
     `axes` are the pure axes (names are display names, unique within the stage together with those of `reduction.axes`).
-    With a `reduction`, `bodies` may mention `Item(reduction, k)`; they are what is stored once the reduction is done.
+    With a `reduction`, `bodies` may mention `Item(reduction, k)`; they are what is stored once the reduction is done, or, with `scan`,
+    at each of its steps.
     """
 
     name: str
     names: tuple[str, ...]
-    form: Generate
+    form: Generate | Scan
     axes: tuple[Axis, ...]
     reduction: Reduce | None
     bodies: tuple[Expr, ...]
     outer: int = 0
     parent: str | None = None
     site: Site | None = None
+    scan: ScanStep | None = None
 
     @property
     def reduction_axes(self) -> tuple[Axis, ...]:
@@ -37,7 +50,7 @@ class Stage:
 
     @property
     def all_axes(self) -> tuple[Axis, ...]:
-        return self.axes + self.reduction_axes
+        return self.axes if self.scan else self.axes + self.reduction_axes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
