@@ -1,25 +1,28 @@
 """What `compute_with` must keep true: stages in one set of loops hand each other only what is there, and nests can be put in an order.
 
-A *nest* is a stage computed whole, the stages that share its loops, and those placed inside them.
+A *nest* is a stage computed at some place, the stages that share its loops, and those placed inside them.
 """
 
 from __future__ import annotations
 
 from raido.algo import index
-from raido.schedule.refusal import Refusal
+from raido.schedule.directives.placement import check_encloses_readers, is_bounded, refuse_control_readers
+from raido.schedule.plan import At, Fuse, Placement, Root, Split, StagePlan
+from raido.schedule.refusal import Refusal, listed
+from raido.schedule.stages.stage import Stage
 from raido.schedule.state import (
     State,
     axes_of,
-    enclosing,
     is_inlined,
     is_reduction,
     position,
     readers_of,
+    shared_count,
 )
 
 
 def check_groups(state: State) -> None:
-    """Refuses reads of what another round produces, and nests that would have to run before each other."""
+    """Refuses reads of what another round produces, folds in an order that is not theirs, and nests that need each other first."""
     guests = [name for name, plan in state.plans.items() if plan.compute_with is not None]
     if not guests:
         return
@@ -29,7 +32,79 @@ def check_groups(state: State) -> None:
         for producer in members:
             if producer != guest:
                 check_reads(state, guest, producer, host)
+        check_shared_fold(state, guest)
+        check_placed_guest(state, guest)
     check_order(state, guests)
+
+
+def lender(state: State, name: str) -> str:
+    """The stage whose placement is that of a stage: itself, or the one whose loops it shares."""
+    with_ = state.plans[name].compute_with
+    return name if with_ is None else with_.stage
+
+
+def check_shared_fold(state: State, guest: str) -> None:
+    """Refuses shared loops that fold a guest's values in lanes, or out of order, when its operator is not commutative."""
+    stage, plan = state.stage(guest), state.plans[guest]
+    if stage.reduction is None or stage.reduction.commutative:
+        return
+    host = plan.compute_with.stage  # type: ignore[union-attr]
+    folding = [loop.name for loop in plan.loops if is_reduction(stage, plan, loop.name)]
+    wanted = loops_in_order(stage, plan)
+    if folding != wanted:
+        raise Refusal(
+            f'"{guest}" would fold its values in the order {listed(folding)}, and its operator is not commutative',
+            "commutative=True on the reduction, if it is",
+        )
+    for own, theirs in zip(plan.loops, state.plans[host].loops[: shared_count(state, guest)], strict=False):
+        if theirs.kind == "vector" and own.name in folding:
+            raise Refusal(
+                f'each step along "{theirs.name}" of "{host}" folds one more value into {guest}, '
+                "and its operator is not commutative",
+                "commutative=True on the reduction, if it is",
+            )
+
+
+def loops_in_order(stage: Stage, plan: StagePlan) -> list[str]:
+    """The loops over reduction axes in the order in which values stand: axis by axis, outer halves first."""
+    names = [axis.name for axis in stage.reduction_axes]
+    for relation in plan.relations:
+        if isinstance(relation, Split) and relation.parent in names:
+            at = names.index(relation.parent)
+            names[at : at + 1] = [relation.outer, relation.inner]
+        elif isinstance(relation, Fuse) and relation.outer in names:
+            at = names.index(relation.outer)
+            names[at : at + 2] = [relation.into]
+    return names
+
+
+def check_placed_guest(state: State, guest: str) -> None:
+    """Refuses to share the loops of a stage computed for each round of another, unless the guest may be computed there too."""
+    host = lender(state, guest)
+    at = state.plans[host].compute
+    if not isinstance(at, At):
+        return
+    where = f'"{host}" is computed inside loop "{at.loop}" of "{at.stage}"'
+    if guest in state.uses.outputs:
+        raise Refusal(f'"{guest}" is an output, and {where}')
+    refuse_control_readers(state, guest)
+    check_encloses_readers(state, guest, at)
+    stage, plan = state.stage(guest), state.plans[guest]
+    shared = {axis for loop in plan.loops[: shared_count(state, guest)] for axis in axes_of(plan, loop.name)}
+    for reader in state.uses.readers[guest]:
+        for load in state.uses.loads.get(reader, {}).get(guest, ()):
+            for k, axis in enumerate(stage.axes):
+                if axis.name in shared and not is_bounded(load, k):
+                    raise Refusal(
+                        f'"{reader}" reads "{guest}" at computed positions along "{axis.name}", so all of it is needed, '
+                        f"and {where}",
+                        f's["{host}"].root()',
+                    )
+    for loop in plan.loops[: shared_count(state, guest)]:
+        if is_reduction(stage, plan, loop.name):
+            raise Refusal(
+                f'"{guest}" folds over loops that it shares with "{host}", and {where}, for part of them only'
+            )
 
 
 def check_reads(state: State, reader: str, producer: str, host: str) -> None:
@@ -66,36 +141,57 @@ def check_reads(state: State, reader: str, producer: str, host: str) -> None:
                 raise Refusal(f'"{reader}" reads {producer}[{written}], which another round of "{at.loop}" produces')
 
 
-def nest_of(state: State, name: str) -> str:
-    """The stage whose loops are outermost around a stage."""
-    around = enclosing(state, name) if name in state.plans else ()
-    return around[0][0] if around else name
+def unit_of(state: State, name: str, where: Placement) -> str | None:
+    """The stage at `where` in whose nest a stage is computed; None when it is computed elsewhere."""
+    while name in state.plans:
+        name = lender(state, name)
+        at = state.plans[name].compute
+        if at == where:
+            return name
+        if not isinstance(at, At):
+            return None
+        name = at.stage
+    return name if where == Root() else None
 
 
 def check_order(state: State, guests: list[str]) -> None:
     """Refuses nests that need each other."""
-    members: dict[str, list[str]] = {}
-    for name in state.uses.stages:
-        members.setdefault(nest_of(state, name), []).append(name)
-    for home in dict.fromkeys(nest_of(state, guest) for guest in guests):
+    for home in dict.fromkeys(lender(state, guest) for guest in guests):
+        where = state.plans[home].compute
+        units = {name: unit_of(state, name, where) for name in state.uses.stages if not is_inlined(state, name)}
+        members: dict[str | None, list[str]] = {}
+        for name, unit in units.items():
+            members.setdefault(unit, []).append(name)
+        check_inner_reads(state, home, members[home])
         for producer in members[home]:
             for first in readers_of(state, producer):
-                if nest_of(state, first) != home:
-                    back = _way_back(state, members, first, home)
+                if units[first] not in (home, None):
+                    back = _way_back(state, units, members, first, home)
                     if back:
                         raise Refusal(f'"{back}" needs all of "{producer}" through "{first}"')
 
 
-def _way_back(state: State, members: dict[str, list[str]], start: str, home: str) -> str | None:
+def check_inner_reads(state: State, home: str, inside: list[str]) -> None:
+    """Refuses stages inside shared loops that read what is computed in them: a round makes its producers first."""
+    group = {name for name in inside if name in state.plans and lender(state, name) == home}
+    for member in group:
+        for reader in readers_of(state, member):
+            if reader in inside and reader not in group:
+                raise Refusal(f'"{reader}" is computed inside loops that "{member}" shares, and reads "{member}"')
+
+
+def _way_back(
+    state: State, units: dict[str, str | None], members: dict[str | None, list[str]], start: str, home: str
+) -> str | None:
     """The member of `home` that needs what the nest of `start` makes, if any."""
-    seen, todo = {nest_of(state, start)}, [nest_of(state, start)]
+    seen, todo = {units[start], None}, [units[start]]
     while todo:
         for name in members[todo.pop()]:
             for reader in readers_of(state, name):
-                nest = nest_of(state, reader)
-                if nest == home:
+                unit = units[reader]
+                if unit == home:
                     return reader
-                if nest not in seen:
-                    seen.add(nest)
-                    todo.append(nest)
+                if unit not in seen:
+                    seen.add(unit)
+                    todo.append(unit)
     return None

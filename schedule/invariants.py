@@ -72,7 +72,10 @@ def check_nesting(state: State, name: str) -> None:
 def check_chunks(state: State, name: str) -> None:
     """Refuses a parallel reduction loop inside another loop of the same reduction: its chunks would share one accumulator."""
     stage, plan = state.stage(name), state.plans[name]
-    folding = [loop for loop in plan.loops if is_reduction(stage, plan, loop.name)]
+    host = plan.compute_with and state.plans[plan.compute_with.stage]
+    shared = host.loops[: shared_count(state, name)] if host else ()
+    running = (*shared, *plan.loops[len(shared) :])
+    folding = [loop for loop, own in zip(running, plan.loops, strict=True) if is_reduction(stage, plan, own.name)]
     for loop in folding[1:]:
         if loop.kind == "parallel":
             outer = folding[0].name

@@ -8,7 +8,7 @@ from raido.algo import index
 from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.placement import place_at, unplaced
 from raido.schedule.directives.recorder import Name, Recorder, Self, rule
-from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split, StagePlan
+from raido.schedule.plan import Fuse, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, axes_of, has_loops_said, places, position, put, reaches
@@ -45,6 +45,9 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
     no_loops_when_inlined(state, guest)
     plan = unplaced(state, guest)
     at = place_at(state, guest, stage, axis)
+    owner = state.plans[at.stage].compute_with
+    if owner is not None:
+        raise Refusal(f'"{at.stage}" shares the loops of "{owner.stage}" itself', f'compute_with("{owner.stage}", …)')
     if has_loops_said(state, guest):
         raise Refusal(
             f'"{guest}" has loop directives of its own, and it takes over those of "{at.stage}"',
@@ -61,11 +64,6 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
     host, host_plan = state.stage(at.stage), state.plan(at.stage)
     shared = [loop.name for loop in host_plan.loops[: position(host_plan, axis) + 1]]
     matched = match_axes(state.stage(guest), host, host_plan, shared)
-    host_at = host_plan.compute
-    if isinstance(host_at, At) and guest in state.uses.outputs:
-        raise Refusal(
-            f'"{guest}" is an output, and "{at.stage}" is computed inside loop "{host_at.loop}" of "{host_at.stage}"'
-        )
     adopted = adopt(plan, host_plan, matched, shared)
     return put(state, replace(adopted, compute=Root(), compute_with=at), "placement", "loops")
 

@@ -3,7 +3,8 @@
     jobs          inlined stages are substituted; what every stage needs to know of its plan
     host          root stages, whole-array loops, outputs
     loops         the loops of a stage; the two versions; cuts at boundaries        (coordinates, partition)
-    placement     producers inside loops: regions, memory, sliding                   (regions)
+    placement     producers inside loops: regions, memory                            (regions)
+    sliding       producers kept further out than they are computed
     reductions    accumulators, partials
     share_buffers arrays that are never alive together share memory
     convert, emit expressions: substitution, then statements with shared values named

@@ -34,9 +34,10 @@ Bind = Callable[[str, Expr, Expr, Expr], Expr]
 
 
 class Coordinates:
-    """The ranges of a stage's axes and of everything they were split and fused into."""
+    """The ranges of a stage's axes and of everything they were split and fused into. `whole`: those of the axes to begin with."""
 
     def __init__(self, axes: Sequence[tuple[str, Expr, Expr]], relations: Sequence[Split | Fuse]) -> None:
+        self.whole = {name: (low, high) for name, low, high in axes}
         self.ranges = {name: Range(low, high, 1) for name, low, high in axes}
         self.axes = tuple(self.ranges)
         self.owner: dict[str, Split | Fuse] = {}
@@ -68,7 +69,13 @@ class Coordinates:
             n: Range(r.low, r.high, r.step, r.value, r.offset, r.exact, r.narrowed, r.base)
             for n, r in self.ranges.items()
         }
-        new.axes, new.owner, new.below, new.counts = self.axes, self.owner, self.below, self.counts
+        new.whole, new.axes, new.owner, new.below, new.counts = (
+            self.whole,
+            self.axes,
+            self.owner,
+            self.below,
+            self.counts,
+        )
         new.guards = list(self.guards)
         return new
 

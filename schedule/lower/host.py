@@ -166,7 +166,7 @@ class Host:
         """A stage computed whole."""
         self._memory(job)
         for guest in self.jobs.values():
-            if guest.plan.compute_with and outermost(guest, self.jobs) is job:
+            if guest.plan.compute_with and guest.plan.compute_with.stage == job.stage.name:
                 self._memory(guest)
         with self.builder.block() as scope:
             self.loops.emitter.floor = scope.level

@@ -94,12 +94,10 @@ class Loops:
                 self.loop(single, position, kind)
 
     def _kind(self, job: Job, plan: LoopPlan) -> str:
-        """The loop's kind; lanes fold only with operators of arithmetic that are commutative, and the same for all elements."""
-        if plan.kind == "vector" and plan.name in job.reduced and job.reduction:
-            own = set(job.variables.values())
-            same = not any(own & free_variables(e) for e in (*job.reduction.combine, *job.reduction.neutral))
-            return "vector" if same and job.reduction.commutative and is_plain_operator(job.reduction) else "serial"
-        return plan.kind
+        """The loop's kind: in lanes only if every stage that it folds values of allows it."""
+        position = job.plan.loops.index(plan)
+        folding = [each for each in (job, *self.sharing.sharers(job, position)) if _folds_at(each, position)]
+        return "serial" if plan.kind == "vector" and not all(folds_in_lanes(each) for each in folding) else plan.kind
 
     def _bounds(self, coordinates: Coordinates, loop: str) -> tuple[Expr, Expr, int]:
         low, high, step = coordinates.bounds(loop)
@@ -197,7 +195,8 @@ class Loops:
                 chosen.choose(plan.name, value, self.bind)
                 copies.append(chosen)
                 origins.append(work.origin_of[k])
-        jammed = len(copies) == 1 or not (self._places_inside(work, position) or self._ordered(job, position))
+        ordered = any(_in_order(each, position) for each in (job, *self.sharing.sharers(job, position)))
+        jammed = len(copies) == 1 or not (ordered or self._places_inside(work, position))
         groups = [range(len(copies))] if jammed else [[k] for k in range(len(copies))]
         for group in groups:
             part = replace(work, copies=[copies[k] for k in group], origin_of=[origins[k] for k in group])
@@ -209,14 +208,8 @@ class Loops:
                 self.builder.add(Block(tuple(scope.statements)))
 
     def _places_inside(self, work: Work, position: int) -> bool:
-        return any(self.placer.places(work, p) for p in range(position, len(work.job.plan.loops)))
-
-    def _ordered(self, job: Job, position: int) -> bool:
-        """Whether the rounds must stay in order: a reduction that is not commutative, with more of its loops inside."""
-        loops = job.plan.loops
-        if job.reduction is None or job.reduction.commutative or loops[position].name not in job.reduced:
-            return False
-        return any(loop.name in job.reduced for loop in loops[position + 1 :])
+        jobs = [work.job, *self.sharing.sharers(work.job, position)]
+        return any(self.placer.places(job, p) for job in jobs for p in range(position, len(job.plan.loops)))
 
     def _guarded(self, work: Work, position: int) -> None:
         guards = [g for c in work.copies for g in c.guards]
@@ -258,7 +251,7 @@ class Loops:
             loads = [load for load in loads if all(self._is_distant(inner.array) for inner in loads_of(load))]
             reads = self.converter.convert(loads, values, self.builder.facts, work.identity)
             for read in dict.fromkeys(reads):
-                if all(is_affine(i) for i in read.indices):
+                if isinstance(read, Read) and all(is_affine(i) for i in read.indices):
                     self.builder.add(Prefetch(read.buffer, read.indices))
 
     def _is_distant(self, array: Node) -> bool:
@@ -352,3 +345,24 @@ class Loops:
 def array_key(array: Array) -> Node:
     """What an array is known by: its form, or itself where it is an input."""
     return array.form if isinstance(array, Result) else array
+def _folds_at(job: Job, position: int) -> bool:
+    """Whether the loop at `position` runs over a reduction axis."""
+    return job.reduction is not None and job.plan.loops[position].name in job.reduced
+
+
+def folds_in_lanes(job: Job) -> bool:
+    """Whether lanes may fold: with operators of arithmetic that are commutative, and the same for all elements."""
+    reduction = job.reduction
+    assert reduction is not None
+    own = set(job.variables.values())
+    same = not any(own & free_variables(e) for e in (*reduction.combine, *reduction.neutral))
+    return same and reduction.commutative and is_plain_operator(reduction)
+
+
+def _in_order(job: Job, position: int) -> bool:
+    """Whether the rounds must stay in order: a reduction that is not commutative, with more of its loops inside."""
+    if job.reduction is None or job.reduction.commutative or not _folds_at(job, position):
+        return False
+    return any(loop.name in job.reduced for loop in job.plan.loops[position + 1 :])
+
+

@@ -1,44 +1,27 @@
-"""Producers inside loops: what part of each is needed there, where it is kept, and what of it is new.
+"""Producers inside loops: what part of each is needed there, and where it is kept.
 
 At the loop where producers are computed, the boxes of all stages inside that loop are found from their readers, consumers first. A
-producer kept further out than it is computed slides: along the one dimension that moves with the loop, each round computes only
-what lies beyond what earlier rounds computed, in a buffer folded to a power of two.
+stage and the guests in its loops are computed for the same indices along the axes that they share: all that is read of any of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from raido.algo import index as ix
-from raido.algo.dtypes import i64
-from raido.algo.expr import Expr, Op, Result, Var
-from raido.schedule.lower.builder import Builder, Scope, new_serial
+from raido.algo.errors import CompileError
+from raido.algo.expr import Expr, Result, Var
+from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job, laid_out_shape, parts_of_layout
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import Box, extent_bound, hull, region_read
+from raido.schedule.lower.sharing import guests_by_host
+from raido.schedule.lower.sliding import Sliding, kept_scope
 from raido.schedule.lower.work import Work, ranges_of
-from raido.schedule.nest.nodes import Alloc, Buffer, Read, Store
 from raido.schedule.plan import At
-from raido.schedule.stages.normalise import scalar_nodes
 
-STACK_BYTES = 32 << 10
 Ranges = Mapping[Var, tuple[Expr, Expr]]
-
-
-@dataclass(slots=True)
-class Window:
-    """Memory that outlives the loop its contents are computed in.
-
-    `reached`: how far the slid dimension is done, a register for each scope in which the window starts anew.
-    """
-
-    scope: Scope
-    storage: Storage
-    slides: bool
-    buffers: dict[int, Buffer] = field(default_factory=dict)
-    reached: dict[int, tuple[Scope, Buffer]] = field(default_factory=dict)
 
 
 class Placement:
@@ -47,10 +30,10 @@ class Placement:
     def __init__(self, loops: Loops, jobs: dict[str, Job]) -> None:
         self.loops, self.jobs = loops, jobs
         self.builder: Builder = loops.builder
+        self.guests = guests_by_host(jobs)
         self.computed: dict[tuple[str, str], list[Job]] = {}
         self.kept: dict[tuple[str, str], list[Job]] = {}
-        self.levels: dict[str, int] = {}
-        self.windows: dict[tuple[str, int], Window] = {}
+        self.sliding = Sliding(loops, self.guests, self._compute)
         for job in jobs.values():
             if isinstance(job.plan.compute, At) and job.plan.compute_with is None:
                 self.computed.setdefault((job.plan.compute.stage, job.plan.compute.loop), []).append(job)
@@ -58,59 +41,145 @@ class Placement:
                 self.kept.setdefault((job.plan.store.stage, job.plan.store.loop), []).append(job)
         loops.placer = self
 
-    def places(self, work: Work, position: int) -> bool:
+    def places(self, job: Job, position: int) -> bool:
         """Whether any producer is computed or kept at the loop."""
-        key = (work.job.stage.name, work.job.plan.loops[position].name)
+        key = (job.stage.name, job.plan.loops[position].name)
         return key in self.computed or key in self.kept
 
     def inside(self, work: Work, position: int) -> None:
         """Emits the producers computed at the loop at `position`."""
         key = (work.job.stage.name, work.job.plan.loops[position].name)
         for job in self.kept.get(key, ()):
-            self.levels[job.stage.name] = self.builder.scope.level
+            self.sliding.levels[job.stage.name] = self.builder.scope.level
         here = self.computed.get(key)
         if not here:
             return
-        whole = self._boxes(work, position, here)
-        for job in sorted(here, key=lambda j: j.position):
-            name = job.stage.name
-            if job.plan.store is not None and self._slides(job, work, position, whole[name]):
+        whole = self._boxes(work, position)
+        for job in self._sorted(here):
+            group = [job, *(guest.job for guest in self.guests.get(job.stage.name, ()))]
+            boxes = {each.stage.name: whole[each.stage.name] for each in group}
+            if job.plan.store is not None and self.sliding.slides(group, work, position, boxes):
                 continue
-            self.loops.nest(job, self._keep(job, whole[name]))
+            kept = {each.stage.name: self._keep(each, boxes[each.stage.name]) for each in group}
+            self._compute(group, kept)
+
+    def _compute(self, group: list[Job], boxes: dict[str, Box]) -> None:
+        """A stage over its box, with the guests in its loops."""
+        self.loops.sharing.boxes |= {guest.stage.name: boxes[guest.stage.name] for guest in group[1:]}
+        self.loops.nest(group[0], boxes[group[0].stage.name])
 
     # Regions
 
-    def _members(self, work: Work, position: int) -> list[Job]:
-        """Every stage computed inside the loop, consumers first."""
+    def _nested(self, job: Job, position: int = 0) -> list[Job]:
+        """Every stage computed inside the loops of a stage from `position` on, its guests and theirs included."""
         found: dict[str, Job] = {}
-        pending = [(work.job.stage.name, loop.name) for loop in work.job.plan.loops[position:]]
+        pending = [(job, position)]
         while pending:
-            for job in self.computed.get(pending.pop(), ()):
-                if job.stage.name not in found:
-                    found[job.stage.name] = job
-                    pending += [(job.stage.name, loop.name) for loop in job.plan.loops]
-        return sorted(found.values(), key=lambda j: -j.position)
+            each, first = pending.pop()
+            inside = [
+                p for loop in each.plan.loops[first:] for p in self.computed.get((each.stage.name, loop.name), ())
+            ]
+            inside += [guest.job for guest in self.guests.get(each.stage.name, ()) if guest.last >= first]
+            for other in inside:
+                if other.stage.name not in found:
+                    found[other.stage.name] = other
+                    pending.append((other, 0))
+        return list(found.values())
 
-    def _boxes(self, work: Work, position: int, here: list[Job]) -> dict[str, Box]:
+    def _sorted(self, jobs: list[Job]) -> list[Job]:
+        """Stages computed at one loop, each after those whose results are read in its loops."""
+        jobs = sorted(jobs, key=lambda j: j.position)
+        if not self.guests:
+            return jobs
+        nests = {job.stage.name: [job, *self._nested(job)] for job in jobs}
+        makes = {each.form: name for name, nest in nests.items() for each in nest}
+        needs = {
+            name: {makes[form] for each in nest for form in each.reads.loads if form in makes} - {name}
+            for name, nest in nests.items()
+        }
+        done: list[Job] = []
+        while jobs:
+            names = {job.stage.name for job in jobs}
+            ready = next((job for job in jobs if not needs[job.stage.name] & names), None)
+            if ready is None:
+                raise CompileError("stages that share loops need each other's whole results")
+            jobs.remove(ready)
+            done.append(ready)
+        return done
+
+    def _units(self, members: list[Job]) -> list[list[Job]]:
+        """The stages computed inside a loop, readers first; a stage and its guests stand together, guests first."""
+        names = {job.stage.name for job in members}
+        hosts = [job for job in members if job.plan.compute_with is None or job.plan.compute_with.stage not in names]
+        units = []
+        for host in hosts:
+            guests = (
+                [guest.job for guest in self.guests.get(host.stage.name, ())]
+                if isinstance(host.plan.compute, At)
+                else []
+            )
+            units.append([*sorted(guests, key=lambda j: -j.position), host])
+        units.sort(key=lambda unit: -max(job.position for job in unit))
+        done: list[list[Job]] = []
+        while units:
+            readers = {id(unit): {form for job in unit for form in job.reads.loads} for unit in units}
+            ready = next(
+                unit
+                for unit in units
+                if not any(job.form in readers[id(other)] for job in unit for other in units if other is not unit)
+            )
+            units.remove(ready)
+            done.append(ready)
+        return done
+
+    def _boxes(self, work: Work, position: int) -> dict[str, Box]:
         """The box of each stage inside the loop: all that is read of it there."""
         facts = self.builder.facts
-        members = self._members(work, position)
-        ranges: dict[str, Ranges] = {work.job.stage.name: ranges_of(work)}
-        readers = [work.job]
+        around = [work, *self.loops.sharing.running_inside(work, position)]
+        ranges: dict[str, Ranges] = {each.job.stage.name: ranges_of(each) for each in around}
+        readers = [each.job for each in around]
         boxes: dict[str, Box] = {}
-        for job in members:
-            shape = [axis.extent for axis in job.stage.axes]
-            regions = []
-            for reader in readers:
-                if job.form in reader.reads.loads:
-                    regions += region_read(reader.reads, job.form, shape, ranges[reader.stage.name], facts)
-            box = hull(regions, shape, facts)
-            boxes[job.stage.name] = box
-            own: dict[Var, tuple[Expr, Expr]] = {a.var: b for a, b in zip(job.stage.axes, box, strict=True)}
-            own |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in job.stage.reduction_axes}
-            ranges[job.stage.name] = own
-            readers.append(job)
+        present = {job.stage.name for job in readers}
+        for unit in self._units([job for job in self._nested(work.job, position) if job.stage.name not in present]):
+            common = self._common(unit, readers, ranges) if len(unit) > 1 else {}
+            for job in unit:
+                shape = [axis.extent for axis in job.stage.axes]
+                box = list(hull(_regions(job, readers, ranges, facts), shape, facts))
+                for d, bounds in common.get(job.stage.name, {}).items():
+                    box[d] = bounds
+                boxes[job.stage.name] = tuple(box)
+                own: dict[Var, tuple[Expr, Expr]] = {a.var: b for a, b in zip(job.stage.axes, box, strict=True)}
+                own |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in job.stage.reduction_axes}
+                ranges[job.stage.name] = own
+                readers.append(job)
         return boxes
+
+    def _common(
+        self, unit: list[Job], readers: list[Job], ranges: dict[str, Ranges]
+    ) -> dict[str, dict[int, tuple[Expr, Expr]]]:
+        """Of a stage with guests, the indices along the axes that they share: what is read of any of them, for all of them."""
+        host, facts = unit[-1], self.builder.facts
+        matched = {guest.job.stage.name: guest.matched for guest in self.guests[host.stage.name]}
+        shared = {name for theirs in matched.values() for name in theirs.values()}
+        matched[host.stage.name] = {name: name for name in shared}
+        bounds: dict[str, list[list[tuple[Expr, Expr] | None]]] = {name: [] for name in shared}
+        for job in unit:
+            for region in _regions(job, readers, ranges, facts):
+                for axis, reach in zip(job.stage.axes, region, strict=True):
+                    if axis.name in matched[job.stage.name]:
+                        bounds[matched[job.stage.name][axis.name]].append([reach])
+        found: dict[str, tuple[Expr, Expr]] = {}
+        for axis in host.stage.axes:
+            if bounds.get(axis.name):
+                (found[axis.name],) = hull(bounds[axis.name], (axis.extent,), facts)
+        return {
+            job.stage.name: {
+                d: found[matched[job.stage.name][axis.name]]
+                for d, axis in enumerate(job.stage.axes)
+                if matched[job.stage.name].get(axis.name) in found
+            }
+            for job in unit
+        }
 
     # Memory
 
@@ -131,144 +200,23 @@ class Placement:
         )
         kept = laid_out_shape(job, shape)
         for k, body in enumerate(job.bodies):
-            scope = job.plan.scope or self._scope(kept, body.dtype.itemsize)
+            scope = job.plan.scope or kept_scope(kept, body.dtype.itemsize)
             buffer = self.builder.alloc(label, body.dtype, kept, scope, padded(job, kept))
             storage = Storage(buffer, origin, (), parts_of_layout(job))
             self.loops.converter.storages[Result(job.form, k)] = storage  # type: ignore[index]
         return box
 
-    def _variables(self) -> set[Var]:
-        return {v for v in self.builder.level_of if isinstance(v, Var)}
 
-    def _scope(self, shape: tuple[Expr, ...], itemsize: int) -> str:
-        total = itemsize
-        for e in shape:
-            value = ix.constant_value(e)
-            if value is None:
-                return "heap"
-            total *= value
-        if total == itemsize:
-            return "register"
-        return "stack" if total <= STACK_BYTES else "heap"
-
-    # Sliding
-
-    def _slides(self, job: Job, work: Work, position: int, box: Box) -> bool:
-        """Keeps the stage at its outer place; computes what is new. False where that is not possible here."""
-        builder, name = self.builder, job.stage.name
-        if not self._all_loops(job, work, position):
-            return False
-        level = (
-            self.levels.get(name, self.loops.emitter.floor)
-            if isinstance(job.plan.store, At)
-            else self.loops.emitter.floor
-        )
-        loops = [s for s in builder.scopes[level + 1 :] if s.var is not None]
-        between = {v for v in self._variables() if builder.level_of.get(v, 0) > level}
-        moving = [d for d, bounds in enumerate(box) if any(_mentions(e, between) for e in bounds)]
-        steady = self._steady(loops)
-        slid = [d for d in moving if steady and all(grows_with(e, steady[0], between) for e in box[d])]
-        reset = max([level, *(s.level for s in loops if s.var not in steady)])
-        settled = {v for v in between if builder.level_of[v] > reset}
-        if any(_mentions(e, settled) for d in moving if d not in slid for e in box[d]):
-            slid = []
-        scope = builder.scopes[level]
-        window = self.windows.get((name, id(scope)))
-        if window is None:
-            window = Window(scope, *self._window(job, box, level, moving, slid))
-            self.windows[name, id(scope)] = window
-        storage = window.storage
-        for k in range(len(job.bodies)):
-            kept = Storage(self._output(job, k, window), storage.origin, storage.fold)
-            self.loops.converter.storages[Result(job.form, k)] = kept  # type: ignore[index]
-            builder.level_of[kept.buffer] = builder.scope.level
-        if not window.slides or len(slid) != 1:
-            self.loops.nest(job, box)
-            return True
-        (d,) = slid
-        reached = self._reached(job, window, reset)
-        low, high = box[d]
-        before = builder.name(f"{job.stage.axes[d].name}_done", Read(reached, (), None))
-        start = builder.name(f"{job.stage.axes[d].name}_new", ix.maximum(low, before))
-        builder.scope.facts = builder.facts.with_range(start, low, ix.add(high, 1))
-        new = tuple((start, high) if k == d else bounds for k, bounds in enumerate(box))
-        self.loops.nest(job, new)
-        builder.add(Store(reached, (), ix.maximum(before, ix.add(high, 1))))
-        return True
-
-    def _steady(self, loops: list[Scope]) -> list[Var]:
-        """The innermost loop's variable, and those outside it that it continues: its own range starts where theirs stands."""
-        found: list[Var] = []
-        ranges = self.builder.facts.ranges
-        variables = [s.var for s in loops]
-        var = variables[-1] if variables else None
-        while var is not None and var in variables:
-            found.append(var)
-            low = ranges[var][0]
-            var = low if isinstance(low, Var) else None
-        return found
-
-    def _window(self, job: Job, box: Box, level: int, moving: list[int], slid: list[int]) -> tuple[Storage, bool]:
-        """The layout of the memory kept at `level`, folded along the one slid dimension, and whether there is one."""
-        builder = self.builder
-        inside = {v for v in self._variables() if builder.level_of[v] > level}
-        slides = len(slid) == 1
-        shape, origin, fold = [], [], []
-        for d, (axis, (low, high)) in enumerate(zip(job.stage.axes, box, strict=True)):
-            extent = extent_bound(low, high, axis.extent, builder.meaning)
-            value = ix.constant_value(extent)
-            if d in moving and slides and d in slid and value is not None and ix.constant_value(axis.extent) is None:
-                size = 1 << max(0, value - 1).bit_length()
-                shape.append(ix.as_index(size))
-                origin.append(None)
-                fold.append(size)
-            elif d in moving or any(_mentions(e, inside) for e in (low, high)):
-                shape.append(axis.extent)
-                origin.append(None)
-                fold.append(0)
-            else:
-                shape.append(extent)
-                origin.append(None if extent is axis.extent else low)
-                fold.append(0)
-        storage = Storage(_unplaced(job, tuple(shape)), tuple(origin), tuple(fold))
-        return storage, slides
-
-    def _reached(self, job: Job, window: Window, reset: int) -> Buffer:
-        """The register that says how far the slid dimension has been computed since the window last started anew."""
-        scope = self.builder.scopes[reset]
-        if id(scope) not in window.reached:
-            register = Buffer(f"{job.stage.name}_reached", i64, (), "register", new_serial(), (), 1, None)
-            self.builder.level_of[register] = reset
-            scope.statements += [Alloc(register), Store(register, (), ix.as_index(0))]
-            window.reached[id(scope)] = (scope, register)
-        return window.reached[id(scope)][1]
-
-    def _all_loops(self, job: Job, work: Work, position: int) -> bool:
-        """Whether the loops between memory and computation are loops in the nest: of unrolled rounds each computes its own part."""
-        store = job.plan.store
-        loops = [loop.name for loop in work.job.plan.loops[: position + 1]]
-        if isinstance(store, At) and store.stage == work.job.stage.name and store.loop in loops:
-            loops = loops[loops.index(store.loop) + 1 :]
-        values = [c.ranges[name].value for name in loops for c in work.copies]
-        return len(work.copies) == 1 and all(isinstance(v, Var) for v in values)
-
-    def _output(self, job: Job, k: int, window: Window) -> Buffer:
-        """The buffer of result `k`, allocated where the window is kept."""
-        if k not in window.buffers:
-            shape, dtype = window.storage.buffer.shape, job.bodies[k].dtype
-            label = job.stage.name.rsplit("/", 1)[-1]
-            buffer = Buffer(label, dtype, shape, self._scope(shape, dtype.itemsize), new_serial(), (), 1, None)
-            window.scope.statements.append(Alloc(buffer))
-            window.buffers[k] = buffer
-        return window.buffers[k]
-
-
-def _unplaced(job: Job, shape: tuple[Expr, ...]) -> Buffer:
-    return Buffer("", job.bodies[0].dtype, shape, "heap", 0, (), 1, None)
-
-
-def _mentions(e: Expr, variables: set[Var]) -> bool:
-    return any(n in variables for n in scalar_nodes(e))
+def _regions(
+    job: Job, readers: list[Job], ranges: Mapping[str, Ranges], facts: ix.Facts
+) -> list[list[tuple[Expr, Expr] | None]]:
+    """What the readers reach of a stage, load by load."""
+    shape = [axis.extent for axis in job.stage.axes]
+    regions = []
+    for reader in readers:
+        if job.form in reader.reads.loads:
+            regions += region_read(reader.reads, job.form, shape, ranges[reader.stage.name], facts)
+    return regions
 
 
 def padded(job: Job, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -280,21 +228,3 @@ def padded(job: Job, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
     for extent in (row, *reversed(shape[1:-1])):
         strides.append(ix.mul(strides[-1], extent))
     return tuple(reversed(strides))
-
-
-def grows_with(e: Expr, var: Var, moving: set[Var]) -> bool:
-    """Whether a bound is made of `var` so that it never decreases as `var` grows, and of nothing else that moves."""
-    for atom, c in ix.linear(e)[1].items():
-        if atom is var or not _mentions(atom, moving):
-            if atom is var and c < 0:
-                return False
-        elif c < 0 or not isinstance(atom, Op):
-            return False
-        elif atom.name in ("minimum", "maximum"):
-            if not all(grows_with(a, var, moving) for a in atom.args):
-                return False
-        elif (
-            atom.name != "floordiv" or not ix.constant_value(atom.args[1]) or not grows_with(atom.args[0], var, moving)
-        ):
-            return False
-    return True

@@ -2,7 +2,7 @@
 
 A guest's outermost loops are its host's. Where the host has emitted the body of the last shared loop, the guest goes on from there
 with the same coordinates. A guest's reduction over shared loops begins before the host's loop and ends after it; where that loop is
-parallel, each round keeps a partial.
+parallel, each round keeps a partial. Where the host is computed for part of its indices, so are its guests.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from raido.algo import index as ix
 from raido.algo.expr import Expr
 from raido.schedule.lower.builder import Builder
-from raido.schedule.lower.coordinates import Coordinates
+from raido.schedule.lower.coordinates import Bind, Coordinates
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.reductions import Reductions
+from raido.schedule.lower.regions import Box
 from raido.schedule.lower.work import Accumulators, Work
 from raido.schedule.nest.nodes import Buffer
 from raido.schedule.plan import At
@@ -33,49 +34,81 @@ class Running:
     span: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A stage and the position of the last loop that it shares. `matched`: the host's axis for each axis that shared loops run over."""
+
+    job: Job
+    last: int
+    matched: dict[str, str]
+
+
+def guests_by_host(jobs: dict[str, Job]) -> dict[str, list[Guest]]:
+    """The guests of each stage that has any."""
+    found: dict[str, list[Guest]] = {}
+    for job in jobs.values():
+        at = job.plan.compute_with
+        if at is not None and at.stage in jobs:
+            host = jobs[at.stage]
+            last = [loop.name for loop in host.plan.loops].index(at.loop)
+            shared = {axis for loop in host.plan.loops[: last + 1] for axis in host.axis_of[loop.name]}
+            pairs = zip(job.stage.all_axes, host.stage.all_axes, strict=False)
+            matched = {ours.name: theirs.name for ours, theirs in pairs if theirs.name in shared}
+            found.setdefault(at.stage, []).append(Guest(job, last, matched))
+    return found
+
+
 class Sharing:
-    """Emits guests at the hooks that `Loops` calls."""
+    """Emits guests at the hooks that `Loops` calls. `boxes`: the indices of a guest that are computed, where not all are."""
 
     def __init__(self, loops: Loops, reductions: Reductions, jobs: dict[str, Job]) -> None:
         self.loops, self.reductions = loops, reductions
         self.builder: Builder = loops.builder
-        self.guests: dict[str, list[tuple[Job, int]]] = {}
+        self.guests = guests_by_host(jobs)
         self.running: dict[str, Running] = {}
-        for job in jobs.values():
-            at = job.plan.compute_with
-            if at is not None and at.stage in jobs:
-                names = [loop.name for loop in jobs[at.stage].plan.loops]
-                self.guests.setdefault(at.stage, []).append((job, names.index(at.loop)))
+        self.boxes: dict[str, Box] = {}
         loops.sharing = self
 
-    def _of(self, work: Work) -> list[tuple[Job, int]]:
+    def _of(self, work: Work) -> list[Guest]:
         if work.mode not in ("compute", "fold") or not self.guests:
             return []
         return self.guests.get(work.job.stage.name, [])
 
-    def _work(self, guest: Job, host: Work, count: int) -> Work:
+    def _work(self, guest: Guest, host: Work, count: int, bind: Bind | None = None) -> Work:
         """The guest with its first `count` loops where the host's are."""
-        copies = []
+        job, copies = guest.job, []
+        box = self.boxes.get(job.stage.name, ())
         for coordinates in host.copies:
-            axes = [(a.name, ix.as_index(0), a.extent) for a in guest.stage.all_axes]
-            own = Coordinates(axes, guest.plan.relations)
-            for theirs, ours in zip(host.job.plan.loops[:count], guest.plan.loops, strict=False):
+            bounds = {axis.name: (ix.as_index(0), axis.extent) for axis in job.stage.all_axes}
+            bounds |= {a.name: (low, ix.add(high, 1)) for a, (low, high) in zip(job.stage.axes, box, strict=False)}
+            bounds |= {ours: coordinates.whole[theirs] for ours, theirs in guest.matched.items()}
+            own = Coordinates([(name, low, high) for name, (low, high) in bounds.items()], job.plan.relations)
+            for theirs, ours in zip(host.job.plan.loops[:count], job.plan.loops, strict=False):
                 value = coordinates.ranges[theirs.name].value
                 assert value is not None
-                own.choose(ours.name, value, self.loops.bind)
+                own.choose(ours.name, value, bind or self.loops.bind)
                 own.guards.clear()
             own.simplify(self.builder.facts.simplify)
             copies.append(own)
-        return Work(guest, copies, versioned=guest.version_at < count, origin_of=list(range(len(copies))))
+        return Work(job, copies, versioned=job.version_at < count, origin_of=list(range(len(copies))))
+
+    def running_inside(self, work: Work, position: int) -> list[Work]:
+        """The guests that run inside the loop at `position`, as far as its loops have been chosen."""
+        inside = [guest for guest in self._of(work) if guest.last >= position]
+        return [self._work(guest, work, position + 1, lambda name, value, low, high: value) for guest in inside]
+
+    def sharers(self, job: Job, position: int) -> list[Job]:
+        """The guests whose loop the one at `position` is too."""
+        return [guest.job for guest in self.guests.get(job.stage.name, ()) if guest.last >= position]
 
     def forwards(self, job: Job) -> bool:
         """Whether a guest reads what the stage stores."""
-        return any(job.form in guest.reads.loads for guest, _ in self.guests.get(job.stage.name, ()))
+        return any(job.form in guest.job.reads.loads for guest in self.guests.get(job.stage.name, ()))
 
     def before(self, work: Work, position: int) -> None:
         """The host's loop at `position` begins: so do reductions of guests over it."""
-        for guest, last in self._of(work):
-            if guest.first_reduction != position or position > last:
+        for guest in self._of(work):
+            if guest.job.first_reduction != position or position > guest.last:
                 continue
             outer = self._work(guest, work, position)
             parallel = work.job.plan.loops[position].kind == "parallel"
@@ -88,13 +121,13 @@ class Sharing:
                 running.partials = self.reductions.partials(outer, total, count)
             else:
                 self.reductions.part(outer, position, "start", total)
-            self.running[guest.stage.name] = running
+            self.running[guest.job.stage.name] = running
 
     def enter(self, work: Work, position: int) -> None:
         """The host is inside its loop at `position`: a partial begins."""
-        for guest, _ in self._of(work):
-            running = self.running.get(guest.stage.name)
-            if running is not None and running.partials and guest.first_reduction == position:
+        for guest in self._of(work):
+            running = self.running.get(guest.job.stage.name)
+            if running is not None and running.partials and guest.job.first_reduction == position:
                 inner = self._work(guest, work, position)
                 running.own = self.reductions.allocate(inner, position, registers=False)
                 self.reductions.clear(inner, running.own)
@@ -109,16 +142,16 @@ class Sharing:
         here = self.builder.scope
         converter = self.loops.converter
         converter.forward = {read: value for read, (value, scope) in self.loops.stored.items() if scope is here}
-        for guest, last in self._of(work):
-            running = self.running.get(guest.stage.name)
-            if last == position:
+        for guest in self._of(work):
+            running = self.running.get(guest.job.stage.name)
+            if guest.last == position:
                 inner = self._work(guest, work, position + 1)
-                if guest.first_reduction <= position:
+                if guest.job.first_reduction <= position:
                     assert running is not None
                     inner.mode, inner.accumulators = "fold", running.own
                     inner.origin_of = [0] * len(inner.copies) if not running.own.copied else inner.origin_of
                 self.loops.level(inner, position + 1)
-            if running is not None and running.partials and guest.first_reduction == position:
+            if running is not None and running.partials and guest.job.first_reduction == position:
                 assert running.low is not None
                 value = work.copies[0].ranges[work.job.plan.loops[position].name].value
                 assert value is not None
@@ -128,10 +161,10 @@ class Sharing:
 
     def after(self, work: Work, position: int) -> None:
         """The host's loop at `position` has ended: so do reductions of guests over it."""
-        for guest, last in self._of(work):
-            if guest.first_reduction != position or position > last:
+        for guest in self._of(work):
+            if guest.job.first_reduction != position or position > guest.last:
                 continue
-            running = self.running.pop(guest.stage.name)
+            running = self.running.pop(guest.job.stage.name)
             if running.partials:
                 self.reductions.join(running.outer, running.total, running.partials)
             self.reductions.part(running.outer, position, "finish", running.total)

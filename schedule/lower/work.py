@@ -9,6 +9,7 @@ from raido.algo import index as ix
 from raido.algo.expr import Expr, Node, Op, Var
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.regions import Box
 from raido.schedule.nest.nodes import Buffer
 
 
@@ -60,7 +61,7 @@ class Placer(Protocol):
     def inside(self, work: Work, position: int) -> None:
         """Emits the producers placed at the loop at `position`."""
 
-    def places(self, work: Work, position: int) -> bool:
+    def places(self, job: Job, position: int) -> bool:
         """Whether any producer is placed or kept there."""
         ...
 
@@ -71,7 +72,11 @@ class Guests(Protocol):
     def forwards(self, job: Job) -> bool: ...
     def before(self, work: Work, position: int) -> None: ...
     def enter(self, work: Work, position: int) -> None: ...
+    boxes: dict[str, Box]
+
     def inside(self, work: Work, position: int) -> None: ...
+    def sharers(self, job: Job, position: int) -> list[Job]: ...
+    def running_inside(self, work: Work, position: int) -> list[Work]: ...
     def after(self, work: Work, position: int) -> None: ...
 
 

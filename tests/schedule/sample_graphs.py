@@ -204,6 +204,31 @@ def crossed() -> StageGraph:
     return graph("crossed", [x], [a, b, c, d], [a, b, c, d])
 
 
+def fanned() -> StageGraph:
+    """Of one image: `double`; `kept`, an output too; their ordered `folds` along rows; `table`, gathered from; `out` of all."""
+    img = image()
+    double = stage("double", {"y": H, "x": W}, lambda y, x: mul(at(img, y, x), const(f32, 2.0)))
+    kept = stage("kept", {"y": H, "x": W}, lambda y, x: mul(at(img, y, x), const(f32, 3.0)))
+    table = stage("table", {"y": H, "x": W}, lambda y, x: mul(at(img, y, x), const(f32, 4.0)))
+    folds = stage("folds", {"y": H}, None, lambda y: summed({"r": W}, lambda r: at(img, y, r), False))
+    out = stage(
+        "out",
+        {"y": H, "x": W},
+        lambda y, x: add(at(double, y, x), at(folds, y), at(table, Op("cast", i64, (at(kept, y, x),)), x)),
+    )
+    return graph("fanned", [img], [double, kept, table, folds, out], [kept, out])
+
+
+def relay() -> StageGraph:
+    """a and b of x; c reads b, d reads c."""
+    x = Parameter("x", f32, (N,), 0)
+    a = stage("a", {"x": N}, lambda i: mul(at(x, i), const(f32, 2.0)))
+    b = stage("b", {"x": N}, lambda i: mul(at(x, i), const(f32, 3.0)))
+    c = stage("c", {"x": N}, lambda i: at(b, clamp(index.add(i, 1), N)))
+    d = stage("d", {"x": N}, lambda i: add(at(c, i), const(f32, 1.0)))
+    return graph("relay", [x], [a, b, c, d], [a, d])
+
+
 def unsharp() -> StageGraph:
     """Planes of colour: gray of three planes, blurred along both axes, and each plane scaled by their ratio."""
     three = index.as_index(3)

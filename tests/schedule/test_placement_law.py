@@ -69,3 +69,74 @@ def test_a_clone_of_a_scalar_stage_is_not_the_stage() -> None:
         s["copy"].root()
 
     hold(twice, [F32(0), ramp(9)], say)
+
+
+@rd.algorithm
+def fanned(a: rd.f32["h", "w"]):
+    double = rd.elementwise(lambda x: x * 2, a).named("double")
+    triple = rd.elementwise(lambda x: x * 3, a).named("triple")
+    rows = rd.stencil(lambda p: p[-1, 0] + p[2, 1], triple, boundary="clamp").named("rows")
+    out = rd.elementwise(lambda x, y: x + y, double, rows).named("out")
+    return out
+
+
+def test_guests_of_a_placed_stage_are_computed_as_far_as_they_are_read() -> None:
+    def say(s: Schedule) -> None:
+        s["rows"].inline()
+        s["out"].split("y", 4)
+        s["triple"].compute_with("double", "x")
+        s["double"].compute_at("out", "yo")
+
+    for shape in ((9, 5), (1, 1), (4, 17), (0, 3)):
+        hold(fanned, [ramp(*shape)], say)
+
+
+def test_guests_of_a_stage_that_slides_slide_with_it() -> None:
+    def say(s: Schedule) -> None:
+        s["rows"].inline()
+        s["triple"].compute_with("double", "y")
+        s["double"].compute_at("out", "y").store_at("out")
+
+    for shape in ((9, 5), (1, 1), (4, 17), (0, 3)):
+        hold(fanned, [ramp(*shape)], say)
+
+
+def test_what_a_guest_reads_is_computed_in_the_loops_that_it_shares() -> None:
+    def say(s: Schedule) -> None:
+        s["rows"].compute_with("double", "y")
+        s["triple"].compute_at("double", "y")
+
+    for shape in ((9, 5), (1, 1), (4, 17), (0, 3)):
+        hold(fanned, [ramp(*shape)], say)
+
+
+def affine_fold(a: Any, axis: int) -> Any:
+    """A fold whose operator (composition of affine functions) is not commutative."""
+    return rd.reduce(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (1, 0), a, a, axis=axis)[1]
+
+
+def test_an_ordered_fold_in_shared_loops_keeps_its_order() -> None:
+    @rd.algorithm
+    def folds(a: rd.u32[3, "m"]):
+        double = rd.elementwise(lambda x: x * 2, a).named("double")
+        return double, affine_fold(a, 1).named("rows")
+
+    def say(s: Schedule) -> None:
+        s["double"].parallel("y").split("x", 4).unroll("xi")
+        s["rows"].compute_with("double", "xi")
+
+    for width in (0, 1, 9):
+        hold(folds, [ramp(3, width, dtype=np.uint32)], say)
+
+
+def test_rounds_of_an_unrolled_shared_loop_are_not_jammed_when_a_guest_folds_in_order() -> None:
+    @rd.algorithm
+    def folds(a: rd.u32[12]):
+        double = rd.elementwise(lambda x: x * 2, a).named("double")
+        return double, affine_fold(a, 0).named("all")
+
+    def say(s: Schedule) -> None:
+        s["double"].split("x", 4).unroll("xo")
+        s["all"].compute_with("double", "xo")
+
+    hold(folds, [ramp(12, dtype=np.uint32) + 1], say)

@@ -193,6 +193,47 @@ case(
     "nests that need each other",
     lambda s: (s["d"].compute_with("a", "x"), s["c"].compute_with("b", "x")),
 )
+case(
+    graphs.fanned,
+    "share with a stage that shares",
+    lambda s: (s["kept"].compute_with("double", "y"), s["table"].compute_with("kept", "x")),
+)
+case(
+    graphs.fanned,
+    "share with a placed stage as an output",
+    lambda s: (s["double"].compute_at("out", "y"), s["kept"].compute_with("double", "x")),
+)
+case(
+    graphs.fanned,
+    "place a stage with which an output shares",
+    lambda s: (s["kept"].compute_with("double", "x"), s["double"].compute_at("out", "y")),
+)
+case(
+    graphs.fanned,
+    "place a stage with which a gathered one shares",
+    lambda s: (s["table"].compute_with("double", "x"), s["double"].compute_at("out", "y")),
+)
+case(
+    graphs.fanned,
+    "place a stage over whose loops another folds",
+    lambda s: (s["folds"].compute_with("double", "x"), s["double"].compute_at("out", "y")),
+)
+case(
+    graphs.fanned,
+    "an ordered fold in lanes of another",
+    lambda s: (s["folds"].compute_with("double", "x"), s["double"].vectorize("x")),
+)
+case(
+    graphs.fanned,
+    "an ordered fold in the order of another",
+    lambda s: (s["double"].split("x", 4).reorder("xi", "xo"), s["folds"].compute_with("double", "xo")),
+)
+case(
+    graphs.relay,
+    "read in shared loops what they compute",
+    lambda s: (s["d"].compute_with("a", "x"), s["c"].compute_at("a", "x"), s["b"].compute_with("a", "x")),
+)
+case(graphs.convolution, "parallel inside another loop of the reduction", lambda s: s["out"].parallel("rx"))
 
 # Copies
 

@@ -1,0 +1,235 @@
+"""Producers that slide: kept further out than they are computed.
+
+Along the one dimension that moves with the loop, each round computes only what lies beyond what earlier rounds computed, in a buffer
+folded to a power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from raido.algo import index as ix
+from raido.algo.dtypes import i64
+from raido.algo.expr import Expr, Op, Result, Var
+from raido.schedule.lower.builder import Builder, Scope, new_serial
+from raido.schedule.lower.convert import Storage
+from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.loops import Loops
+from raido.schedule.lower.regions import Box, extent_bound
+from raido.schedule.lower.sharing import Guest
+from raido.schedule.lower.work import Work
+from raido.schedule.nest.nodes import Alloc, Buffer, Read, Store
+from raido.schedule.plan import At
+from raido.schedule.stages.normalise import scalar_nodes
+
+STACK_BYTES = 32 << 10
+Compute = Callable[[list[Job], dict[str, Box]], None]
+
+
+@dataclass(slots=True)
+class Window:
+    """Memory that outlives the loop its contents are computed in.
+
+    `reached`: how far the slid dimension is done, a register for each scope in which the window starts anew.
+    """
+
+    scope: Scope
+    storage: Storage
+    slides: bool
+    buffers: dict[int, Buffer] = field(default_factory=dict)
+    reached: dict[int, tuple[Scope, Buffer]] = field(default_factory=dict)
+
+
+class Sliding:
+    """Windows of stages. `levels`: the scope in which each is kept; `compute` emits a stage and its guests over boxes."""
+
+    def __init__(self, loops: Loops, guests: dict[str, list[Guest]], compute: Compute) -> None:
+        self.loops, self.guests, self.compute = loops, guests, compute
+        self.builder: Builder = loops.builder
+        self.levels: dict[str, int] = {}
+        self.windows: dict[tuple[str, int], Window] = {}
+
+    def slides(self, group: list[Job], work: Work, position: int, boxes: dict[str, Box]) -> bool:
+        """Keeps a stage (and its guests) at its outer place; computes what is new. False where that is not possible here."""
+        job, builder = group[0], self.builder
+        if not self._all_loops(job, work, position):
+            return False
+        floor, box = self.loops.emitter.floor, boxes[job.stage.name]
+        level = self.levels.get(job.stage.name, floor) if isinstance(job.plan.store, At) else floor
+        loops = [s for s in builder.scopes[level + 1 :] if s.var is not None]
+        between = {v for v in self._variables() if builder.level_of.get(v, 0) > level}
+        steady = self._steady(loops)
+        slid = [
+            d
+            for d, bounds in enumerate(box)
+            if any(_mentions(e, between) for e in bounds)
+            and steady
+            and all(grows_with(e, steady[0], between) for e in bounds)
+        ]
+        reset = max([level, *(s.level for s in loops if s.var not in steady)])
+        settled = {v for v in between if builder.level_of[v] > reset}
+        follows = {each.stage.name: self._same_axes(job, each, slid) for each in group}
+        for each in group:
+            if any(
+                _mentions(e, settled)
+                for d, bounds in enumerate(boxes[each.stage.name])
+                if d not in follows[each.stage.name]
+                for e in bounds
+            ):
+                slid = []
+        windows = {
+            each.stage.name: self._kept_window(
+                each, boxes[each.stage.name], level, between, follows[each.stage.name] if slid else []
+            )
+            for each in group
+        }
+        window = windows[job.stage.name]
+        if not window.slides or len(slid) != 1:
+            self.compute(group, boxes)
+            return True
+        (d,) = slid
+        reached = self._reached(job, window, reset)
+        low, high = box[d]
+        before = builder.name(f"{job.stage.axes[d].name}_done", Read(reached, (), None))
+        start = builder.name(f"{job.stage.axes[d].name}_new", ix.maximum(low, before))
+        builder.scope.facts = builder.facts.with_range(start, low, ix.add(high, 1))
+        new = {
+            name: tuple((start, high) if k in follows[name] else bounds for k, bounds in enumerate(whole))
+            for name, whole in boxes.items()
+        }
+        self.compute(group, new)
+        builder.add(Store(reached, (), ix.maximum(before, ix.add(high, 1))))
+        return True
+
+    def _same_axes(self, host: Job, job: Job, dimensions: list[int]) -> list[int]:
+        """Which dimensions of a stage or of its guest stand for these of the stage."""
+        if job is host:
+            return dimensions
+        matched = next(guest.matched for guest in self.guests[host.stage.name] if guest.job is job)
+        names = {host.stage.axes[d].name for d in dimensions}
+        return [d for d, axis in enumerate(job.stage.axes) if matched.get(axis.name) in names]
+
+    def _kept_window(self, job: Job, box: Box, level: int, between: set[Var], slid: list[int]) -> Window:
+        """The memory of a stage at `level`; the stage's loads go there from now on."""
+        builder, name = self.builder, job.stage.name
+        scope = builder.scopes[level]
+        window = self.windows.get((name, id(scope)))
+        if window is None:
+            moving = [d for d, bounds in enumerate(box) if any(_mentions(e, between) for e in bounds)]
+            window = Window(scope, *self._window(job, box, level, moving, slid))
+            self.windows[name, id(scope)] = window
+        storage = window.storage
+        for k in range(len(job.bodies)):
+            kept = Storage(self._output(job, k, window), storage.origin, storage.fold)
+            self.loops.converter.storages[Result(job.form, k)] = kept  # type: ignore[index]
+            builder.level_of[kept.buffer] = builder.scope.level
+        return window
+
+    def _steady(self, loops: list[Scope]) -> list[Var]:
+        """The innermost loop's variable, and those outside it that it continues: its own range starts where theirs stands."""
+        found: list[Var] = []
+        ranges = self.builder.facts.ranges
+        variables = [s.var for s in loops]
+        var = variables[-1] if variables else None
+        while var is not None and var in variables:
+            found.append(var)
+            low = ranges[var][0]
+            var = low if isinstance(low, Var) else None
+        return found
+
+    def _window(self, job: Job, box: Box, level: int, moving: list[int], slid: list[int]) -> tuple[Storage, bool]:
+        """The layout of the memory kept at `level`, folded along the one slid dimension, and whether there is one."""
+        builder = self.builder
+        inside = {v for v in self._variables() if builder.level_of[v] > level}
+        slides = len(slid) == 1
+        shape, origin, fold = [], [], []
+        for d, (axis, (low, high)) in enumerate(zip(job.stage.axes, box, strict=True)):
+            extent = extent_bound(low, high, axis.extent, builder.meaning)
+            value = ix.constant_value(extent)
+            if d in moving and slides and d in slid and value is not None and ix.constant_value(axis.extent) is None:
+                size = 1 << max(0, value - 1).bit_length()
+                shape.append(ix.as_index(size))
+                origin.append(None)
+                fold.append(size)
+            elif d in moving or any(_mentions(e, inside) for e in (low, high)):
+                shape.append(axis.extent)
+                origin.append(None)
+                fold.append(0)
+            else:
+                shape.append(extent)
+                origin.append(None if extent is axis.extent else low)
+                fold.append(0)
+        storage = Storage(_unplaced(job, tuple(shape)), tuple(origin), tuple(fold))
+        return storage, slides
+
+    def _reached(self, job: Job, window: Window, reset: int) -> Buffer:
+        """The register that says how far the slid dimension has been computed since the window last started anew."""
+        scope = self.builder.scopes[reset]
+        if id(scope) not in window.reached:
+            register = Buffer(f"{job.stage.name}_reached", i64, (), "register", new_serial(), (), 1, None)
+            self.builder.level_of[register] = reset
+            scope.statements += [Alloc(register), Store(register, (), ix.as_index(0))]
+            window.reached[id(scope)] = (scope, register)
+        return window.reached[id(scope)][1]
+
+    def _all_loops(self, job: Job, work: Work, position: int) -> bool:
+        """Whether the loops between memory and computation are loops in the nest: of unrolled rounds each computes its own part."""
+        store = job.plan.store
+        loops = [loop.name for loop in work.job.plan.loops[: position + 1]]
+        if isinstance(store, At) and store.stage == work.job.stage.name and store.loop in loops:
+            loops = loops[loops.index(store.loop) + 1 :]
+        values = [c.ranges[name].value for name in loops for c in work.copies]
+        return len(work.copies) == 1 and all(isinstance(v, Var) for v in values)
+
+    def _output(self, job: Job, k: int, window: Window) -> Buffer:
+        """The buffer of result `k`, allocated where the window is kept."""
+        if k not in window.buffers:
+            shape, dtype = window.storage.buffer.shape, job.bodies[k].dtype
+            label = job.stage.name.rsplit("/", 1)[-1]
+            buffer = Buffer(label, dtype, shape, kept_scope(shape, dtype.itemsize), new_serial(), (), 1, None)
+            window.scope.statements.append(Alloc(buffer))
+            window.buffers[k] = buffer
+        return window.buffers[k]
+
+    def _variables(self) -> set[Var]:
+        return {v for v in self.builder.level_of if isinstance(v, Var)}
+
+
+def kept_scope(shape: tuple[Expr, ...], itemsize: int) -> str:
+    """Where memory of a shape is: a register, the stack where it is known to be small, or the heap."""
+    total = itemsize
+    for e in shape:
+        value = ix.constant_value(e)
+        if value is None:
+            return "heap"
+        total *= value
+    if total == itemsize:
+        return "register"
+    return "stack" if total <= STACK_BYTES else "heap"
+
+
+def _unplaced(job: Job, shape: tuple[Expr, ...]) -> Buffer:
+    return Buffer("", job.bodies[0].dtype, shape, "heap", 0, (), 1, None)
+
+
+def _mentions(e: Expr, variables: set[Var]) -> bool:
+    return any(n in variables for n in scalar_nodes(e))
+
+
+def grows_with(e: Expr, var: Var, moving: set[Var]) -> bool:
+    """Whether a bound is made of `var` so that it never decreases as `var` grows, and of nothing else that moves."""
+    for atom, c in ix.linear(e)[1].items():
+        if atom is var or not _mentions(atom, moving):
+            if atom is var and c < 0:
+                return False
+        elif c < 0 or not isinstance(atom, Op):
+            return False
+        elif atom.name in ("minimum", "maximum"):
+            if not all(grows_with(a, var, moving) for a in atom.args):
+                return False
+        elif (
+            atom.name != "floordiv" or not ix.constant_value(atom.args[1]) or not grows_with(atom.args[0], var, moving)
+        ):
+            return False
+    return True
