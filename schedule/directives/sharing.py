@@ -11,7 +11,7 @@ from raido.schedule.directives.recorder import Name, Recorder, Self, rule
 from raido.schedule.plan import Fuse, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import ControlStage, Stage
-from raido.schedule.state import State, axes_of, has_loops_said, places, position, put, reaches
+from raido.schedule.state import State, axes_of, has_loops_said, is_reduction, places, position, put, reaches
 
 
 class SharingDirectives(Recorder):
@@ -61,10 +61,21 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
         raise Refusal(f'"{at.stage}" runs in another part of "{state.uses.scope[guest]}"')
     if reaches(state, at.stage, guest):
         raise Refusal(f'"{at.stage}" reads "{guest}"', f's["{guest}"].compute_at("{at.stage}", "{axis}")')
+    for scanned in (guest, at.stage):
+        if state.stage(scanned).scan is not None:
+            raise Refusal(f'"{scanned}" is a scan, whose strategy owns its loops', f's["{guest}"].root()')
     host, host_plan = state.stage(at.stage), state.plan(at.stage)
     shared = [loop.name for loop in host_plan.loops[: position(host_plan, axis) + 1]]
     matched = match_axes(state.stage(guest), host, host_plan, shared)
     adopted = adopt(plan, host_plan, matched, shared)
+    for relation in adopted.relations:
+        if isinstance(relation, Fuse):
+            kinds = {is_reduction(state.stage(guest), adopted, part) for part in (relation.outer, relation.inner)}
+            if len(kinds) > 1:
+                raise Refusal(
+                    f'a fused loop of "{at.stage}" would run over "{relation.outer}" and "{relation.inner}" of "{guest}" at once, '
+                    "and one of them is a reduction axis"
+                )
     return put(state, replace(adopted, compute=Root(), compute_with=at), "placement", "loops")
 
 

@@ -229,6 +229,11 @@ case(
     lambda s: (s["double"].split("x", 4).reorder("xi", "xo"), s["folds"].compute_with("double", "xo")),
 )
 case(
+    graphs.fanned,
+    "share a loop fused over a pure and a reduction axis",
+    lambda s: (s["double"].fuse("y", "x"), s["folds"].compute_with("double", "yx")),
+)
+case(
     graphs.relay,
     "read in shared loops what they compute",
     lambda s: (s["d"].compute_with("a", "x"), s["c"].compute_at("a", "x"), s["b"].compute_with("a", "x")),
