@@ -40,7 +40,8 @@ from raido.schedule.nest.nodes import (
 from raido.targets import tvm_corner as T
 from raido.targets.emit.llvm_text import memory_dtype
 from raido.targets.emit.scopes import Uses
-from raido.targets.emit.streams import Row, Stream, find_stream
+from raido.targets.emit.stream_loops import StreamLoops
+from raido.targets.emit.streams import find_stream
 from raido.targets.emit.unit import Term, Unit, data_of, is_plain_index, tir
 from raido.targets.emit.values import Values
 
@@ -64,7 +65,7 @@ class Statements:
         self.values = Values(unit)
         self.outliner = outliner
         self.streams = False
-        self.streamed: frozenset[VectorStore] = frozenset()  # at addresses that are aligned
+        self.stream: StreamLoops | None = None
         self.shared: set[Buffer] = set()  # register buffers that loops over threads use
         self.turn: tuple[Any, Any] | None = None  # of a round with an ordered section: whose turn it is, and its number
 
@@ -194,8 +195,8 @@ class Statements:
         value, mask, *_ = self.values.prepare(s.value, s.mask, *s.indices)
         where, offset = self.values.element(s.buffer, s.indices)
         stored = self.values.to_memory(s.buffer.dtype, lanes, tir(value, s.value.dtype))
-        if s in self.streamed:
-            self.unit.effect(helpers.stream(s.buffer.dtype, lanes), data_of(where), tir(offset), stored)
+        if self.stream is not None and s in self.stream.stream.stores:
+            self.stream.store(s, data_of(where), tir(offset), stored)
         elif mask is None and s.stride == 1:
             self.unit.out.append(T.BufferStore(where, stored, [T.Ramp(tir(offset), T.IntImm("int64", 1), lanes)]))
         else:
@@ -323,55 +324,11 @@ class Statements:
             return
         stream = find_stream(s)
         if stream is not None:
-            self._streaming_loops(s, stream, low, tir(count))
+            outer, self.stream = self.stream, StreamLoops(self, stream)
+            self.stream.emit(s, tir(low), tir(count))
+            self.stream, self.streams = outer, True
         else:
             self.unit.out.append(self.loop(s, low, tir(count)))
-
-    def _streaming_loops(self, s: For, stream: Stream, low: Term, count: Any) -> None:
-        """`loop` as two: the first and the last gang with ordinary stores (or all of them), and those between with streamed ones."""
-        unit, zero, one, step = self.unit, T.IntImm("int64", 0), T.IntImm("int64", 1), T.IntImm("int64", s.step)
-        count, low = unit.bind("gangs", i64, 1, count), unit.bind("low", i64, 1, tir(low))
-        short, streams = self._alignment(stream.rows, T.Select(T.GT(count, T.IntImm("int64", 2)), one, zero))
-        streams = unit.bind("streams", i64, 1, streams)
-        chosen = T.GT(streams, zero)
-        span = T.Mul(T.Sub(count, one), step)
-        rounds = T.Select(chosen, T.IntImm("int64", 2), count)
-        stride = unit.bind("stride", i64, 1, T.Select(chosen, span, step))
-        counter = T.Var(unit.fresh_name(s.var.name + "_round"), "int64")
-        place = T.Add(low, T.Mul(counter, stride))
-        unit.out.append(T.For(counter, zero, rounds, T.ForKind.SERIAL, self._round(s, place)))
-        counter = T.Var(unit.fresh_name(s.var.name + "_round"), "int64")
-        start = unit.bind("start", i64, 1, T.Add(low, short))
-        between = T.Select(chosen, T.Select(T.GT(short, zero), T.Sub(count, one), count), zero)
-        before, self.streamed = self.streamed, stream.stores
-        unit.out.append(
-            T.For(counter, zero, between, T.ForKind.SERIAL, self._round(s, T.Add(start, T.Mul(counter, step))))
-        )
-        self.streamed = before
-        self.streams = True
-
-    def _alignment(self, rows: Sequence[Row], streams: Any) -> tuple[Any, Any]:
-        """Elements from the start of the rows to an aligned address, and `streams` if that holds for all, and they are large: else 0."""
-        unit, zero = self.unit, T.IntImm("int64", 0)
-        for buffer, above in {row.buffer: row.above for row in rows if row.above}.items():
-            streams = T.Select(T.GT(tir(self.size_in_bytes(buffer)), T.IntImm("int64", above)), streams, zero)
-        short: Any = None
-        starts: dict[Buffer, list[Any]] = {}
-        for row in rows:
-            self.values.prepare(*row.indices)
-            where, offset = self.values.element(row.buffer, row.indices)
-            symbol = unit.helpers.misalignment(row.buffer.dtype, row.lanes)
-            moved = tir(offset) if short is None else T.Add(tir(offset), short)
-            away = unit.call(symbol, i64, 1, data_of(where), moved)
-            if short is None:
-                short = unit.bind("short", i64, 1, away)
-            else:
-                streams = T.Select(T.GT(away, zero), zero, streams)
-            for other in starts.get(row.buffer, []):
-                apart = unit.call(unit.helpers.apart(row.buffer.dtype), i64, 1, tir(offset), other)
-                streams = T.Select(T.GT(apart, zero), streams, zero)
-            starts.setdefault(row.buffer, []).append(tir(offset))
-        return short, streams
 
     def loop(self, s: For, low: Term, count: Any, first: Any = None) -> Any:
         """The body of `s` for its iterations first … first + count − 1 (or all from 0)."""
@@ -386,9 +343,9 @@ class Statements:
         if value is None:
             scaled = T.Mul(counter, T.IntImm("int64", s.step)) if s.step != 1 else counter
             value = scaled if isinstance(low, int) and low == 0 else T.Add(tir(low), scaled)
-        return T.For(counter, start, count, T.ForKind.SERIAL, self._round(s, value))
+        return T.For(counter, start, count, T.ForKind.SERIAL, self.round(s, value))
 
-    def _round(self, s: For, value: Any) -> Any:
+    def round(self, s: For, value: Any) -> Any:
         """The body of a loop, as one statement, for that value of its variable."""
         unit = self.unit
         outer = unit.block()

@@ -3,7 +3,8 @@
 Non-temporal stores need aligned addresses, and rows rarely begin at one. A loop over whole gangs is therefore two loops, and one
 test before them: where every streamed row is equally far from an aligned address (and the array as large as was asked for), the
 first loop runs only the first gang and the last, with ordinary stores, and the second runs from the first aligned address to the
-last, with non-temporal ones; elsewhere the first loop runs them all. Gangs then overlap, so such a loop must not read what it writes.
+last, with non-temporal ones; elsewhere the first loop runs them all (`stream_loops`). Gangs then overlap, so such a loop must not read
+what it writes.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The streamed stores of a loop, and the rows whose addresses must agree."""
+    """The streamed stores of a loop, each with how far ahead of its row's first gang it is, and the rows whose addresses must agree."""
 
     rows: tuple[Row, ...]
-    stores: frozenset[VectorStore]
+    stores: dict[VectorStore, int]
 
 
 def find_stream(loop: For) -> Stream | None:
@@ -62,7 +63,12 @@ def find_stream(loop: For) -> Stream | None:
     survey = _Survey(loop)
     if survey.refused or not survey.rows or survey.written & survey.read:
         return None
-    return Stream(tuple(survey.rows.values()), frozenset(survey.stores))
+    stores: dict[VectorStore, int] = {}
+    for gangs in survey.gangs.values():
+        first = min(place for _, place in gangs)
+        for store, place in gangs:
+            stores.setdefault(store, place - first)
+    return Stream(tuple(survey.rows.values()), stores)
 
 
 class _Survey:
@@ -71,7 +77,7 @@ class _Survey:
         self.lets: dict[Any, Any] = {}
         self.inner: list[For] = []
         self.rows: dict[Any, Row] = {}
-        self.stores: list[VectorStore] = []
+        self.gangs: dict[Any, list[tuple[VectorStore, int]]] = {}  # of each row, and where in it they begin
         self.refused = False
         self.read: set[Buffer] = set()
         self.written: set[Buffer] = set()
@@ -130,7 +136,7 @@ class _Survey:
             lanes = lanes_of(s.value)
             key = (s.buffer, place[:-1], constant % lanes, frozenset(terms.items()))
             self.rows.setdefault(key, Row(s.buffer, place, lanes, s.stream or 0))
-        self.stores.append(s)
+            self.gangs.setdefault(key, []).append((s, constant))
 
     def _note_reads(self, e: Any) -> None:
         self.read.update(node.buffer for node in _below((e,)) if isinstance(node, (Read, VectorRead, Gather)))

@@ -57,6 +57,11 @@ class Unit:
         """A call of a helper with a result of that type."""
         return T.call(symbol, T.type_name(dtype, lanes), *args)
 
+    def select(self, condition: Any, a: Any, b: Any) -> Any:
+        """`a` where the condition holds, else `b`, both i64. Never TIR's own `Select`: its analysis takes exponential time in chains."""
+        symbol = self.helpers.operation("select", i64, [(bool_, 1), (i64, 1), (i64, 1)])
+        return self.call(symbol, i64, 1, condition, a, b)
+
     def effect(self, symbol: str, *args: Any) -> None:
         """Appends a call of a helper for its effect."""
         self.out.append(T.Evaluate(T.call(symbol, "int32", *args)))

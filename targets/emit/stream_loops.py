@@ -1,0 +1,105 @@
+"""Loops whose results are streamed, as two loops behind one test.
+
+The test: every streamed row is equally far from an aligned address, rows are long enough, the array is as large as was asked for,
+and no two rows lie at the same place of a page. Where it holds, the first loop runs the first gang and the last, and the second those
+between, from the first aligned address, with non-temporal stores; otherwise the first loop runs them all. The two never write one
+line: lanes of the first loop that the second writes are off (a line that is cached when it is streamed costs a flush, and that, in
+rows of 2 KiB, doubled the time of a copy).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.dtypes import i64
+from raido.schedule.nest.nodes import Buffer, For, VectorStore, lanes_of
+from raido.targets import tvm_corner as T
+from raido.targets.emit.llvm_text import memory_dtype
+from raido.targets.emit.streams import Row, Stream
+from raido.targets.emit.unit import data_of, tir
+
+if TYPE_CHECKING:
+    from raido.targets.emit.statements import Statements
+
+_SHORTEST = 4096  # bytes of a row: below, its ends cost more than streaming saves
+_FOREVER = (1 << 63) - 1
+
+
+class StreamLoops:
+    """Emits the loops of one `Stream`, and its stores while they are emitted."""
+
+    def __init__(self, statements: Statements, stream: Stream) -> None:
+        self.statements = statements
+        self.unit = statements.unit
+        self.stream = stream
+        self.aligned = False
+        self.var: Any = None
+        self.first: Any = None  # the elements first … end − 1 belong to the second loop
+        self.end: Any = None
+
+    def emit(self, s: For, low: Any, count: Any) -> None:
+        """Appends both loops."""
+        unit, zero, one, step = self.unit, _index(0), _index(1), _index(s.step)
+        count, low = unit.bind("gangs", i64, 1, count), unit.bind("low", i64, 1, low)
+        bytes_ = max(memory_dtype(row.buffer.dtype).itemsize for row in self.stream.rows)
+        long = T.GT(T.Mul(count, _index(s.step * bytes_)), _index(_SHORTEST - 1))
+        short, streams = self._alignment(unit.select(long, one, zero))
+        chosen = T.GT(unit.bind("streams", i64, 1, streams), zero)
+        between = unit.select(T.GT(short, zero), T.Sub(count, one), count)
+        between = unit.bind("between", i64, 1, unit.select(chosen, between, zero))
+        start = unit.bind("start", i64, 1, T.Add(low, short))
+        self.first = unit.bind("first", i64, 1, unit.select(chosen, start, _index(_FOREVER)))
+        self.end = unit.bind("end", i64, 1, T.Add(start, T.Mul(between, step)))
+        span = T.Mul(T.Sub(count, one), step)
+        stride = unit.bind("stride", i64, 1, unit.select(chosen, span, step))
+        self.var = s.var
+        for self.aligned, begin, stride_, rounds in (
+            (False, low, stride, unit.select(chosen, _index(2), count)),
+            (True, start, step, between),
+        ):
+            counter = T.Var(unit.fresh_name(s.var.name + "_round"), "int64")
+            place = T.Add(begin, T.Mul(counter, stride_))
+            unit.out.append(T.For(counter, zero, rounds, T.ForKind.SERIAL, self.statements.round(s, place)))
+
+    def store(self, s: VectorStore, pointer: Any, offset: Any, value: Any) -> None:
+        """One streamed store, in either loop."""
+        unit, helpers, lanes = self.unit, self.unit.helpers, lanes_of(s.value)
+        if self.aligned:
+            unit.effect(helpers.stream(s.buffer.dtype, lanes), pointer, offset, value)
+            return
+        place = T.Add(tir(unit.variables[self.var]), _index(self.stream.stores[s]))
+        unit.effect(helpers.store_outside(s.buffer.dtype, lanes), pointer, offset, value, place, self.first, self.end)
+
+    def _alignment(self, streams: Any) -> tuple[Any, Any]:
+        """Elements from the start of the rows to an aligned address, and `streams` if rows may be streamed, else 0."""
+        unit, zero = self.unit, _index(0)
+        rows = self.stream.rows
+        for buffer, above in {row.buffer: row.above for row in rows if row.above}.items():
+            size = tir(self.statements.size_in_bytes(buffer))
+            streams = unit.select(T.GT(size, _index(above)), streams, zero)
+        short: Any = None
+        starts: dict[Buffer, list[Any]] = {}
+        for row in rows:
+            away, offset = self._away(row, short)
+            if short is None:
+                short = unit.bind("short", i64, 1, away)
+            else:
+                streams = unit.select(T.GT(away, zero), zero, streams)
+            for other in starts.get(row.buffer, []):
+                apart = unit.call(unit.helpers.apart(row.buffer.dtype), i64, 1, offset, other)
+                streams = unit.select(T.GT(apart, zero), streams, zero)
+            starts.setdefault(row.buffer, []).append(offset)
+        return short, streams
+
+    def _away(self, row: Row, moved: Any) -> tuple[Any, Any]:
+        """How many elements an aligned address is away from a row's start (moved), and where that start is."""
+        values, unit = self.statements.values, self.unit
+        values.prepare(*row.indices)
+        where, offset = values.element(row.buffer, row.indices)
+        symbol = unit.helpers.misalignment(row.buffer.dtype, row.lanes)
+        place = tir(offset) if moved is None else T.Add(tir(offset), moved)
+        return unit.call(symbol, i64, 1, data_of(where), place), tir(offset)
+
+
+def _index(value: int) -> Any:
+    return T.IntImm("int64", value)
