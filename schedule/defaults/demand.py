@@ -18,6 +18,7 @@ from raido.algo.dtypes import i64
 from raido.algo.expr import Cond, Expr, Load, Loop, Node, Op, Var, While
 from raido.algo.index import BOUNDARY_OPS
 from raido.algo.rewrite import substitute
+from raido.schedule.directives.placement import checked_reader
 from raido.schedule.stages.reads import array_name, loads_of, scalar_nodes, stage_roots
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, has_loops_said, is_inlined, places
@@ -98,6 +99,7 @@ def may_inline(state: State, name: str) -> bool:
         and not said & {"placement", "layout", "scope", "pad", "stream", "hints"}
         and not has_loops_said(state, name)
         and all(isinstance(state.uses.stages[reader], Stage) for reader in state.uses.readers[name])
+        and checked_reader(state, name) is None
         and not any(at.stage == name for plan in state.plans.values() for at in places(plan))
         and not any(state.plans[r].prefetches for r in state.uses.readers[name] if r in state.plans)
     )

@@ -43,8 +43,8 @@ class PlacementDirectives(Recorder):
         >>> blur.schedule()["rows"].inline().plan.compute
         Inline()
 
-        Refuses outputs, reductions, stages read by a loop over whole arrays, stages with loop directives, and stages at which
-        another is placed.
+        Refuses outputs, reductions, stages read by a loop over whole arrays or at checked positions, stages with loop directives,
+        and stages at which another is placed.
         """
         return self._record("inline")
 
@@ -106,6 +106,12 @@ def apply_inline(state: State, stage: str) -> State:
         raise Refusal("it is a reduction, which would run again at every read", "compute_at, where it is read")
     refuse_control_readers(state, stage)
     if has_loops_said(state, stage):
+    reader = checked_reader(state, stage)
+    if reader is not None:
+        raise Refusal(
+            f'"{reader}" reads it at positions that are checked when it runs, and what is out of range has no value to compute',
+            f's["{stage}"].root(), or compute_at',
+        )
         raise Refusal(
             "loop directives were given to it, and an inlined stage has no loops", "leave them out, or use compute_at"
         )
@@ -192,6 +198,16 @@ def refuse_control_readers(state: State, stage: str) -> None:
 
 def check_encloses_readers(state: State, producer: str, at: At) -> None:
     """Refuses a loop that some reader is outside of."""
+def checked_reader(state: State, stage: str) -> str | None:
+    """A stage that reads this one at positions that may be out of range, if there is one."""
+    loads = (
+        (reader, load)
+        for reader in state.uses.readers[stage]
+        for load in state.uses.loads.get(reader, {}).get(stage, ())
+    )
+    return next((reader for reader, load in loads if load.checked), None)
+
+
     readers = readers_of(state, producer)
     if not readers:
         raise Refusal(f'nothing reads "{producer}"', f's["{producer}"].root()')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from raido.algo import index as ix
@@ -12,7 +12,7 @@ from raido.algo.expr import Const, Expr, Generate, Load, Node, Op, Reduce, Resul
 from raido.algo.rewrite import rebuild
 from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
-from raido.schedule.plan import Inline, LoopPlan, Root, Split, StagePlan
+from raido.schedule.plan import Inline, LoopPlan, Split, StagePlan
 from raido.schedule.stages.form_stages import top_reductions
 from raido.schedule.stages.normalise import Tables, scalar_nodes
 from raido.schedule.stages.stage import AnyStage, Stage
@@ -114,20 +114,12 @@ def make_jobs(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables: T
     jobs: dict[str, Job] = {}
     inlined: dict[Node, tuple[Stage, tuple[Expr, ...]]] = {}
     closed = [stage for stage in flat(stages) if isinstance(stage, Stage)]
-    checked = {
-        getattr(node.array, "form", None)
-        for stage in closed
-        for node in scalar_nodes(*stage.bodies)
-        if isinstance(node, Load) and node.checked
-    }
     for stage in closed:
         bodies = substitute_inlined(stage.bodies, inlined, tables)
         plan = plans[stage.name]
-        if isinstance(plan.compute, Inline) and stage.form not in checked:
+        if isinstance(plan.compute, Inline):
             inlined[stage.form] = (stage, bodies)
             continue
-        if isinstance(plan.compute, Inline):
-            plan = replace(plan, compute=Root())
         reduction = None
         if stage.reduction is not None:
             same = [r for r in top_reductions(bodies) if r.axes == stage.reduction.axes]

@@ -144,6 +144,14 @@ def gather() -> StageGraph:
     return graph("lookup", [table, where], [doubled, out])
 
 
+def checked_gather() -> StageGraph:
+    """`gather` with positions that are checked."""
+    table, where = Parameter("table", f32, (M,), 0), Parameter("where", i64, (N,), 0)
+    doubled = stage("doubled", {"x": M}, lambda i: mul(at(table, i), const(f32, 2.0)))
+    out = stage("out", {"x": N}, lambda i: Load(Result(doubled.form, 0), (at(where, i),), True))
+    return graph("lookup", [table, where], [doubled, out])
+
+
 def ordered() -> StageGraph:
     """A reduction under an operator that is not commutative, over two axes."""
     img = image()
