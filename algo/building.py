@@ -12,6 +12,7 @@ from typing import Any
 from raido.algo import index
 from raido.algo.context import current, load
 from raido.algo.errors import ShapeError, TraceError
+from raido.algo.existential import joined_size, keep_inside
 from raido.algo.expr import ARRAY_FORMS, ArrayForm, Axis, Expr, Generate, Result, result_count
 from raido.algo.locations import complaint
 from raido.algo.promotion import lift
@@ -138,6 +139,7 @@ def collect(
     flat = leaves(value)
     groups: dict[tuple[Expr, ...], list[int]] = {}
     for position, leaf in enumerate(flat):
+        keep_inside(axes, leaf)
         groups.setdefault(leaf.extents, []).append(position)
     done: dict[int, Array] = {}
     for inner, positions in groups.items():
@@ -180,7 +182,6 @@ def _renamed(
 
 def outer_extent(arrays: Sequence[Any], what: str) -> Expr:
     """The common size of the outermost dimension of structures of arrays."""
-    trace = current()
     flat = [leaf for value in arrays for leaf in leaves(value)]
     if not flat:
         raise TraceError(complaint(f"{what} needs an array"))
@@ -188,15 +189,16 @@ def outer_extent(arrays: Sequence[Any], what: str) -> Expr:
         if leaf.ndim == 0:
             raise ShapeError(complaint(f"{what} over a scalar of type {leaf.dtype}"))
     first = flat[0]
+    extent = first.extents[0]
     for k, leaf in enumerate(flat[1:], 2):
-        trace.equal_sizes(
-            first.extents[0],
+        extent = joined_size(
+            extent,
             leaf.extents[0],
             owner(first, 0, f"the first array of {what}"),
             owner(leaf, 0, f"array {k} of {what}"),
             f"{describe(first.dtype, first.extents)} and {describe(leaf.dtype, leaf.extents)}",
         )
-    return first.extents[0]
+    return extent
 
 
 def owner(array: Array, axis: int, otherwise: str) -> str:
@@ -212,7 +214,6 @@ def owner(array: Array, axis: int, otherwise: str) -> str:
 
 def broadcast(arrays: Sequence[Array], what: str) -> tuple[Expr, ...]:
     """The shape that arrays take together: a dimension broadcasts only if its size is the literal 1."""
-    trace = current()
     rank = max(array.ndim for array in arrays)
     shape: list[Expr] = [index.as_index(1)] * rank
     source: list[tuple[Array, int] | None] = [None] * rank
@@ -226,7 +227,7 @@ def broadcast(arrays: Sequence[Array], what: str) -> tuple[Expr, ...]:
             if known is None:
                 shape[place], source[place] = extent, (array, axis)
             else:
-                trace.equal_sizes(
+                shape[place] = joined_size(
                     shape[place],
                     extent,
                     owner(known[0], known[1], f"one operand of {what}"),

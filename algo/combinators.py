@@ -26,6 +26,7 @@ from raido.algo.combining import COMMUTATIVE, starting_values, trace_operator
 from raido.algo.context import current, is_size
 from raido.algo.dtypes import i64
 from raido.algo.errors import ShapeError, TraceError
+from raido.algo.existential import size_from
 from raido.algo.expr import (
     Axis,
     Expr,
@@ -113,7 +114,7 @@ def shape_of(shape: Any) -> list[Expr]:
 
 
 def extent_of(dim: Any) -> Expr:
-    """One size as an expression; TraceError for one that depends on data."""
+    """One size as an expression; of a traced integer, one that data decides."""
     if isinstance(dim, bool) or not (isinstance(dim, (int, Array)) or hasattr(dim, "__index__")):
         raise ShapeError(complaint(f"a size is an int or a size of an array, not {dim!r}"))
     if not isinstance(dim, Array):
@@ -125,13 +126,7 @@ def extent_of(dim: Any) -> Expr:
     node = dim.node if dim.dtype is i64 else cast(dim, i64)
     node = index.canonical(node)
     if not is_size(node):
-        raise TraceError(
-            complaint(
-                "a size that depends on the data",
-                why="sizes are made of ints, sizes of arguments and rd.size parameters",
-                remedy="declare the parameter as rd.size",
-            )
-        )
+        return size_from(node)
     if current().facts.nonnegative(node):
         return node
     return index.maximum(node, 0)

@@ -134,10 +134,17 @@ class Trace:
         """a = b: known, refused, or left to a check at the call."""
         if self.facts.equal(a, b):
             return
+        self.refuse_different(a, b, owner_a, owner_b, shapes)
+        if any(isinstance(node, Count) for node in topological(a, b)):
+            head = f"sizes that data decides may differ: {owner_a} and {owner_b}"
+            raise ShapeError(complaint(head, why=shapes or None, remedy="arrays of one rd.filter have one size"))
+        self.checks.setdefault((a, b), SizeCheck(a, b, owner_a, owner_b, user_site()))
+
+    def refuse_different(self, a: Expr, b: Expr, owner_a: str, owner_b: str, shapes: str = "") -> None:
+        """ShapeError where a and b provably differ."""
         if different(a, b, self.facts):
             head = f"sizes differ: {owner_a} is {index.text(a)}, {owner_b} is {index.text(b)}"
             raise ShapeError(complaint(head, why=shapes or None))
-        self.checks.setdefault((a, b), SizeCheck(a, b, owner_a, owner_b, user_site()))
 
     def at_least_one(self, extent: Expr, owner: str) -> None:
         """extent >= 1: known, refused, or left to a check at the call (as max(extent, 1) = extent)."""

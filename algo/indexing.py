@@ -14,17 +14,18 @@ import numpy as np
 
 from raido.algo import index, ufuncs
 from raido.algo.building import broadcast, broadcast_element, make_axes, new_form, structure, wrap
-from raido.algo.context import current, is_size
-from raido.algo.dtypes import bool_, i64
+from raido.algo.context import current
+from raido.algo.dtypes import bool_
 from raido.algo.errors import DTypeError, IndexOutOfRange, ShapeError, TraceError
 from raido.algo.expr import Axis, Constant, Expr
+from raido.algo.filtering import compress, places_where
 from raido.algo.locations import complaint
 from raido.algo.promotion import lift
-from raido.algo.scalars import cast
+from raido.algo.slicing import Range, index_value, read_slice
 from raido.algo.stencil import boundaries, load_with_boundary
 from raido.algo.trees import map_leaves
 from raido.algo.types import describe
-from raido.algo.value import COUNTER, LITERAL, STRONG, Array
+from raido.algo.value import COUNTER, LITERAL, Array
 
 
 def get_item(array: Array, key: Any) -> Any:
@@ -50,22 +51,13 @@ class _Drop:
         self.place = place
 
 
-class _Range:
-    """A dimension read at start + step · i for i below extent."""
-
-    __slots__ = ("extent", "start", "step")
-
-    def __init__(self, start: Expr, step: int, extent: Expr) -> None:
-        self.start, self.step, self.extent = start, step, extent
-
-
 class _Take:
-    """A dimension read where an integer array says."""
+    """A dimension read where an integer array says; `size` where the array is known to stay below that."""
 
-    __slots__ = ("array",)
+    __slots__ = ("array", "size")
 
-    def __init__(self, array: Array) -> None:
-        self.array = array
+    def __init__(self, array: Array, size: Expr | None = None) -> None:
+        self.array, self.size = array, size
 
 
 class _New:
@@ -80,8 +72,20 @@ def index_with(array: Array, key: Any, mode: Any, name: str | None = None) -> An
             axes = make_axes([index.as_index(1)] * len(new))
             return wrap(new_form(axes, (array.node,), "move")[0], array.weak) if new else array
         raise ShapeError(complaint("a scalar has no elements to index"))
-    parts = _parts(array, key, mode is None)
+    if mode is None and _is_mask(key):
+        return compress(lift(np.asarray(key) if isinstance(key, list) else key), [array], name)[0]
+    axes, places, safe, arrays = placed(array, key, mode)
     rules: list[Any] = ["raise"] * array.ndim if mode is None else boundaries(mode, array.ndim, extra=("raise",))
+    body = load_with_boundary(array, places, rules, safe)
+    if not axes:
+        return Array(body, array.weak)
+    plain = not arrays and (mode is None or all(safe))
+    return wrap(new_form(axes, (body,), "move" if plain else "gather", name)[0], array.weak)
+
+
+def placed(array: Array, key: Any, mode: Any = None) -> tuple[tuple[Axis, ...], list[Expr], list[bool], bool]:
+    """The axes of `array[key]`, the index in each dimension of the array there and whether it is known to be inside; whether arrays index."""
+    parts = _parts(array, key, mode is None)
     takes = [k for k, part in enumerate(parts) if isinstance(part, _Take)]
     arrays = [parts[k].array for k in takes]
     shared = broadcast(arrays, "the index arrays") if arrays else ()
@@ -94,7 +98,7 @@ def index_with(array: Array, key: Any, mode: Any, name: str | None = None) -> An
         extents += shared
         owners += ["shared"] * len(shared)
     for k, part in enumerate(parts):
-        if isinstance(part, _Range):
+        if isinstance(part, Range):
             extents.append(part.extent)
             owners.append(k)
         elif isinstance(part, _New):
@@ -107,11 +111,7 @@ def index_with(array: Array, key: Any, mode: Any, name: str | None = None) -> An
     gathered = [axis.var for axis, own in zip(axes, owners, strict=True) if own == "shared"]
     by_part = {own: axis for axis, own in zip(axes, owners, strict=True)}
     places, safe = _places(array, parts, by_part, gathered, mode)
-    body = load_with_boundary(array, places, rules, safe)
-    if not axes:
-        return Array(body, array.weak)
-    plain = not arrays and (mode is None or all(safe))
-    return wrap(new_form(axes, (body,), "move" if plain else "gather", name)[0], array.weak)
+    return axes, places, safe, bool(arrays)
 
 
 def _places(
@@ -125,12 +125,15 @@ def _places(
         if isinstance(part, _New):
             continue
         extent = array.extents[len(places)]
-        if isinstance(part, _Range):
+        if isinstance(part, Range):
             places.append(index.add(part.start, index.mul(axes[k].var, part.step)))
-            safe.append(True)
+            safe.append(part.safe)
             continue
-        place = part.place if isinstance(part, _Drop) else _index_value(broadcast_element(part.array, gathered))
+        place = part.place if isinstance(part, _Drop) else index_value(broadcast_element(part.array, gathered))
         known = trace.inside(place, extent)
+        if isinstance(part, _Take) and part.size is not None:
+            trace.equal_sizes(part.size, extent, "a dimension of the mask", f"dimension {len(places)} of the array")
+            known = True
         if not known and mode is None:
             _refuse_outside(place, extent, len(places), array)
         if not known and mode not in (None, "raise"):
@@ -147,15 +150,9 @@ def _refuse_outside(place: Expr, extent: Expr, dimension: int, array: Array) -> 
         raise IndexOutOfRange(complaint(f"index {value} is out of range for dimension {dimension} of {shape}"))
 
 
-def _index_value(value: Array) -> Expr:
-    """A scalar index as an i64 expression."""
-    node = value.node if value.dtype is i64 else cast(Array(value.node, STRONG), i64)
-    return index.canonical(node)
-
-
 def _parts(array: Array, key: Any, from_end: bool) -> list[Any]:
     """What happens to each dimension, the new ones included."""
-    keys = list(key) if isinstance(key, tuple) else [key]
+    keys = [part for k in (key if isinstance(key, tuple) else (key,)) for part in _unmasked(k)]
     used = sum(1 for k in keys if k is not None and k is not Ellipsis)
     ellipses = sum(1 for k in keys if k is Ellipsis)
     if used > array.ndim or ellipses > 1:
@@ -178,9 +175,27 @@ def _parts(array: Array, key: Any, from_end: bool) -> list[Any]:
     return parts
 
 
+def _is_mask(key: Any) -> bool:
+    if isinstance(key, list):
+        return bool(key) and all(isinstance(k, bool) for k in key)
+    if not isinstance(key, (Array, np.ndarray)) or key.ndim == 0:
+        return False
+    return key.dtype is bool_ or key.dtype == np.bool_
+
+
+def _unmasked(key: Any) -> list[Any]:
+    """A mask as the arrays of the indices where it holds; any other key alone."""
+    if not _is_mask(key):
+        return [key]
+    mask = lift(np.asarray(key) if isinstance(key, list) else key)
+    return [_Take(where, n) for where, n in zip(places_where(mask), mask.extents, strict=True)]
+
+
 def _part(key: Any, extent: Expr, from_end: bool) -> Any:
+    if isinstance(key, _Take):
+        return key
     if isinstance(key, slice):
-        return _slice(key, extent)
+        return read_slice(key, extent)
     if isinstance(key, (Array, np.ndarray, np.generic, list)):
         if isinstance(key, np.integer) or (isinstance(key, np.ndarray) and key.ndim == 0 and key.dtype.kind in "iu"):
             return _literal(int(key), extent, from_end)
@@ -188,14 +203,14 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
         if from_end:
             value = _from_end(value, extent)
         if value.dtype is bool_:
-            raise TraceError(complaint("a boolean mask as an index", remedy="rd.where(mask, a, b) keeps the shape"))
+            raise TraceError(complaint("one bool_ as an index", remedy="rd.where(p, a, b), or rd.cond"))
         if not value.dtype.is_integer:
             raise DTypeError(complaint(f"an index is an integer, not {value.dtype}"))
         if value.ndim:
             return _Take(value)
         if value.weak == LITERAL:
             return _literal(int(value.node.value), extent, from_end)
-        return _Drop(_index_value(value))
+        return _Drop(index_value(value))
     if isinstance(key, bool):
         raise TraceError(complaint("a bool as an index"))
     if isinstance(key, tuple):
@@ -227,64 +242,6 @@ def _literal(value: int, extent: Expr, from_end: bool) -> _Drop:
     return _Drop(index.add(extent, value) if value < 0 and from_end else index.as_index(value))
 
 
-def _slice(key: slice, n: Expr) -> _Range:
-    step = 1 if key.step is None else _plain_step(key.step)
-    if step < 0:
-        return _backward(key, n, step)
-    start = _bound(key.start, n)
-    stop = n if key.stop is None else _bound(key.stop, n)
-    first = index.as_index(0) if start is None else start
-    # no clamping of the start to n: where it matters, the slice is empty
-    last = index.minimum(n, stop) if key.stop is not None and stop is not None else n
-    span = index.sub(last, first)
-    count = index.maximum(index.floordiv(index.add(span, step - 1), step), 0)
-    return _Range(first, step, count)
-
-
-def _backward(key: slice, n: Expr, step: int) -> _Range:
-    last = index.sub(n, 1)
-    start = last if key.start is None else index.minimum(_raw_bound(key.start, n), last)
-    stop = index.as_index(-1) if key.stop is None else index.maximum(_raw_bound(key.stop, n), -1)
-    span = index.sub(start, stop)
-    count = index.maximum(index.floordiv(index.add(span, -step - 1), -step), 0)
-    return _Range(start, step, count)
-
-
-def _plain_step(step: Any) -> int:
-    try:
-        value = operator.index(step)
-    except TypeError as error:
-        raise TraceError(complaint("the step of a slice must be an int constant")) from error
-    if value == 0:
-        raise ShapeError(complaint("the step of a slice cannot be 0"))
-    return value
-
-
-def _raw_bound(bound: Any, n: Expr) -> Expr:
-    """A bound as NumPy counts it, from the end where it is negative; not yet clamped."""
-    if isinstance(bound, Array):
-        if bound.ndim or not bound.dtype.is_integer:
-            raise DTypeError(complaint("the bound of a slice is an integer"))
-        node = _index_value(bound)
-        if not is_size(node):
-            raise TraceError(
-                complaint(
-                    "a slice whose bounds depend on the data",
-                    why="its size would not be known before the program runs",
-                    remedy="rd.tabulate(count, lambda i: a[lo + i]) with a count that is a size",
-                )
-            )
-        return node
-    value = operator.index(bound)
-    return index.add(n, value) if value < 0 else index.as_index(value)
-
-
-def _bound(bound: Any, n: Expr) -> Expr | None:
-    if bound is None:
-        return None
-    return index.maximum(_raw_bound(bound, n), 0)
-
-
 class Chosen:
     """One dimension of a selection: the index `start` alone (extent None), or start + step · i for i below extent."""
 
@@ -294,8 +251,8 @@ class Chosen:
         self.start, self.step, self.extent = start, step, extent
 
 
-def selection(array: Array, key: Any) -> list[Chosen]:
-    """What `array.at[key]` selects, dimension by dimension."""
+def selection(array: Array, key: Any) -> list[Chosen] | None:
+    """What `array.at[key]` selects, dimension by dimension; None where arrays of indices select."""
     chosen: list[Chosen] = []
     for part in _parts(array, key, True):
         if isinstance(part, _Drop):
@@ -303,8 +260,12 @@ def selection(array: Array, key: Any) -> list[Chosen]:
             if not current().inside(part.place, extent):
                 _refuse_outside(part.place, extent, len(chosen), array)
             chosen.append(Chosen(part.place, 1, None))
-        elif isinstance(part, _Range):
+        elif isinstance(part, Range):
+            if not part.safe:
+                return None
             chosen.append(Chosen(part.start, part.step, part.extent))
+        elif isinstance(part, _New):
+            raise TraceError(complaint("`.at` takes no None"))
         else:
-            raise TraceError(complaint("`.at` takes integers and slices, not None or arrays of indices"))
+            return None
     return chosen

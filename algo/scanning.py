@@ -9,6 +9,7 @@ from raido.algo.building import elements, form_results, make_axes, structure
 from raido.algo.combining import starting_values, trace_operator
 from raido.algo.context import current
 from raido.algo.errors import ShapeError, TraceError
+from raido.algo.existential import joined_size
 from raido.algo.expr import Scan
 from raido.algo.locations import complaint
 from raido.algo.trees import leaves, unflatten
@@ -62,9 +63,10 @@ def operands(arrays: Sequence[Any], what: str) -> tuple[Any, tuple[Any, ...]]:
     if not flat or flat[0].ndim == 0:
         raise TraceError(complaint(f"{what} needs an array"))
     first = flat[0]
+    extents = list(first.extents)
     for leaf in flat[1:]:
         if leaf.ndim != first.ndim:
             raise ShapeError(complaint(f"{what} over arrays of rank {first.ndim} and {leaf.ndim}"))
-        for k, (a, b) in enumerate(zip(first.extents, leaf.extents, strict=True)):
-            current().equal_sizes(a, b, f"dimension {k} of one array", f"dimension {k} of another")
-    return value, first.extents
+        for k, (a, b) in enumerate(zip(extents, leaf.extents, strict=True)):
+            extents[k] = joined_size(a, b, f"dimension {k} of one array", f"dimension {k} of another")
+    return value, tuple(extents)

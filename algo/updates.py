@@ -1,4 +1,6 @@
-"""`a.at[key].set(v)` and its like: a new array that differs from `a` at `key`, as one `Generate`.
+"""`a.at[key].set(v)` and its like: a new array that differs from `a` at `key`.
+
+Integers and slices make one `Generate`; arrays of indices, masks and slices whose bounds data decides make one `Update`.
 
 The body asks, at every index, whether it is one of the places: a comparison for an index, a range test for a slice. An index that is
 not provably inside is read through a checked load of 0, 1, …, n − 1, so that it fails as `a[i]` does.
@@ -10,18 +12,35 @@ from collections.abc import Callable
 from typing import Any
 
 from raido.algo import index, ufuncs
-from raido.algo.building import Zipped, axis_names, broadcast, collect, make_axes
+from raido.algo.building import (
+    Zipped,
+    axis_names,
+    broadcast,
+    broadcast_element,
+    collect,
+    form_results,
+    make_axes,
+)
+from raido.algo.combining import trace_operator
 from raido.algo.context import current, load
 from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import DTypeError, ShapeError, TraceError
-from raido.algo.expr import Expr, Op, Result, const
-from raido.algo.indexing import selection
+from raido.algo.expr import Expr, Op, Result, Update, const, fresh
+from raido.algo.indexing import placed, selection
 from raido.algo.locations import complaint
 from raido.algo.moves import moved
 from raido.algo.promotion import lift
+from raido.algo.reductions import highest, lowest
 from raido.algo.scalars import cast
 from raido.algo.types import describe
 from raido.algo.value import LITERAL, STRONG, Array, is_scalar
+
+_NEUTRAL: dict[Any, Callable[[Any], Any]] = {
+    ufuncs.add: lambda _: 0,
+    ufuncs.multiply: lambda _: 1,
+    ufuncs.minimum: highest,
+    ufuncs.maximum: lowest,
+}
 
 
 class At:
@@ -32,11 +51,11 @@ class At:
     def __init__(self, array: Array) -> None:
         self.array = array
 
-    def __getitem__(self, key: Any) -> Update:
-        return Update(self.array, key)
+    def __getitem__(self, key: Any) -> Changed:
+        return Changed(self.array, key)
 
 
-class Update:
+class Changed:
     """`a.at[key]`, waiting for what to do there."""
 
     __slots__ = ("array", "key")
@@ -79,6 +98,8 @@ def _updated(array: Array, key: Any, value: Any, operation: Callable[..., Any] |
             )
         new = Array(cast(new, array.dtype))
     parts = selection(array, key)
+    if parts is None:
+        return _scattered(array, key, new, operation, name)
     axes = make_axes(array.extents, axis_names(array.ndim))
     tests: list[Expr] = []
     places: list[Expr] = []
@@ -121,6 +142,35 @@ def _updated(array: Array, key: Any, value: Any, operation: Callable[..., Any] |
             match = Op("logical_and", bool_, (match, test))
         body = Op("select", array.dtype, (match, here, old))
     return collect(axes, Array(body, STRONG), "update", name, named_axes=True)
+
+
+def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any] | None, name: str | None) -> Array:
+    """The update at every index of `array[key]`, checked; of several values set at one place, the last wins."""
+    axes, places, safe, _ = placed(array, key)
+    chosen = moved([axis.extent for axis in axes], lambda *_: const(bool_, 0))
+    if new.ndim > len(axes) or not _fits(new, chosen):
+        shapes = describe(array.dtype, chosen.extents)
+        raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {shapes}"))
+    value = broadcast_element(new, [axis.var for axis in axes]).node
+    dest, indices, check = (array.node,), tuple(places), not all(safe)
+    if operation is None:
+        form = Update(dest, axes, indices, (), (), (), (), (value,), "set", check, "")
+    else:
+        operator = trace_operator(operation, Array(fresh("old", array.dtype)), (), "an update")
+        start = const(array.dtype, _NEUTRAL[operation](array.dtype))
+        form = Update(dest, axes, indices, *operator.fields, (start,), (value,), "combine", check, operator.monoid)
+    return form_results(form, "update", name)[0]
+
+
+def _fits(new: Array, chosen: Array) -> bool:
+    """Whether a value broadcasts to the places chosen."""
+    places = chosen.extents[chosen.ndim - new.ndim :]
+    if any(
+        index.constant_value(n) == 1 and index.constant_value(m) != 1 for m, n in zip(new.extents, places, strict=True)
+    ):
+        return False
+    broadcast([new, chosen], "the update")
+    return True
 
 
 def _checked(place: Expr, extent: Expr) -> Expr:

@@ -29,6 +29,7 @@ from raido.algo.errors import (
     TargetError,
     TraceError,
 )
+from raido.algo.filtering import filter, partition
 from raido.algo.indexing import gather
 from raido.algo.joining import concat, pad, roll, shift, stack
 from raido.algo.locations import mark_internal
@@ -94,6 +95,7 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "filter",
     "flatten",
     "full",
     "gather",
@@ -110,6 +112,7 @@ __all__ = [
     "mean",
     "min",
     "pad",
+    "partition",
     "prod",
     "reduce",
     "reduce_by_index",
