@@ -478,8 +478,9 @@ class Facts:
         if isinstance(atom, Var):
             bounds = self.ranges.get(atom)
             return None if bounds is None else (False, [(bounds[0] if c > 0 else bounds[1], 1)])
-        if isinstance(atom, Count) and (c > 0 or atom.bound is not None):
-            return False, [(const(i64, 0) if c > 0 else as_index(atom.bound), 1)]
+        if isinstance(atom, Count):
+            bound = const(i64, 0) if c > 0 else atom.bound
+            return None if bound is None else (False, [(bound, 1)])
         if not isinstance(atom, Op):
             return None
         if atom.name in ("minimum", "maximum"):
