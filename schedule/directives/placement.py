@@ -105,13 +105,13 @@ def apply_inline(state: State, stage: str) -> State:
     if whole.reduction is not None:
         raise Refusal("it is a reduction, which would run again at every read", "compute_at, where it is read")
     refuse_control_readers(state, stage)
-    if has_loops_said(state, stage):
     reader = checked_reader(state, stage)
     if reader is not None:
         raise Refusal(
             f'"{reader}" reads it at positions that are checked when it runs, and what is out of range has no value to compute',
             f's["{stage}"].root(), or compute_at',
         )
+    if has_loops_said(state, stage):
         raise Refusal(
             "loop directives were given to it, and an inlined stage has no loops", "leave them out, or use compute_at"
         )
@@ -196,8 +196,6 @@ def refuse_control_readers(state: State, stage: str) -> None:
             raise Refusal(f'the loop "{reader}" reads it, in every round', f's["{stage}"].root()')
 
 
-def check_encloses_readers(state: State, producer: str, at: At) -> None:
-    """Refuses a loop that some reader is outside of."""
 def checked_reader(state: State, stage: str) -> str | None:
     """A stage that reads this one at positions that may be out of range, if there is one."""
     loads = (
@@ -208,6 +206,8 @@ def checked_reader(state: State, stage: str) -> str | None:
     return next((reader for reader, load in loads if load.checked), None)
 
 
+def check_encloses_readers(state: State, producer: str, at: At) -> None:
+    """Refuses a loop that some reader is outside of."""
     readers = readers_of(state, producer)
     if not readers:
         raise Refusal(f'nothing reads "{producer}"', f's["{producer}"].root()')
