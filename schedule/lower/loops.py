@@ -342,9 +342,6 @@ class Loops:
         self._store(work, work.job.bodies, extra)
 
 
-def array_key(array: Array) -> Node:
-    """What an array is known by: its form, or itself where it is an input."""
-    return array.form if isinstance(array, Result) else array
 def _folds_at(job: Job, position: int) -> bool:
     """Whether the loop at `position` runs over a reduction axis."""
     return job.reduction is not None and job.plan.loops[position].name in job.reduced
@@ -366,3 +363,6 @@ def _in_order(job: Job, position: int) -> bool:
     return any(loop.name in job.reduced for loop in job.plan.loops[position + 1 :])
 
 
+def array_key(array: Array) -> Node:
+    """What an array is known by: its form, or itself where it is an input."""
+    return array.form if isinstance(array, Result) else array
