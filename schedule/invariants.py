@@ -19,6 +19,7 @@ from raido.schedule.state import (
     position,
     shared_count,
 )
+from raido.schedule.strategies import check_scan, strategy_name
 
 
 def check_state(state: State) -> None:
@@ -30,6 +31,7 @@ def check_state(state: State) -> None:
             check_encloses_readers(state, name, plan.compute)
         check_nesting(state, name)
         check_chunks(state, name)
+        check_scan(state, name)
         for prefetch in plan.prefetches:
             if prefetch.array not in arrays_read(state, name):
                 raise Refusal(
@@ -72,6 +74,8 @@ def check_nesting(state: State, name: str) -> None:
 def check_chunks(state: State, name: str) -> None:
     """Refuses a parallel reduction loop inside another loop of the same reduction: its chunks would share one accumulator."""
     stage, plan = state.stage(name), state.plans[name]
+    if stage.scan is not None:
+        return
     host = plan.compute_with and state.plans[plan.compute_with.stage]
     shared = host.loops[: shared_count(state, name)] if host else ()
     running = (*shared, *plan.loops[len(shared) :])
@@ -100,6 +104,11 @@ def check_window(state: State, name: str) -> None:
         start = around.index(here) + 1
     for stage, loop in around[start:]:
         check_slides_along(state, name, stage, loop)
+        if state.stage(stage).scan is not None and strategy_name(state, stage) != "serial":
+            raise Refusal(
+                f'"{name}" would be kept over rounds of "{stage}", which its strategy runs twice',
+                f'store "{name}" at "{loop}"',
+            )
         kind = state.plans[stage].loops[position(state.plans[stage], loop)].kind
         if kind in ("parallel", "vector"):
             word = "vectorized" if kind == "vector" else kind

@@ -15,6 +15,7 @@ from raido.schedule.replay import apply_step
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, enclosing
 from raido.schedule.steps import Step, Value
+from raido.schedule.strategies import strategies_of
 
 FACTORS = (1, 2, 3, 4, 5, 8, 16, 32)
 LANES = (None, 1, 2, 4, 8, 16)
@@ -44,6 +45,7 @@ def candidates(state: State, stage: str) -> Iterator[Step]:
         *_kind_candidates(state, stage, loops),
         *_place_candidates(state, stage),
         *_memory_candidates(state, stage, loops),
+        *_strategy_candidates(state, stage),
     ):
         yield Step(
             stage,
@@ -87,6 +89,13 @@ def _kind_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Can
         for kind in TAILS:
             if kind != "exact":
                 yield "tail", {"axis": axis, "kind": kind}
+
+
+def _strategy_candidates(state: State, stage: str) -> Iterator[Candidate]:
+    for name, strategy in strategies_of(state.stage(stage)).items():
+        yield "strategy", {"name": name, **strategy.numbers}
+        for block in FACTORS[-3:] if "block" in strategy.numbers else ():
+            yield "strategy", {"name": name, "block": block}
 
 
 def _place_candidates(state: State, stage: str) -> Iterator[Candidate]:

@@ -25,6 +25,7 @@ from raido.schedule.sizetest import parse_test
 from raido.schedule.stages.stage import AnyStage, Stage, StageGraph
 from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import Step, plain, user_site
+from raido.schedule.strategies import Strategy, strategies_of
 from raido.schedule.text import from_json, schedule_text, to_json
 
 
@@ -267,9 +268,14 @@ class StageView(Directives):
         """Steps that could be said next of this stage: a finite, sensible choice of them. `schedule.accept` records one."""
         return legal_steps(self._schedule.state, self.name)
 
-    def strategies(self) -> dict[str, dict[str, Any]]:
-        """The strategies of the stage with their numbers; maps, stencils and reductions have none."""
-        return {}
+    def strategies(self) -> dict[str, Strategy]:
+        """The strategies of the stage, each with its numbers, axes and parts; maps, stencils and reductions have none.
+
+        >>> running.schedule()["scan_1"].strategies()["chain"]
+        Strategy(numbers={'block': 131072}, axes=('xo', 'xi'), parts=())
+        """
+        stage = self.stage
+        return strategies_of(stage) if isinstance(stage, Stage) else {}
 
     def part(self, name: str) -> NoReturn:
         """A part of the stage's strategy, which is a stage; stages without strategies have no parts."""

@@ -18,7 +18,9 @@ from raido.schedule.defaults.facts import (
     output_bytes,
     row_axis,
     vector_axis,
+    whole_cost,
 )
+from raido.schedule.defaults.scans import say_scan_loops
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
@@ -26,6 +28,7 @@ LINE_CHUNK = 1 << 14
 FOLD_CHUNK = 1 << 16
 TASK = 1 << 15
 MOST_UNROLLED = 32
+STREAMED_WORK = 128
 
 
 def say_loops(draft: Draft, name: str) -> None:
@@ -33,6 +36,9 @@ def say_loops(draft: Draft, name: str) -> None:
     stage = draft.state.stage(name)
     plan = draft.state.plan(name)
     if not stage.all_axes:
+        return
+    if stage.scan is not None:
+        say_scan_loops(draft, stage, vector_axis(draft, stage))
         return
     if [loop.name for loop in plan.loops] != [axis.name for axis in stage.all_axes]:
         say_packed_loops(draft, name)
@@ -170,7 +176,9 @@ def say_memory(draft: Draft, name: str) -> None:
     """Boundary loops for stencils; streamed stores for large outputs."""
     if meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition:
         draft.say(name, "partition_boundaries")
-    if draft.state.stage(name).reduction is None and is_last_use(draft, name):
+    stage = draft.state.stage(name)
+    kept = stage.reduction is None or stage.scan is not None
+    if kept and is_last_use(draft, name) and whole_cost(draft, stage) <= STREAMED_WORK:
         size = index.constant_value(known(draft, output_bytes(draft, name)))
         if size is None:
             draft.say(name, "stream_stores", above=draft.machine.l3)

@@ -115,7 +115,8 @@ def apply_tail(state: State, stage: str, axis: str, kind: str) -> State:
     refuse_shared(state, stage, [loop.name for loop in here])
     reduction = state.stage(stage).reduction
     folds = reduction is not None and is_reduction(state.stage(stage), plan, name)
-    if kind == "shift" and folds and reduction is not None and reduction.monoid not in IDEMPOTENT:
+    scans = state.stage(stage).scan is not None
+    if kind == "shift" and folds and reduction is not None and (scans or reduction.monoid not in IDEMPOTENT):
         raise Refusal("an overlapping strip would fold some values twice", 'tail "mask"')
     relations = tuple(replace(r, tail=kind) if r in splits else r for r in plan.relations)
     plan = replace(plan, relations=relations)
@@ -134,7 +135,8 @@ def apply_vectorize(state: State, stage: str, axis: str, lanes: int | None = Non
     for other in plan.loops:
         if other.kind == "vector":
             raise Refusal(f'"{other.name}" is already vectorized', "vectorize one loop of a stage")
-    if whole.reduction is not None and not whole.reduction.commutative and is_reduction(whole, plan, axis):
+    ordered = whole.reduction is not None and not whole.reduction.commutative and whole.scan is None
+    if ordered and is_reduction(whole, plan, axis):
         pure = [name.name for name in plan.loops if not is_reduction(whole, plan, name.name)]
         remedy = f'vectorize "{pure[-1]}"' if pure else "commutative=True on the reduction, if it is"
         raise Refusal(

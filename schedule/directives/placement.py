@@ -26,6 +26,7 @@ from raido.schedule.state import (
     resolve,
     shared_count,
 )
+from raido.schedule.strategies import check_scan_placement
 
 
 class PlacementDirectives(Recorder):
@@ -138,6 +139,7 @@ def apply_compute_at(state: State, producer: str, stage: str, axis: str) -> Stat
     refuse_control_readers(state, producer)
     check_encloses_readers(state, producer, at)
     check_bounded(state, producer)
+    check_scan_placement(state, producer, at.stage, at.loop)
     return put(state, replace(plan, compute=at), "placement")
 
 

@@ -1,10 +1,17 @@
-"""`strategy`: what loop directives cannot say. The stages of today (maps, stencils, reductions) leave nothing over for it."""
+"""`strategy`: what loop directives cannot say. Maps, stencils and reductions leave nothing over for it; scans do."""
 
 from __future__ import annotations
 
-from raido.schedule.directives.recorder import Name, Number, Recorder, Self, rule
-from raido.schedule.refusal import Refusal
-from raido.schedule.state import State
+from dataclasses import replace
+
+from raido.schedule.directives.loops import apply_split
+from raido.schedule.directives.recorder import Name, Number, Recorder, Self, positive, rule
+from raido.schedule.plan import StagePlan
+from raido.schedule.refusal import Refusal, listed
+from raido.schedule.state import State, loop_of, with_loop
+from raido.schedule.strategies import strategies_of
+
+MOST_IN_BLOCK = 1 << 40
 
 
 class StrategyDirectives(Recorder):
@@ -15,12 +22,17 @@ class StrategyDirectives(Recorder):
     def strategy(self: Self, name: Name, /, **numbers: Number) -> Self:
         """Chooses among the ways to run a stage that differ in more than loops; `stage.strategies()` lists them.
 
-        name: one of those listed; numbers: its parameters.
+        name: one of those listed; numbers: its parameters. A scan's "chain" and "three_phase" split the scanned axis into blocks for
+        threads; its other loops take directives as ever.
+
+        before   for x in 0..n
+        after    parallel xo in 0..n step 131072: for xi in xo..min(xo + 131072, n)           .strategy("chain", block=1 << 17)
 
         >>> blur.schedule()["cols"].strategies()
         {}
 
-        Refuses maps, stencils and reductions, which have none: vectorizing or parallelizing a reduction axis makes partials.
+        Refuses maps, stencils and reductions, which have none: vectorizing or parallelizing a reduction axis makes partials; a
+        second strategy; and a strategy after loop directives on the axis that it splits.
         """
         return self._record("strategy", name=name, **numbers)
 
@@ -28,10 +40,37 @@ class StrategyDirectives(Recorder):
 @rule('choose strategy "{name}" for stage "{stage}"')
 def apply_strategy(state: State, stage: str, /, name: str, **numbers: int) -> State:
     whole = state.stage(stage)
-    if whole.reduction is not None:
+    found = strategies_of(whole)
+    if not found and whole.reduction is not None:
         raise Refusal(
             "a reduction needs none: vectorizing or parallelizing a reduction axis makes partials",
             f'parallel("{whole.reduction_axes[0].name}") or vectorize("{whole.reduction_axes[-1].name}")',
             strategies="none",
         )
-    raise Refusal("loop directives say everything about it", strategies="none")
+    if not found:
+        raise Refusal("loop directives say everything about it", strategies="none")
+    if name not in found:
+        raise Refusal(f'there is no strategy "{name}" for it', strategies=listed(found))
+    if (stage, "strategy") in state.asked:
+        raise Refusal("its strategy has been said", "say it once")
+    allowed = found[name].numbers
+    for number in numbers:
+        if number not in allowed:
+            raise Refusal(f'"{name}" has no number "{number}"', numbers=listed(allowed) or "none")
+    chosen = {**allowed, **numbers}
+    after = in_blocks(state, stage, name, chosen["block"]) if "block" in chosen else state
+    plan = replace(after.plan(stage), strategy=(name, tuple(chosen.items())))
+    return replace(after, plans={**after.plans, stage: plan}, asked=state.asked | {(stage, "strategy")})
+
+
+def in_blocks(state: State, stage: str, name: str, block: int) -> State:
+    """The scanned axis split into blocks, which threads take: one after the other, in order, for a chain."""
+    positive(block, "`block`", 1, MOST_IN_BLOCK)
+    axis = state.stage(stage).reduction_axes[0].name
+    plan: StagePlan = state.plan(stage)
+    if axis not in (loop.name for loop in plan.loops) or loop_of(state, stage, axis).kind != "serial":
+        raise Refusal(f'loop directives were given to "{axis}", which the strategy splits', "say the strategy first")
+    after = apply_split(state, stage, axis, block)
+    outer = loop_of(after, stage, axis + "o")
+    blocks = with_loop(after.plan(stage), replace(outer, kind="parallel", dynamic=name == "chain"))
+    return replace(after, plans={**after.plans, stage: blocks})

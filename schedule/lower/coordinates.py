@@ -110,6 +110,10 @@ class Coordinates:
         self.ranges[loop].low, self.ranges[loop].high, self.ranges[loop].narrowed = low, high, True
         self._moved(loop, None)
 
+    def fix(self, axis: str, value: Expr) -> None:
+        """One of the stage's own axes is at `value`, whatever loops it was split into."""
+        self._set(axis, value, None)
+
     def choose(self, loop: str, value: Expr, bind: Bind) -> None:
         """The loop of that name is now at `value`. `bind` names a computed coordinate: (name, value, low, high)."""
         r = self.ranges[loop]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from raido.algo import index as ix
-from raido.algo.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While
+from raido.algo.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, fresh
 from raido.schedule.lower.builder import Builder, Scope, closed
 from raido.schedule.lower.convert import Fault
 from raido.schedule.lower.dag import (
@@ -26,6 +26,7 @@ from raido.schedule.lower.dag import (
     scalar_order,
 )
 from raido.schedule.lower.steps import (
+    is_arithmetic,
     is_plain_operator,
     operand_uses,
     single_monoid,
@@ -33,7 +34,7 @@ from raido.schedule.lower.steps import (
     step_operands,
     substitute_scalars,
 )
-from raido.schedule.nest.nodes import Buffer, Check, Fold, For, If, NestExpr, Read, Store
+from raido.schedule.nest.nodes import Buffer, Check, Fold, For, If, NestExpr, Prefix, Read, Store
 from raido.schedule.nest.nodes import While as WhileStatement
 
 
@@ -316,30 +317,65 @@ class Emitter:
             scope = manager.__enter__()
             self._bind(axis.var, scope)
             scopes.append((manager, scope, (axis.var, extent)))
-        self._fold_here(form, registers, (), self._block(step_operands(form, self.contract)))
+        self._fold_here(form, registers, (), self._block(step_operands(form, self.contract)), self.contract)
         for manager, scope, (var, extent) in reversed(scopes):
             manager.__exit__(None, None, None)
             self.builder.add(For(var, ix.as_index(0), extent, 1, closed(scope)))
         self._finish(form, registers)
 
-    def folds(self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]]) -> None:
-        """One step of each (converted) reduction into its accumulators at the given indices; values are shared among them."""
-        operands = [step_operands(form, self.contract) for form, _, _ in steps]
+    def prefixes(
+        self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], exclusive: bool
+    ) -> list[list[NestExpr]]:
+        """One step of each (converted) scan, in order; what the accumulators then hold (`exclusive`: held before)."""
+        values = self.values([e for form, _, _ in steps for e in form.values])
+        results = []
+        for form, buffers, indices in steps:
+            own, values = values[: len(form.values)], values[len(form.values) :]
+            results.append(self._prefix_here(self._closed(form), buffers, indices, own, exclusive))
+        return results
+
+    def _prefix_here(
+        self, form: Reduce, buffers: Sequence[Buffer], at: tuple[Expr, ...], values: Sequence[NestExpr], exclusive: bool
+    ) -> list[NestExpr]:
+        if is_arithmetic(*form.combine):
+            results = tuple(fresh("prefix", v.dtype) for v in form.left)
+            for var in results:
+                self.builder.level_of[var] = self.builder.scope.level
+            step = (tuple(buffers), at, tuple(values), form.left, form.right, form.combine, results, exclusive)
+            self.builder.add(Prefix(*step))
+            return list(results)
+        before = [self.builder.name(v.name, Read(b, at, None)) for v, b in zip(form.left, buffers, strict=True)]
+        self.combine_into(form, buffers, at, before, [self._name_here(value) for value in values])
+        return before if exclusive else [self.builder.name("prefix", Read(b, at, None)) for b in buffers]  # type: ignore[return-value]
+
+    def folds(
+        self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], contract: bool | None = None
+    ) -> None:
+        """One step of each (converted) reduction into its accumulators at the given indices; values are shared among them.
+
+        `contract`: whether a product that is added is added by a fused multiply-add; as for the whole program unless said.
+        """
+        contract = self.contract if contract is None else contract
+        operands = [step_operands(form, contract) for form, _, _ in steps]
         values = self.values([e for es in operands for e in es])
         for (form, buffers, indices), es in zip(steps, operands, strict=True):
             own, values = values[: len(es)], values[len(es) :]
-            self._fold_here(form, buffers, indices, own)
+            self._fold_here(form, buffers, indices, own, contract)
 
     def _fold_here(
-        self, form: Reduce, buffers: Sequence[Buffer], indices: tuple[Expr, ...], operands: Sequence[NestExpr]
+        self,
+        form: Reduce,
+        buffers: Sequence[Buffer],
+        indices: tuple[Expr, ...],
+        operands: Sequence[NestExpr],
+        contract: bool,
     ) -> None:
         form = self._closed(form)
         if is_plain_operator(form):
             named = [
-                o if n < 2 else self._name_here(o)
-                for o, n in zip(operands, operand_uses(form, self.contract), strict=True)
+                o if n < 2 else self._name_here(o) for o, n in zip(operands, operand_uses(form, contract), strict=True)
             ]
-            taken = tuple(step(form, self.contract, named))
+            taken = tuple(step(form, contract, named))
             if all(a is b for a, b in zip(taken, form.left, strict=True)):
                 return
             fold = Fold(

@@ -24,13 +24,14 @@ from raido.algo.expr import (
     SizeVar,
     fresh,
 )
-from raido.algo.rewrite import transform
+from raido.algo.rewrite import loads_in, transform
 from raido.schedule.lower.builder import Builder, closed, new_serial
 from raido.schedule.lower.convert import Converter, Sites, Storage
 from raido.schedule.lower.jobs import Job, flat, laid_out_shape, make_jobs, parts_of_layout
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
 from raido.schedule.lower.reductions import Reductions
+from raido.schedule.lower.scans import Scans
 from raido.schedule.lower.sharing import Sharing, outermost
 from raido.schedule.nest.nodes import (
     Block,
@@ -48,7 +49,7 @@ from raido.schedule.nest.nodes import (
     buffer_for,
 )
 from raido.schedule.plan import At, StagePlan
-from raido.schedule.stages.normalise import Tables, loads_of
+from raido.schedule.stages.normalise import Tables
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
 
 
@@ -68,6 +69,7 @@ class Host:
         self.loops.names = {job.form: job.stage.name for job in self.jobs.values()}
         self.loops.names |= {parameter: parameter.name for parameter in graph.program.parameters}
         reductions = Reductions(self.loops)
+        Scans(self.loops, reductions)
         Sharing(self.loops, reductions, self.jobs)
         self.placement = Placement(self.loops, self.jobs)
         self.outputs = list(outputs)
@@ -107,7 +109,7 @@ class Host:
 
     def _constants(self, stages: Iterable[AnyStage]) -> None:
         for job in self.jobs.values():
-            for load in loads_of(*job.bodies):
+            for load in loads_in(*job.bodies):
                 if isinstance(load.array, Constant):
                     self.buffer(load.array)
 
@@ -157,7 +159,7 @@ class Host:
         if isinstance(stage, Stage):
             return set(self.jobs[stage.name].reads.loads) if stage.name in self.jobs else set()
         found = {getattr(a, "form", None) for a in (*stage.init, *stage.results, *stage.orelse_results)}
-        found |= {getattr(load.array, "form", None) for load in loads_of(*_host_scalars(stage))}
+        found |= {getattr(load.array, "form", None) for load in loads_in(*_host_scalars(stage))}
         for inner in (*stage.setup, *stage.body, *stage.orelse):
             found |= self._forms_read(inner)
         return found

@@ -14,19 +14,18 @@ from typing import Any
 from raido.algo import index as ix
 from raido.algo.dtypes import bool_
 from raido.algo.expr import Array, Expr, Node, Op, Result, Var, fresh
-from raido.algo.rewrite import free_variables
+from raido.algo.rewrite import free_variables, loads_in
 from raido.schedule.lower.builder import Builder, Scope, factors
 from raido.schedule.lower.convert import Converter, conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.emit import Emitter
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import Box
-from raido.schedule.lower.steps import is_plain_operator
+from raido.schedule.lower.steps import is_arithmetic, is_plain_operator
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
 from raido.schedule.lower.work import Guests, Placer, Rows, Work
 from raido.schedule.nest.nodes import Block, Buffer, If, Prefetch, Read, Store
 from raido.schedule.plan import LoopPlan
-from raido.schedule.stages.normalise import loads_of
 
 MOST_COPIES = 1024
 NARROW = 16
@@ -44,11 +43,16 @@ class Loops:
         self.placer: Placer
         self.sharing: Guests
         self.reduce: Callable[[Work, int], None]
+        self.scan: Callable[[Work, int], None]
+        self.block: Callable[[Work, int], None]
+        self.along_block: Callable[[Work, int], None]
+        self.scan_element: Callable[[Work], None]
 
     def nest(self, job: Job, box: Box) -> None:
         """The stage over a box (inclusive bounds of its pure axes)."""
         axes = [(a.name, low, ix.add(high, 1)) for a, (low, high) in zip(job.stage.axes, box, strict=True)]
-        axes += [(a.name, ix.as_index(0), a.extent) for a in job.stage.reduction_axes]
+        if job.stage.scan is None:
+            axes += [(a.name, ix.as_index(0), a.extent) for a in job.stage.reduction_axes]
         self.level(Work(job, [Coordinates(axes, job.plan.relations)]), 0)
 
     def level(self, work: Work, position: int) -> None:
@@ -57,11 +61,15 @@ class Loops:
         if work.mode == "compute" and not work.versioned and position == min(job.version_at, len(loops)):
             self.versions(replace(work, versioned=True), position)
         elif work.mode == "compute" and job.reduction is not None and position == job.first_reduction:
-            self.reduce(work, position)
+            (self.scan if job.stage.scan else self.reduce)(work, position)
+        elif work.mode.startswith("block"):
+            self.block(work, position)
         elif position == len(loops):
             self.leaf(work)
         elif work.mode in ("start", "finish") and loops[position].name in job.reduced:
             self.level(work, position + 1)
+        elif work.mode in ("first", "total") and loops[position].name in job.reduced:
+            self.along_block(work, position)
         else:
             self.sharing.before(work, position)
             self.loop(work, position)
@@ -229,7 +237,7 @@ class Loops:
 
     def inside(self, work: Work, position: int) -> None:
         """Producers placed at the loop, then the loops further in."""
-        if work.mode in ("compute", "fold"):
+        if work.mode not in ("start", "finish"):
             self._prefetch(work, position)
             self.placer.inside(work, position)
         self.sharing.enter(work, position)
@@ -247,8 +255,8 @@ class Loops:
             ahead = ix.add(low, hint.ahead * work.copies[0].ranges[name].step)
             values: dict[Node, Node] = {v: work.copies[0].box(n)[0] for n, v in job.variables.items()}
             values[job.variables[axis]] = ahead
-            loads = [load for load in loads_of(*job.bodies) if self.names.get(array_key(load.array)) == hint.array]
-            loads = [load for load in loads if all(self._is_distant(inner.array) for inner in loads_of(load))]
+            loads = [load for load in loads_in(*job.bodies) if self.names.get(array_key(load.array)) == hint.array]
+            loads = [load for load in loads if all(self._is_distant(inner.array) for inner in loads_in(load))]
             reads = self.converter.convert(loads, values, self.builder.facts, work.identity)
             for read in dict.fromkeys(reads):
                 if isinstance(read, Read) and all(is_affine(i) for i in read.indices):
@@ -294,6 +302,8 @@ class Loops:
         job = work.job
         if work.mode == "compute":
             self._store(work, job.bodies, [{} for _ in work.copies])
+        elif work.mode in ("first", "total", "scan"):
+            self.scan_element(work)
         else:
             self.element(work)
 
@@ -351,6 +361,8 @@ def folds_in_lanes(job: Job) -> bool:
     """Whether lanes may fold: with operators of arithmetic that are commutative, and the same for all elements."""
     reduction = job.reduction
     assert reduction is not None
+    if job.stage.scan is not None:
+        return is_arithmetic(*reduction.combine)
     own = set(job.variables.values())
     same = not any(own & free_variables(e) for e in (*reduction.combine, *reduction.neutral))
     return same and reduction.commutative and is_plain_operator(reduction)

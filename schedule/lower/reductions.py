@@ -59,7 +59,8 @@ class Reductions:
     def _folds_in_lanes(self, work: Work, position: int) -> bool:
         """Whether a reduction loop is vectorised: each lane's partials cover the whole buffer, so all of it must be set."""
         job = work.job
-        return any(loop.kind == "vector" and loop.name in job.reduced for loop in job.plan.loops[position:])
+        lanes = any(loop.kind == "vector" and loop.name in job.reduced for loop in job.plan.loops[position:])
+        return lanes and job.stage.scan is None
 
     def _fill(self, work: Work, acc: Accumulators, shape: Sequence[Expr]) -> None:
         loops, facts = self.loops, self.builder.facts
@@ -70,7 +71,7 @@ class Reductions:
             for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
                 self.builder.add(Store(buffer, at, value))
 
-        self._each(shape, store, unrolled=acc.buffers[0].scope == "register")
+        self.each(shape, store, unrolled=acc.buffers[0].scope == "register")
 
     def _environment(self, work: Work, acc: Accumulators, at: tuple[Expr, ...]) -> dict[Node, Node]:
         """What the axis variables are for the accumulator at these indices."""
@@ -80,10 +81,12 @@ class Reductions:
             values[work.job.variables[axis]] = ix.add(acc.origins[k][axis], i)
         return values
 
-    def allocate(self, work: Work, position: int, registers: bool = True) -> Accumulators:
+    def allocate(self, work: Work, position: int, registers: bool = True, label: str = "") -> Accumulators:
         """Accumulators for the pure loops from `position` on, and for the unrolled copies."""
         job, reduction = work.job, _reduction(work)
-        axes = tuple(a.name for a in job.stage.axes if work.copies[0].ranges[a.name].value is None)
+        folded = {a.name for a in job.stage.reduction_axes}
+        pure = [a.name for a in job.stage.axes if a.name not in folded]
+        axes = tuple(name for name in pure if work.copies[0].ranges[name].value is None)
         copied = len(work.copies) > 1
         shape: list[Expr] = [ix.as_index(len(work.copies))] if copied else []
         lengths = list(shape)
@@ -96,7 +99,7 @@ class Reductions:
         scope = self._scope(work, position, shape, max(v.dtype.itemsize for v in reduction.left), axes)
         if scope == "register" and shape and not registers:
             scope = "stack"
-        label = "sum" if reduction.monoid == "add" else "acc"
+        label = label or ("sum" if reduction.monoid == "add" else "acc")
         buffers = tuple(self.builder.alloc(label, v.dtype, tuple(shape), scope) for v in reduction.left)
         return Accumulators(buffers, axes, origins, copied, tuple(lengths))
 
@@ -123,7 +126,7 @@ class Reductions:
         reduction, acc = _reduction(work), work.accumulators
         assert acc is not None
         loops, facts = self.loops, self.builder.facts
-        places = [self._place(work, acc, k) for k in range(len(work.copies))]
+        places = [self.place(work, acc, k) for k in range(len(work.copies))]
         if work.mode == "start":
             for k in dict.fromkeys(range(len(work.copies))):
                 values = loops.converter.convert(reduction.neutral, loops.environment(work, k), facts, work.identity)
@@ -143,7 +146,7 @@ class Reductions:
             ]
             loops.finish(work, extra)
 
-    def _place(self, work: Work, acc: Accumulators, k: int) -> tuple[Expr, ...]:
+    def place(self, work: Work, acc: Accumulators, k: int) -> tuple[Expr, ...]:
         coordinates, origin = work.copies[k], acc.origins[work.origin_of[k]]
         place: list[Expr] = [ix.as_index(work.origin_of[k])] if acc.copied else []
         for axis in acc.axes:
@@ -190,7 +193,7 @@ class Reductions:
         """Stores one chunk's accumulators."""
         for buffer in own.buffers:
             self.builder.level_of[buffer] = self.builder.scope.level
-        self._each(own.lengths, lambda at: self._copy(own.buffers, at, partials, (chunk, *at)))
+        self.each(own.lengths, lambda at: self.copy(own.buffers, at, partials, (chunk, *at)))
 
     def clear(self, work: Work, acc: Accumulators) -> None:
         """Sets all of the accumulators to the neutral value."""
@@ -205,29 +208,58 @@ class Reductions:
             builder.level_of[buffer] = builder.scope.level
         chunk = fresh("chunk")
         with builder.loop(chunk, ix.as_index(0), partials[0].shape[0], 1):
-            self._each(total.lengths, lambda at: self._join(work, total, partials, at, chunk))
+            self.each(total.lengths, lambda at: self._join(work, total, partials, at, chunk))
 
-    def _each(
+    def each(
         self,
         shape: Sequence[Expr],
         body: Callable[[tuple[Expr, ...]], None],
         at: tuple[Expr, ...] = (),
         unrolled: bool = False,
     ) -> None:
-        """Serial loops over a box; written out for registers, whose indices are constant."""
+        """Serial loops over a box of that shape; written out for registers, whose indices are constant."""
         if len(at) == len(shape):
             body(at)
             return
         extent = shape[len(at)]
         if unrolled and (count := ix.constant_value(extent)) is not None:
             for k in range(count):
-                self._each(shape, body, (*at, ix.as_index(k)), unrolled)
+                self.each(shape, body, (*at, ix.as_index(k)), unrolled)
             return
         var = fresh(f"i{len(at)}")
         with self.builder.loop(var, ix.as_index(0), extent, 1):
-            self._each(shape, body, (*at, var), unrolled)
+            self.each(shape, body, (*at, var), unrolled)
 
-    def _copy(
+    def set_all(self, acc: Accumulators, values: Sequence[Expr]) -> None:
+        """Every accumulator is set to these constants."""
+        pairs = tuple(zip(acc.buffers, values, strict=True))
+
+        def store(at: tuple[Expr, ...]) -> None:
+            for buffer, value in pairs:
+                self.builder.add(Store(buffer, at, value))
+
+        self.each(acc.buffers[0].shape, store)
+
+    def merge(self, work: Work, acc: Accumulators, others: Accumulators) -> None:
+        """Combines other accumulators, on the right, into `acc`."""
+
+        def one(at: tuple[Expr, ...]) -> None:
+            left = [self.builder.name("left", Read(b, at, None)) for b in acc.buffers]
+            right = [self.builder.name("right", Read(b, at, None)) for b in others.buffers]
+            self.combine(work, acc, at, left, right)
+
+        self.each(acc.lengths, one)
+
+    def combine(
+        self, work: Work, acc: Accumulators, at: tuple[Expr, ...], left: Sequence[Expr], right: Sequence[Expr]
+    ) -> None:
+        """The accumulators at these indices become the operator of `left` and `right`."""
+        (converted,) = self.loops.converter.convert(
+            (Item(_reduction(work), 0),), self._environment(work, acc, at), self.builder.facts, work.identity
+        )
+        self.loops.emitter.combine_into(converted.form, acc.buffers, at, left, right)
+
+    def copy(
         self, source: Sequence[Buffer], at: tuple[Expr, ...], target: Sequence[Buffer], place: tuple[Expr, ...]
     ) -> None:
         for a, b in zip(source, target, strict=True):
@@ -236,13 +268,9 @@ class Reductions:
     def _join(
         self, work: Work, total: Accumulators, partials: Sequence[Buffer], at: tuple[Expr, ...], chunk: Var
     ) -> None:
-        loops = self.loops
-        item = Item(_reduction(work), 0)
-        values = self._environment(work, total, at)
-        (converted,) = loops.converter.convert((item,), values, self.builder.facts, work.identity)
         left = [self.builder.name("left", Read(b, at, None)) for b in total.buffers]
         right = [self.builder.name("right", Read(b, (chunk, *at), None)) for b in partials]
-        loops.emitter.combine_into(converted.form, total.buffers, at, left, right)
+        self.combine(work, total, at, left, right)
 
 
 def _reduction(work: Work) -> Reduce:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from raido.algo.expr import Const, Expr, Node, Op, Reduce, SizeVar, Var
+from raido.algo.dtypes import DType, bool_
+from raido.algo.expr import Const, Expr, Node, Op, Reduce, SizeVar, Var, const
 from raido.algo.reduction import contracted_product
 from raido.algo.rewrite import children, substitute
 from raido.schedule.lower.dag import scalar_order
@@ -14,9 +15,12 @@ from raido.schedule.nest.nodes import NestExpr
 
 def is_plain_operator(form: Reduce) -> bool:
     """Whether the operator is arithmetic on its operands alone: no branches, loops or reads."""
-    return all(
-        isinstance(n, Const | SizeVar | Var | Op) for e in (*form.combine, *form.neutral) for n in scalar_order([e])
-    )
+    return is_arithmetic(*form.combine, *form.neutral)
+
+
+def is_arithmetic(*expressions: Expr) -> bool:
+    """Whether expressions have no branches, loops or reads."""
+    return all(isinstance(n, Const | SizeVar | Var | Op) for e in expressions for n in scalar_order([e]))
 
 
 def products(form: Reduce, contract: bool) -> list[bool]:
@@ -49,6 +53,35 @@ def step(form: Reduce, contract: bool, operands: list[NestExpr]) -> list[Expr]:
         else:
             right[form.right[k]] = operands.pop(0)
     return [fused[k] if k in fused else substitute_scalars(e, right) for k, e in enumerate(form.combine)]
+
+
+def known_neutral(form: Reduce) -> tuple[Expr, ...] | None:
+    """What leaves every value as it is under the operator, where that is known."""
+    dtype = form.left[0].dtype
+    if form.monoid not in NEUTRAL or len(form.left) > 1:
+        return None
+    if form.monoid in ("minimum", "maximum"):
+        return (const(dtype, _extreme(dtype, largest=form.monoid == "minimum")),)
+    return (const(dtype, -0.0 if form.monoid == "add" and dtype.is_float else NEUTRAL[form.monoid]),)
+
+
+NEUTRAL = {
+    **dict.fromkeys(("add", "logical_or", "logical_xor", "bit_or", "bit_xor"), 0),
+    **dict.fromkeys(("mul", "logical_and"), 1),
+    **dict.fromkeys(("minimum", "maximum"), 0),
+    "bit_and": -1,
+}
+
+
+def _extreme(dtype: DType, largest: bool) -> float | int:
+    if dtype.is_float:
+        return float("inf") if largest else float("-inf")
+    if dtype is bool_:
+        return int(largest)
+    low, high = (
+        (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.kind == "i" else (0, (1 << dtype.bits) - 1)
+    )
+    return high if largest else low
 
 
 def single_monoid(form: Reduce) -> str:

@@ -84,7 +84,7 @@ def cut_of(
     """
     job = work.job
     axes = job.axis_of[job.plan.loops[position].name]
-    if position != job.cut or step != 1 or work.mode not in ("compute", "fold"):
+    if position != job.cut or step != 1 or work.mode not in ("compute", "fold", "scan"):
         return None
     if len(axes) != 1:
         return None

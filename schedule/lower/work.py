@@ -40,7 +40,10 @@ class Rows:
 
 @dataclass(slots=True)
 class Work:
-    """Something to emit. `mode`: "compute", or the part of a reduction: "start", "fold", "finish".
+    """Something to emit. `mode`: "compute", or the part of a reduction: "start", "fold", "finish"; of a scan: "start", "scan".
+
+    A scan in blocks (`scans`) has more parts: "block total", "block scan", "block chain" of a block, whose total is made by "first", the
+    first value alone (where no neutral element is known), and "total".
 
     `rows`: set where the loops follow the rows of an array that is read flat.
     """

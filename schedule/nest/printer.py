@@ -248,8 +248,12 @@ class _Printer:
         for var in s.left + s.right:
             del self.names[var]
         results = ", ".join(map(self.name, s.results))
-        word = "before" if s.exclusive else "after"
-        return f"{results} = {', '.join(places)} {word} scan {', '.join(places)} = {operator}"
+        held = ", ".join(places)
+        return (
+            f"{results} = {held}, then scan {held} = {operator}"
+            if s.exclusive
+            else f"{results} = scan {held} = {operator}"
+        )
 
     def _share(self, statement: Statement) -> list[str]:
         """Names parts of a large expression that occur more than once; the lines that say what they are."""

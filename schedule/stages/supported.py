@@ -11,7 +11,6 @@ from raido.algo.expr import (
     Count,
     Filter,
     Node,
-    Scan,
     Segmented,
     Sort,
     Update,
@@ -20,7 +19,7 @@ from raido.algo.program import Program
 from raido.algo.rewrite import topological
 from raido.algo.scopes import open_variables
 
-_INTERPRETED = (Scan, Update, Filter, Segmented, Sort)
+_INTERPRETED = (Update, Filter, Segmented, Sort)
 
 
 def require_compilable(program: Program) -> None:

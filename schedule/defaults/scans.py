@@ -1,0 +1,58 @@
+"""The default loops of scans.
+
+One long scan is chained: blocks that the cache holds, by threads, lanes along the axis. Many scans, side by side, are parallel over
+the outermost of the other axes; lanes run along the scanned axis where that is the contiguous one, else across scans, in strips of a
+few cache lines so that their running values stay close.
+"""
+
+from __future__ import annotations
+
+from raido.algo import index
+from raido.algo.expr import Axis
+from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.plan import At
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import loops_from
+from raido.schedule.strategies import strategies_of
+
+STRIP_BYTES = 1 << 12
+
+
+def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
+    """The strategy and the loops of a scan of which nothing was said."""
+    assert stage.scan is not None
+    name, axis = stage.name, stage.axes[stage.scan.along]
+    others = [each for each in stage.axes if each is not axis]
+    plan = draft.state.plan(name)
+    if not others and plan.strategy is None and not isinstance(plan.compute, At):
+        count = index.constant_value(known(draft, axis.extent))
+        block = strategies_of(stage)["chain"].numbers["block"]
+        if count is None or count > block:
+            draft.say(name, "strategy", name="chain", block=block)
+    strips = vector is not None and vector is not axis and len(others) > 0
+    if isinstance(draft.state.plan(name).compute, At):
+        strips = False
+    elif others and all(loop.kind == "serial" for loop in draft.state.plan(name).loops):
+        say_rows(draft, stage, others, vector if strips else None)
+        return
+    if vector is not None:
+        inner = loops_from(draft.state.plan(name), vector.name)[-1]
+        draft.say(name, "vectorize", axis=inner, **({} if vector is not axis else {"interleave": 2}))
+
+
+def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None) -> None:
+    """Scans side by side: threads over the outermost axis that is not scanned, lanes along the scanned one or across."""
+    name = stage.name
+    assert stage.scan is not None
+    axis = stage.axes[stage.scan.along]
+    if across is None:
+        draft.say(name, "parallel", axis=others[0].name)
+        draft.say(name, "vectorize", axis=axis.name, interleave=2)
+        return
+    strip = max(16, STRIP_BYTES // sum(body.dtype.itemsize for body in stage.bodies))
+    outer, inner = across.name + "o", across.name + "i"
+    if draft.say(name, "split", axis=across.name, factor=strip):
+        before = [each.name for each in others if each is not across]
+        draft.say(name, "reorder", axes=(*before, outer, axis.name, inner))
+        draft.say(name, "parallel", axis=before[0] if before else outer)
+        draft.say(name, "vectorize", axis=inner)

@@ -1,0 +1,230 @@
+"""Scans: running values that every step of a fold stores; by strategy one after the other, or in blocks.
+
+    serial       the running values start as the neutral element and go through the scanned axis
+    three_phase  threads make each block's total; the totals are scanned; threads scan each block from what came before it
+    chain        a round of a loop over threads makes its block's total, waits for the round before to know what came before it, adds
+                 its total for the next round, and scans its block, which the caches still hold: memory is read once and written once
+                 (Merrill & Garland, Single-pass parallel prefix scan with decoupled look-back, 2016)
+
+Blocks are fixed by schedule and sizes, and what came before a block is combined block by block in order, so threads change no bit.
+The initial value takes part once and need not be neutral: totals start from a block's first value, or from the neutral element that
+the operator is known to have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from raido.algo import index as ix
+from raido.algo.expr import Expr, Item, Reduce, Result, fresh
+from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.loops import Loops, folds_in_lanes
+from raido.schedule.lower.reductions import Reductions
+from raido.schedule.lower.steps import known_neutral
+from raido.schedule.lower.versions import as_comparison
+from raido.schedule.lower.work import Accumulators, Work
+from raido.schedule.nest.nodes import Buffer, Ordered, Read, Store
+
+
+class Scans:
+    """Emits scans with the loops of `Loops` and the accumulators of `Reductions`."""
+
+    def __init__(self, loops: Loops, reductions: Reductions) -> None:
+        self.loops, self.reductions = loops, reductions
+        self.builder: Builder = loops.builder
+        loops.scan = self.scan
+        loops.block = self.block
+        loops.along_block = self.along_block
+        loops.scan_element = self.element
+
+    def scan(self, work: Work, position: int) -> None:
+        """The scan whose outermost scanned loop stands at `position`."""
+        strategy = work.job.plan.strategy
+        name = strategy[0] if strategy else "serial"
+        for k in range(len(work.copies) if name != "serial" else 0):
+            single = replace(work, copies=[work.copies[k]], origin_of=[0])
+            (self._chain if name == "chain" else self._three_phase)(single, position)
+        if name == "serial":
+            running = self.reductions.allocate(work, position, label="running")
+            self.reductions.part(work, position, "start", running)
+            self.reductions.part(work, position, "scan", running)
+
+    # Blocks
+
+    def _blocks(self, work: Work, position: int, phase: str, accumulators: Accumulators) -> None:
+        """The loop over blocks, by threads; `block` says what one does."""
+        plan = work.job.plan.loops[position]
+        low, high, step = work.copies[0].bounds(plan.name)
+        var = fresh(plan.name)
+        how = {"stage": work.job.stage.name, "loop": plan.name}
+        copies = [c.copy() for c in work.copies]
+        part = replace(work, copies=copies, mode=phase, accumulators=accumulators, origin_of=[0])
+        with self.builder.loop(var, low, high, step, kind="parallel", dynamic=plan.dynamic, **how):
+            self.loops.choose(part, position, [[var]])
+
+    def block(self, work: Work, position: int) -> None:
+        """One block: what `mode` says of it, with the loops from `position` on."""
+        shared = work.accumulators
+        assert shared is not None
+        label = "running" if work.mode == "block scan" else "total"
+        own = self.reductions.allocate(work, position, registers=False, label=label)
+        if work.mode == "block total":
+            self._total(work, position, own)
+            self.reductions.keep(own, shared.buffers, self._number(work))
+        elif work.mode == "block scan":
+            self._load(own, shared.buffers, (self._number(work),))
+            self.reductions.part(work, position, "scan", own)
+        else:
+            self._chained_block(work, position, shared, own)
+
+    def _chain(self, work: Work, position: int) -> None:
+        carry = self.reductions.allocate(work, position, registers=False, label="before")
+        self.reductions.part(work, position, "start", carry)
+        self._blocks(work, position, "block chain", carry)
+
+    def _chained_block(self, work: Work, position: int, carry: Accumulators, own: Accumulators) -> None:
+        """The total (unless no block follows); in order, what came before and what comes before the next; the prefixes."""
+        builder, reductions = self.builder, self.reductions
+        running = reductions.allocate(work, position, registers=False, label="running")
+        start, step, end = self._block_range(work)
+        more = ix.sub(ix.sub(end, ix.add(start, step)), 1)
+        with builder.when(as_comparison(more), more):
+            self._total(work, position, own)
+        for buffer in (*carry.buffers, *own.buffers):
+            builder.level_of[buffer] = builder.scope.level
+        with builder.block(branch=True) as section:
+            self._load(running, carry.buffers, ())
+            with builder.when(as_comparison(more), more):
+                reductions.merge(work, carry, own)
+        builder.add(Ordered(closed(section)))
+        reductions.part(work, position, "scan", running)
+
+    def _three_phase(self, work: Work, position: int) -> None:
+        builder, reductions = self.builder, self.reductions
+        low, high, step = work.copies[0].bounds(work.job.plan.loops[position].name)
+        running = reductions.allocate(work, position, registers=False, label="running")
+        count = ix.ceildiv(ix.sub(high, low), step)
+        partials = reductions.partials(work, running, count)
+        totals = replace(running, buffers=partials)
+        self._blocks(work, position, "block total", totals)
+        reductions.part(work, position, "start", running)
+        chunk = fresh("chunk")
+        with builder.loop(chunk, ix.as_index(0), count, 1):
+            reductions.each(running.lengths, lambda at: self._exchange(work, running, partials, at, chunk))
+        self._blocks(work, position, "block scan", totals)
+
+    def _exchange(
+        self, work: Work, running: Accumulators, partials: Sequence[Buffer], at: tuple[Expr, ...], chunk: Expr
+    ) -> None:
+        """A block's total gives way to what came before the block."""
+        totals = [self.builder.name("total", Read(b, (chunk, *at), None)) for b in partials]
+        before = [self.builder.name("before", Read(b, at, None)) for b in running.buffers]
+        for buffer, value in zip(partials, before, strict=True):
+            self.builder.add(Store(buffer, (chunk, *at), value))
+        self.reductions.combine(work, running, at, before, totals)
+
+    def _block_range(self, work: Work) -> tuple[Expr, int, Expr]:
+        """Where this block starts, how long blocks are, and where the scanned axis ends."""
+        coordinates = work.copies[0]
+        outer = coordinates.ranges[work.job.plan.loops[work.job.first_reduction].name]
+        assert outer.value is not None
+        return outer.value, outer.step, coordinates.whole[work.job.stage.reduction_axes[0].name][1]
+
+    def _number(self, work: Work) -> Expr:
+        """Which block this is: scanned axes start at 0, wherever the stage is computed."""
+        start, step, _ = self._block_range(work)
+        return ix.floordiv(start, step)
+
+    def _load(self, running: Accumulators, buffers: Sequence[Buffer], place: tuple[Expr, ...]) -> None:
+        """Running values start as what `buffers` hold at `place`."""
+        reductions = self.reductions
+        reductions.each(running.lengths, lambda at: reductions.copy(buffers, (*place, *at), running.buffers, at))
+
+    def _total(self, work: Work, position: int, own: Accumulators) -> None:
+        """The block's values, combined."""
+        neutral = self._neutral(work)
+        if neutral is None:
+            self.reductions.part(work, position, "first", own)
+        else:
+            self.reductions.set_all(own, neutral)
+        self.reductions.part(work, position, "total", own)
+
+    def _neutral(self, work: Work) -> tuple[Expr, ...] | None:
+        form = _fold(work)
+        return known_neutral(form) if folds_in_lanes(work.job) else None
+
+    def along_block(self, work: Work, position: int) -> None:
+        """The scanned loops inside a block as one loop over its values: for totals, whose order of loops nobody sees."""
+        job = work.job
+        axis = job.stage.reduction_axes[0].name
+        if work.copies[0].ranges[axis].value is not None:
+            self.loops.inside(work, position)
+            return
+        low, high = work.copies[0].box(axis)
+        if work.mode == "first":
+            self._at(work, position, axis, low)
+            return
+        if self._neutral(work) is None:
+            low = ix.add(low, 1)
+        inner = [loop for loop in job.plan.loops[position:] if loop.name in job.reduced]
+        vector = next((loop for loop in inner if loop.kind == "vector"), None)
+        how: dict[str, object] = {"stage": job.stage.name, "loop": inner[-1].name}
+        if vector is not None and folds_in_lanes(job):
+            how |= {"kind": "vector", "lanes": vector.lanes, "interleave": max(vector.interleave, 4), "tail": "default"}
+        var = fresh(axis)
+        with self.builder.loop(var, low, ix.add(high, 1), 1, **how):
+            self._at(work, position, axis, var)
+
+    def _at(self, work: Work, position: int, axis: str, value: Expr) -> None:
+        copies = [c.copy() for c in work.copies]
+        for coordinates in copies:
+            coordinates.fix(axis, value)
+        self.loops.inside(replace(work, copies=copies), position)
+
+    # One element
+
+    def element(self, work: Work) -> None:
+        """One step: of a scan, or of a block's total."""
+        loops, facts, acc = self.loops, self.builder.facts, work.accumulators
+        assert acc is not None and work.job.stage.scan is not None
+        places = [self.reductions.place(work, acc, k) for k in range(len(work.copies))]
+        forms: list[Reduce] = []
+        for k in range(len(work.copies)):
+            values = loops.environment(work, k)
+            (item,) = loops.converter.convert((Item(_fold(work), 0),), values, facts, work.identity)
+            forms.append(item.form)
+        if work.mode == "first":
+            for form, place in zip(forms, places, strict=True):
+                for buffer, value in zip(acc.buffers, loops.emitter.values(form.values), strict=True):
+                    self.builder.add(Store(buffer, place, value))
+            return
+        steps = [(form, acc.buffers, place) for form, place in zip(forms, places, strict=True)]
+        if work.mode == "total" and (neutral := self._neutral(work)) is not None:
+            steps = [(replace_neutral(form, neutral), buffers, place) for form, buffers, place in steps]
+            loops.emitter.folds(steps, contract=False)
+            return
+        results = loops.emitter.prefixes(steps, work.job.stage.scan.exclusive)
+        if work.mode == "scan":
+            self._store(work, results)
+
+    def _store(self, work: Work, results: Sequence[Sequence[Expr]]) -> None:
+        job, converter = work.job, self.loops.converter
+        for k, values in enumerate(results):
+            where = self.loops.environment(work, k)
+            indices = tuple(where[axis.var] for axis in job.stage.axes)
+            for j, value in enumerate(values):
+                storage = converter.storages.get(Result(job.form, j))
+                if storage is not None:
+                    place = storage.place(indices, self.builder.facts)  # type: ignore[arg-type]
+                    self.builder.add(Store(storage.buffer, place, value, None, job.plan.stream_stores))
+
+
+def replace_neutral(form: Reduce, neutral: tuple[Expr, ...]) -> Reduce:
+    """The same fold from another start."""
+    return Reduce(form.axes, form.left, form.right, form.combine, neutral, form.values, True, form.monoid)
+
+
+def _fold(work: Work) -> Reduce:
+    assert work.job.reduction is not None
+    return work.job.reduction
