@@ -152,6 +152,8 @@ class Trace:
             return
         if index.constant_value(extent) == 0:
             raise ShapeError(complaint(f"{owner} is empty"))
+        if any(isinstance(node, Count) for node in topological(extent)):
+            raise ShapeError(complaint(f"{owner} may be empty: its size is decided by data"))
         self.checks.setdefault(
             (index.maximum(extent, 1), extent),
             SizeCheck(index.maximum(extent, 1), extent, f"the least size for {owner}", "its size", user_site()),

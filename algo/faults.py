@@ -1,7 +1,7 @@
 """What a running program can find wrong, as exceptions: one place for the words, whoever found the fault.
 
 A fault has a kind, a site (the user's line, or None) and up to three numbers: "index" (dimension, index, size), "division" (),
-"power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "bounds" (start, stop, size), "negative" (size).
+"power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "bounds" (start, stop, size), "negative" (size), "empty" ().
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
     if kind == "power":
         exponent = f"an integer to the power {int(values[0])} is not an integer" if len(values) else None
         return ArithmeticFault(explain("negative power of an integer", algorithm=where, why=exponent))
+    if kind == "empty":
+        headline = "a reduction over an empty axis has no value"
+        return SizeMismatch(explain(headline, algorithm=where, **{"try": "initial="}))
     numbers = [int(v) for v in values]
     if kind == "offsets" and len(numbers) == 3:
         headline = f"offsets {numbers[0]}, {numbers[1]} must not decrease and must lie within 0..{numbers[2]}"

@@ -19,6 +19,7 @@ from raido.algo.combinators import reduce_axes
 from raido.algo.context import current
 from raido.algo.dtypes import DType, bool_, f16, f32, f64, i64, u64
 from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.existential import checked, decided_by_data
 from raido.algo.expr import Expr, Item, Op, Reduce, const, fresh
 from raido.algo.locations import complaint
 from raido.algo.promotion import common_type, lift
@@ -140,26 +141,36 @@ def highest(dtype: DType) -> Any:
     return math.inf if dtype.is_float else True if dtype is bool_ else int(np.iinfo(dtype.numpy).max)
 
 
-def _not_empty(a: Array, axis: Any, what: str) -> None:
+def _not_empty(a: Array, axis: Any, what: str) -> Callable[[Array], Array]:
+    """Refuses axes without elements; the function gives a result after a check of those sizes that data decides."""
+    unknown: list[Expr] = []
     for k in normal_axes(axis, a.ndim):
-        current().at_least_one(a.extents[k], f"axis {k} in {what} of {describe(a.dtype, a.extents)}")
+        extent = a.extents[k]
+        if decided_by_data(extent) and not current().facts.less_equal(1, extent):
+            unknown.append(extent)
+        else:
+            current().at_least_one(extent, f"axis {k} in {what} of {describe(a.dtype, a.extents)}")
+
+    def after_check(total: Array) -> Array:
+        node = total.node
+        for extent in unknown:
+            node = checked(node, Op("ge", bool_, (extent, const(i64, 1))), "empty", ())
+        return Array(node, total.weak)
+
+    return after_check
 
 
 def min(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Any:
     """The smallest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given."""
     value = _array(a, "rd.min")
-    if initial is None:
-        _not_empty(value, axis, "rd.min")
-    finish = _with_initial(ufuncs.minimum, initial)
+    finish = _with_initial(ufuncs.minimum, initial) or _not_empty(value, axis, "rd.min")
     return _reduced(value, ufuncs.minimum, highest, axis, keepdims, name, finish=finish)
 
 
 def max(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Any:
     """The largest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given."""
     value = _array(a, "rd.max")
-    if initial is None:
-        _not_empty(value, axis, "rd.max")
-    finish = _with_initial(ufuncs.maximum, initial)
+    finish = _with_initial(ufuncs.maximum, initial) or _not_empty(value, axis, "rd.max")
     return _reduced(value, ufuncs.maximum, lowest, axis, keepdims, name, finish=finish)
 
 
@@ -212,7 +223,7 @@ def _arg(
         return lift(np.int64(0))
     if axis is not None and isinstance(axis, tuple):
         raise TraceError(complaint(f"{what} takes one axis, or None"))
-    _not_empty(value, axis, what)
+    after_check = _not_empty(value, axis, what)
     axes = normal_axes(axis, value.ndim)
     extents = [value.extents[k] for k in axes]
 
@@ -242,7 +253,7 @@ def _arg(
         axes,
         commutative=True,
         name=name,
-        finish=lambda total: total[1],
+        finish=lambda total: after_check(total[1]),
         read=read,
         keep=False,
     )

@@ -37,8 +37,11 @@ from raido.algo.making import array, full, iota, replicate, unzip, zip
 from raido.algo.moves import astype, broadcast_to, expand_dims, flatten, reshape, swapaxes, transpose, view
 from raido.algo.program import Program
 from raido.algo.reductions import all, any, argmax, argmin, dot, matmul, max, mean, min, prod, sum
+from raido.algo.repeating import repeat
 from raido.algo.scanning import scan
 from raido.algo.scattering import bincount, reduce_by_index, scatter
+from raido.algo.segments import segmented_reduce, segmented_scan
+from raido.algo.sorting import argsort, sort, unique
 from raido.algo.stencil import constant, stencil
 from raido.algo.types import size
 from raido.algo.ufuncs import *  # noqa: F403
@@ -79,6 +82,7 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "argsort",
     "array",
     "astype",
     "bincount",
@@ -116,13 +120,17 @@ __all__ = [
     "prod",
     "reduce",
     "reduce_by_index",
+    "repeat",
     "replicate",
     "reshape",
     "roll",
     "scan",
     "scatter",
+    "segmented_reduce",
+    "segmented_scan",
     "shift",
     "size",
+    "sort",
     "stack",
     "stencil",
     "sum",
@@ -134,6 +142,7 @@ __all__ = [
     "u16",
     "u32",
     "u64",
+    "unique",
     "unzip",
     "view",
     "while_loop",
