@@ -37,6 +37,12 @@ BufferLoad, BufferStore, AllocBuffer, DeclBuffer = tirx.BufferLoad, tirx.BufferS
 Bind, Evaluate, IfThenElse, While = tirx.Bind, tirx.Evaluate, tirx.IfThenElse, tirx.While
 For, ForKind = tirx.For, tirx.ForKind
 _CALL_EXTERN = IrOp.get("tirx.call_extern")
+# Vectors are explicit already, and nobody steps through the code: two searches that only cost time.
+_OPTIONS = (
+    "-vectorize-slp:bool=false",
+    "-livedebugvalues-input-bb-limit:uint=0",
+    "-livedebugvalues-input-dbg-value-limit:uint=0",
+)
 
 
 def type_name(dtype: DType, lanes: int = 1) -> str:
@@ -94,7 +100,7 @@ class CompiledModule:
     """What the code generator made of some functions: object bytes, and text on demand."""
 
     def __init__(self, functions: dict[str, Any], cpu: str, features: Sequence[str] = ()) -> None:
-        options: dict[str, Any] = {"kind": "llvm", "mcpu": cpu}
+        options: dict[str, Any] = {"kind": "llvm", "mcpu": cpu, "cl-opt": list(_OPTIONS)}
         if features:
             options["mattr"] = list(features)
         target = tvm.target.Target(options)

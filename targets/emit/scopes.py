@@ -5,6 +5,7 @@ Everything here looks and rewrites; nothing emits.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -31,10 +32,15 @@ from raido.schedule.nest.nodes import (
 from raido.schedule.nest.walk import blocks_of
 
 
+@functools.cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
 def parts(s: Any) -> Iterator[Any]:
     """The values of a statement's fields, tuples flattened."""
-    for field in fields(s):
-        value = getattr(s, field.name)
+    for name in _field_names(type(s)):
+        value = getattr(s, name)
         if isinstance(value, tuple):
             yield from value
         else:
