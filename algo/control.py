@@ -2,7 +2,8 @@
 
 State is any nesting of tuples; its types may not change, except that a literal in `init` takes the type that the body gives it. With
 scalar state the loop is an expression. At the top of an algorithm, state that holds arrays, or a body that makes arrays from its
-state, becomes a loop of stages (`ArrayLoop` …).
+state, becomes a loop of stages (`ArrayLoop` …). A dimension that a round may change has a size that data decides, in every round and
+after the loop.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from raido.algo.building import check_result, collect, make_axes, new_form, stru
 from raido.algo.context import Trace, current, load
 from raido.algo.dtypes import DType, bool_, i64
 from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.existential import counted
 from raido.algo.expr import (
     Array as Node,
 )
@@ -23,6 +25,7 @@ from raido.algo.expr import (
     ArrayLoop,
     ArrayWhile,
     Cond,
+    Count,
     Expr,
     Item,
     Loop,
@@ -34,6 +37,7 @@ from raido.algo.expr import (
     fresh_parameter,
 )
 from raido.algo.locations import complaint
+from raido.algo.moves import moved
 from raido.algo.promotion import common_type
 from raido.algo.rewrite import topological
 from raido.algo.scalars import cast, truth
@@ -48,7 +52,7 @@ _ORDER = {"b": 0, "i": 1, "u": 1, "f": 2}
 def loop(n: Any, body: Callable[..., Any], init: Any, *, name: str | None = None) -> Any:
     """The state after n rounds of `state = body(i, state)`, i = 0 … n − 1, from `init`.
 
-    The state is a scalar, an array or a tuple of these; its dtypes and shapes stay the same.
+    The state is a scalar, an array or a tuple of these; its dtypes and ranks stay the same, its sizes may change from round to round.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -99,19 +103,12 @@ class _Iteration:
         self.flat: list[Array] = leaves(self.init)
         self.dtypes = [leaf.dtype for leaf in self.flat]
         self.open = [leaf.weak == LITERAL for leaf in self.flat]
+        self.changing: dict[tuple[int, int], int] = {}
         if not self.flat:
             raise TraceError(complaint("the state of a loop is empty"))
 
     def value(self) -> Any:
         scalars = all(leaf.ndim == 0 for leaf in self.flat)
-        if not scalars and self.trace.depth:
-            raise TraceError(
-                complaint(
-                    "a loop whose state holds arrays, inside a function of elements",
-                    why="arrays private to one element are not there yet",
-                    remedy="a state of scalars, or the loop outside of the function, over whole arrays",
-                )
-            )
         if scalars:
             tables = self.trace.snapshot()
             found = self._settle(self._scalar_round)
@@ -121,12 +118,12 @@ class _Iteration:
         return self._settle(self._array_round)
 
     def _settle(self, attempt: Callable[[], Any]) -> Any:
-        """Attempts until the types of literal state no longer change."""
-        for _ in range(4):
+        """Attempts until the types of literal state, and which sizes change, no longer change."""
+        for _ in range(4 + 2 * len(self.flat)):
             tables = self.trace.snapshot()
-            before = list(self.dtypes)
+            before = list(self.dtypes), dict(self.changing)
             found = attempt()
-            if self.dtypes == before:
+            if (self.dtypes, self.changing) == before:
                 return found
             self.trace.restore(tables)
         raise DTypeError(complaint("the types of the loop's state never settle", remedy="rd.f32(…) in `init`"))
@@ -211,23 +208,27 @@ class _Iteration:
     def _array_round(self) -> Any:
         """The loop over whole arrays."""
         counter = self._counter()
+        sizes = [fresh_parameter(f"size{group}", i64, ()) for group in range(len(set(self.changing.values())))]
         state = tuple(
-            fresh_parameter(f"state{k}", dtype, leaf.extents)
+            fresh_parameter(f"state{k}", dtype, self._extents(k, leaf, sizes))
             for k, (leaf, dtype) in enumerate(zip(self.flat, self.dtypes, strict=True))
         )
         values = [self._state_value(k, p if p.shape else load(p, ())) for k, p in enumerate(state)]
         results, test = self._run(counter, unflatten(self.init, values))
         before = list(self.dtypes)
         results = self._next_state(results)
-        if self.dtypes != before:
+        if self.dtypes != before or self._sizes_change(state, results):
             return None
-        for k, (parameter, result) in enumerate(zip(state, results, strict=True)):
-            self._same_shape(k, parameter, result)
         init = tuple(
             as_node(leaf if leaf.dtype is dtype else Array(cast(leaf, dtype)))
             for leaf, dtype in zip(self.flat, self.dtypes, strict=True)
         )
         outcome = tuple(as_node(result) for result in results)
+        for group in range(len(sizes)):
+            k, axis = next(place for place, own in self.changing.items() if own == group)
+            init += (as_node(Array(self.flat[k].extents[axis])),)
+            outcome += (as_node(Array(results[k].extents[axis])),)
+        state += tuple(sizes)
         form: ArrayLoop | ArrayWhile
         if test is not None:
             form = ArrayWhile(test, state, init, outcome)
@@ -235,15 +236,33 @@ class _Iteration:
             assert self.count is not None
             form = ArrayLoop(self.count, counter, state, init, outcome)
         self.trace.form(form, self.kind, self.name)
-        return unflatten(self.init, [wrap(Result(form, k)) for k in range(len(state))])
+        return unflatten(self.init, [wrap(Result(form, k)) for k in range(len(self.flat))])
 
-    def _same_shape(self, position: int, parameter: Parameter, result: Array) -> None:
-        shapes = f"{describe(parameter.dtype, parameter.shape)} and {describe(result.dtype, result.extents)}"
-        if len(parameter.shape) != result.ndim:
-            raise ShapeError(complaint(f"the loop's state changes its rank: {shapes}"))
-        for axis, (a, b) in enumerate(zip(parameter.shape, result.extents, strict=True)):
-            where = f"dimension {axis} of the loop's state {position}"
-            self.trace.equal_sizes(a, b, where, f"{where} after a round", shapes)
+    def _extents(self, position: int, leaf: Array, sizes: list[Parameter]) -> tuple[Expr, ...]:
+        """The extents of a state: those that change are the values of states of rank 0."""
+        extents = list(leaf.extents)
+        for axis in range(leaf.ndim):
+            group = self.changing.get((position, axis))
+            if group is not None:
+                extents[axis] = Count(sizes[group], None)
+        return tuple(extents)
+
+    def _sizes_change(self, state: Sequence[Parameter], results: list[Array]) -> bool:
+        """Whether this round shows that more dimensions change, or change otherwise than those they went with; then noted."""
+        found: dict[tuple[int, int], tuple[Any, Expr]] = {}
+        for k, (parameter, result) in enumerate(zip(state, results, strict=True)):
+            if len(parameter.shape) != result.ndim:
+                shapes = f"{describe(parameter.dtype, parameter.shape)} and {describe(result.dtype, result.extents)}"
+                raise ShapeError(complaint(f"the loop's state changes its rank: {shapes}"))
+            for axis, (a, b) in enumerate(zip(parameter.shape, result.extents, strict=True)):
+                if (k, axis) in self.changing:
+                    found[k, axis] = self.changing[k, axis], b
+                elif not self.trace.facts.equal(a, b):
+                    found[k, axis] = a, b
+        numbers: dict[tuple[Any, Expr], int] = {}
+        groups = {place: numbers.setdefault(pair, len(numbers)) for place, pair in found.items()}
+        changed, self.changing = groups != self.changing, groups
+        return changed
 
 
 def as_node(value: Array) -> Node:
@@ -256,7 +275,7 @@ def as_node(value: Array) -> Node:
 def cond(predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any], *, name: str | None = None) -> Any:
     """`then()` where the scalar predicate holds, else `orelse()`; the branch not taken is not evaluated.
 
-    Both give values of the same structure, dtypes and shapes.
+    Both give values of the same structure, dtypes and ranks; a size in which they may differ is then decided by data.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -279,7 +298,7 @@ def cond(predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any], *, 
     pairs = [_matched(a, b) for a, b in zip(leaves(first), leaves(second), strict=True)]
     scalars = all(a.ndim == 0 for a, _ in pairs)
     if trace.depth == 0 and not (scalars and not made_forms):
-        form = ArrayCond(test, tuple(as_node(a) for a, _ in pairs), tuple(as_node(b) for _, b in pairs))
+        form = _branches(test, pairs)
         trace.form(form, "cond", name)
         return unflatten(first, [wrap(Result(form, k)) for k in range(len(pairs))])
     if scalars:
@@ -293,12 +312,38 @@ def _matched(a: Array, b: Array) -> tuple[Array, Array]:
     """The two branches' values, in one type and shape."""
     if a.ndim != b.ndim:
         raise ShapeError(complaint(f"the branches of rd.cond have rank {a.ndim} and {b.ndim}"))
-    for k, (m, n) in enumerate(zip(a.extents, b.extents, strict=True)):
-        current().equal_sizes(m, n, f"dimension {k} of one branch of rd.cond", f"dimension {k} of the other")
     dtype = _branch_type(a, b)
     if a.ndim:
         return a, b
     return Array(cast(a, dtype)), Array(cast(b, dtype))
+
+
+def _branches(test: Expr, pairs: list[tuple[Array, Array]]) -> ArrayCond:
+    """Whole arrays from one branch; sizes that may differ are results of rank 0 of their own, last."""
+    facts = current().facts
+    sizes: dict[tuple[Expr, Expr], tuple[Expr, Expr]] = {}
+    for a, b in pairs:
+        for m, n in zip(a.extents, b.extents, strict=True):
+            if not facts.equal(m, n):
+                sizes.setdefault((m, n), (_as_count(m), _as_count(n)))
+
+    def side(which: int) -> tuple[Node, ...]:
+        arrays = []
+        for pair in pairs:
+            extents = zip(*(value.extents for value in pair), strict=True)
+            chosen = [sizes[m, n][which] if (m, n) in sizes else (m, n)[which] for m, n in extents]
+            value = pair[which]
+            same = tuple(chosen) == value.extents
+            arrays.append(as_node(value) if same else moved(chosen, lambda *p, v=value: load(v.node, p)).node)
+        return (*arrays, *(pair[which].array for pair in sizes.values()))
+
+    return ArrayCond(test, side(0), side(1))
+
+
+def _as_count(size: Expr) -> Count:
+    known = counted(size, None) if not isinstance(size, Count) else size
+    assert isinstance(known, Count)
+    return known
 
 
 def _branch_type(a: Array, b: Array) -> DType:
@@ -314,8 +359,13 @@ def _branch_type(a: Array, b: Array) -> DType:
 
 
 def _rowwise(test: Expr, a: Array, b: Array, name: str | None) -> Array:
-    """A conditional between rows, element by element."""
-    axes = make_axes(a.extents)
+    """A conditional between rows, element by element; a size that may differ is the one of the branch taken."""
+    facts = current().facts
+    extents = [
+        m if facts.equal(m, n) else counted(Item(Cond(test, (m,), (n,)), 0), None)
+        for m, n in zip(a.extents, b.extents, strict=True)
+    ]
+    axes = make_axes(extents)
     places = tuple(axis.var for axis in axes)
     x = a.node if is_scalar(a) else load(a.node, places)
     y = b.node if is_scalar(b) else load(b.node, places)

@@ -396,7 +396,7 @@ class ArrayWhile(Node):
 
 @node
 class ArrayCond(Node):
-    """Whole arrays from the branch taken only."""
+    """Whole arrays from the branch taken only. A dimension in which they differ is, in each branch, the `Count` of its result of rank 0."""
 
     predicate: Expr
     then: tuple[Array, ...]
@@ -431,14 +431,15 @@ class Result(Node):
         if isinstance(form, (Generate, Scan, Sort)):
             return tuple(axis.extent for axis in form.axes)
         if isinstance(form, ArrayCond):
-            return form.then[self.index].shape
+            sides = zip(form.then[self.index].shape, form.orelse[self.index].shape, strict=True)
+            return tuple(a if a is b else _after(form, form.then, a) for a, b in sides)
         if isinstance(form, Update):
             return form.dest[self.index].shape
         if isinstance(form, Filter):
             return _filtered_shape(form, self.index)
         if isinstance(form, Segmented):
             return _segmented_shape(form)
-        return tuple(_after(form, extent) for extent in form.state[self.index].shape)
+        return tuple(_after(form, form.state, extent) for extent in form.state[self.index].shape)
 
 
 def result_count(form: ArrayForm) -> int:
@@ -472,10 +473,10 @@ def _segmented_shape(form: Segmented) -> tuple[Expr, ...]:
     return (sub(form.offsets.shape[0], 1), *extents[1:])
 
 
-def _after(form: ArrayLoop | ArrayWhile, extent: Expr) -> Expr:
-    """The extent of a state when the loop is over."""
-    if isinstance(extent, Count) and extent.array in form.state:
-        return Count(Result(form, form.state.index(extent.array)), None)
+def _after(form: ArrayLoop | ArrayWhile | ArrayCond, own: tuple[Array, ...], extent: Expr) -> Expr:
+    """The extent of a result: a state when the loop is over, or what the branch taken gives."""
+    if isinstance(extent, Count) and extent.array in own:
+        return Count(Result(form, own.index(extent.array)), None)
     return extent
 
 
