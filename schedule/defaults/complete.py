@@ -7,7 +7,7 @@ Loops. The axis along which most accesses are contiguous is vectorized, the last
 parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks. A product of matrices keeps a
 tile in registers; a stencil on its own that reads neighbouring rows makes four (or two) rows at a time.
 Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are
-not known before) that nothing reads again are streamed.
+not known before) that nothing reads again are streamed, unless their rows are short or their elements take long.
 
 A stage with any loop directive keeps exactly those loops. Readers are settled before what they read. Completing twice changes nothing.
 """

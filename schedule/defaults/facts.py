@@ -169,23 +169,32 @@ def is_tiled_product(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
 
 
 def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
-    """Rows made at a time by a stencil on its own: 4 when it reads few values, 2 when more; 0 when rows share nothing."""
+    """Rows made at a time by a stencil on its own: 4 when it reads few values, 2 when more; 0 when rows share nothing.
+
+    Stencils that also read neighbouring planes walk each plane from end to end instead: that is one stream a plane.
+    """
     if stage.reduction is not None or len(stage.axes) < 2 or vector is not stage.axes[-1] or has_chain(draft, stage):
         return 0
     row = stage.axes[-2].var
     reads = draft.demand.reads(stage.name)
-    shared = any(
-        len({_offset(point, row) for point in points if None not in point} - {None}) > 1 for points in reads.values()
-    )
+    shared = any(_reads_neighbours(points, row) for points in reads.values())
+    planes = [axis.var for axis in stage.axes[:-2]]
+    if any(_reads_neighbours(points, var) for points in reads.values() for var in planes):
+        return 0
     values = sum(len(points) for points in reads.values())
-    work = cost(stage) + sum(
-        cost(draft.state.stage(name)) * len(by[stage.name])
-        for name in draft.demand.inlined
-        if stage.name in (by := draft.demand.readers(name))
-    )
-    if not shared or values > 32 or work > 128:
+    if not shared or values > 32 or whole_cost(draft, stage) > 128:
         return 0
     return 4 if values <= 10 else 2
+
+
+def whole_cost(draft: Draft, stage: Stage) -> int:
+    """Operations for one element, those of the stages inlined into it included."""
+    inlined = [(name, draft.demand.readers(name).get(stage.name, ())) for name in draft.demand.inlined]
+    return cost(stage) + sum(cost(draft.state.stage(name)) * len(points) for name, points in inlined)
+
+
+def _reads_neighbours(points: set[Point], var: Var) -> bool:
+    return len({_offset(point, var) for point in points if None not in point} - {None}) > 1
 
 
 def _offset(point: Point, var: Var) -> int | None:

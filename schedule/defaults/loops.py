@@ -29,6 +29,7 @@ FOLD_CHUNK = 1 << 16
 TASK = 1 << 15
 MOST_UNROLLED = 32
 STREAMED_WORK = 128
+STREAMED_ROW = 4096  # bytes
 
 
 def say_loops(draft: Draft, name: str) -> None:
@@ -178,12 +179,17 @@ def say_memory(draft: Draft, name: str) -> None:
         draft.say(name, "partition_boundaries")
     stage = draft.state.stage(name)
     kept = stage.reduction is None or stage.scan is not None
-    if kept and is_last_use(draft, name) and whole_cost(draft, stage) <= STREAMED_WORK:
+    if kept and is_last_use(draft, name) and has_long_rows(draft, stage) and whole_cost(draft, stage) <= STREAMED_WORK:
         size = index.constant_value(known(draft, output_bytes(draft, name)))
         if size is None:
             draft.say(name, "stream_stores", above=draft.machine.l3)
         elif size > draft.machine.l3:
             draft.say(name, "stream_stores")
+
+
+def has_long_rows(draft: Draft, stage: Stage) -> bool:
+    """Whether rows are long enough for what their two ends cost, as far as is known."""
+    return bool(stage.axes) and extent(draft, stage.axes[-1].extent) * stage.bodies[0].dtype.itemsize >= STREAMED_ROW
 
 
 def wide(stage: Stage, vector: Axis) -> dict[str, int]:

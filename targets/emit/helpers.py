@@ -196,37 +196,27 @@ class Helpers:
         return self._write(f"rd.stream.{memory.name}x{lanes}", "i32", ["ptr", (i64, 1), (memory, lanes)], body)
 
     def store_outside(self, dtype: DType, lanes: int) -> str:
-        """(base, offset, value, place, first, end) -> 0: stores the lanes at places that are not first … end − 1.
-
-        Whole gangs before `first` take an ordinary store.
-        """
+        """(base, offset, value, place, first, end) -> 0: stores the lanes at places that are not first … end − 1."""
         memory = memory_dtype(dtype)
 
         def body(b: TextBuilder, base: str, offset: Value, value: Value, place: Value, first: Value, end: Value) -> str:
-            address = _address(b, base, offset, memory)
-            count, zero = b.constant(place, lanes), b.constant(place, 0)
-            before = b.binary("sub", first, place)
-            b.line(f"br {b.compare('sge', before, count).typed}, label %whole, label %some")
-            b.start_block("whole")
-            b.line(f"store {value.typed}, ptr {address}, align {memory.itemsize}")
-            b.line("br label %stored")
-            b.start_block("some")
-            until = b.binary("sub", end, place)
+            count, zero, ones = (b.constant(place, v) for v in (lanes, 0, -1))
+            before, until = b.binary("sub", first, place), b.binary("sub", end, place)
             low = b.select(b.compare("sgt", before, zero), before, zero)
             high = b.select(b.compare("sgt", until, zero), until, zero)
-            ones = b.constant(place, -1)
             head = b.binary("xor", b.binary("shl", ones, low), ones)
+            head = b.select(b.compare("slt", low, count), head, ones)
             tail = b.select(b.compare("slt", high, count), b.binary("shl", ones, high), zero)
             bits = b.binary("or", head, tail).text
             if lanes < 64:
                 b.line(f"%kept = trunc i64 {bits} to i{lanes}")
-            mask = f"bitcast i{lanes} {'%kept' if lanes < 64 else bits} to {llvm_type(bool_, lanes)}"
+            mask = b.result(
+                bool_, lanes, f"bitcast i{lanes} {'%kept' if lanes < 64 else bits} to {llvm_type(bool_, lanes)}"
+            )
+            address = _address(b, base, offset, memory)
             name = f"llvm.masked.store.{mangled(memory, lanes)}.p0"
-            on = b.result(bool_, lanes, mask)
-            b.declarations.add(f"declare void @{name}({value.type}, ptr, {on.type})")
-            b.line(f"call void @{name}({value.typed}, ptr align {memory.itemsize} {address}, {on.typed})")
-            b.line("br label %stored")
-            b.start_block("stored")
+            b.declarations.add(f"declare void @{name}({value.type}, ptr, {mask.type})")
+            b.line(f"call void @{name}({value.typed}, ptr align {memory.itemsize} {address}, {mask.typed})")
             return "0"
 
         shapes: list[Shape | str] = ["ptr", (i64, 1), (memory, lanes), *[(i64, 1)] * 3]

@@ -195,7 +195,7 @@ class Statements:
         value, mask, *_ = self.values.prepare(s.value, s.mask, *s.indices)
         where, offset = self.values.element(s.buffer, s.indices)
         stored = self.values.to_memory(s.buffer.dtype, lanes, tir(value, s.value.dtype))
-        if self.stream is not None and s in self.stream.stream.stores:
+        if self.stream is not None and self.stream.changes(s):
             self.stream.store(s, data_of(where), tir(offset), stored)
         elif mask is None and s.stride == 1:
             self.unit.out.append(T.BufferStore(where, stored, [T.Ramp(tir(offset), T.IntImm("int64", 1), lanes)]))
@@ -345,8 +345,8 @@ class Statements:
             value = scaled if isinstance(low, int) and low == 0 else T.Add(tir(low), scaled)
         return T.For(counter, start, count, T.ForKind.SERIAL, self.round(s, value))
 
-    def round(self, s: For, value: Any) -> Any:
-        """The body of a loop, as one statement, for that value of its variable."""
+    def round(self, s: For, value: Any, copied: bool = True) -> Any:
+        """The body of a loop, as one statement, for that value of its variable. copied: whether LLVM may unroll the loop."""
         unit = self.unit
         outer = unit.block()
         unit.variables[s.var] = value if isinstance(value, T.Var) else unit.bind(s.var.name, i64, 1, value)
@@ -354,7 +354,7 @@ class Statements:
         unit.known.pop(s.var, None)
         before = unit.vector_operations
         self.block(s.body.statements)
-        if unit.vector_operations - before > _LARGE_BODY or self._is_short(s):
+        if not copied or unit.vector_operations - before > _LARGE_BODY or self._is_short(s):
             unit.effect(unit.helpers.once())
         return unit.end_block(outer)
 

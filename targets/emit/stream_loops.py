@@ -1,15 +1,15 @@
-"""Loops whose results are streamed, as two loops behind one test.
+"""Loops whose results are streamed: three loops behind one test.
 
 The test: every streamed row is equally far from an aligned address, rows are long enough, the array is as large as was asked for,
-and no two rows lie at the same place of a page. Where it holds, the first loop runs the first gang and the last, and the second those
-between, from the first aligned address, with non-temporal stores; otherwise the first loop runs them all. The two never write one
-line: lanes of the first loop that the second writes are off (a line that is cached when it is streamed costs a flush, and that, in
-rows of 2 KiB, doubled the time of a copy).
+and no two rows lie at the same place of a page. Where it fails, the first loop is the loop as it was. Where it holds, the second runs
+the first gang and the last, and the third those between, from the first aligned address, with non-temporal stores. The two never
+write one line: lanes of the second loop that the third writes are off (a line that is cached when it is streamed costs a flush, and
+that, in rows of 2 KiB, doubled the time of a copy).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from raido.algo.dtypes import i64
 from raido.schedule.nest.nodes import Buffer, For, VectorStore, lanes_of
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from raido.targets.emit.statements import Statements
 
 _SHORTEST = 4096  # bytes of a row: below, its ends cost more than streaming saves
-_FOREVER = (1 << 63) - 1
 
 
 class StreamLoops:
@@ -32,13 +31,13 @@ class StreamLoops:
         self.statements = statements
         self.unit = statements.unit
         self.stream = stream
-        self.aligned = False
+        self.mode: Literal["whole", "ends", "between"] = "whole"
         self.var: Any = None
-        self.first: Any = None  # the elements first … end − 1 belong to the second loop
+        self.first: Any = None  # the elements first … end − 1 belong to the third loop
         self.end: Any = None
 
     def emit(self, s: For, low: Any, count: Any) -> None:
-        """Appends both loops."""
+        """Appends the loops."""
         unit, zero, one, step = self.unit, _index(0), _index(1), _index(s.step)
         count, low = unit.bind("gangs", i64, 1, count), unit.bind("low", i64, 1, low)
         bytes_ = max(memory_dtype(row.buffer.dtype).itemsize for row in self.stream.rows)
@@ -47,24 +46,27 @@ class StreamLoops:
         chosen = T.GT(unit.bind("streams", i64, 1, streams), zero)
         between = unit.select(T.GT(short, zero), T.Sub(count, one), count)
         between = unit.bind("between", i64, 1, unit.select(chosen, between, zero))
-        start = unit.bind("start", i64, 1, T.Add(low, short))
-        self.first = unit.bind("first", i64, 1, unit.select(chosen, start, _index(_FOREVER)))
-        self.end = unit.bind("end", i64, 1, T.Add(start, T.Mul(between, step)))
+        self.var, self.first = s.var, unit.bind("first", i64, 1, T.Add(low, short))
+        self.end = unit.bind("end", i64, 1, T.Add(self.first, T.Mul(between, step)))
         span = T.Mul(T.Sub(count, one), step)
-        stride = unit.bind("stride", i64, 1, unit.select(chosen, span, step))
-        self.var = s.var
-        for self.aligned, begin, stride_, rounds in (
-            (False, low, stride, unit.select(chosen, _index(2), count)),
-            (True, start, step, between),
-        ):
-            counter = T.Var(unit.fresh_name(s.var.name + "_round"), "int64")
-            place = T.Add(begin, T.Mul(counter, stride_))
-            unit.out.append(T.For(counter, zero, rounds, T.ForKind.SERIAL, self.statements.round(s, place)))
+        self._loop(s, "whole", low, step, unit.select(chosen, zero, count))
+        self._loop(s, "ends", low, span, unit.select(chosen, _index(2), zero))
+        self._loop(s, "between", self.first, step, between)
+
+    def _loop(self, s: For, mode: Literal["whole", "ends", "between"], low: Any, step: Any, rounds: Any) -> None:
+        self.mode = mode
+        counter = T.Var(self.unit.fresh_name(s.var.name + "_round"), "int64")
+        body = self.statements.round(s, T.Add(low, T.Mul(counter, step)), copied=mode != "ends")
+        self.unit.out.append(T.For(counter, _index(0), rounds, T.ForKind.SERIAL, body))
+
+    def changes(self, s: VectorStore) -> bool:
+        """Whether a store is made in another way in the loop that is being emitted."""
+        return self.mode != "whole" and s in self.stream.stores
 
     def store(self, s: VectorStore, pointer: Any, offset: Any, value: Any) -> None:
-        """One streamed store, in either loop."""
+        """Such a store."""
         unit, helpers, lanes = self.unit, self.unit.helpers, lanes_of(s.value)
-        if self.aligned:
+        if self.mode == "between":
             unit.effect(helpers.stream(s.buffer.dtype, lanes), pointer, offset, value)
             return
         place = T.Add(tir(unit.variables[self.var]), _index(self.stream.stores[s]))

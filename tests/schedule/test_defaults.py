@@ -34,8 +34,7 @@ s["xx"].inline()
 s["ix"].compute_at("out", "yo").vectorize("x").partition_boundaries()
 """,
     "stencil3d": """
-s["out"].root().split("y", 2).reorder("yo", "x", "yi").unroll("yi").parallel("z").vectorize("x")
-s["out"].partition_boundaries().stream_stores(above=33554432)
+s["out"].root().parallel("z").vectorize("x").partition_boundaries().stream_stores(above=33554432)
 """,
     "matmul": """
 s["c"].root().tile(y=6, x=16).reorder("yo", "xo", "r", "yi", "xi").unroll("yi")
@@ -48,7 +47,7 @@ s["s"].root().parallel("x", grain=16).vectorize("r", interleave=4)
 s["s"].root().split("x", 256).parallel("xo").vectorize("xi", interleave=4)
 """,
     "mandelbrot": """
-s["out"].root().parallel("y", dynamic=True).vectorize("x").stream_stores(above=33554432)
+s["out"].root().parallel("y", dynamic=True).vectorize("x")
 """,
     "argmin": """
 s["best"].root().split("r", 65536).parallel("ro")
