@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from raido.algo import index as ix
 from raido.algo.expr import Expr
+from raido.schedule.lower.regions import spread
 from raido.schedule.plan import Fuse, Split
 
 
@@ -84,7 +85,7 @@ class Coordinates:
         r = self.ranges[axis]
         if r.value is not None:
             return r.value, r.value
-        return r.low, ix.sub(r.high, 1)
+        return r.low, spread(ix.sub(r.high, 1))
 
     def bounds(self, loop: str) -> tuple[Expr, Expr, int]:
         """Low, high and step of a loop that comes next."""

@@ -20,7 +20,7 @@ from raido.schedule.lower.convert import Converter, conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.emit import Emitter
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.regions import Box
+from raido.schedule.lower.regions import Box, spread
 from raido.schedule.lower.steps import is_arithmetic, is_plain_operator
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
 from raido.schedule.lower.work import Guests, Placer, Rows, Work
@@ -50,7 +50,7 @@ class Loops:
 
     def nest(self, job: Job, box: Box) -> None:
         """The stage over a box (inclusive bounds of its pure axes)."""
-        axes = [(a.name, low, ix.add(high, 1)) for a, (low, high) in zip(job.stage.axes, box, strict=True)]
+        axes = [(a.name, low, spread(ix.add(high, 1))) for a, (low, high) in zip(job.stage.axes, box, strict=True)]
         if job.stage.scan is None:
             axes += [(a.name, ix.as_index(0), a.extent) for a in job.stage.reduction_axes]
         self.level(Work(job, [Coordinates(axes, job.plan.relations)]), 0)

@@ -16,7 +16,7 @@ from raido.schedule.lower.coordinates import Bind, Coordinates
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.reductions import Reductions
-from raido.schedule.lower.regions import Box
+from raido.schedule.lower.regions import Box, spread
 from raido.schedule.lower.work import Accumulators, Work
 from raido.schedule.nest.nodes import Buffer
 from raido.schedule.plan import At
@@ -80,7 +80,9 @@ class Sharing:
         box = self.boxes.get(job.stage.name, ())
         for coordinates in host.copies:
             bounds = {axis.name: (ix.as_index(0), axis.extent) for axis in job.stage.all_axes}
-            bounds |= {a.name: (low, ix.add(high, 1)) for a, (low, high) in zip(job.stage.axes, box, strict=False)}
+            bounds |= {
+                a.name: (low, spread(ix.add(high, 1))) for a, (low, high) in zip(job.stage.axes, box, strict=False)
+            }
             bounds |= {ours: coordinates.whole[theirs] for ours, theirs in guest.matched.items()}
             own = Coordinates([(name, low, high) for name, (low, high) in bounds.items()], job.plan.relations)
             for theirs, ours in zip(host.job.plan.loops[:count], job.plan.loops, strict=False):

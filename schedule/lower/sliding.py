@@ -16,7 +16,7 @@ from raido.schedule.lower.builder import Builder, Scope, new_serial
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
-from raido.schedule.lower.regions import Box, extent_bound
+from raido.schedule.lower.regions import Box, extent_bound, spread
 from raido.schedule.lower.sharing import Guest
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Alloc, Buffer, Read, Store
@@ -99,7 +99,7 @@ class Sliding:
             for name, whole in boxes.items()
         }
         self.compute(group, new)
-        builder.add(Store(reached, (), ix.maximum(before, ix.add(high, 1))))
+        builder.add(Store(reached, (), ix.maximum(before, spread(ix.add(high, 1)))))
         return True
 
     def _same_axes(self, host: Job, job: Job, dimensions: list[int]) -> list[int]:
