@@ -222,6 +222,9 @@ RECIPES = (
     *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "hypot", "rsqrt", "pow"),
 )
 PRIMITIVES = {row.name: row for row in _rows()}
+DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
+CAN_FAULT = (*DIVISIONS, "ipow")
+"""Operations on integers that have no answer for some operands."""
 
 
 def result_dtype(name: str, operands: Sequence[DType], given: DType | None = None) -> DType:

@@ -97,13 +97,16 @@ class Program:
             if isinstance(term, int):
                 unit.variables[variable] = term
                 continue
-            if variable.dtype is bool_ and lanes > 1:
-                raise CompileError(f"internal: mask {variable.name} is used across functions")
-            parameter = T.Var(unit.fresh_name(variable.name), T.type_name(variable.dtype, lanes))
-            unit.variables[variable] = parameter
+            packed = variable.dtype is bool_ and lanes > 1
+            given = u8 if packed else variable.dtype
+            parameter = T.Var(unit.fresh_name(variable.name), T.type_name(given, lanes))
             parameters.append(parameter)
-            arguments.append(tir(term, variable.dtype))
-            types.append(llvm_type(variable.dtype, lanes))
+            types.append(llvm_type(given, lanes))
+            term = tir(term, variable.dtype)
+            arguments.append(unit.call(self.helpers.pack_mask(lanes), u8, lanes, term) if packed else term)
+            unit.variables[variable] = (
+                unit.call(self.helpers.unpack_mask(lanes), bool_, lanes, parameter) if packed else parameter
+            )
         self.constants(unit, uses)
         return unit, [*parameters, fault], [*arguments, outer.fault], [*types, "ptr"]
 

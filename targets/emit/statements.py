@@ -42,7 +42,7 @@ from raido.targets.emit.llvm_text import memory_dtype
 from raido.targets.emit.scopes import Uses
 from raido.targets.emit.stream_loops import StreamLoops
 from raido.targets.emit.streams import find_stream
-from raido.targets.emit.unit import Term, Unit, data_of, is_plain_index, tir
+from raido.targets.emit.unit import Term, Unit, data_of, is_heavy, is_plain_index, tir
 from raido.targets.emit.values import Values
 
 _UNROLL_LIMIT = 256
@@ -106,8 +106,11 @@ class Statements:
             if s.value.dtype is i64 and lanes_of(s.value) == 1:
                 unit.known[s.var] = substitute(s.value, unit.known)
         simple = isinstance(term, (int, T.Var))
-        lanes = lanes_of(s.value)
-        unit.variables[s.var] = term if simple else unit.bind(s.var.name, s.var.dtype, lanes, tir(term, s.var.dtype))
+        lanes, weight = lanes_of(s.value), self.values.weight[s.value]
+        unit.variables[s.var] = (
+            term if simple else unit.bind(s.var.name, s.var.dtype, lanes, tir(term, s.var.dtype), weight)
+        )
+        unit.weights[s.var] = 1 if is_heavy(weight) else weight
 
     def size_in_bytes(self, buffer: Buffer) -> Any:
         """How much memory a buffer takes."""

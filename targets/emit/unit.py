@@ -19,6 +19,7 @@ from raido.targets.emit.llvm_text import memory_dtype
 Term = Any  # a TIR expression, or a Python int or bool that is known
 
 UNKNOWN_EXTENT = 1 << 40  # TIR wants a size for each buffer and uses it for nothing
+_HEAVY = 48  # operations: TIR's analysis takes a name for its value, so what long chains of names stand for grows without bound
 
 
 class Unit:
@@ -34,6 +35,9 @@ class Unit:
         self.registers: dict[Buffer, dict[tuple[int, ...], Any]] = {}
         self.out: list[Any] = []
         self.vector_operations = 0  # emitted so far
+        self.weights: dict[
+            Expr | VectorVar, int
+        ] = {}  # of variables: operations that TIR's analysis sees behind the name
         self._names = 0
 
     def fresh_name(self, stem: str) -> str:
@@ -42,13 +46,19 @@ class Unit:
         clean = "".join(c if c.isalnum() or c == "_" else "_" for c in stem)
         return f"{clean}_{self._names}"
 
-    def bind(self, stem: str, dtype: DType, lanes: int, value: Any) -> Any:
-        """Names `value` in the current block; vectors of bool are kept packed. Returns what stands for it."""
-        if dtype is bool_ and lanes > 1:
+    def bind(self, stem: str, dtype: DType, lanes: int, value: Any, weight: int = 1) -> Any:
+        """Names `value` in the current block; vectors of bool are kept packed. Returns what stands for it.
+
+        A value of too much `weight` (`is_heavy`) goes through memory, which LLVM makes a register again: nobody looks behind a load.
+        """
+        if dtype is bool_ and (lanes > 1 or is_heavy(weight)):
             packed = self.call(self.helpers.pack_mask(lanes), u8, lanes, value)
-            name = T.Var(self.fresh_name(stem), T.type_name(u8, lanes))
-            self.out.append(T.Bind(name, packed))
-            return self.call(self.helpers.unpack_mask(lanes), bool_, lanes, name)
+            return self.call(self.helpers.unpack_mask(lanes), bool_, lanes, self.bind(stem, u8, lanes, packed, weight))
+        if is_heavy(weight):
+            cell = T.flat_buffer(self.fresh_name(stem), dtype, lanes, alignment=64)
+            index = [T.IntImm("int64", 0) if lanes == 1 else T.Ramp(T.IntImm("int64", 0), T.IntImm("int64", 1), lanes)]
+            self.out += [T.AllocBuffer(cell), T.BufferStore(cell, value, index)]
+            return T.BufferLoad(cell, index)
         name = T.Var(self.fresh_name(stem), T.type_name(dtype, lanes))
         self.out.append(T.Bind(name, value))
         return name
@@ -87,6 +97,11 @@ class Unit:
         if buffer not in self.memory:
             raise CompileError(f"internal: buffer {buffer.name} ({buffer.scope}) is not visible where it is used")
         return self.memory[buffer]
+
+
+def is_heavy(weight: int) -> bool:
+    """Whether a value of so many operations is to be hidden from TIR's analysis."""
+    return weight > _HEAVY
 
 
 def tir(term: Term, dtype: DType = i64) -> Any:

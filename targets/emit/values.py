@@ -14,6 +14,7 @@ from raido.algo.dtypes import DType, bool_, i64, u8
 from raido.algo.errors import CompileError
 from raido.algo.expr import Const, Op, SizeVar, Var
 from raido.algo.index import as_index, canonical, constant_value, mul
+from raido.algo.primitives import DIVISIONS
 from raido.algo.rewrite import substitute
 from raido.schedule.nest.nodes import (
     Buffer,
@@ -30,7 +31,7 @@ from raido.schedule.nest.nodes import (
 )
 from raido.targets import tvm_corner as T
 from raido.targets.emit.llvm_text import memory_dtype
-from raido.targets.emit.unit import Term, Unit, data_of, is_plain_index, tir
+from raido.targets.emit.unit import Term, Unit, data_of, is_heavy, is_plain_index, tir
 
 _DEPTH = 24
 _NATIVE = {"add": T.Add, "sub": T.Sub, "div": T.Div}
@@ -101,11 +102,12 @@ class Values:
         self.binds = binds
         self.memo: dict[Any, Term] = {}
         self._depth: dict[Any, int] = {}
+        self.weight: dict[Any, int] = {}  # of what was prepared: operations that TIR's analysis sees
         self._strides: dict[Buffer, tuple[Term, ...]] = {}
 
     def prepare(self, *roots: Any) -> list[Term]:
         """TIR for each root, in terms of names bound in the current block. None stays None."""
-        self.memo, self._depth = {}, {}
+        self.memo, self._depth, self.weight = {}, {}, {}
         wanted = [root for root in roots if root is not None]
         uses: dict[Any, int] = dict.fromkeys(wanted, 1)
         order: list[Any] = []
@@ -113,10 +115,13 @@ class Values:
         plain: dict[Any, bool] = {}
         for e in order:
             term = self._emit(e, plain)
-            depth = 1 + max((self._depth[a] for a in operands(e)), default=0)
+            below = operands(e)
+            depth = 1 + max((self._depth[a] for a in below), default=0)
+            weight = self.unit.weights.get(e, 1) + sum(self.weight[a] for a in below)
             if self.binds and not isinstance(term, int) and not _is_leaf(e) and (uses[e] > 1 or depth > _DEPTH):
-                term, depth = self.unit.bind("v", e.dtype, lanes_of(e), term), 0
-            self.memo[e], self._depth[e] = term, depth
+                term, depth = self.unit.bind("v", e.dtype, lanes_of(e), term, weight), 0
+                weight = 1 if is_heavy(weight) else weight
+            self.memo[e], self._depth[e], self.weight[e] = term, depth, weight
         return [None if root is None else self.memo[root] for root in roots]
 
     def scalar(self, e: Any) -> Term:
@@ -166,7 +171,7 @@ class Values:
             return self.unit.call(self.unit.helpers.extract(*shape, e.lane), e.dtype, 1, self.tir(e.value))
         if isinstance(e, LaneShift):
             lanes = lanes_of(e.value)
-            helper = self.unit.helpers.shift(e.dtype, lanes, e.distance)
+            helper = self.unit.helpers.shift(e.dtype, lanes, e.distance, e.fill.bits)
             return self.unit.call(helper, e.dtype, lanes, self.tir(e.value))
         if isinstance(e, LaneFold):
             return self._fold_lanes(e.name, e.dtype, lanes_of(e.value), self.tir(e.value))
@@ -216,16 +221,14 @@ class Values:
             return _COMPARISONS[e.name](*args)
         if e.name == "ne" and first.is_integer:
             return T.NE(*args)
-        if e.name == "select":
-            if isinstance(terms[0], bool):
-                return terms[1] if terms[0] else terms[2]
-            return T.Select(*args)
+        if e.name == "select" and isinstance(terms[0], bool):
+            return terms[1] if terms[0] else terms[2]
         if e.name == "cast" and first is e.dtype:
             return terms[0]
         if e.name == "cast" and first.is_integer and (e.dtype.is_integer or (e.dtype.is_float and e.dtype.bits > 16)):
             return T.Cast(T.type_name(e.dtype, lanes), args[0])
         literals = {}
-        if e.name in _DIVISIONS and (divisor := _constant_of(e.args[1])) is not None and first.is_integer:
+        if e.name in _BY_CONSTANT and (divisor := _constant_of(e.args[1])) is not None and first.is_integer:
             literals = {1: divisor}
         shapes = [(a.dtype, lanes_of(a)) for a in e.args]
         return self.unit.call(self.unit.helpers.operation(e.name, e.dtype, shapes, literals), e.dtype, lanes, *args)
@@ -350,7 +353,7 @@ class Values:
         return self._from_memory(dtype, lanes, value)
 
 
-_DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem", "wrap_index", "shl", "shr")
+_BY_CONSTANT = (*DIVISIONS, "wrap_index", "shl", "shr")
 
 
 def _is_leaf(e: Any) -> bool:

@@ -26,6 +26,7 @@ from raido.schedule.nest.nodes import (
     Store,
     Swap,
     VectorRead,
+    VectorStore,
     VectorVar,
     While,
 )
@@ -75,6 +76,44 @@ def test_parallel_loops_nest_and_see_names_of_outer_loops(threads):
     result = np.zeros((9, 13))
     compile_body(statements, [], [out], (n, m))([], [9, 13], [result])
     np.testing.assert_array_equal(result, np.arange(9)[:, None] * 0.5 + np.arange(13))
+
+
+def test_masks_reach_the_loop_over_threads(threads):
+    """A vector of bool named outside is passed as bytes."""
+    out, x = array("o", i64, n, 8), fresh("x")
+    on = VectorVar("on", bool_, 8, fresh("on").serial)
+    named = Let(on, Op("lt", bool_, (Ramp(index(0), 1, 8), Splat(n, 8))))
+    value = Op("select", i64, (on, Splat(x, 8), Splat(index(-1), 8)))
+    loop = For(x, index(0), n, 1, Block((VectorStore(out, (x, index(0)), value, 1, on),)), "parallel")
+    result = np.full((5, 8), 7)
+    compile_body([named, loop], [], [out])([], [5], [result])
+    wanted = np.full((5, 8), 7)
+    wanted[:, :5] = np.arange(5)[:, None]
+    np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_long_chains_of_names_compile(lanes):
+    """Each name stands for three uses of the one before: whoever puts values for names never ends."""
+    source, out, x = array("a", i64, n), array("o", i64, n), fresh("x")
+    spread = (lambda e: Splat(e, lanes)) if lanes > 1 else (lambda e: e)
+    name = lambda k: VectorVar(f"v{k}", i64, lanes, fresh("v").serial) if lanes > 1 else fresh(f"v{k}")
+    value = VectorRead(source, (x,), 1, lanes, None) if lanes > 1 else Read(source, (x,), None)
+    statements = []
+    for k in range(60):
+        here = name(k)
+        statements.append(Let(here, value))
+        above = Op("gt", bool_, (here, spread(index(k))))
+        less, more = (Op("add", i64, (here, spread(index(step)))) for step in (-1, 2))
+        value = Op("minimum", i64, (Op("select", i64, (above, less, more)), Op("mul", i64, (here, here))))
+    store = VectorStore(out, (x,), value) if lanes > 1 else Store(out, (x,), value)
+    loop = For(x, index(0), n, lanes, Block((*statements, store)))
+    given, result = np.arange(-4, 12), np.zeros(16, "i8")
+    wanted = given.copy()
+    for k in range(60):
+        wanted = np.minimum(np.where(wanted > k, wanted - 1, wanted + 2), wanted * wanted)
+    compile_body([loop], [source], [out])([given], [16], [result])
+    np.testing.assert_array_equal(result, wanted)
 
 
 def test_names_of_every_type_reach_the_loop_over_threads(threads):
