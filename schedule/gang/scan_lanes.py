@@ -44,7 +44,7 @@ class ScanLanes:
         for gang in scanned:
             spread = tuple(Splat(c, self.lanes) for c in carry)
             if s.exclusive:
-                moved = tuple(self._vector("moved", LaneShift(v, 1)) for v in gang)
+                moved = self._moved(gang, 1)
                 results.append(self._from_lane(1, self._combine(spread, moved), spread))
             else:
                 results.append(self._combine(spread, gang))
@@ -57,10 +57,14 @@ class ScanLanes:
     def _prefixes(self, values: Values) -> Values:
         distance = 1
         while distance < self.lanes:
-            moved = tuple(self._vector("moved", LaneShift(v, distance)) for v in values)
-            values = self._from_lane(distance, self._combine(moved, values), values)
+            both = self._combine(self._moved(values, distance), values)
+            values = both if self.step.neutral else self._from_lane(distance, both, values)
             distance *= 2
         return values
+
+    def _moved(self, values: Values, distance: int) -> Values:
+        fill = self.step.neutral or tuple(const(v.dtype, 0) for v in values)
+        return tuple(self._vector("moved", LaneShift(v, distance, f)) for v, f in zip(values, fill, strict=True))
 
     def _from_lane(self, lane: int, yes: Values, no: Values) -> Values:
         """`yes` from that lane on, `no` before it."""

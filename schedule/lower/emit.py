@@ -28,6 +28,7 @@ from raido.schedule.lower.dag import (
 from raido.schedule.lower.steps import (
     is_arithmetic,
     is_plain_operator,
+    known_neutral,
     operand_uses,
     single_monoid,
     step,
@@ -341,8 +342,8 @@ class Emitter:
             results = tuple(fresh("prefix", v.dtype) for v in form.left)
             for var in results:
                 self.builder.level_of[var] = self.builder.scope.level
-            step = (tuple(buffers), at, tuple(values), form.left, form.right, form.combine, results, exclusive)
-            self.builder.add(Prefix(*step))
+            parts = (tuple(buffers), at, tuple(values), form.left, form.right, form.combine, results, exclusive)
+            self.builder.add(Prefix(*parts, known_neutral(form) or ()))
             return list(results)
         before = [self.builder.name(v.name, Read(b, at, None)) for v, b in zip(form.left, buffers, strict=True)]
         self.combine_into(form, buffers, at, before, [self._name_here(value) for value in values])

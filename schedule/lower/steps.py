@@ -55,7 +55,7 @@ def step(form: Reduce, contract: bool, operands: list[NestExpr]) -> list[Expr]:
     return [fused[k] if k in fused else substitute_scalars(e, right) for k, e in enumerate(form.combine)]
 
 
-def known_neutral(form: Reduce) -> tuple[Expr, ...] | None:
+def known_neutral(form: Reduce) -> tuple[Const, ...] | None:
     """What leaves every value as it is under the operator, where that is known."""
     dtype = form.left[0].dtype
     if form.monoid not in NEUTRAL or len(form.left) > 1:

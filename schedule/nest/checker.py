@@ -123,6 +123,7 @@ class _Checker:
             scalar = e.base if isinstance(e, Ramp) else e.value
             self.require(lanes_of(scalar) == 1, f"{type(e).__name__} of a vector")
         elif isinstance(e, (LaneFold, Extract, LaneShift)):
+            self.require(not isinstance(e, LaneShift) or e.fill.dtype is e.dtype, "lanes are filled with another type")
             self.require(lanes_of(e.value) > 1, f"{type(e).__name__} of a scalar")
 
     def _place(self, buffer: Buffer, indices: Sequence[NestExpr]) -> None:
@@ -229,6 +230,7 @@ class _Checker:
         count = len(s.buffers)
         parts = (s.values, s.left, s.right, s.combine, s.results)
         self.require(all(len(part) == count for part in parts), "a step of a scan of different numbers of values")
+        self.require(len(s.neutral) in (0, count), "neutral values for some of the values of a scan")
         for buffer, value in zip(s.buffers, s.values, strict=True):
             self._place(buffer, s.indices)
             self.value(value, buffer.dtype, 1)

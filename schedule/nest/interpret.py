@@ -158,9 +158,9 @@ def _fold_lanes(name: str, dtype: DType, vector: np.ndarray) -> Any:
     return vector[0]
 
 
-def _shift_lanes(vector: np.ndarray, distance: int) -> np.ndarray:
-    """Every lane moved up; zeros come in."""
-    moved = np.zeros_like(vector)
+def _shift_lanes(vector: np.ndarray, distance: int, fill: Any) -> np.ndarray:
+    """Every lane moved up; `fill` comes in."""
+    moved = np.full_like(vector, fill)
     moved[distance:] = vector[:-distance]
     return moved
 
@@ -273,7 +273,7 @@ class _Writer:
         if isinstance(e, Extract):
             return _scalar(e.dtype, f"{memo[e.value]}[{e.lane}]")
         if isinstance(e, LaneShift):
-            return f"shift({memo[e.value]}, {e.distance})"
+            return f"shift({memo[e.value]}, {e.distance}, {self._value(e.fill)})"
         raise NestError(f"{type(e).__name__} is no expression of a nest")
 
     def _indices(self, indices: Sequence[NestExpr]) -> str:

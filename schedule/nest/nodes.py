@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from raido.algo.dtypes import DType, i64
-from raido.algo.expr import Expr, Node, Op, Opaque, Parameter, SizeVar, Var, node
+from raido.algo.expr import Const, Expr, Node, Op, Opaque, Parameter, SizeVar, Var, node
 from raido.algo.program import Site
 
 Scope: TypeAlias = Literal["parameter", "constant", "heap", "stack", "register"]
@@ -147,10 +147,11 @@ class Extract(Opaque):
 
 @node
 class LaneShift(Opaque):
-    """Lane k holds what lane k − distance of `value` holds; the first lanes hold 0."""
+    """Lane k holds what lane k − distance of `value` holds; the first lanes hold `fill`."""
 
     value: NestExpr
     distance: int
+    fill: Const
 
     @property
     def dtype(self) -> DType:
@@ -242,7 +243,8 @@ class Prefix:
 
     `combine`, over `left` (what the buffers hold) and `right` (the values), is associative; the buffers' first contents take part, so
     they need not be neutral. The names in `results` are known in the rest of the block. A "vector" loop outside that the buffers do not
-    depend on runs over the scanned axis: the gang pass then scans lanes by shifts of 1, 2, 4, …, in order.
+    depend on runs over the scanned axis: the gang pass then scans lanes by shifts of 1, 2, 4, …, in order. `neutral`: values that change
+    nothing on the left, where such are known.
     """
 
     buffers: tuple[Buffer, ...]
@@ -253,6 +255,7 @@ class Prefix:
     combine: tuple[NestExpr, ...]
     results: tuple[Var, ...]
     exclusive: bool = False
+    neutral: tuple[Const, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from raido.algo.dtypes import DType, bool_, i32, i64, u8
+from raido.algo.expr import Const
 from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, memory_dtype, scalar_type
 from raido.targets.emit.operations import write_operation
 from raido.targets.faults import FAULT_CODES
@@ -101,11 +102,15 @@ class Helpers:
 
         return self._write(f"rd.half{int(upper)}.{dtype.name}x{lanes}", llvm_type(dtype, count), [(dtype, lanes)], body)
 
-    def shift(self, dtype: DType, lanes: int, distance: int) -> str:
-        """Every lane moved up by `distance`; zeros come in."""
+    def shift(self, dtype: DType, lanes: int, distance: int, fill: int) -> str:
+        """Every lane moved up by `distance`; the constant with the bits `fill` comes in."""
         picked = [lanes] * distance + list(range(lanes - distance))
-        body = lambda b, v: b.shuffle(v, Value(dtype, lanes, "zeroinitializer"), picked).text
-        return self._write(f"rd.shift{distance}.{dtype.name}x{lanes}", llvm_type(dtype, lanes), [(dtype, lanes)], body)
+
+        def body(b: TextBuilder, v: Value) -> str:
+            return b.shuffle(v, b.constant(v, Const(dtype, fill).value), picked).text
+
+        symbol = f"rd.shift{distance}.{fill:x}.{dtype.name}x{lanes}".replace("-", "m")
+        return self._write(symbol, llvm_type(dtype, lanes), [(dtype, lanes)], body)
 
     def reduce(self, name: str, dtype: DType, lanes: int) -> str:
         """All lanes by an exact operation LLVM reduces: or, and, xor, add, mul, smin, ..."""
