@@ -23,7 +23,9 @@ _serials = count(1)
 
 @dataclass(slots=True)
 class Scope:
-    """A block under construction. `loop`: it may run any number of times; `branch`: perhaps not at all (nothing moves out of it)."""
+    """A block under construction. `loop`: it may run any number of times; `branch`: perhaps not at all (nothing moves out of it);
+    `unrolled`: it is one of several rounds of a loop that is written out.
+    """
 
     level: int
     facts: ix.Facts
@@ -31,6 +33,7 @@ class Scope:
     names: dict[Node, Var] = field(default_factory=dict)
     loop: bool = False
     branch: bool = False
+    unrolled: bool = False
     var: Var | None = None
 
 

@@ -212,6 +212,7 @@ class Loops:
                 self._guarded(part, position)
             else:
                 with self.builder.block() as scope:
+                    scope.unrolled = True
                     self._guarded(part, position)
                 self.builder.add(Block(tuple(scope.statements)))
 

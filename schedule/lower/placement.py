@@ -58,7 +58,7 @@ class Placement:
         for job in self._sorted(here):
             group = [job, *(guest.job for guest in self.guests.get(job.stage.name, ()))]
             boxes = {each.stage.name: whole[each.stage.name] for each in group}
-            if job.plan.store is not None and self.sliding.slides(group, work, position, boxes):
+            if job.plan.store is not None and self.sliding.slides(group, boxes):
                 continue
             kept = {each.stage.name: self._keep(each, boxes[each.stage.name]) for each in group}
             self._compute(group, kept)

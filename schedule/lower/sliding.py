@@ -18,7 +18,6 @@ from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import Box, extent_bound, spread
 from raido.schedule.lower.sharing import Guest
-from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Alloc, Buffer, Read, Store
 from raido.schedule.plan import At
 from raido.schedule.stages.normalise import scalar_nodes
@@ -50,13 +49,13 @@ class Sliding:
         self.levels: dict[str, int] = {}
         self.windows: dict[tuple[str, int], Window] = {}
 
-    def slides(self, group: list[Job], work: Work, position: int, boxes: dict[str, Box]) -> bool:
-        """Keeps a stage (and its guests) at its outer place; computes what is new. False where that is not possible here."""
+    def slides(self, group: list[Job], boxes: dict[str, Box]) -> bool:
+        """Keeps a stage (and its guests) at its outer place; computes what is new. False in rounds that are written out."""
         job, builder = group[0], self.builder
-        if not self._all_loops(job, work, position):
-            return False
         floor, box = self.loops.emitter.floor, boxes[job.stage.name]
         level = self.levels.get(job.stage.name, floor) if isinstance(job.plan.store, At) else floor
+        if any(scope.unrolled for scope in builder.scopes[level + 1 :]):
+            return False
         loops = [s for s in builder.scopes[level + 1 :] if s.var is not None]
         between = {v for v in self._variables() if builder.level_of.get(v, 0) > level}
         steady = self._steady(loops)
@@ -172,15 +171,6 @@ class Sliding:
             scope.statements += [Alloc(register), Store(register, (), ix.as_index(0))]
             window.reached[id(scope)] = (scope, register)
         return window.reached[id(scope)][1]
-
-    def _all_loops(self, job: Job, work: Work, position: int) -> bool:
-        """Whether the loops between memory and computation are loops in the nest: of unrolled rounds each computes its own part."""
-        store = job.plan.store
-        loops = [loop.name for loop in work.job.plan.loops[: position + 1]]
-        if isinstance(store, At) and store.stage == work.job.stage.name and store.loop in loops:
-            loops = loops[loops.index(store.loop) + 1 :]
-        values = [c.ranges[name].value for name in loops for c in work.copies]
-        return len(work.copies) == 1 and all(isinstance(v, Var) for v in values)
 
     def _output(self, job: Job, k: int, window: Window) -> Buffer:
         """The buffer of result `k`, allocated where the window is kept."""

@@ -140,3 +140,19 @@ def test_rounds_of_an_unrolled_shared_loop_are_not_jammed_when_a_guest_folds_in_
         s["all"].compute_with("double", "xo")
 
     hold(folds, [ramp(12, dtype=np.uint32) + 1], say)
+
+
+def test_a_window_starts_anew_in_the_unrolled_rounds_of_any_stage_around_it() -> None:
+    @rd.algorithm
+    def chain(a: rd.f32[3, "w"]):
+        low = rd.elementwise(lambda x: x * 2, a).named("low")
+        mid = rd.stencil(lambda p: p[0, 0] + p[0, 1], low, boundary="clamp").named("mid")
+        return rd.stencil(lambda p: p[0, 0] + p[0, 2], mid, boundary="clamp").named("out")
+
+    def say(s: Schedule) -> None:
+        s["out"].unroll("y")
+        s["mid"].compute_at("out", "y").reorder("x", "y")
+        s["low"].compute_at("mid", "x").store_at("out")
+
+    for width in (1, 9):
+        hold(chain, [ramp(3, width)], say)
