@@ -52,23 +52,27 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The streamed stores of a loop, each with how far ahead of its row's first gang it is, and the rows whose addresses must agree."""
+    """The streamed stores of a loop, each with how far ahead of its row's first gang it is, and the rows whose addresses must agree.
+
+    `once`: rounds read what earlier ones wrote, so that each must run once; the loop then streams only from an aligned start.
+    """
 
     rows: tuple[Row, ...]
     stores: dict[VectorStore, int]
+    once: bool = False
 
 
 def find_stream(loop: For) -> Stream | None:
     """The stores of a loop over gangs that may be streamed, or None."""
     survey = _Survey(loop)
-    if survey.refused or not survey.rows or survey.written & survey.read:
+    if survey.refused or not survey.rows or any(row.buffer in survey.read for row in survey.rows.values()):
         return None
     stores: dict[VectorStore, int] = {}
     for gangs in survey.gangs.values():
         first = min(place for _, place in gangs)
         for store, place in gangs:
             stores.setdefault(store, place - first)
-    return Stream(tuple(survey.rows.values()), stores)
+    return Stream(tuple(survey.rows.values()), stores, bool(survey.written & survey.read))
 
 
 class _Survey:
