@@ -22,7 +22,7 @@ from raido.algo.building import (
     structure,
 )
 from raido.algo.building import elementwise as _elementwise
-from raido.algo.combining import COMMUTATIVE, starting_values, trace_operator
+from raido.algo.combining import COMMUTATIVE, RowsMixed, starting_values, trace_operator
 from raido.algo.context import current, is_size
 from raido.algo.dtypes import i64
 from raido.algo.errors import ShapeError, TraceError
@@ -145,7 +145,8 @@ def reduce(
 
     Leading dimensions are mapped over, trailing ones belong to the element. With k arrays, operands and `neutral` are k-tuples:
     `op((a, b), (c, d))`. The type of the elements is kept. `commutative` promises that operands may also be exchanged; it is known
-    for single operators such as `rd.add`. An `op` on rows must work on each element of the row by itself.
+    for single operators such as `rd.add`. An `op` on rows that mixes their elements is folded in registers where rows are small and
+    of constant size (2 × 2 matrices), else one row after the other.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -163,9 +164,14 @@ def reduce(
     rank = min(leaf.ndim for leaf in flat)
     if not -rank <= axis < rank:
         raise ShapeError(complaint(f"axis {axis} of an array of rank {rank}"))
-    return reduce_axes(
-        op, neutral, value, (axis % rank,), commutative=commutative, name=name, kind="reduce", names=axes
-    )
+    place, tables = axis % rank, current().snapshot()
+    try:
+        return reduce_axes(op, neutral, value, (place,), commutative=commutative, name=name, kind="reduce", names=axes)
+    except RowsMixed:
+        from raido.algo.row_reductions import reduce_rows
+
+        current().restore(tables)
+        return reduce_rows(op, neutral, value, place, commutative=bool(commutative), name=name, names=axes)
 
 
 def reduce_axes(
@@ -196,8 +202,8 @@ def reduce_axes(
                 first.extents[k], leaf.extents[k], f"dimension {k} of one array", f"dimension {k} of another"
             )
     rank = first.ndim
-    if any(leaf.ndim != rank for leaf in flat):
-        raise TraceError(complaint("rd.reduce over arrays of different rank"))
+    if any(leaf.extents[max(reduced) + 1 :] != first.extents[max(reduced) + 1 :] for leaf in flat):
+        raise RowsMixed(complaint("rd.reduce over elements of different shapes"))
     pure = [k for k in range(rank) if k not in reduced]
     own = make_axes([first.extents[k] for k in pure], names)
     over = make_axes([first.extents[k] for k in reduced], reduction_names(len(reduced)))

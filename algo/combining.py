@@ -1,12 +1,12 @@
 """Binary operators of reductions and scans: traced once, on symbolic operands, into expressions of `left` and `right`.
 
-An operator takes and returns elements: a scalar, a tuple of scalars, or rows. An operator on rows must work on each element of the row
-by itself, and becomes an operator on those elements: it then holds at every index of the axes of the rows.
+An operator takes and returns elements: a scalar, a tuple of scalars, or rows. An operator on rows that works on each element of the row
+by itself becomes an operator on those elements: it then holds at every index of the axes of the rows. Others are `RowsMixed`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,14 @@ from raido.algo.locations import complaint
 from raido.algo.promotion import lift
 from raido.algo.rewrite import topological, transform
 from raido.algo.scalars import cast
+from raido.algo.scopes import open_variables
 from raido.algo.trees import leaves, map_leaves, same_nesting, unflatten
 from raido.algo.value import LITERAL, Array, is_scalar
+
+
+class RowsMixed(TraceError):
+    """An operator on rows that does not work on each of their elements by itself."""
+
 
 COMMUTATIVE = frozenset(
     ["add", "mul", "minimum", "maximum", "logical_and", "logical_or", "logical_xor", "bit_and", "bit_or", "bit_xor"],
@@ -55,7 +61,22 @@ def trace_operator(op: Callable[..., Any], like: Any, rows: tuple[Axis, ...], wh
     if not same_nesting(combined, like):
         raise TraceError(complaint(f"the operator of {what} returns another structure than its operands"))
     bodies = tuple(_operator_result(leaf, v.dtype, what) for leaf, v in zip(leaves(combined), left, strict=True))
+    refuse_open_loops(bodies, (*left, *right), what)
     return Operator(left, right, bodies, _monoid(bodies, left, right))
+
+
+def refuse_open_loops(bodies: Sequence[Expr], variables: Sequence[Var], what: str) -> None:
+    """TraceError where an operator on scalars loops over arrays made from its operands: it would need memory for each step."""
+    own = frozenset(variables)
+    for node in topological(*bodies):
+        if isinstance(node, Result) and not isinstance(node.form, Generate) and open_variables(node) & own:
+            raise TraceError(
+                complaint(
+                    f"a loop, sort or update of arrays in the operator of {what}",
+                    why=f"the operator runs at every step of {what}, on scalars",
+                    remedy="rd.loop over the elements, with the arrays as its state",
+                )
+            )
 
 
 def _operator_result(leaf: Array, dtype: Any, what: str) -> Expr:
@@ -118,7 +139,7 @@ def _pointwise_rows(
     rows: tuple[Axis, ...],
     what: str,
 ) -> Any:
-    """The operator on rows, as an operator on their elements; TraceError when it mixes elements of a row."""
+    """The operator on rows, as an operator on their elements; `RowsMixed` when it mixes elements of a row."""
     extents = tuple(axis.extent for axis in rows)
     stand_ins: dict[Any, Var] = {}
     sides: list[Any] = []
@@ -137,7 +158,7 @@ def _pointwise_rows(
         node = lifted.node if is_scalar(lifted) else pull(lifted.node, places)
         node = transform(node, lambda n: _stand_in(n, stand_ins, places))
         if any(n in stand_ins for n in topological(node)):
-            raise TraceError(
+            raise RowsMixed(
                 complaint(
                     "this operator on rows mixes elements of a row",
                     why=f"{what} takes operators that work on each element of a row by itself",
@@ -171,4 +192,7 @@ def pull(array: Any, indices: tuple[Expr, ...]) -> Expr:
             return trace.substitute(form.bodies[node.array.index], places)
         return node
 
-    return transform(Load(array, indices, False), written_out)
+    memo: dict[Any, Any] = {}
+    result = transform(Load(array, indices, False), written_out, memo)
+    trace.follow(memo)
+    return result

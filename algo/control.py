@@ -1,13 +1,14 @@
 """`loop`, `while_loop` and `cond`: in functions of elements (each element goes its own way) and over whole arrays.
 
 State is any nesting of tuples; its types may not change, except that a literal in `init` takes the type that the body gives it. With
-scalar state the loop is an expression. At the top of an algorithm, state that holds arrays, or a body that makes arrays from its
-state, becomes a loop of stages (`ArrayLoop` …). A dimension that a round may change has a size that data decides, in every round and
-after the loop.
+scalar state the loop is an expression; so it is in a function of elements with rows of few elements, which become scalars. State
+that holds other arrays, or a body that makes arrays from its state, becomes a loop of stages (`ArrayLoop` …). A dimension that a
+round may change has a size that data decides, in every round and after the loop.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,15 +19,14 @@ from raido.algo.dtypes import DType, bool_, i64
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.existential import counted
 from raido.algo.expr import (
-    Array as Node,
-)
-from raido.algo.expr import (
+    ARRAY_FORMS,
     ArrayCond,
     ArrayLoop,
     ArrayWhile,
     Cond,
     Count,
     Expr,
+    Generate,
     Item,
     Loop,
     Parameter,
@@ -36,12 +36,16 @@ from raido.algo.expr import (
     fresh,
     fresh_parameter,
 )
+from raido.algo.expr import (
+    Array as Node,
+)
 from raido.algo.locations import complaint
 from raido.algo.moves import moved
 from raido.algo.promotion import common_type
 from raido.algo.rewrite import topological
 from raido.algo.scalars import cast, truth
 from raido.algo.scopes import open_variables
+from raido.algo.small_rows import MOST, places_of, row_of, scalars_of, small_shape
 from raido.algo.trees import leaves, same_nesting, unflatten
 from raido.algo.types import describe
 from raido.algo.value import COUNTER, LITERAL, STRONG, Array, is_scalar
@@ -109,13 +113,20 @@ class _Iteration:
 
     def value(self) -> Any:
         scalars = all(leaf.ndim == 0 for leaf in self.flat)
-        if scalars:
-            tables = self.trace.snapshot()
-            found = self._settle(self._scalar_round)
+        if scalars or (self.trace.depth and self._fits_registers()):
+            tables, dtypes, open_state = self.trace.snapshot(), list(self.dtypes), list(self.open)
+            found = self._settle(self._scalar_round if scalars else self._register_round)
             if found is not None:
                 return found
             self.trace.restore(tables)
+            self.dtypes, self.open = dtypes, open_state
         return self._settle(self._array_round)
+
+    def _fits_registers(self) -> bool:
+        """Whether the arrays of the state are few enough scalars."""
+        shapes = [small_shape(leaf.extents) for leaf in self.flat]
+        known = [math.prod(shape) for shape in shapes if shape is not None]
+        return len(known) == len(shapes) and sum(known) <= MOST
 
     def _settle(self, attempt: Callable[[], Any]) -> Any:
         """Attempts until the types of literal state, and which sizes change, no longer change."""
@@ -184,26 +195,58 @@ class _Iteration:
         results = self._next_state(results)
         if self.dtypes != before:
             return None  # another attempt follows
-        if self.trace.depth == 0 and self._makes_arrays(results, test, (counter, *state)):
+        if self._makes_arrays([result.node for result in results], test, (counter, *state)):
             return None
         init = tuple(cast(leaf, dtype) for leaf, dtype in zip(self.flat, self.dtypes, strict=True))
-        body = tuple(result.node for result in results)
-        form: Loop | While
-        if test is not None:
-            form = While(test, state, init, body)
-        else:
-            assert self.count is not None
-            form = Loop(self.count, counter, state, init, body)
+        form = self._scalar_form(counter, state, init, tuple(result.node for result in results), test)
         items = [Array(Item(form, k)) for k in range(len(state))]
         value = unflatten(self.init, items)
         if self.trace.depth and self.name is None:
             return value
         return collect((), value, self.kind, self.name)
 
-    def _makes_arrays(self, results: Sequence[Array], test: Expr | None, variables: tuple[Var, ...]) -> bool:
+    def _scalar_form(
+        self, counter: Var, state: tuple[Var, ...], init: tuple[Expr, ...], body: tuple[Expr, ...], test: Expr | None
+    ) -> Loop | While:
+        if test is not None:
+            return While(test, state, init, body)
+        assert self.count is not None
+        return Loop(self.count, counter, state, init, body)
+
+    def _makes_arrays(self, results: Sequence[Expr], test: Expr | None, variables: tuple[Var, ...]) -> bool:
+        """Whether a round needs arrays of its own, beyond those that are an expression at every index in a function of elements."""
         own = frozenset(variables)
-        roots = [result.node for result in results] + ([test] if test is not None else [])
-        return any(isinstance(node, Result) and open_variables(node) & own for node in topological(*roots))
+        made = tuple(form for form in ARRAY_FORMS if form is not Generate or self.trace.depth == 0)
+        nodes = topological(*results, *([test] if test is not None else []))
+        return any(isinstance(n, Result) and isinstance(n.form, made) and open_variables(n) & own for n in nodes)
+
+    def _register_round(self) -> Any:
+        """The loop as an expression, with every element of its arrays a scalar of its own; None when its body makes larger ones."""
+        counter = self._counter()
+        shapes = [small_shape(leaf.extents) or () for leaf in self.flat]
+        groups = [
+            tuple(fresh(f"s{k}", dtype) for _ in places_of(shape))
+            for k, (shape, dtype) in enumerate(zip(shapes, self.dtypes, strict=True))
+        ]
+        rows = [row_of(group, shape).node for group, shape in zip(groups, shapes, strict=True)]
+        results, test = self._run(counter, unflatten(self.init, [self._state_value(k, r) for k, r in enumerate(rows)]))
+        before = list(self.dtypes)
+        results = self._next_state(results)
+        if self.dtypes != before or any(a.extents != b.extents for a, b in zip(self.flat, results, strict=True)):
+            return None
+        body = tuple(e for result, shape in zip(results, shapes, strict=True) for e in scalars_of(result, shape))
+        state = tuple(var for group in groups for var in group)
+        if self._makes_arrays(body, test, (counter, *state)):
+            return None
+        init = [
+            Array(cast(leaf, dtype)) if is_scalar(leaf) else leaf
+            for leaf, dtype in zip(self.flat, self.dtypes, strict=True)
+        ]
+        start = tuple(e for leaf, shape in zip(init, shapes, strict=True) for e in scalars_of(leaf, shape))
+        form = self._scalar_form(counter, state, start, body, test)
+        items = tuple(Array(Item(form, k)) for k in range(len(state)))
+        parts = iter(leaf.node for leaf in collect((), items, self.kind, self.name))
+        return unflatten(self.init, [row_of([next(parts) for _ in places_of(s)], s) for s in shapes])
 
     def _array_round(self) -> Any:
         """The loop over whole arrays."""

@@ -9,7 +9,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raido.algo.errors import ArithmeticFault, IndexOutOfRange, RaidoError, SizeMismatch, explain
+from raido.algo.expr import Checked, Const, Load, Node, Op, Segmented, SizeVar, Update, Var
 from raido.algo.program import Site
+
+DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
+
+
+def can_fault(node: Node) -> bool:
+    """Whether a node itself, not what stands below it, may find something wrong when it is evaluated."""
+    if isinstance(node, (Load, Update)):
+        return node.checked
+    if not isinstance(node, Op) or not node.dtype.is_integer:
+        return isinstance(node, (Checked, Segmented))
+    if node.name in DIVISIONS:
+        return not is_never_zero(node.args[1]) and not all(_is_index(arg) for arg in node.args)
+    return node.name == "ipow" and node.dtype.kind == "i" and not is_never_negative(node.args[1])
+
+
+def is_never_zero(e: Node) -> bool:
+    """Whether a divisor is a literal other than 0, or `e where e != 0 else` such a literal."""
+    if isinstance(e, Op) and e.name == "select":
+        test, value, other = e.args
+        asked = isinstance(test, Op) and test.name == "ne" and test.args[0] is value and _is_literal(test.args[1], 0)
+        return asked and is_never_zero(other)
+    return isinstance(e, Const) and e.bits != 0
+
+
+def is_never_negative(e: Node) -> bool:
+    """Whether an exponent is a literal from 0 on, or the greater of something and such a literal."""
+    if isinstance(e, Op) and e.name == "maximum":
+        return any(is_never_negative(arg) for arg in e.args)
+    return isinstance(e, Const) and e.value >= 0
+
+
+def _is_literal(e: Node, value: int) -> bool:
+    return isinstance(e, Const) and e.bits == value
+
+
+def _is_index(e: Node) -> bool:
+    """Whether an expression is arithmetic of sizes and indices, whose divisors are sizes of arrays that have elements."""
+    if isinstance(e, Op):
+        return all(_is_index(arg) for arg in e.args)
+    return isinstance(e, (Const, SizeVar, Var))
 
 
 def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoError:

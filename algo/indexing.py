@@ -17,7 +17,7 @@ from raido.algo.building import broadcast, broadcast_element, make_axes, new_for
 from raido.algo.context import current
 from raido.algo.dtypes import bool_
 from raido.algo.errors import DTypeError, IndexOutOfRange, ShapeError, TraceError
-from raido.algo.expr import Axis, Constant, Expr
+from raido.algo.expr import Axis, Const, Constant, Expr
 from raido.algo.filtering import compress, places_where
 from raido.algo.locations import complaint
 from raido.algo.promotion import lift
@@ -208,7 +208,7 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
             raise DTypeError(complaint(f"an index is an integer, not {value.dtype}"))
         if value.ndim:
             return _Take(value)
-        if value.weak == LITERAL:
+        if value.weak == LITERAL and isinstance(value.node, Const):
             return _literal(int(value.node.value), extent, from_end)
         return _Drop(index_value(value))
     if isinstance(key, bool):

@@ -101,18 +101,22 @@ class Emitter:
             return
         level = max((self._level(self._find(c)) for c in eager_children(node)), default=0)
         value: NestExpr
+        parts: tuple[NestExpr, ...]
         if isinstance(node, Read):
             level = max(level, self.builder.level_of.get(node.buffer, 0))
             indices = tuple(self._operand(i, level) for i in node.indices)
             predicate = None if node.predicate is None else self._operand(node.predicate, level)
             value = Read(node.buffer, indices, predicate)
+            parts = indices if predicate is None else (*indices, predicate)
         else:
             assert isinstance(node, Op), node
             args = tuple(self._operand(a, level) for a in node.args)
             value = (
                 node if all(a is b for a, b in zip(args, node.args, strict=True)) else Op(node.name, node.dtype, args)
             )
-        self._levels[value] = level
+            parts = args
+        # A part that may not leave its loop has been named in there, whatever it depends on.
+        level = self._levels[value] = max([level, *(self._level(part) for part in parts)])
         for fault in self.faults.get(node, ()):
             self._check(fault)
         shared = self._uses.get(node, 0) > 1 and not is_trivial(value)

@@ -38,6 +38,8 @@ from raido.algo.expr import (
 from raido.algo.program import Program
 from raido.algo.rewrite import children, rebuild, topological
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, leave_out_copies, rename_axes
+from raido.schedule.stages.distribute import distribute_loops
+from raido.schedule.stages.guard import guard_branches
 from raido.schedule.stages.normalise import (
     FORMS,
     Tables,
@@ -52,7 +54,15 @@ from raido.schedule.stages.normalise import (
 from raido.schedule.stages.stage import AnyStage, ControlStage, ScanStep, Stage, StageGraph
 from raido.schedule.stages.supported import require_compilable
 
-NORMALISE = (inline_moves, inline_elementwise, lift_open, leave_out_copies, lift_reductions)
+NORMALISE = (
+    inline_moves,
+    guard_branches,
+    distribute_loops,
+    inline_elementwise,
+    lift_open,
+    leave_out_copies,
+    lift_reductions,
+)
 _DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}
 
 

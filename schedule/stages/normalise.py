@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from raido.algo.dtypes import bool_
+from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import CompileError
 from raido.algo.expr import (
     Array,
@@ -175,7 +175,8 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
         if not isinstance(form, Generate) or tables.names.get(form):
             return False
         if form not in free:
-            free[form] = tables.kinds.get(form) == "move" or (not form.axes and bool(open_variables(form)))
+            scalar = not form.axes and bool(open_variables(form)) and not _shares_work(form, tables)
+            free[form] = scalar or tables.kinds.get(form) == "move"
         return free[form]
 
     def change(node: Node) -> Node:
@@ -193,6 +194,14 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
         return node
 
     return tables.rewrite(roots, change)
+
+
+def _shares_work(form: Generate, tables: Tables) -> bool:
+    """Whether a scalar stands for work that several readers share: the results of one loop or reduction, or a guard of branches."""
+    if tables.kinds.get(form) == "condition":
+        return True
+    owners = {body.form if isinstance(body, Item) else None for body in form.bodies}
+    return len(form.bodies) > 1 and len(owners) == 1 and None not in owners
 
 
 def open_variables(form: Node) -> frozenset[Var]:
@@ -275,7 +284,7 @@ def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
     """Unnamed elementwise expressions, and unnamed arrays of mapped functions, that one consumer reads once become part of it."""
     uses = Uses(roots)
     inlined: set[Generate] = set()
-    hosts = _host_variables(uses.nodes)
+    hosts = host_variables(uses.nodes)
     for node in uses.nodes:
         if not isinstance(node, Generate) or node in uses.whole or node not in uses.loads:
             continue
@@ -322,7 +331,7 @@ def _perfectly_nested(form: Node, inlined: set[Generate]) -> Generate | None:
     return only if not inner and isinstance(only, Generate) and only in inlined else None
 
 
-def _host_variables(nodes: list[Node]) -> set[Var]:
+def host_variables(nodes: list[Node]) -> set[Var]:
     return {node.index for node in nodes if isinstance(node, ArrayLoop)}
 
 
@@ -331,7 +340,7 @@ def _inlines_when_open(form: Generate, uses: Uses, tables: Tables) -> bool:
     nested = len(uses.readers[form]) == 1 and _perfectly_nested(reader, {form}) is form and uses.once(form) is not None
     if nested and uses.pointwise(form):
         return True
-    if tables.names.get(form):
+    if tables.names.get(form) or (not form.axes and _shares_work(form, tables)):
         return False
     return uses.once(form) is not None or all(isinstance(e, Const) for at in uses.loads[form] for e in at)
 
@@ -346,8 +355,8 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     Those that mention the state of a scalar loop cannot be: they are inlined.
     """
     nodes = topological(*roots)
-    order, axes_of, owner = _binders(nodes)
-    hosts = _host_variables(nodes)
+    order, axes_of, owner = binders(nodes)
+    hosts = host_variables(nodes)
     memo: dict[Node, Node] = {}
     for node in nodes:
         new = rebuild(node, memo.__getitem__)
@@ -368,13 +377,26 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
                         f"a {type(form).__name__.lower()} inside a scalar loop that depends on the loop's state is not supported"
                     )
                 else:
-                    new = tables.beta(form, new.array.index, new.indices)
+                    indices = _counted(new, tables) if new.checked else new.indices
+                    new = tables.beta(form, new.array.index, indices)
                 tables.carry(old, new)
         memo[node] = new
     return tuple(memo[root] for root in roots)  # type: ignore[misc]
 
 
-def _binders(nodes: list[Node]) -> tuple[dict[Var, tuple[int, int]], dict[Var, Axis], dict[Var, Node]]:
+def _counted(load: Load, tables: Tables) -> tuple[Expr, ...]:
+    """The indices of a load that is about to be written out, read from arrays of 0, 1, … that check them."""
+    indices: list[Expr] = []
+    for dimension, (e, extent) in enumerate(zip(load.indices, load.array.shape, strict=True)):
+        axes = tuple(Axis(fresh("i"), n) for n in (*[const(i64, 1)] * dimension, extent))
+        counting = Generate(axes, (axes[-1].var,))
+        tables.kinds[counting] = "index"
+        indices.append(Load(Result(counting, 0), (*[const(i64, 0)] * dimension, e), True))
+        tables.carry(load, indices[-1])
+    return tuple(indices)
+
+
+def binders(nodes: list[Node]) -> tuple[dict[Var, tuple[int, int]], dict[Var, Axis], dict[Var, Node]]:
     """For each axis variable: a key that puts outer axes first, the axis, and the node that binds it."""
     order: dict[Var, tuple[int, int]] = {}
     axes: dict[Var, Axis] = {}

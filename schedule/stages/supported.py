@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from raido.algo.errors import CompileError, explain
 from raido.algo.expr import (
-    ArrayCond,
-    ArrayLoop,
-    ArrayWhile,
     Checked,
     Count,
     Filter,
@@ -17,7 +14,6 @@ from raido.algo.expr import (
 )
 from raido.algo.program import Program
 from raido.algo.rewrite import topological
-from raido.algo.scopes import open_variables
 
 _INTERPRETED = (Update, Filter, Segmented, Sort)
 
@@ -28,8 +24,6 @@ def require_compilable(program: Program) -> None:
     for form in program.order:
         if isinstance(form, _INTERPRETED):
             _refuse(program, form, f"rd.{program.kinds.get(form, type(form).__name__.lower())}")
-        if isinstance(form, (ArrayLoop, ArrayWhile, ArrayCond)) and open_variables(form):
-            _refuse(program, form, "a loop or branch over arrays inside a function of elements")
     for node in nodes:
         if isinstance(node, Count):
             _refuse(program, getattr(node.array, "form", node), "a size that depends on the data")

@@ -63,11 +63,23 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], type[Exception], tuple[str, ...]]
         rd.DTypeError,
         ("f64", "f32", "never widens"),
     ),
-    "mixing rows": (
-        lambda x: rd.reduce(lambda a, b: a[::-1] + b, 0, x),
+    "rows of another type": (
+        lambda x: rd.reduce(lambda a, b: rd.f64(a[::-1] + b), 0, x),
         (FF,),
+        rd.DTypeError,
+        ("f64", "f32", "never widens"),
+    ),
+    "rows of another shape": (
+        lambda x: rd.reduce(lambda a, b: (a[::-1] + b)[1:], 0, x),
+        (rd.f32["n", 3],),
+        rd.ShapeError,
+        ("f32[2]", "f32[3]"),
+    ),
+    "a loop over arrays in an operator": (
+        lambda x: rd.reduce(lambda a, b: a + rd.sum(rd.loop(3, lambda t, s: s * 2, rd.replicate(99, b))), 0, x),
+        (F,),
         rd.TraceError,
-        ("mixes", "rd.loop"),
+        ("operator of rd.reduce", "rd.loop"),
     ),
     "loop state": (lambda x: rd.loop(3, lambda i, s: s * rd.f64(2), x[0]), (F,), rd.DTypeError, ("f32", "f64")),
     "loop rank": (lambda x: rd.loop(3, lambda i, s: s[None], x), (F,), rd.ShapeError, ("changes its rank",)),

@@ -1,0 +1,208 @@
+"""Arrays that only a branch reads, and that can fail, are made only where the branch is taken.
+
+    where p(i): use g[j]      becomes      where p(i): use g'[j],  g'[j] = g[j] where p(i)
+
+A branch not taken is not evaluated: but an array read in it that becomes a stage of its own is. What such a stage can find wrong, or
+take for ever, must not happen where nobody takes the branch, so its elements ask for themselves. The question is the predicate;
+where it mentions axes that the array does not depend on, it is whether any of their indices takes the branch. Arrays that cannot
+fail stay as they are: evaluating them is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from raido.algo.dtypes import bool_, i64
+from raido.algo.expr import (
+    ARRAY_FORMS,
+    Array,
+    ArrayLoop,
+    ArrayWhile,
+    Axis,
+    Cond,
+    Expr,
+    Generate,
+    Item,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Reduce,
+    Result,
+    Var,
+    While,
+    const,
+    fresh,
+)
+from raido.algo.faults import can_fault
+from raido.algo.rewrite import children, free_variables, rebuild, topological
+from raido.schedule.stages.normalise import Tables, binders, host_variables
+
+Guard = tuple[Expr, ...]  # all of them hold where an array is read
+_GUARDED = (Generate, ArrayLoop, ArrayWhile)
+
+
+def guard_branches(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """The graph in which what can fail is evaluated only where its readers are."""
+    nodes = topological(*roots)
+    risky = _risky(nodes) if any(isinstance(node, Cond | Loop) for node in nodes) else set()
+    if not risky:
+        return roots
+    found = _guards(nodes, roots, risky)
+    _, axes_of, _ = binders(nodes)
+    hosts = host_variables(nodes)
+    guards: dict[Node, Expr] = {}
+    for form, alternatives in found.items():
+        guard = _disjunction(form, alternatives, axes_of, hosts, tables)
+        if guard is not None and not _asks(form, guard):
+            guards[form] = guard
+    return _guarded(roots, guards, tables) if guards else roots
+
+
+def _risky(nodes: list[Node]) -> set[Node]:
+    """Forms that can fail or need not end, by themselves or through what they read."""
+    risky: set[Node] = set()
+    for node in nodes:
+        if isinstance(node, While | ArrayWhile) or can_fault(node) or any(child in risky for child in children(node)):
+            risky.add(node)
+    return {node for node in risky if isinstance(node, _GUARDED)}
+
+
+def _guards(nodes: list[Node], roots: tuple[Array, ...], risky: set[Node]) -> dict[Node, list[Guard]]:
+    """For each risky form that is read in branches only, the guards it is read under."""
+    always: set[Node] = {root.form for root in roots if isinstance(root, Result)}
+    found: dict[Node, list[Guard]] = {}
+    for reader in reversed(nodes):
+        if not isinstance(reader, ARRAY_FORMS):
+            continue
+        if isinstance(reader, ArrayLoop | ArrayWhile):  # its body runs only if it does
+            always |= {array.form for array in reader.results if isinstance(array, Result)}
+        around = [()] if reader in always else found.get(reader, [()])
+        for form, guard in _reads(reader):
+            if form not in risky or form in always:
+                found.pop(form, None)
+                continue
+            here = [(*outer, *guard) for outer in around]
+            if () in here:
+                always.add(form)
+                found.pop(form, None)
+            else:
+                found[form] = list(dict.fromkeys((*found.get(form, ()), *here)))
+    return found
+
+
+def _reads(reader: Node) -> Iterator[tuple[Node, Guard]]:
+    """The forms that a form reads, each with the branches it is read in."""
+    stack: list[tuple[Node, Guard]] = [(child, ()) for child in children(reader)]
+    seen: set[tuple[Node, Guard]] = set()
+    while stack:
+        node, guard = stack.pop()
+        if (node, guard) in seen:
+            continue
+        seen.add((node, guard))
+        if isinstance(node, Result):
+            yield node.form, guard
+        elif isinstance(node, Item) and isinstance(node.form, Cond):
+            form = node.form
+            stack.append((form.predicate, guard))
+            stack += [(e, (*guard, form.predicate)) for e in form.then]
+            stack += [(e, (*guard, Op("logical_not", bool_, (form.predicate,)))) for e in form.orelse]
+        elif isinstance(node, Item) and isinstance(node.form, Loop):
+            form = node.form
+            stack += [(e, guard) for e in (form.count, *form.init)]
+            some = Op("gt", bool_, (form.count, const(i64, 0)))
+            stack += [(e, (*guard, some)) for e in form.body]
+        else:
+            stack += [(child, guard) for child in children(node)]
+
+
+def _disjunction(
+    form: Node, alternatives: list[Guard], axes_of: Mapping[Var, Axis], hosts: Iterable[Var], tables: Tables
+) -> Expr | None:
+    """Whether some reader of the form needs it, in terms of the variables that the form mentions; None where that cannot be said."""
+    known = free_variables(form) | frozenset(hosts)
+    total: Expr | None = None
+    for guard in alternatives:
+        part: Expr | None = None
+        for predicate in guard:
+            if free_variables(predicate) <= known | axes_of.keys():
+                part = predicate if part is None else Op("logical_and", bool_, (part, predicate))
+        if part is None:
+            return None
+        unknown = [axes_of[v] for v in sorted(free_variables(part) - known, key=lambda v: v.serial)]
+        part = _any(part, unknown, tables) if unknown else part
+        total = part if total is None else Op("logical_or", bool_, (total, part))
+    return total
+
+
+def _any(predicate: Expr, axes: list[Axis], tables: Tables) -> Expr:
+    """Whether the predicate holds anywhere along some axes: an element of a form of its own, computed once."""
+    own = tuple(Axis(fresh(axis.name), axis.extent) for axis in axes)
+    renamed = {old.var: new.var for old, new in zip(axes, own, strict=True)}
+    (value,) = tables.rewrite((predicate,), lambda node: node, renamed)
+    left, right = fresh("a", bool_), fresh("b", bool_)
+    combine = (Op("logical_or", bool_, (left, right)),)
+    some = Item(Reduce(own, (left,), (right,), combine, (const(bool_, False),), (value,), True, "logical_or"), 0)
+    form = Generate((), (some,))
+    tables.kinds[form] = "condition"
+    return Load(Result(form, 0), (), False)
+
+
+def _asks(form: Node, guard: Expr) -> bool:
+    """Whether the elements of a form already depend on the guard."""
+    bodies = form.bodies if isinstance(form, Generate) else ()
+    return bool(bodies) and all(
+        isinstance(e, Item) and isinstance(e.form, Cond) and e.form.predicate is guard for e in bodies
+    )
+
+
+def _guarded(roots: tuple[Array, ...], guards: dict[Node, Expr], tables: Tables) -> tuple[Array, ...]:
+    """The graph in which these forms ask for themselves."""
+    memo: dict[Node, Node] = {}
+    for node in _order(roots, guards):
+        new = rebuild(node, memo.__getitem__)
+        if node in guards:
+            new = _with_guard(new, memo[guards[node]])  # type: ignore[arg-type]
+        tables.carry(node, new)
+        memo[node] = new
+    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+
+
+def _order(roots: tuple[Array, ...], guards: dict[Node, Expr]) -> list[Node]:
+    """Every node after its children, and a guarded form after its guard. Guards that would go round in a circle are dropped."""
+    done: dict[Node, None] = {}
+    for root in roots:
+        path: dict[Node, Iterator[Node]] = {root: _below(root, guards)}
+        while path:
+            node, rest = next(reversed(path.items()))
+            for child in rest:
+                if child in path:
+                    circle = list(path)[list(path).index(child) :]
+                    for form in circle:
+                        guards.pop(form, None)
+                    return _order(roots, guards)
+                if child not in done:
+                    path[child] = _below(child, guards)
+                    break
+            else:
+                path.pop(node)
+                done[node] = None
+    return list(done)
+
+
+def _below(node: Node, guards: Mapping[Node, Expr]) -> Iterator[Node]:
+    yield from children(node)
+    if node in guards:
+        yield guards[node]
+
+
+def _with_guard(form: Generate | ArrayLoop | ArrayWhile, guard: Expr) -> Node:
+    if isinstance(form, Generate):
+        nothing = tuple(const(body.dtype, 0) for body in form.bodies)
+        choice = Cond(guard, form.bodies, nothing)
+        return Generate(form.axes, tuple(Item(choice, k) for k in range(len(nothing))))
+    if isinstance(form, ArrayLoop):
+        count = Item(Cond(guard, (form.count,), (const(i64, 0),)), 0)
+        return ArrayLoop(count, form.index, form.state, form.init, form.results)
+    condition = Item(Cond(guard, (form.condition,), (const(bool_, False),)), 0)
+    return ArrayWhile(condition, form.state, form.init, form.results)
