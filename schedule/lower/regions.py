@@ -60,7 +60,9 @@ def _reach(
         return None
     if not _is_index(index):
         return None
-    return ix.interval(index, ranges, facts)
+    bounds = ix.interval(index, ranges, facts)
+    # The rounds of a loop may be as many as some data say: no bound, where the region is asked for.
+    return bounds if bounds is None or all(_is_index(e) for e in bounds) else None
 
 
 def _is_index(e: Expr) -> bool:
