@@ -300,5 +300,5 @@ def test_rows_in_registers_are_stages_like_any_other() -> None:
     assert schedule["chain"].axes == ("x", "r")
     schedule["chain"].vectorize("x")
     np.testing.assert_array_equal(chain.compile(schedule=schedule)(MANY), each(product, MANY))
-    steps = LOOPS["rows"].program.schedule()
+    steps = LOOPS["rows"].program.schedule(A)
     assert "steps/up" in steps.stages
