@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from raido.algo import index
+from raido.algo import index, scopes
 from raido.algo.building import call, structure
 from raido.algo.context import current, load
 from raido.algo.errors import DTypeError, ShapeError, TraceError
@@ -19,7 +19,6 @@ from raido.algo.locations import complaint
 from raido.algo.promotion import lift
 from raido.algo.rewrite import topological, transform
 from raido.algo.scalars import cast
-from raido.algo.scopes import open_variables
 from raido.algo.trees import leaves, map_leaves, same_nesting, unflatten
 from raido.algo.value import LITERAL, Array, is_scalar
 
@@ -69,7 +68,7 @@ def refuse_open_loops(bodies: Sequence[Expr], variables: Sequence[Var], what: st
     """TraceError where an operator on scalars loops over arrays made from its operands: it would need memory for each step."""
     own = frozenset(variables)
     for node in topological(*bodies):
-        if isinstance(node, Result) and not isinstance(node.form, Generate) and open_variables(node) & own:
+        if isinstance(node, Result) and not isinstance(node.form, Generate) and scopes.open_variables(node) & own:
             raise TraceError(
                 complaint(
                     f"a loop, sort or update of arrays in the operator of {what}",
