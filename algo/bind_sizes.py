@@ -9,7 +9,7 @@ import numpy as np
 from raido.algo import index
 from raido.algo.errors import SizeMismatch, explain
 from raido.algo.expr import Const, Expr, Node, Op, SizeVar
-from raido.algo.primitives import evaluate
+from raido.algo.primitives import DIVISIONS, evaluate
 from raido.algo.program import Program
 from raido.algo.rewrite import topological
 
@@ -26,7 +26,7 @@ def evaluate_size(size: Expr | int, sizes: Mapping[str, int]) -> int:
             values[e] = sizes[e.name]
         elif isinstance(e, Op):
             args = [values[a] for a in e.args]
-            if e.name in ("floordiv", "floormod", "mod", "truncdiv", "truncrem") and args[1] == 0:
+            if e.name in DIVISIONS and args[1] == 0:
                 raise ZeroDivisionError(f"the size {index.text(size)} divides by zero")
             values[e] = int(
                 evaluate(e.name, e.dtype, [np.asarray(a, o.dtype.numpy) for a, o in zip(args, e.args, strict=True)])

@@ -50,7 +50,7 @@ from raido.algo.expr import (
 from raido.algo.faults import fault_error
 from raido.algo.fold import fold_fma, fold_primitive, rounds_floats
 from raido.algo.lanes import Bound, Frame, find, grid, home, rank_of, spread
-from raido.algo.primitives import evaluate
+from raido.algo.primitives import DIVISIONS, evaluate
 from raido.algo.program import Program
 from raido.algo.ragged import group_by_sizes, put_lanes, uniform
 from raido.algo.reduction import contracted_product
@@ -58,7 +58,6 @@ from raido.algo.rewrite import bound_variables, children, topological
 
 Task: TypeAlias = Generator[Any, Any, Any]
 BLOCK = 1 << 16  # lanes at once: large enough to hide Python, small enough for the cache
-_DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
 _NOTHING: Bound = frozenset()
 
 
@@ -174,7 +173,7 @@ class _Interpreter:
     def _op(self, node: Op, frame: Frame) -> Task:
         args = yield from self.values(node.args, frame)
         if node.dtype.is_integer:
-            if node.name in _DIVISIONS and (args[1] == 0).any():
+            if node.name in DIVISIONS and (args[1] == 0).any():
                 raise fault_error("division", (), self.program.sites.get(node))
             if node.name == "ipow" and (args[1] < 0).any():
                 raise fault_error("power", (args[1][args[1] < 0].flat[0],), self.program.sites.get(node))

@@ -7,10 +7,10 @@ nesting. A rewrite that changes nothing returns the same node.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
-from raido.algo.expr import Node, Var, field_names
+from raido.algo.expr import Load, Node, Parameter, Result, Var, field_names
 
 N = TypeVar("N", bound=Node)
 
@@ -60,6 +60,26 @@ def topological(*roots: Node) -> list[Node]:
                 stack.pop()
                 done[node] = None
     return list(done)
+
+
+def scalar_nodes(*roots: Node, stop: Collection[Node] = ()) -> list[Node]:
+    """The scalar nodes reachable without going into an array, nor below `stop`, children first."""
+    done: dict[Node, None] = {}
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, entered = stack.pop()
+        if entered or node in stop:
+            done[node] = None
+        elif node not in done:
+            stack.append((node, True))
+            below = [c for c in children(node) if c not in done and not isinstance(c, Result | Parameter)]
+            stack += [(child, False) for child in reversed(below)]
+    return list(done)
+
+
+def loads_in(*roots: Node) -> list[Load]:
+    """The loads in scalar expressions, each once, children first."""
+    return [node for node in scalar_nodes(*roots) if isinstance(node, Load)]
 
 
 def transform(root: N, change: Callable[[Node], Node], memo: dict[Node, Node] | None = None) -> Any:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from raido.algo.errors import CompileError, TargetError
 from raido.algo.expr import Load, Op
+from raido.algo.primitives import CAN_FAULT
 from raido.algo.program import Program
 from raido.algo.specialise import specialise
 from raido.schedule.fingerprint import fingerprint
@@ -32,8 +33,6 @@ from raido.targets.target import Target
 
 if TYPE_CHECKING:
     from raido.targets.tvm_corner import CompiledModule
-
-_FAULTING = ("floordiv", "floormod", "mod", "truncdiv", "truncrem", "ipow")
 
 
 def compile_program(
@@ -208,5 +207,5 @@ def _lines_that_fault(program: Program) -> set[str]:
     return {
         str(site)
         for node, site in program.sites.items()
-        if (isinstance(node, Load) and node.checked) or (isinstance(node, Op) and node.name in _FAULTING)
+        if (isinstance(node, Load) and node.checked) or (isinstance(node, Op) and node.name in CAN_FAULT)
     }

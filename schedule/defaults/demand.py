@@ -17,9 +17,9 @@ from raido.algo import index
 from raido.algo.dtypes import i64
 from raido.algo.expr import Cond, Expr, Load, Loop, Node, Op, Var, While
 from raido.algo.index import BOUNDARY_OPS
-from raido.algo.rewrite import substitute
+from raido.algo.rewrite import scalar_nodes, substitute
 from raido.schedule.directives.placement import checked_reader
-from raido.schedule.stages.reads import array_name, loads_of, scalar_nodes, stage_roots
+from raido.schedule.stages.reads import array_name, loads_of, stage_roots
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, has_loops_said, is_inlined, places
 
@@ -86,7 +86,7 @@ def _compose(indices: Point, stage: Stage, at: Point) -> Point:
 
 def is_plain(e: Expr) -> bool:
     """Whether an index is arithmetic on axes and sizes alone."""
-    return not any(isinstance(node, (Load, Cond, Loop, While)) for node in scalar_nodes((e,)))
+    return not any(isinstance(node, (Load, Cond, Loop, While)) for node in scalar_nodes(e))
 
 
 def may_inline(state: State, name: str) -> bool:
@@ -121,7 +121,7 @@ def rounds(reader: Stage, point: Point) -> int:
     """
     if None in point:
         return 4
-    inside = {node for e in point if e is not None for node in scalar_nodes((e,))}
+    inside = {node for e in point if e is not None for node in scalar_nodes(e)}
     left_out = (index.constant_value(axis.extent) for axis in reader.all_axes if axis.var not in inside)
     return prod(MANY if count is None else max(1, count) for count in left_out)
 
@@ -135,7 +135,7 @@ def is_pointwise(stage: Stage) -> bool:
 def cost(stage: Stage) -> int:
     """Operations for one element: 1 each, 20 for a mathematical function, 1000 for a loop; index arithmetic is free."""
     total = 0
-    for node in scalar_nodes(stage_roots(stage)):
+    for node in scalar_nodes(*stage_roots(stage)):
         if isinstance(node, (Loop, While)):
             total += 1000
         elif isinstance(node, Op) and (node.dtype is not i64 or stage.bodies[0].dtype is i64):
@@ -151,7 +151,7 @@ def meets_boundary(state: State, demand: Demand, reader: str) -> bool:
                 isinstance(node, Op) and node.name in BOUNDARY_OPS
                 for e in point
                 if e is not None
-                for node in scalar_nodes((e,))
+                for node in scalar_nodes(e)
             ):
                 return True
     sources = [reader, *(name for name in demand.inlined if reader in demand.readers(name))]
@@ -160,14 +160,14 @@ def meets_boundary(state: State, demand: Demand, reader: str) -> bool:
 
 def _chooses_by_position(stage: Stage) -> bool:
     predicates: list[Node] = []
-    for node in scalar_nodes(stage_roots(stage)):
+    for node in scalar_nodes(*stage_roots(stage)):
         if isinstance(node, Cond):
             predicates.append(node.predicate)
         elif isinstance(node, Op) and node.name == "select":
             predicates.append(node.args[0])
     variables = {axis.var for axis in stage.axes}
     for predicate in predicates:
-        nodes = scalar_nodes((predicate,))
+        nodes = scalar_nodes(predicate)
         mentioned = {node for node in nodes if isinstance(node, Var)}
         if mentioned and mentioned <= variables and not any(isinstance(node, Load) for node in nodes):
             return True
@@ -176,4 +176,4 @@ def _chooses_by_position(stage: Stage) -> bool:
 
 def is_divergent(stage: Stage) -> bool:
     """Whether elements take differently long: a while loop, or a branch."""
-    return any(isinstance(node, (While, Cond)) for node in scalar_nodes(stage_roots(stage)))
+    return any(isinstance(node, (While, Cond)) for node in scalar_nodes(*stage_roots(stage)))

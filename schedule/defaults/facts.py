@@ -9,10 +9,10 @@ from math import prod
 
 from raido.algo import index
 from raido.algo.expr import Axis, Expr, Op, Var
+from raido.algo.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import Point, cost
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.plan import At
-from raido.schedule.stages.reads import scalar_nodes
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
@@ -56,7 +56,7 @@ def contiguity(var: Var, point: Point) -> int:
 
 def moves(e: Expr, var: Var) -> bool:
     """Whether an index depends on a variable."""
-    return any(node is var for node in scalar_nodes((e,)))
+    return any(node is var for node in scalar_nodes(e))
 
 
 def function_axes(draft: Draft, stage: Stage) -> set[str]:

@@ -14,13 +14,12 @@ from typing import Any
 from raido.algo import index as ix
 from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Array, Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, const
+from raido.algo.primitives import DIVISIONS
 from raido.algo.program import Site
-from raido.algo.rewrite import rebuild
+from raido.algo.rewrite import rebuild, scalar_nodes
 from raido.schedule.nest.nodes import Buffer, NestExpr, Read
-from raido.schedule.stages.normalise import scalar_nodes
 
 _COMPARISONS = ("lt", "le", "gt", "ge")
-DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
 
 
 Part = tuple[int, tuple[tuple[str, int], ...]]

@@ -9,12 +9,12 @@ from typing import Any
 from raido.algo import index as ix
 from raido.algo.dtypes import i64
 from raido.algo.expr import Const, Expr, Generate, Load, Node, Op, Reduce, Result, SizeVar, Var
-from raido.algo.rewrite import rebuild
+from raido.algo.rewrite import rebuild, scalar_nodes
 from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
 from raido.schedule.plan import Inline, LoopPlan, Split, StagePlan
 from raido.schedule.stages.form_stages import top_reductions
-from raido.schedule.stages.normalise import Tables, scalar_nodes
+from raido.schedule.stages.normalise import Tables
 from raido.schedule.stages.stage import AnyStage, Stage
 
 SHORT_ROW = 32

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from raido.algo import index as ix
 from raido.algo.expr import Const, Expr, Node, Op, SizeVar, Var
-from raido.schedule.stages.normalise import scalar_nodes
+from raido.algo.rewrite import scalar_nodes
 
 Ranges = Mapping[Var, tuple[Expr, Expr]]
 

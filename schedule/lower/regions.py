@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from raido.algo import index as ix
 from raido.algo.expr import Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, While
-from raido.algo.rewrite import substitute
-from raido.schedule.stages.normalise import scalar_nodes
+from raido.algo.rewrite import scalar_nodes, substitute
 
 Box = tuple[tuple[Expr, Expr], ...]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from raido.algo import index as ix
 from raido.algo.dtypes import i64
 from raido.algo.expr import Expr, Op, Result, Var
+from raido.algo.rewrite import scalar_nodes
 from raido.schedule.lower.builder import Builder, Scope, new_serial
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job
@@ -20,7 +21,6 @@ from raido.schedule.lower.regions import Box, extent_bound, spread
 from raido.schedule.lower.sharing import Guest
 from raido.schedule.nest.nodes import Alloc, Buffer, Read, Store
 from raido.schedule.plan import At
-from raido.schedule.stages.normalise import scalar_nodes
 
 STACK_BYTES = 32 << 10
 Compute = Callable[[list[Job], dict[str, Box]], None]

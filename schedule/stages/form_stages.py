@@ -36,6 +36,7 @@ from raido.algo.expr import (
     fresh_parameter,
 )
 from raido.algo.program import Program
+from raido.algo.primitives import CAN_FAULT
 from raido.algo.rewrite import children, rebuild, topological
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, leave_out_copies, rename_axes
 from raido.schedule.stages.distribute import distribute_loops
@@ -275,12 +276,7 @@ def _may_fail(form: Node) -> bool:
     if not isinstance(form, (Generate, *DEPENDENT)):
         return True
     return any(
-        (isinstance(n, Load) and n.checked)
-        or (
-            isinstance(n, Op)
-            and n.dtype.is_integer
-            and n.name in ("floordiv", "floormod", "truncdiv", "truncrem", "ipow")
-        )
+        (isinstance(n, Load) and n.checked) or (isinstance(n, Op) and n.dtype.is_integer and n.name in CAN_FAULT)
         for n in scalar_nodes(*(form.bodies if isinstance(form, Generate) else children(form)))
     )
 

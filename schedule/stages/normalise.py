@@ -36,7 +36,7 @@ from raido.algo.expr import (
     fresh,
 )
 from raido.algo.program import Program, Site
-from raido.algo.rewrite import children, free_variables, rebuild, topological
+from raido.algo.rewrite import children, free_variables, loads_in, rebuild, scalar_nodes, topological
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form
 
 FORMS = (Generate, *DEPENDENT, ArrayLoop, ArrayWhile, ArrayCond)
@@ -147,25 +147,6 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def scalar_nodes(*roots: Node, stop: Collection[Node] = ()) -> list[Node]:
-    """The scalar nodes reachable without going into an array, nor below `stop`, children first."""
-    done: dict[Node, None] = {}
-    stack: list[tuple[Node, Any]] = [(root, None) for root in reversed(roots)]
-    while stack:
-        node, entered = stack.pop()
-        if entered or node in stop:
-            done[node] = None
-        elif node not in done:
-            stack.append((node, True))
-            stack += [(c, None) for c in children(node) if c not in done and not isinstance(c, Result | Parameter)]
-    return list(done)
-
-
-def loads_of(*roots: Node) -> list[Load]:
-    """The loads in expressions, children first."""
-    return [node for node in scalar_nodes(*roots) if isinstance(node, Load)]
-
-
 def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """Index moves without a name, and scalars (rank 0) of mapped functions, substituted where they are read."""
 
@@ -231,7 +212,7 @@ class Uses:
         nodes = scalar_nodes(*bodies)
         for node in nodes:
             if isinstance(node, Reduce):
-                for load in loads_of(*node.values):
+                for load in loads_in(*node.values):
                     self.reduce_axes.setdefault(load, set()).update(axis.var for axis in node.axes)
         for node in nodes:
             if isinstance(node, Load) and isinstance(node.array, Result) and isinstance(node.array.form, Generate):
@@ -259,7 +240,7 @@ class Uses:
         if len(set(variables)) != len(variables) or any(not isinstance(e, Var | Const) for e in indices):
             return False
         needed = {axis.var for axis in reader.axes}
-        for load in loads_of(*(reader.bodies if isinstance(reader, Generate) else children(reader))):
+        for load in loads_in(*(reader.bodies if isinstance(reader, Generate) else children(reader))):
             if isinstance(load.array, Result) and load.array.form is form:
                 needed |= self.reduce_axes.get(load, set())
         return needed <= set(variables)

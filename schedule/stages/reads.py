@@ -11,42 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from raido.algo.expr import Array, Constant, Expr, Load, Node, Parameter, Reduce, Result
-from raido.algo.rewrite import children, rebuild
+from raido.algo.rewrite import children, loads_in, rebuild, scalar_nodes
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
-
-
-def scalar_nodes(roots: Iterable[Node]) -> list[Node]:
-    """The nodes of scalar expressions, children first, without the arrays loaded from."""
-    done: dict[Node, None] = {}
-    stack: list[tuple[Node, Iterator[Node]]] = []
-    for root in roots:
-        if root in done:
-            continue
-        stack.append((root, _scalar_children(root)))
-        while stack:
-            node, rest = stack[-1]
-            for child in rest:
-                if child not in done:
-                    stack.append((child, _scalar_children(child)))
-                    break
-            else:
-                stack.pop()
-                done[node] = None
-    return list(done)
-
-
-def _scalar_children(node: Node) -> Iterator[Node]:
-    return iter(node.indices) if isinstance(node, Load) else children(node)
-
-
-def loads_in(roots: Iterable[Node]) -> tuple[Load, ...]:
-    """The loads in scalar expressions, each once."""
-    return tuple(node for node in scalar_nodes(roots) if isinstance(node, Load))
 
 
 def loads_of(stage: Stage) -> tuple[Load, ...]:
     """The loads of a stage, its reduction included."""
-    return loads_in(stage_roots(stage))
+    return tuple(loads_in(*stage_roots(stage)))
 
 
 def epilogue_loads(stage: Stage) -> tuple[Load, ...]:
@@ -59,7 +30,7 @@ def epilogue_loads(stage: Stage) -> tuple[Load, ...]:
         node = todo.pop()
         if node not in found and node is not stage.reduction:
             found[node] = None
-            todo += _scalar_children(node)
+            todo += node.indices if isinstance(node, Load) else children(node)
     return tuple(node for node in found if isinstance(node, Load))
 
 
@@ -76,7 +47,7 @@ def redirect(stage: Stage, values: Mapping[Node, Node]) -> Stage:
     def change(node: Node) -> Node:
         return values.get(node) or memo.get(node, node)
 
-    for node in scalar_nodes(stage_roots(stage)):
+    for node in scalar_nodes(*stage_roots(stage)):
         memo[node] = values.get(node) or rebuild(node, change)
     return replace(
         stage,
@@ -151,7 +122,7 @@ def find_uses(graph: StageGraph) -> Uses:
                     outputs.add(inner)
                 else:
                     mention(array, stage.name)
-        for load in loads_in(_controls(stage)):
+        for load in loads_in(*_controls(stage)):
             mention(load.array, stage.name)
             producer = array_name(load.array, names)
             if producer in scope and scope[producer] == stage.name:
