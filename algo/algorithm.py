@@ -15,6 +15,7 @@ import numpy as np
 
 from raido.algo import index
 from raido.algo.building import new_form, structure
+from raido.algo.complexes import Complex, as_complex, interleaved, separated
 from raido.algo.context import Trace, current, load, running, tracing
 from raido.algo.dtypes import i64
 from raido.algo.errors import ArgumentError, DTypeError, ShapeError, TraceError, explain
@@ -25,18 +26,21 @@ from raido.algo.locations import complaint
 from raido.algo.moves import moved
 from raido.algo.program import Program
 from raido.algo.promotion import lift
+from raido.algo.records import Record
 from raido.algo.rewrite import substitute, topological
 from raido.algo.scalars import cast
 from raido.algo.signature import (
     Signature,
+    join_parts,
     match,
+    names_of,
     read_signature,
     resolve_types,
     size_variables,
     static_key,
 )
-from raido.algo.trees import build_tree, describe_tree, leaves
-from raido.algo.types import ArrayType, SizeType, Type, describe
+from raido.algo.trees import build_tree, describe_tree, leaves, map_leaves, rebuild_tuple
+from raido.algo.types import ArrayType, ComplexArrayType, SizeType, Type, describe
 from raido.algo.value import COUNTER, LITERAL, Array, is_scalar
 
 
@@ -107,7 +111,9 @@ class Algorithm:
 
         flat, sizes = self.flatten(arrays)
         program = self.trace(*arrays, **static)
-        results = [array if array.ndim else array[()] for array in interpret(program, flat, sizes)]
+        found = enumerate(interpret(program, flat, sizes))
+        results = [join_parts(array) if k in program.complex_outputs else array for k, array in found]
+        results = [array if array.ndim else array[()] for array in results]
         return build_tree(program.output_tree, results)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
@@ -156,19 +162,21 @@ class Algorithm:
     def _traced(self, types: Sequence[Type], static: Mapping[str, Any]) -> Program:
         names = [d.name for d in self.signature.positional]
         flat: list[Parameter] = []
-        values = [_declared(t, name, flat) for t, name in zip(types, names, strict=True)]
         sizes = size_variables(types, names)
         given = {n for t, n in zip(types, names, strict=True) if isinstance(t, SizeType)}
-        _require_solvable(flat, given)
         with tracing(Trace(self.contract)) as trace:
+            values = [_declared(t, name, flat) for t, name in zip(types, names, strict=True)]
+            _require_solvable(flat, given)
             value = self.function(*values, **static)
             if value is None:
                 raise TraceError(f"{self.name} returned None: an algorithm returns arrays")
             result = structure(value)
             if self.signature.result is not None:
                 _check_result(self.signature.result, result, self.name)
+            result, complex_outputs = interleave_complex(result)
             outputs = [_output(leaf) for leaf in leaves(result)]
         counter = iter(range(len(flat)))
+        complex_inputs = [isinstance(leaf, ComplexArrayType) for t in types for leaf in _arrays_of(t)]
         program = Program(
             name=self.name,
             parameters=tuple(flat),
@@ -182,6 +190,8 @@ class Algorithm:
             kinds=trace.kinds,
             sites=trace.sites,
             contract=self.contract,
+            complex_inputs=frozenset(k for k, known in enumerate(complex_inputs) if known),
+            complex_outputs=complex_outputs,
         )
         return finish_program(program)
 
@@ -193,9 +203,13 @@ class Algorithm:
 def _declared(declared: Type, name: str, flat: list[Parameter]) -> Any:
     """The traced value of a parameter; its arrays are appended to `flat`."""
     if isinstance(declared, tuple):
-        return tuple(_declared(part, f"{name}_{k}", flat) for k, part in enumerate(declared))
+        parts = zip(names_of(declared), declared, strict=True)
+        return rebuild_tuple(declared, [_declared(part, f"{name}_{own}", flat) for own, part in parts])
     if isinstance(declared, SizeType):
         return Array(SizeVar(name), COUNTER)
+    if isinstance(declared, ComplexArrayType):
+        flat.append(Parameter(name, declared.dtype, (*declared.shape, index.as_index(2)), 0))
+        return separated(flat[-1])
     parameter = Parameter(name, declared.dtype, declared.shape, 0)
     flat.append(parameter)
     return Array(parameter) if declared.shape else Array(Load(parameter, (), False))
@@ -203,8 +217,33 @@ def _declared(declared: Type, name: str, flat: list[Parameter]) -> Any:
 
 def _input_tree(declared: Type, name: str, counter: Any) -> Any:
     if isinstance(declared, tuple):
-        return {"tuple": [_input_tree(part, f"{name}_{k}", counter) for k, part in enumerate(declared)]}
+        trees = [_input_tree(part, f"{name}_{k}", counter) for k, part in enumerate(declared)]
+        record = isinstance(declared, Record)
+        return {"record": dict(zip(declared._fields, trees, strict=True))} if record else {"tuple": trees}
     return {"size": name} if isinstance(declared, SizeType) else next(counter)
+
+
+def _arrays_of(declared: Type) -> list[Type]:
+    """The types of the arrays of a parameter, in order."""
+    return [leaf for leaf in leaves(declared) if not isinstance(leaf, SizeType)]
+
+
+def interleave_complex(value: Any) -> tuple[Any, frozenset[int]]:
+    """A result with every complex array as one array of pairs, and the positions of these."""
+    found: set[int] = set()
+    count = 0
+
+    def change(part: Any) -> Any:
+        nonlocal count
+        if isinstance(part, tuple) and not isinstance(part, Complex):
+            return rebuild_tuple(part, [change(inner) for inner in part])
+        if isinstance(part, Complex):
+            found.add(count)
+            part = interleaved(part)
+        count += 1
+        return part
+
+    return change(value), frozenset(found)
 
 
 def _require_solvable(parameters: Sequence[Parameter], given: set[str]) -> None:
@@ -258,6 +297,8 @@ def _check_result(declared: Type, value: Any, name: str) -> None:
         return
     if isinstance(declared, SizeType):
         return
+    if isinstance(declared, ComplexArrayType) and isinstance(value, Complex):
+        value, declared = value.real, ArrayType(declared.dtype, declared.shape)
     if isinstance(value, tuple):
         raise TraceError(f"{name} is declared to return {declared}, but returns a tuple")
     actual = describe(value.dtype, value.extents)
@@ -276,7 +317,10 @@ def _bind(declared: Type, value: Any, name: str, sizes: dict[str, Expr], pairs: 
     if isinstance(declared, tuple):
         if not isinstance(value, tuple) or len(value) != len(declared):
             raise ArgumentError(complaint(f"argument {name!r} must be a tuple of {len(declared)}"))
-        return tuple(_bind(t, v, name, sizes, pairs) for t, v in zip(declared, value, strict=True))
+        return rebuild_tuple(value, [_bind(t, v, name, sizes, pairs) for t, v in zip(declared, value, strict=True)])
+    if isinstance(declared, ComplexArrayType):
+        part = ArrayType(declared.dtype, declared.shape)
+        return map_leaves(lambda leaf: _bind(part, leaf, name, sizes, pairs), as_complex(value))
     if isinstance(declared, SizeType):
         if isinstance(value, tuple) or value.ndim or not value.dtype.is_integer:
             raise ArgumentError(complaint(f"argument {name!r} is a size: an integer"))

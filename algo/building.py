@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from raido.algo import index
+from raido.algo.complexes import complex_constant, is_complex
 from raido.algo.context import current, load
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.existential import joined_size, keep_inside
@@ -46,9 +47,7 @@ def structure(value: Any) -> Any:
         return map_leaves(structure, value.parts)
     if isinstance(value, tuple):
         return map_leaves(structure, value)
-    if isinstance(value, (int, float)) and not isinstance(value, Array):
-        return lift(value)
-    return lift(value)
+    return complex_constant(value) if is_complex(value) else lift(value)
 
 
 def axis_names(rank: int) -> list[str]:

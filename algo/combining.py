@@ -12,6 +12,7 @@ from typing import Any
 
 from raido.algo import index, scopes
 from raido.algo.building import call, structure
+from raido.algo.complexes import Complex, as_complex
 from raido.algo.context import current, load
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.expr import Axis, Expr, Generate, Load, Op, Result, Var, fresh, fresh_parameter
@@ -19,7 +20,7 @@ from raido.algo.locations import complaint
 from raido.algo.promotion import lift
 from raido.algo.rewrite import topological, transform
 from raido.algo.scalars import cast
-from raido.algo.trees import leaves, map_leaves, same_nesting, unflatten
+from raido.algo.trees import leaves, map_leaves, rebuild_tuple, same_nesting, unflatten
 from raido.algo.value import LITERAL, Array, is_scalar
 
 
@@ -101,9 +102,18 @@ def _monoid(bodies: tuple[Expr, ...], left: tuple[Var, ...], right: tuple[Var, .
     return ""
 
 
+def _like(given: Any, inner: Any) -> Any:
+    """A real number where a complex one is due, as one."""
+    if isinstance(inner, Complex):
+        return as_complex(given) if not isinstance(given, tuple) else given
+    if isinstance(inner, tuple) and isinstance(given, tuple) and len(given) == len(inner):
+        return rebuild_tuple(given, (_like(g, i) for g, i in zip(given, inner, strict=True)))
+    return given
+
+
 def starting_values(neutral: Any, inner: Any, rows: tuple[Axis, ...]) -> tuple[Expr, ...]:
     """`neutral` at an index of `rows`, one expression for each leaf of `inner`, of its dtype; a neutral without rows broadcasts."""
-    given = structure(neutral)
+    given = _like(structure(neutral), inner)
     if isinstance(inner, tuple) and not isinstance(given, tuple):
         given = map_leaves(lambda _: given, inner)
     if not same_nesting(given, inner):

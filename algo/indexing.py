@@ -23,7 +23,7 @@ from raido.algo.locations import complaint
 from raido.algo.promotion import lift
 from raido.algo.slicing import Range, index_value, read_slice
 from raido.algo.stencil import boundaries, load_with_boundary
-from raido.algo.trees import map_leaves
+from raido.algo.trees import leaves, map_leaves, unflatten
 from raido.algo.types import describe
 from raido.algo.value import COUNTER, LITERAL, Array
 
@@ -31,6 +31,14 @@ from raido.algo.value import COUNTER, LITERAL, Array
 def get_item(array: Array, key: Any) -> Any:
     """`array[key]`."""
     return index_with(array, key, None)
+
+
+def index_structure(arrays: Any, key: Any) -> Any:
+    """`key` in every array of a structure; a mask selects from all of them together."""
+    if _is_mask(key):
+        mask = lift(np.asarray(key) if isinstance(key, list) else key)
+        return unflatten(arrays, compress(mask, leaves(arrays)))
+    return map_leaves(lambda leaf: get_item(leaf, key), arrays)
 
 
 def gather(a: Any, index: Any, mode: Any = "raise", *, name: str | None = None) -> Any:

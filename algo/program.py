@@ -41,7 +41,8 @@ class Program:
     {"record": {field: ...}}, {"size": name} for an `rd.size` argument.
     `names[form]` are the user's names for an array form, in order; `kinds[form]` is what default names are made of ("map",
     "reduce", "stencil", "elementwise", "tabulate", "move", "loop", …); `order` lists named and unnamed forms in program order;
-    `sites` maps nodes to the user's line.
+    `sites` maps nodes to the user's line. `complex_inputs` and `complex_outputs` are the positions of parameters and results whose
+    last dimension, of 2, holds the parts of complex numbers.
     """
 
     name: str
@@ -56,3 +57,5 @@ class Program:
     kinds: Mapping[ArrayForm, str] = field(default_factory=dict)
     sites: Mapping[Node, Site] = field(default_factory=dict)
     contract: bool = True
+    complex_inputs: frozenset[int] = frozenset()
+    complex_outputs: frozenset[int] = frozenset()

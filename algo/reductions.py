@@ -16,6 +16,7 @@ import numpy as np
 from raido.algo import index, scalars, ufuncs
 from raido.algo.building import broadcast, collect, element, make_axes, structure
 from raido.algo.combinators import reduce_axes
+from raido.algo.complexes import Complex, as_complex
 from raido.algo.context import current
 from raido.algo.dtypes import DType, bool_, f16, f32, f64, i64, u64
 from raido.algo.errors import DTypeError, ShapeError, TraceError
@@ -23,6 +24,7 @@ from raido.algo.existential import checked, decided_by_data
 from raido.algo.expr import Expr, Item, Op, Reduce, const, fresh
 from raido.algo.locations import complaint
 from raido.algo.promotion import common_type, lift
+from raido.algo.trees import map_leaves
 from raido.algo.types import describe
 from raido.algo.value import Array, is_scalar
 
@@ -117,6 +119,8 @@ def sum(
         >>> total.interpret(np.full((2, 3), 200, np.uint8))
         array([600, 600], dtype=uint64)
     """
+    if isinstance(structure(a), Complex):
+        return map_leaves(lambda part: sum(part, axis, keepdims=keepdims, name=name), structure(a))
     value = _array(a, "rd.sum")
     finish = _with_initial(ufuncs.add, initial)
     return _reduced(value, ufuncs.add, lambda _: 0, axis, keepdims, name, _accumulator(value, dtype), finish)
@@ -188,6 +192,8 @@ def all(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = 
 
 def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """The mean along `axis`: of integers in f64, of f16 summed in f32. NaN for an empty axis."""
+    if isinstance(structure(a), Complex):
+        return map_leaves(lambda part: mean(part, axis, keepdims=keepdims, name=name), structure(a))
     value = _array(a, "rd.mean")
     if dtype is not None and not (isinstance(dtype, DType) and dtype.is_float):
         raise DTypeError(complaint(f"the `dtype` of rd.mean is a float type, not {dtype!r}"))
@@ -274,6 +280,8 @@ def matmul(a: Any, b: Any, *, name: str | None = None) -> Any:
         array([[1., 2.],
                [3., 4.]], dtype=float32)
     """
+    if isinstance(structure(a), Complex) or isinstance(structure(b), Complex):
+        return _complex_matmul(as_complex(structure(a)), as_complex(structure(b)))
     x, y = _array(a, "rd.matmul"), _array(b, "rd.matmul")
     if x.ndim == 0 or y.ndim == 0:
         raise ShapeError(complaint("rd.matmul of a scalar", remedy="a * b"))
@@ -304,6 +312,15 @@ def matmul(a: Any, b: Any, *, name: str | None = None) -> Any:
     if not own and trace.depth > 0 and name is None:
         return total
     return collect(own, total, "matmul", name, named_axes=True)
+
+
+def _complex_matmul(a: Complex, b: Complex) -> Any:
+    """The product of complex matrices from products of their parts; a real one has no second part."""
+    product = lambda p, q: matmul(p, q) if p.ndim and q.ndim else None
+    parts = [[product(p, q) for q in b] for p in a]
+    re = parts[0][0] if parts[1][1] is None else parts[0][0] - parts[1][1]
+    cross = [part for part in (parts[0][1], parts[1][0]) if part is not None]
+    return Complex._make((re, cross[0] if len(cross) == 1 else cross[0] + cross[1]))
 
 
 def _shaped(dtype: DType, shape: tuple[Expr, ...]) -> Any:

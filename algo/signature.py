@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from raido.algo.dtypes import DType, dtype_of
+from raido.algo.complexes import ComplexType
+from raido.algo.dtypes import DType, dtype_of, f32, f64
 from raido.algo.errors import ArgumentError, TraceError
 from raido.algo.expr import SizeVar
+from raido.algo.records import Record, record_class
 from raido.algo.rewrite import topological
-from raido.algo.types import ArrayType, SizeType, Type, as_type, describe
+from raido.algo.types import ArrayType, ComplexArrayType, SizeType, Type, as_type, describe
 from raido.algo.value import Array
 
 
@@ -107,11 +109,7 @@ def _evaluated(function: Callable[..., Any], annotation: Any) -> Any:
 
 def type_of(argument: Any, name: str) -> Type | ArrayType:
     """The type of an argument for a parameter without one; its sizes are named after the parameter."""
-    if isinstance(argument, (ArrayType, SizeType)):
-        return argument
-    if isinstance(argument, DType):
-        return ArrayType(argument, ())
-    if isinstance(argument, str):
+    if is_type(argument) and not isinstance(argument, tuple):
         found = as_type(argument)
         assert found is not None
         return found
@@ -119,7 +117,14 @@ def type_of(argument: Any, name: str) -> Type | ArrayType:
         return tuple(type_of(part, f"{name}_{k}") for k, part in enumerate(argument))
     if isinstance(argument, Array):
         return ArrayType(argument.dtype, argument.extents)
+    fields = _fields_of(argument)
+    if fields is not None:
+        parts = [type_of(fields[field], name) for field in fields]
+        kinds = tuple(type(part) if isinstance(part, Record) else getattr(part, "dtype", None) for part in parts)
+        return record_class(tuple(fields), kinds)._make(parts)
     array = as_array(argument, name)
+    if array.dtype in _PARTS:
+        return ComplexArrayType(_PARTS[array.dtype], tuple(SizeVar(f"{name}_{k}") for k in range(array.ndim)))
     dtype = dtype_of(array.dtype)
     if dtype is None:
         raise ArgumentError(f"argument {name!r} has the dtype {array.dtype}, which raido does not have")
@@ -130,7 +135,7 @@ def as_array(argument: Any, name: str) -> np.ndarray:
     """An argument as a NumPy array, without a copy where that is possible; ArgumentError for what is none."""
     if isinstance(argument, np.ndarray):
         return argument
-    if isinstance(argument, (bool, int, float, np.generic)):
+    if isinstance(argument, (bool, int, float, complex, np.generic)):
         return np.asarray(argument)
     if hasattr(argument, "__dlpack__"):
         try:
@@ -149,7 +154,9 @@ def is_type(argument: Any) -> bool:
     """Whether an argument of `trace` is a type instead of an array."""
     if isinstance(argument, tuple):
         return any(is_type(part) for part in argument)
-    return isinstance(argument, (ArrayType, SizeType, DType, str))
+    return isinstance(argument, (ArrayType, ComplexArrayType, SizeType, DType, ComplexType, str)) or (
+        isinstance(argument, type) and issubclass(argument, Record)
+    )
 
 
 def resolve_types(
@@ -176,6 +183,15 @@ def resolve_types(
 
 def match(argument: Any, declared: Type, name: str, flat: list[np.ndarray], sizes: dict[str, int]) -> None:
     """Appends the arrays of an argument to `flat`, checked for dtype and rank, and notes sizes given as ints."""
+    if isinstance(declared, Record):
+        fields = _fields_of(argument)
+        if fields is None or set(fields) != set(declared._fields):
+            got = type(argument).__name__ if fields is None else f"one with {', '.join(map(str, fields))}"
+            expected = f"a dict or structured array with the fields {', '.join(declared._fields)}"
+            raise ArgumentError(f"argument {name!r} must be {expected}, not {got}")
+        for field, inner in zip(declared._fields, declared, strict=True):
+            match(fields[field], inner, f"{name}.{field}", flat, sizes)
+        return
     if isinstance(declared, tuple):
         if not isinstance(argument, tuple) or len(argument) != len(declared):
             raise ArgumentError(f"argument {name!r} must be a tuple of {len(declared)}")
@@ -191,6 +207,9 @@ def match(argument: Any, declared: Type, name: str, flat: list[np.ndarray], size
         sizes[name] = value
         return
     array = as_array(argument, name)
+    if isinstance(declared, ComplexArrayType):
+        flat.append(_split_parts(array, argument, declared, name))
+        return
     plain = isinstance(argument, (bool, int, float)) and not isinstance(argument, np.generic)
     if array.ndim != len(declared.shape):
         raise ArgumentError(
@@ -205,6 +224,46 @@ def match(argument: Any, declared: Type, name: str, flat: list[np.ndarray], size
             f"  try       {name}.astype({str(declared.dtype.numpy)!r})"
         )
     flat.append(array)
+
+
+_PARTS = {np.dtype("complex64"): f32, np.dtype("complex128"): f64}
+
+
+def names_of(declared: tuple[Any, ...]) -> Sequence[Any]:
+    """What tells the parts of a tuple apart: fields of a record, else positions."""
+    return declared._fields if isinstance(declared, Record) else range(len(declared))
+
+
+def _fields_of(argument: Any) -> Mapping[str, Any] | None:
+    """The arrays of a dict or a structured array by their names."""
+    if isinstance(argument, Mapping):
+        return argument
+    if isinstance(argument, (np.ndarray, np.void)) and argument.dtype.names is not None:
+        return {
+            field: np.ascontiguousarray(argument[field]).reshape(np.shape(argument)) for field in argument.dtype.names
+        }
+    return None
+
+
+def _split_parts(array: np.ndarray, argument: Any, declared: ComplexArrayType, name: str) -> np.ndarray:
+    """A complex array as one of floats, with a last dimension of 2; the same memory where that is possible."""
+    if array.ndim != len(declared.shape):
+        raise ArgumentError(f"argument {name!r} has rank {array.ndim}; {declared} has rank {len(declared.shape)}")
+    if isinstance(argument, (bool, int, float, complex)) and not isinstance(argument, np.generic):
+        array = np.asarray(argument, np.dtype(f"complex{2 * declared.dtype.bits}"))
+    if _PARTS.get(array.dtype) is not declared.dtype:
+        expected = f"complex{2 * declared.dtype.bits}"
+        raise ArgumentError(
+            f"argument {name!r} is {array.dtype}; {declared} is expected\n  try       {name}.astype({expected!r})"
+        )
+    flat = np.ascontiguousarray(array).reshape(-1).view(declared.dtype.numpy)
+    return flat.reshape(*array.shape, 2)
+
+
+def join_parts(array: np.ndarray) -> np.ndarray:
+    """An array of floats with a last dimension of 2, as a complex one in the same memory."""
+    flat = np.ascontiguousarray(array).reshape(-1).view(f"complex{16 * array.dtype.itemsize}")
+    return flat.reshape(array.shape[:-1])
 
 
 def _plain_argument(argument: Any, dtype: DType, name: str) -> np.ndarray:

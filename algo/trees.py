@@ -1,7 +1,7 @@
 """Tuples and NamedTuples of values, nested: flattening, rebuilding, and their JSON-able description for a `Program`.
 
-A description is an int (the position of a leaf), {"tuple": [...]}, {"namedtuple": {"name": name, "fields": {field: …}}}, or
-{"size": name} where an argument is a plain size.
+A description is an int (the position of a leaf), {"tuple": [...]}, {"namedtuple": {"name": name, "fields": {field: …}}},
+{"record": {field: …}}, or {"size": name} where an argument is a plain size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def is_namedtuple(value: Any) -> bool:
 
 def rebuild_tuple(like: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
     """A tuple of the same class."""
-    return type(like)(*parts) if is_namedtuple(like) else tuple(parts)
+    return type(like)._make(parts) if is_namedtuple(like) else tuple(parts)  # type: ignore[attr-defined]
 
 
 def leaves(value: Any) -> list[Any]:
@@ -61,6 +61,8 @@ def _describe(value: Any, numbers: Any) -> Any:
     if not is_namedtuple(value):
         return {"tuple": parts}
     kind: Any = type(value)
+    if hasattr(kind, "_types"):
+        return {"record": dict(zip(kind._fields, parts, strict=True))}
     _classes.setdefault((kind.__name__, kind._fields), kind)
     return {"namedtuple": {"name": kind.__name__, "fields": dict(zip(kind._fields, parts, strict=True))}}
 
@@ -71,6 +73,8 @@ def build_tree(tree: Any, flat: Sequence[Any]) -> Any:
         return flat[tree]
     if "tuple" in tree:
         return tuple(build_tree(part, flat) for part in tree["tuple"])
+    if "record" in tree:
+        return {name: build_tree(part, flat) for name, part in tree["record"].items()}
     name, fields = tree["namedtuple"]["name"], tree["namedtuple"]["fields"]
     key = (name, tuple(fields))
     if key not in _classes:

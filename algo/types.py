@@ -14,6 +14,7 @@ from raido.algo import index
 from raido.algo.dtypes import DType, dtype_named
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.expr import Expr, SizeVar
+from raido.algo.trees import rebuild_tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,21 @@ class ArrayType:
 
 
 @dataclass(frozen=True, slots=True)
+class ComplexArrayType:
+    """An array of complex numbers whose parts are `dtype`; rank 0 is one number."""
+
+    dtype: DType
+    shape: tuple[Expr, ...]
+
+    def __repr__(self) -> str:
+        name = f"complex{2 * self.dtype.bits}"
+        return f"{name}[{', '.join(index.text(extent) for extent in self.shape)}]" if self.shape else name
+
+
+COMPLEX_TYPES: dict[DType, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
 class SizeType:
     """An int argument that serves as a size named after it; write `rd.size`."""
 
@@ -36,7 +52,7 @@ class SizeType:
 
 
 size = SizeType()
-Type: TypeAlias = ArrayType | SizeType | tuple["Type", ...]
+Type: TypeAlias = ArrayType | ComplexArrayType | SizeType | tuple["Type", ...]
 
 
 def describe(dtype: DType, shape: tuple[Expr, ...]) -> str:
@@ -46,15 +62,17 @@ def describe(dtype: DType, shape: tuple[Expr, ...]) -> str:
 
 def as_type(value: Any) -> Type | None:
     """The type that an annotation means, or None when it means none (`rd.Array`, no annotation)."""
-    if isinstance(value, (ArrayType, SizeType)):
+    if isinstance(value, (ArrayType, ComplexArrayType, SizeType)):
         return value
-    if isinstance(value, DType):
-        return ArrayType(value, ())
+    if isinstance(value, DType) or any(value is kind for kind in COMPLEX_TYPES.values()):
+        return value[()]
+    if isinstance(value, type) and hasattr(value, "_types"):
+        return value[()]  # type: ignore[index]
     if isinstance(value, str):
         return parse_type(value)
     if isinstance(value, tuple):
         parts = tuple(as_type(part) for part in value)
-        return None if any(part is None for part in parts) else parts  # type: ignore[return-value]
+        return None if any(part is None for part in parts) else rebuild_tuple(value, parts)  # type: ignore[return-value]
     return None
 
 
@@ -70,11 +88,16 @@ def _type_of(tree: ast.expr, text: str) -> Type:
     if isinstance(tree, ast.Tuple):
         return tuple(_type_of(part, text) for part in tree.elts)
     if isinstance(tree, ast.Name):
-        return size if tree.id == "size" else ArrayType(_dtype(tree.id, text), ())
+        return size if tree.id == "size" else _array_type(tree.id, (), text)
     if isinstance(tree, ast.Subscript) and isinstance(tree.value, ast.Name):
         inside = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
-        return ArrayType(_dtype(tree.value.id, text), tuple(_dimension(part, text) for part in inside))
+        return _array_type(tree.value.id, tuple(_dimension(part, text) for part in inside), text)
     raise TraceError(f"cannot read the type {text!r}: write it like f32[h, w + 1]")
+
+
+def _array_type(name: str, shape: tuple[Expr, ...], text: str) -> ArrayType | ComplexArrayType:
+    parts = {"complex64": "f32", "complex128": "f64"}.get(name)
+    return ArrayType(_dtype(name, text), shape) if parts is None else ComplexArrayType(_dtype(parts, text), shape)
 
 
 def _dtype(name: str, text: str) -> DType:
@@ -126,6 +149,12 @@ def parse_dimension(value: Any) -> Expr:
         return _dimension(ast.parse(value.strip(), mode="eval").body, value)
     except SyntaxError as error:
         raise ShapeError(f"cannot read the size {value!r}") from error
+
+
+def subscript_complex(part: DType, shape: Any) -> ComplexArrayType:
+    """`rd.complex64[shape]`, for parts of a type."""
+    dims = shape if isinstance(shape, tuple) else (shape,)
+    return ComplexArrayType(part, tuple(parse_dimension(dim) for dim in dims))
 
 
 def _subscript(dtype: DType, shape: Any) -> ArrayType:

@@ -14,6 +14,7 @@ import numpy as np
 
 from raido.algo import scalars
 from raido.algo.building import Zipped, elementwise
+from raido.algo.complexes import Complex, is_complex
 from raido.algo.dtypes import DType, bool_, u8, unsigned
 from raido.algo.errors import DTypeError
 from raido.algo.expr import Op, const
@@ -27,13 +28,17 @@ Function = Callable[..., Any]
 
 def is_operand(value: Any) -> bool:
     """Whether a value may stand beside a traced one in an expression."""
-    return isinstance(value, (Array, bool, int, float, np.ndarray, np.generic, list))
+    return isinstance(value, (Array, Complex, bool, int, float, complex, np.ndarray, np.generic, list))
 
 
 def _define(name: str, function: Function, doc: str, *aliases: str) -> Function:
     """A function on scalars as a public one on scalars and arrays; constants alone need no algorithm around them."""
 
     def ufunc(*values: Any, name: str | None = None) -> Any:
+        if any(is_complex(v) for v in values):
+            from raido.algo.complex_functions import function_of
+
+            return elementwise(function_of(ufunc.__name__), values, name=name)
         if name is None and not any(isinstance(v, (tuple, Zipped)) for v in values):
             lifted = [lift(v) for v in values]
             if all(v.ndim == 0 for v in lifted):

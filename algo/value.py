@@ -74,7 +74,15 @@ class Array(Operators):
 
     @property
     def real(self) -> Array:
+        """The real part: the value itself."""
         return self
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part: 0."""
+        from raido.algo import complex_functions
+
+        return complex_functions.imag(self)
 
     def transpose(self, *axes: Any) -> Array:
         """The axes in the given order (reversed without one)."""

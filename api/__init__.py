@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from raido.algo import ufuncs
 from raido.algo.algorithm import capture
 from raido.algo.combinators import elementwise, map, reduce, tabulate
+from raido.algo.complex_functions import conj, imag, real
+from raido.algo.complexes import complex64, complex128
 from raido.algo.control import cond, loop, while_loop
 from raido.algo.dtypes import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from raido.algo.errors import (
@@ -36,6 +38,7 @@ from raido.algo.locations import mark_internal
 from raido.algo.making import array, full, iota, replicate, unzip, zip
 from raido.algo.moves import astype, broadcast_to, expand_dims, flatten, reshape, swapaxes, transpose, view
 from raido.algo.program import Program
+from raido.algo.records import record
 from raido.algo.reductions import all, any, argmax, argmin, dot, matmul, max, mean, min, prod, sum
 from raido.algo.repeating import repeat
 from raido.algo.scanning import scan
@@ -90,8 +93,11 @@ __all__ = [
     "broadcast_to",
     "capture",
     "choose",
+    "complex64",
+    "complex128",
     "concat",
     "cond",
+    "conj",
     "constant",
     "dot",
     "elementwise",
@@ -107,6 +113,7 @@ __all__ = [
     "i16",
     "i32",
     "i64",
+    "imag",
     "iota",
     "load",
     "loop",
@@ -118,6 +125,8 @@ __all__ = [
     "pad",
     "partition",
     "prod",
+    "real",
+    "record",
     "reduce",
     "reduce_by_index",
     "repeat",

@@ -48,6 +48,7 @@ def _compute(program: Program) -> str:
         digest.update(repr(words).encode() + b"\n")
 
     put(program.name, program.contract, program.input_tree, program.output_tree)
+    put(sorted(program.complex_inputs), sorted(program.complex_outputs))
     roots = (*program.parameters, *program.sizes, *program.results, *program.order)
     for node in topological(*roots):
         numbers[node] = len(numbers)

@@ -206,6 +206,14 @@ def size_of(e: expr.Expr) -> SizeExpr:
     raise TargetError(f"internal: {e!r} is not a size")
 
 
+def _value(name: str, array: expr.Array, is_complex: bool) -> Value:
+    """An array of the flat interface; the last dimension of one of complex numbers belongs to its element type."""
+    sizes = tuple(size_of(size) for size in array.shape)
+    if is_complex:
+        return Value(name, f"complex{2 * array.dtype.bits}", sizes[:-1])
+    return Value(name, array.dtype.numpy.name, sizes)
+
+
 def signature_of(
     program: Program, entry: str, sites: tuple[FaultSite, ...] = (), requires: tuple[str, ...] = ()
 ) -> Signature:
@@ -221,13 +229,10 @@ def signature_of(
     paths = dict(leaf_paths(program.output_tree))
     return Signature(
         name=program.name,
-        inputs=tuple(
-            Value(p.name, p.dtype.numpy.name, tuple(size_of(size) for size in p.shape)) for p in program.parameters
-        ),
+        inputs=tuple(_value(p.name, p, i in program.complex_inputs) for i, p in enumerate(program.parameters)),
         sizes=tuple(size.name for size in program.sizes),
         outputs=tuple(
-            Value("result" + paths.get(i, ""), np.dtype(r.dtype.numpy).name, tuple(size_of(size) for size in r.shape))
-            for i, r in enumerate(program.results)
+            _value("result" + paths.get(i, ""), r, i in program.complex_outputs) for i, r in enumerate(program.results)
         ),
         input_tree=program.input_tree,
         output_tree=program.output_tree,

@@ -170,11 +170,6 @@ def test_a_return_annotation_is_checked() -> None:
         rd.algorithm(wider).trace()
 
 
-def test_what_does_not_exist_yet_has_no_name() -> None:
-    for name in ("record", "complex64"):
-        assert not hasattr(rd, name)
-
-
 def test_checks_can_be_left_out() -> None:
     from raido.algo.unchecked import without_checks
 
