@@ -5,7 +5,8 @@ loops. What only one stage needs, near its own rows (a stencil chain), is comput
 high as lets the chain's rows fit in half of L2 (at most 32), and where 8 rows do not fit, rows slide. The rest is computed whole.
 Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt. The outermost pure axis is
 parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks. A product of matrices keeps a
-tile in registers; a stencil on its own that reads neighbouring rows makes four (or two) rows at a time.
+tile in registers; sums down columns run along the rows, eight at a time; a stencil on its own that reads neighbouring rows makes four
+(or two) rows at a time.
 Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are
 not known before) that nothing reads again are streamed, unless their rows are short or their elements take long.
 

@@ -168,6 +168,18 @@ def is_tiled_product(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     return {(True, False), (False, True)} <= uses
 
 
+def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
+    """Whether a reduction runs down the columns of what it reads: contiguous along the last pure axis, by strides along its own."""
+    if stage.reduction is None or len(stage.reduction_axes) != 1 or not stage.axes or vector is not stage.axes[-1]:
+        return False
+    (reduced,) = stage.reduction_axes
+    if extent(draft, reduced.extent) < 2 * SMALL or has_chain(draft, stage):
+        return False
+    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
+    down = [point for point in points if contiguity(reduced.var, point) < 0]
+    return bool(down) and all(None not in point and contiguity(vector.var, point) == 1 for point in down)
+
+
 def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
     """Rows made at a time by a stencil on its own: 4 when it reads few values, 2 when more; 0 when rows share nothing.
 

@@ -10,6 +10,7 @@ from raido.schedule.defaults.demand import cost, is_divergent, meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
     chain_rows,
+    folds_columns,
     has_chain,
     is_last_use,
     is_small,
@@ -21,12 +22,15 @@ from raido.schedule.defaults.facts import (
     whole_cost,
 )
 from raido.schedule.defaults.scans import say_scan_loops
+from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
 LINE_CHUNK = 1 << 14
 FOLD_CHUNK = 1 << 16
+COLUMN_CHUNK, COLUMN_JAM = 128, 8
 TASK = 1 << 15
+UNKNOWN_GRAIN = 4
 MOST_UNROLLED = 32
 STREAMED_WORK = 128
 STREAMED_ROW = 4096  # bytes
@@ -41,6 +45,9 @@ def say_loops(draft: Draft, name: str) -> None:
     if stage.scan is not None:
         say_scan_loops(draft, stage, vector_axis(draft, stage))
         return
+    if stage.update is not None:
+        say_update_loops(draft, stage)
+        return
     if [loop.name for loop in plan.loops] != [axis.name for axis in stage.all_axes]:
         say_packed_loops(draft, name)
         return
@@ -50,7 +57,9 @@ def say_loops(draft: Draft, name: str) -> None:
             draft.say(name, "vectorize", axis=vector.name, **wide(stage, vector))
     elif not stage.axes:
         say_fold_loops(draft, stage, vector)
-    elif not is_tiled_product(draft, stage, vector) or not say_register_tile(draft, stage):
+    elif is_tiled_product(draft, stage, vector) and say_register_tile(draft, stage):
+        return
+    elif not folds_columns(draft, stage, vector) or not say_column_folds(draft, stage):
         say_map_loops(draft, stage, vector)
 
 
@@ -75,6 +84,27 @@ def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     inner = last.name if first is not last else first.name + "i"
     if vector is not None:
         draft.say(stage.name, "vectorize", axis=inner, **wide(stage, vector))
+
+
+def say_column_folds(draft: Draft, stage: Stage) -> bool:
+    """Sums of columns: rows are read from end to end, some at a time, into a row of sums; one-dimensional results take chunks of rows."""
+    name, (*outer, last), (reduced,) = stage.name, stage.axes, stage.reduction_axes
+    row = reduced.name
+    if not outer:
+        if not draft.say(name, "split", axis=row, factor=COLUMN_CHUNK):
+            return False
+        row += "i"
+    if not draft.say(name, "split", axis=row, factor=COLUMN_JAM):
+        return False
+    around = [axis.name for axis in outer] or [reduced.name + "o"]
+    draft.say(name, "reorder", axes=(*around, row + "o", last.name, row + "i"))
+    draft.say(name, "unroll", axis=row + "i")
+    if outer:
+        say_parallel(draft, stage, outer[0].name, 1)
+    else:
+        draft.say(name, "parallel", axis=reduced.name + "o")
+    draft.say(name, "vectorize", axis=last.name, interleave=2)
+    return True
 
 
 def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
@@ -143,6 +173,8 @@ def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int) -> None:
     if fixed and each * extent(draft, along.extent) <= TASK // 4:
         return
     grain = max(1, TASK // (each * rows))
+    if not all(index.constant_value(known(draft, axis.extent)) is not None for axis in stage.reduction_axes):
+        grain = min(grain, UNKNOWN_GRAIN)  # a few elements may be long sums
     draft.say(stage.name, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}), **dynamic(stage))
 
 

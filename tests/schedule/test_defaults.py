@@ -41,10 +41,11 @@ s["c"].root().tile(y=6, x=16).reorder("yo", "xo", "r", "yi", "xi").unroll("yi")
 s["c"].vectorize("xi", interleave=2).parallel("yo")
 """,
     "row_sums": """
-s["s"].root().parallel("x", grain=16).vectorize("r", interleave=4)
+s["s"].root().parallel("x", grain=4).vectorize("r", interleave=4)
 """,
     "column_sums": """
-s["s"].root().split("x", 256).parallel("xo").vectorize("xi", interleave=4)
+s["s"].root().split("r", 128).split("ri", 8).reorder("ro", "rio", "x", "rii").unroll("rii")
+s["s"].parallel("ro").vectorize("x", interleave=2)
 """,
     "mandelbrot": """
 s["out"].root().parallel("y", dynamic=True).vectorize("x")
