@@ -51,21 +51,26 @@ def compile_program(
     out, `TargetError` for an unknown target or one whose code this machine cannot run, `CompileError` for faults of raido's own.
     """
     work = Compilation(program, Target.parse(target), schedule, sizes or {})
+    store = (cache or _default_cache()) if use_cache else None
+    key = work.key if store is not None else ""
+    entry = store.get(key) if store is not None else None
+    if entry is not None:
+        return executable_of(work, entry[0], Signature.from_json(entry[1]["signature"]))
+    made = executable_of(work)
+    if store is not None:
+        metadata = {"name": program.name, "target": str(work.target), "signature": work.signature.to_json()}
+        store.put(key, work.object_bytes, metadata)
+    return made
+
+
+def executable_of(work: Compilation, code: bytes | None = None, signature: Signature | None = None) -> Executable:
+    """The compilation's code in memory, ready to be called; `code` and `signature` where they have been kept."""
     if not work.target.runs_here:
         missing = ", ".join(sorted(set(work.target.features) - _host()))
         raise TargetError(
             f"this machine cannot run code for {work.target}: it lacks {missing}; `Compilation` makes the object only"
         )
-    store = (cache or _default_cache()) if use_cache else None
-    key = work.key if store is not None else ""
-    entry = store.get(key) if store is not None else None
-    if entry is None:
-        code, signature = work.object_bytes, work.signature
-        if store is not None:
-            metadata = {"name": program.name, "target": str(work.target), "signature": signature.to_json()}
-            store.put(key, code, metadata)
-    else:
-        code, signature = entry[0], Signature.from_json(entry[1]["signature"])
+    code, signature = code or work.object_bytes, signature or work.signature
     loaded = load_object(code)
     sources: dict[str, Callable[[], str]] = {kind: functools.partial(work.source, kind) for kind in SOURCES}
     address = loaded.address(signature.entry)

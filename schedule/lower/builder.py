@@ -7,15 +7,15 @@ level k may be computed in scope k.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, TypeGuard
 
 from raido.algo import index as ix
 from raido.algo.dtypes import DType
-from raido.algo.expr import Const, Expr, Node, Op, SizeVar, Var, fresh
+from raido.algo.expr import Expr, Node, Op, SizeVar, Var, fresh
 from raido.schedule.nest.nodes import Alloc, Block, Buffer, For, If, Let, NestExpr, Statement
 
 _serials = count(1)
@@ -68,11 +68,17 @@ class Builder:
             self.scopes.pop()
 
     @contextmanager
-    def loop(self, var: Var, low: Expr, high: Expr, step: int = 1, **how: Any) -> Iterator[Scope]:
-        """A `for` whose body is what is added meanwhile. Nothing is emitted when the body stays empty."""
+    def loop(
+        self, var: Var, low: Expr, high: Expr, step: int = 1, extents: Iterable[Expr] = (), **how: Any
+    ) -> Iterator[Scope]:
+        """A `for` whose body is what is added meanwhile. Nothing is emitted when the body stays empty.
+
+        extents: of the axes that the loop runs over, which are not 0 inside it.
+        """
         facts = self.facts.with_range(var, low, ix.sub(high, 1))
-        if only_sizes(rounds := ix.sub(high, low)):
-            facts = facts.with_known(ix.sub(rounds, 1), *(ix.sub(n, 1) for n in factors(rounds)))
+        known = [e for n in (ix.sub(high, low), *extents) if only_sizes(n) for e in at_least_one(n)]
+        if new := [e for e in dict.fromkeys(known) if e not in facts.known]:
+            facts = facts.with_known(*new)
         with self.block(facts, loop=True) as scope:
             self.level_of[var] = scope.level
             scope.var = var
@@ -122,12 +128,31 @@ class Builder:
 def only_sizes(e: Expr) -> bool:
     """Whether an index expression is made of sizes: what a loop's body may assume of them is worth remembering."""
     terms = ix.linear(e)[1]
-    return bool(terms) and all(isinstance(part, (SizeVar, Const)) or is_product(part) for part in terms)
+    return bool(terms) and all(isinstance(part, SizeVar) or is_product(part) or is_quotient(part) for part in terms)
+
+
+def at_least_one(e: Expr) -> list[Expr]:
+    """What is at least 0 where `e`, made of sizes, is at least 1."""
+    constant, terms = ix.linear(e)
+    known = [ix.sub(e, 1), *(ix.sub(n, 1) for n in factors(e))]
+    if not constant and len(terms) == 1:
+        known += [ix.sub(a.args[0], a.args[1]) for a, k in terms.items() if k == 1 and is_quotient(a)]
+    return known
 
 
 def is_product(e: Expr) -> bool:
     """Whether an expression is a product of sizes."""
     return isinstance(e, Op) and e.name == "mul" and all(isinstance(a, SizeVar) or is_product(a) for a in e.args)
+
+
+def is_quotient(e: Expr) -> TypeGuard[Op]:
+    """Whether an expression is a sum of sizes divided by a constant, rounded down."""
+    return (
+        isinstance(e, Op)
+        and e.name == "floordiv"
+        and ix.constant_value(e.args[1]) is not None
+        and all(isinstance(part, SizeVar) for part in ix.linear(e.args[0])[1])
+    )
 
 
 def factors(e: Expr) -> list[Expr]:

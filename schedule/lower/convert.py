@@ -53,7 +53,10 @@ class Storage:
                 placed.append(i if origin is None else ix.sub(i, origin))
         if not self.layout:
             return tuple(placed)
-        return tuple(_laid_out(placed[d], steps, facts) for d, steps in self.layout)
+        return tuple(
+            ix.as_index(0) if ix.constant_value(extent) == 1 else _laid_out(placed[d], steps, facts)
+            for (d, steps), extent in zip(self.layout, self.buffer.shape, strict=True)
+        )
 
 
 def _laid_out(e: Expr, steps: tuple[tuple[str, int], ...], facts: ix.Facts) -> Expr:
@@ -199,6 +202,10 @@ class Converter:
                     values = (const(i64, d), i, n)
                     faults.append(Fault(holds, "index", self.sites.number(node), values))
                     predicate = holds if predicate is None else conjunction((predicate, holds))
+        empty = [n for n in extents_brought_into(indices) if not facts.nonnegative(ix.sub(n, 1))]
+        if empty:
+            some = [Op("gt", bool_, (n, const(i64, 0))) for n in empty]
+            predicate = conjunction(some if predicate is None else (*some, predicate))
         read: Read = Read(storage.buffer, storage.place(indices, facts), predicate)
         if faults:
             self.faults.setdefault(read, tuple(faults))
@@ -271,6 +278,19 @@ def is_affine(e: Expr) -> bool:
             return False
         stack += e.args
     return False
+
+
+def extents_brought_into(indices: Iterable[Expr]) -> list[Expr]:
+    """The extents that boundary operations bring indices into: where one of them is 0, there is nothing to read."""
+    found: dict[Expr, None] = {}
+    stack = [i for i in indices if isinstance(i, Op)]
+    while stack:
+        e = stack.pop()
+        if e.name in ix.BOUNDARY_OPS:
+            found[e.args[1]] = None
+        if e.name in _INDEX_OPS:
+            stack += [a for a in e.args if isinstance(a, Op)]
+    return list(found)
 
 
 def _is_boundary(e: Expr) -> bool:

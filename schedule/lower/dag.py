@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from raido.algo import index as ix
-from raido.algo.dtypes import i64
-from raido.algo.expr import Cond, Const, Expr, Item, Loop, Node, Op, SizeVar, Var, While
+from raido.algo.dtypes import bool_, i64
+from raido.algo.expr import Cond, Const, Expr, Item, Loop, Node, Op, SizeVar, Var, While, const
 from raido.algo.rewrite import children
 from raido.schedule.nest.nodes import Buffer, NestExpr, Read
 
@@ -75,10 +75,26 @@ def count_uses(roots: Sequence[Node]) -> dict[Node, int]:
 
 
 def in_bounds(read: Read, facts: ix.Facts) -> bool:
-    """Whether reading is safe, wherever these facts hold."""
-    if read.predicate is not None:
-        return True
-    return all(facts.nonnegative(i) and facts.less(i, n) for i, n in zip(read.indices, read.buffer.shape, strict=True))
+    """Whether reading is safe wherever these facts hold: each index is in range, by the facts or as the predicate says."""
+    held = _parts(read.predicate)
+    return all(
+        (facts.nonnegative(i) or Op("ge", bool_, (i, const(i64, 0))) in held)
+        and (facts.less(i, n) or Op("lt", bool_, (i, n)) in held)
+        for i, n in zip(read.indices, read.buffer.shape, strict=True)
+    )
+
+
+def _parts(predicate: NestExpr | None) -> set[NestExpr]:
+    """What a conjunction is made of."""
+    found: set[NestExpr] = set()
+    stack = [] if predicate is None else [predicate]
+    while stack:
+        e = stack.pop()
+        if isinstance(e, Op) and e.name == "logical_and":
+            stack += e.args
+        else:
+            found.add(e)
+    return found
 
 
 def is_trivial(value: NestExpr) -> bool:

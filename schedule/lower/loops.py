@@ -49,7 +49,22 @@ class Loops:
         self.scan_element: Callable[[Work], None]
 
     def nest(self, job: Job, box: Box) -> None:
-        """The stage over a box (inclusive bounds of its pure axes)."""
+        """The stage over a box (inclusive bounds of its pure axes); nothing where it has no elements, as a part's bounds may not show."""
+        facts, none = self.builder.facts, ix.as_index(0)
+        parts = [
+            a.extent
+            for a, (low, high) in zip(job.stage.axes, box, strict=True)
+            if (low, high) != (none, ix.sub(a.extent, 1))
+        ]
+        doubtful = [n for n in dict.fromkeys(parts) if not facts.nonnegative(ix.sub(n, 1))]
+        if doubtful:
+            holds = conjunction([as_comparison(ix.sub(n, 1)) for n in doubtful])
+            with self.builder.when(holds, *(ix.sub(n, 1) for n in doubtful)):
+                self._nest(job, box)
+        else:
+            self._nest(job, box)
+
+    def _nest(self, job: Job, box: Box) -> None:
         axes = [(a.name, low, spread(ix.add(high, 1))) for a, (low, high) in zip(job.stage.axes, box, strict=True)]
         if job.stage.scan is None:
             axes += [(a.name, ix.as_index(0), a.extent) for a in job.stage.reduction_axes]
@@ -118,7 +133,8 @@ class Loops:
             how |= {"lanes": plan.lanes, "interleave": plan.interleave, "tail": plan.tail}
         elif kind == "parallel":
             how |= {"grain": plan.grain, "dynamic": plan.dynamic}
-        return self.builder.loop(var, low, high, step, **how)
+        extents = [axis.extent for axis in job.stage.all_axes if axis.name in job.axis_of[plan.name]]
+        return self.builder.loop(var, low, high, step, extents, **how)
 
     def _plain(self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int) -> None:
         plan = work.job.plan.loops[position]

@@ -2,7 +2,7 @@
 
 Names and buffers are used only where they are in scope, every value has the type and the lanes that its place asks for, indices
 are i64 and as many as dimensions, conditions are bool. A scalar nest has no lanes; a gang nest has no loop of kind "vector". Register
-arrays are indexed by constants and the variables of unrolled loops. `Swap` and `Copy` stand outside kernels, between equal buffers.
+arrays are indexed by constants and the variables of unrolled loops. `Swap` and `Copy` stand outside kernels, between buffers of one type.
 Bounds are the business of the interpreter.
 """
 
@@ -179,7 +179,8 @@ class _Checker:
             self.require(s.holds.dtype is bool_, "what must hold is no bool")
         elif isinstance(s, (Swap, Copy)):
             a, b = (s.left, s.right) if isinstance(s, Swap) else (s.source, s.destination)
-            self.require((a.dtype, a.shape, a.strides) == (b.dtype, b.shape, b.strides), "buffers of different types")
+            self.require((a.dtype, len(a.shape)) == (b.dtype, len(b.shape)), "buffers of different types")
+            self.require(a.strides == b.strides, "buffers laid out differently")
         elif isinstance(s, Prefetch):
             for e in s.indices:
                 self.value(e, i64, 1)

@@ -344,10 +344,10 @@ class _Writer:
             self.line(f"record(faults, {s.kind!r}, {s.site}, {holds}, {predicate}, {values})")
         elif isinstance(s, Swap):
             left, right = self.name(s.left), self.name(s.right)
-            self.line(f"{left}, {right} = {right}, {left}")
+            self.line(f"{left}, {right} = {right}.like({left}), {left}")
         elif isinstance(s, Copy):
             source, destination = self.name(s.source), self.name(s.destination)
-            self.line(f"{destination}.data[:], {destination}.valid[:] = {source}.data, {source}.valid")
+            self.line(f"{destination}.copy({source})")
         elif isinstance(s, (Produce, Ordered)):
             self.block(s.body)
         elif isinstance(s, Block):

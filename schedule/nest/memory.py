@@ -58,6 +58,16 @@ class Memory:
             raise NestError(f"{self.name}: element {int(np.argmin(self.valid))} (of the flat array) was never written")
         return self.data.reshape(self.shape)
 
+    def like(self, other: Memory) -> Memory:
+        """The buffer itself, which must have the other's shape."""
+        if self.shape != other.shape:
+            raise NestError(f"{self.name} has shape {self.shape}, {other.name} has {other.shape}")
+        return self
+
+    def copy(self, source: Memory) -> None:
+        """Takes over the contents of a buffer of the same shape."""
+        self.data[:], self.valid[:] = source.like(self).data, source.valid
+
     def place(self, indices: tuple[Any, ...]) -> int:
         """The offset of an element."""
         offset = 0

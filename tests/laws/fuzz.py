@@ -1,14 +1,17 @@
-"""The long run of the law: `python tests/laws/fuzz.py --programs 50000 --first 100000`.
+"""The long run of the law: `python tests/laws/fuzz.py --programs 50000 --first 1000000`.
 
-Counter-examples are narrowed by dropping statements and schedule steps, and written to a file each; the run goes on.
+Slices of seeds are checked one after the other, each in a process of its own, and written down in `done.txt` of the output folder: a
+run that is interrupted, or that goes on after a fault has been mended, takes up where it stopped. Counter-examples are narrowed by
+dropping statements and schedule steps, and written to a file each.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 import traceback
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Annotated
 
@@ -16,50 +19,83 @@ import typer
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 
-from law import check  # noqa: E402
+from law import Shape, check, shape_of  # noqa: E402
+
+SLICE = 250
 
 
-def attempt(seed: int, compiled: bool) -> tuple[int, int, str]:
-    """(seed, runs compared, counter-example or "")."""
-    try:
-        return seed, check(seed, statements=2 + seed % 4, steps=1 + seed % 9, compiled=compiled), ""
-    except BaseException:
-        return seed, 0, narrow(seed, compiled)
+def check_slice(first: int, count: int, out: Path, compiled: bool) -> None:
+    """Checks these seeds, and writes a line for the slice when all of them are done."""
+    runs = broken = 0
+    start = time.process_time()
+    for seed in range(first, first + count):
+        try:
+            runs += check(seed, compiled=compiled)
+        except BaseException as error:  # noqa: PERF203
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            broken += 1
+            (out / f"{seed}.txt").write_text(narrow(seed, compiled))
+            print(
+                f"{seed}: {type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}", flush=True
+            )
+    with (out / "done.txt").open("a") as done:
+        print(first, count, runs, broken, f"{time.process_time() - start:.1f}", file=done)
 
 
 def narrow(seed: int, compiled: bool) -> str:
     """The smallest form of a counter-example that still fails: fewest statements, then fewest steps."""
-    for statements in range(1, 2 + seed % 4 + 1):
-        for steps in (0, 1, 2, 3, 5, 1 + seed % 9):
+    shape = shape_of(seed)
+    for statements in range(1, shape.statements + 1):
+        for steps in range(shape.steps + 1):
             try:
-                check(seed, statements=statements, steps=steps, compiled=compiled)
+                check(seed, Shape(statements, steps, shape.wide), compiled=compiled)
             except BaseException:  # noqa: PERF203
                 return f"seed {seed}, statements {statements}, steps {steps}\n{traceback.format_exc()}"
-    return f"seed {seed}: fails only in the full form\n{traceback.format_exc()}"
+    return f"seed {seed}: does not fail a second time\n{traceback.format_exc()}"
 
 
 def main(
     programs: Annotated[int, typer.Option(help="how many programs")] = 2000,
     first: Annotated[int, typer.Option(help="the first seed")] = 0,
-    workers: Annotated[int, typer.Option()] = 2,
+    workers: Annotated[int, typer.Option(help="processes at a time")] = 2,
     compiled: Annotated[bool, typer.Option(help="also run compiled code")] = True,
-    out: Annotated[Path, typer.Option(help="where counter-examples are written")] = Path("out/fuzz"),
+    out: Annotated[Path, typer.Option(help="where counter-examples and progress are written")] = Path("out/fuzz"),
+    slices: Annotated[int, typer.Option(help="stop after so many slices; 0: after all")] = 0,
+    here: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
-    """Check that many random programs and count."""
+    """Check that many random programs and count; go on where an earlier run stopped."""
     out.mkdir(parents=True, exist_ok=True)
-    start, runs, broken = time.time(), 0, 0
-    with ProcessPoolExecutor(workers, max_tasks_per_child=200) as pool:
-        for k, done in enumerate(as_completed([pool.submit(attempt, first + i, compiled) for i in range(programs)]), 1):
-            seed, compared, story = done.result()
-            runs += compared
-            if story:
-                broken += 1
-                (out / f"{seed}.txt").write_text(story)
-                print(story.strip().splitlines()[0], "—", story.strip().splitlines()[-1][:200], flush=True)
-            if k % 500 == 0:
-                print(f"{k} programs, {runs} comparisons, {broken} broken, {time.time() - start:.0f} s", flush=True)
-    print(f"{programs} programs, {runs} comparisons, {broken} broken, {time.time() - start:.0f} s")
-    raise SystemExit(1 if broken else 0)
+    if here:
+        check_slice(first, programs, out, compiled)
+        return
+    finished = {line.split()[0] for line in progress(out)}
+    starts = [k for k in range(first, first + programs, SLICE) if str(k) not in finished]
+    with ThreadPoolExecutor(workers) as pool:
+        jobs = {
+            pool.submit(in_its_own_process, k, min(SLICE, first + programs - k), compiled, out): k
+            for k in starts[: slices or None]
+        }
+        for job in as_completed(jobs):
+            if job.result():
+                print(f"the slice from {jobs[job]} ended with exit status {job.result()}", flush=True)
+    rows = [[float(n) for n in line.split()[1:]] for line in progress(out)]
+    count, runs, broken, seconds = (sum(column) for column in zip(*rows, strict=True)) if rows else (0, 0, 0, 0)
+    print(f"{count:.0f} programs, {runs:.0f} comparisons, {broken:.0f} broken, {seconds:.0f} s of one core")
+    raise SystemExit(1 if broken or len(rows) * SLICE < programs else 0)
+
+
+def progress(out: Path) -> list[str]:
+    """The slices that are done: first seed, programs, comparisons, counter-examples, seconds."""
+    done = out / "done.txt"
+    return done.read_text().splitlines() if done.exists() else []
+
+
+def in_its_own_process(first: int, count: int, compiled: bool, out: Path) -> int:
+    """Runs one slice; its exit status."""
+    options = [f"--programs={count}", f"--first={first}", f"--out={out}", "--here"]
+    options += [] if compiled else ["--no-compiled"]
+    return subprocess.run([sys.executable, __file__, *options], check=False).returncode
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """The law: however a program is run, it gives the same answer.
 
-`check(seed)` draws a random program and random legal schedules, and holds against the graph interpreter: the scalar nest, the gang nest
-and the compiled code, on every instruction set this machine has. Answers are equal bit for bit, except float results whose reductions
-may be grouped (`RandomProgram.exact` says which), where they are close. A program that faults must raise the same kind of
-fault everywhere.
+`check(seed)` draws a random program, takes its default and a random legal schedule, and holds against the graph interpreter: the scalar
+nest, the gang nest (both well formed) and the compiled code, on one instruction set or another. Answers are equal bit for bit, except
+float results whose reductions may be grouped (`RandomProgram.exact` says which), where they are close. A program that faults must
+raise the same kind of fault everywhere. `hold` does the same for one program under one schedule.
 """
 
 from __future__ import annotations
 
+import gc
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,22 +20,30 @@ from random_programs import RandomProgram, random_program
 from raido.algo.errors import RaidoError, ScheduleError
 from raido.algo.interpret import interpret
 from raido.algo.program import Program
-from raido.schedule.gang.vectorise import form_gangs
-from raido.schedule.lower import lower
+from raido.schedule.legal import candidates
+from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
-from raido.targets.compile import Compilation, compile_program
+from raido.targets.compile import Compilation, executable_of
 from raido.targets.target import Target
 
 CPUS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+TRIES = 12  # directives proposed for each step of a random schedule
+WHOLE = (
+    8  # of so many programs one has the version for arrays larger than caches too, which no test is large enough to run
+)
+
+gc.set_threshold(
+    100_000, 20, 20
+)  # graphs and nests are trees of small objects: looking through them often costs a tenth of a run
 
 
 @dataclass
 class Broken(AssertionError):
     """A counter-example: which program, under which schedule, run in which way, and what was wrong."""
 
-    program: RandomProgram
+    program: str
     schedule: str
     way: str
     what: str
@@ -42,57 +52,88 @@ class Broken(AssertionError):
         return f"{self.way}: {self.what}\n{self.program}\nschedule:\n{self.schedule}"
 
 
+@dataclass(frozen=True)
+class Shape:
+    """How large a drawn program is, how many directives its random schedule has, and whether it uses the wide grammar."""
+
+    statements: int
+    steps: int
+    wide: bool
+
+
+def shape_of(seed: int) -> Shape:
+    """The shape of program number `seed`: small ones, since they are checked sooner and understood sooner."""
+    return Shape(1 + seed % 4, 1 + seed % 9, seed % 5 < 2)
+
+
+def check(seed: int, shape: Shape | None = None, *, schedules: int = 2, compiled: bool = True) -> int:
+    """Checks program number `seed`; returns how many runs were compared. Raises `Broken`."""
+    shape = shape or shape_of(seed)
+    program = random_program(seed, shape.statements, shape.wide)
+    traced = program.algorithm.trace(*program.arguments)
+    want = outcome(lambda: interpret(traced, *program.algorithm.flatten(program.arguments)))
+    runs = 0
+    for k in range(schedules):
+        schedule = random_schedule(traced, 1000 * seed + k, shape.steps * min(k, 1))
+        complete = schedule.complete(Target.parse(f"llvm:{cpu_of(seed + k)}").machine)
+        runs += hold(program, complete, want, cpu_of(seed + k), compiled)
+    return runs
+
+
+def cpu_of(number: int) -> str:
+    """One of the instruction sets, in turn."""
+    return CPUS[number % len(CPUS)]
+
+
 def random_schedule(program: Program, seed: int, steps: int) -> Schedule:
     """A schedule with up to that many random legal directives."""
     draw = random.Random(f"schedule {seed}")
     schedule = Schedule(form_stages(program))
     for _ in range(steps):
-        stage = draw.choice(schedule.stages)
-        legal = schedule[stage].legal()
-        kinds = sorted({step.directive for step in legal})
-        if kinds:
-            kind = draw.choice(kinds)
-            schedule.accept(draw.choice([step for step in legal if step.directive == kind]))
+        possible: dict[str, list[Any]] = {}
+        for step in candidates(schedule.state, draw.choice(schedule.stages)):
+            possible.setdefault(step.directive, []).append(step)
+        for _ in range(TRIES if possible else 0):
+            try:
+                schedule.accept(draw.choice(possible[draw.choice(list(possible))]))
+            except ScheduleError:
+                continue
+            break
     return schedule
 
 
-def check(seed: int, *, statements: int = 4, schedules: int = 2, steps: int = 6, compiled: bool = True) -> int:
-    """Checks program number `seed`; returns how many runs were compared. Raises `Broken`."""
-    program = random_program(seed, statements)
-    traced = program.algorithm.trace(*program.arguments)
-    inputs = program.algorithm.flatten(program.arguments)
-    want = _outcome(lambda: interpret(traced, *inputs))
-    runs = 0
-    for k in range(schedules):
-        schedule = random_schedule(traced, 1000 * seed + k, steps * min(k, 1))
-        runs += _check_schedule(program, traced, inputs, schedule, want, CPUS[(seed + k) % len(CPUS)], compiled)
-    return runs
+def hold(program: RandomProgram, schedule: Schedule, want: Any, cpu: str = CPUS[1], compiled: bool = True) -> int:
+    """Runs a program in every way under a complete schedule; returns how many answers were compared. Raises `Broken`."""
 
-
-def _check_schedule(
-    program: RandomProgram, traced: Program, inputs: Any, schedule: Schedule, want: Any, cpu: str, compiled: bool
-) -> int:
-    target = Target.parse(f"llvm:{cpu}")
-    text = f"# {cpu}\n{schedule}"
-
-    def hold(way: str, got: Any) -> None:
-        fault = _difference(want, got, program.exact)
+    def compare(way: str, got: Any) -> None:
+        fault = difference(want, got, program.exact)
         if fault:
-            raise Broken(program, text, way, fault)
+            raise Broken(repr(program), f"# {cpu}\n{schedule}", way, fault)
 
-    complete = schedule.complete(target.machine)
-    nest = lower(complete.graph, complete.variants())
-    hold("scalar nest", _outcome(lambda: interpret_nest(nest, *inputs, seed=1)))
-    gang = form_gangs(nest, target.machine.vector_bits)
-    hold("gang nest", _outcome(lambda: interpret_nest(gang, *inputs, seed=2)))
+    inputs = program.algorithm.flatten(program.arguments)
+    work = Completed(schedule.graph.program, Target.parse(f"llvm:{cpu}"), schedule, {})
+    check_nest(work.nest, "scalar")
+    compare("scalar nest", outcome(lambda: interpret_nest(work.nest, *inputs, seed=1)))
+    check_nest(work.gang, "gang")
+    compare("gang nest", outcome(lambda: interpret_nest(work.gang, *inputs, seed=2)))
     if not compiled:
         return 2
-    executable = compile_program(traced, target, schedule, use_cache=False)
-    hold("compiled", _outcome(lambda: _as_list(executable(*program.arguments))))
+    executable = executable_of(work)
+    compare("compiled", outcome(lambda: _as_list(executable(*program.arguments))))
     return 3
 
 
-def _outcome(run: Any) -> Any:
+class Completed(Compilation):
+    """A compilation under a schedule that is complete."""
+
+    @property
+    def schedule(self) -> Schedule:  # type: ignore[override]
+        """The schedule that was given."""
+        assert self.given is not None
+        return self.given
+
+
+def outcome(run: Any) -> Any:
     """The results, or the kind of fault."""
     try:
         return list(run())
@@ -110,7 +151,8 @@ def _as_list(result: Any) -> list[Any]:
     return [result]
 
 
-def _difference(want: Any, got: Any, exact: tuple[bool, ...]) -> str:
+def difference(want: Any, got: Any, exact: Sequence[bool]) -> str:
+    """How two outcomes differ; "" where they do not."""
     if isinstance(want, type) or isinstance(got, type):
         return "" if want is got else f"expected {_name(want)}, got {_name(got)}"
     for k, (a, b) in enumerate(zip(want, got, strict=True)):
@@ -138,8 +180,3 @@ def _close(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _name(outcome: Any) -> str:
     return outcome.__name__ if isinstance(outcome, type) else "results"
-
-
-def why_compiled(program: Program, schedule: Schedule, cpu: str) -> str:
-    """The gang nest, for looking at a counter-example."""
-    return Compilation(program, Target.parse(f"llvm:{cpu}"), schedule, {}).source("gang")

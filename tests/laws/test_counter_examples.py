@@ -1,0 +1,95 @@
+"""Programs and schedules that once broke the law, as small as they could be made; each says what was wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from law import CPUS, hold, outcome
+from random_programs import RandomProgram
+
+import raido as rd
+from raido.algo.interpret import interpret
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
+from raido.targets.target import Target
+
+
+def agrees(algorithm: Any, *arguments: Any, said: Callable[[Schedule], object] = lambda s: None) -> None:
+    """The law for one program under what is said of its schedule, on every instruction set."""
+    program = RandomProgram(0, 0, f"{algorithm}", algorithm, list(arguments), (True,) * 8)
+    traced = algorithm.trace(*arguments)
+    want = outcome(lambda: interpret(traced, *algorithm.flatten(arguments)))
+    for cpu in CPUS:
+        schedule = Schedule(form_stages(traced))
+        said(schedule)
+        hold(program, schedule.complete(Target.parse(f"llvm:{cpu}").machine), want, cpu)
+
+
+# Empty arrays
+
+
+@rd.algorithm
+def padded(a: rd.i32["n", "m"]):
+    doubled = rd.elementwise(lambda x: x * 2, a, name="doubled")
+    return rd.pad(doubled, (2, 1), mode="constant").named("padded")
+
+
+EMPTY = [(0, 0), (0, 3), (3, 0), (2, 3)]
+
+
+@pytest.mark.parametrize("shape", EMPTY)
+def test_a_pad_reads_nothing_of_an_empty_array(shape: tuple[int, int]) -> None:
+    """An index brought into an empty array is no index: the read wants a predicate."""
+    agrees(padded, np.ones(shape, np.int32))
+
+
+@pytest.mark.parametrize("shape", EMPTY)
+@pytest.mark.parametrize("loop", ["y", "x"])
+def test_no_part_of_an_empty_array_is_computed(shape: tuple[int, int], loop: str) -> None:
+    """The part that a round needs, brought into the array, is one element where there is none."""
+    agrees(padded, np.ones(shape, np.int32), said=lambda s: s["doubled"].compute_at("padded", loop))
+
+
+@pytest.mark.parametrize("shape", EMPTY)
+def test_no_part_of_an_empty_array_is_copied(shape: tuple[int, int]) -> None:
+    agrees(padded, np.ones(shape, np.int32), said=lambda s: s["padded"].fuse("y", "x").cache("doubled", "padded", "yx"))
+
+
+@pytest.mark.parametrize(("n", "m"), EMPTY)
+def test_a_concatenation_reads_nothing_of_an_empty_part(n: int, m: int) -> None:
+    @rd.algorithm
+    def joined(a: rd.f32["n"], b: rd.f32["m"]):
+        return rd.concat([a, b, a]) * 2.0
+
+    agrees(joined, np.ones(n, np.float32), np.ones(m, np.float32))
+
+
+def test_a_guarded_read_leaves_no_loop_that_may_not_run() -> None:
+    """A predicate vouches for the indices that it tests: the others must be in range where the read is moved to."""
+
+    @rd.algorithm
+    def chosen(a: rd.i32["n", "m"], k: rd.i64):
+        return rd.tabulate((a.shape[0], 2), lambda i, j: a[0, rd.minimum(k, 1)] + j)
+
+    agrees(chosen, np.ones((0, 2), np.int32), np.int64(1))
+
+
+# Memory
+
+
+def test_one_element_in_a_layout_of_its_own_is_a_register() -> None:
+    """The only index of a dimension is 0, whatever the layout says that it is made of."""
+
+    @rd.algorithm
+    def moved(a: rd.f32["n", 3]):
+        doubled = rd.elementwise(lambda x: x * 2.0, a, name="doubled")
+        return rd.stencil(lambda p: p[0, -2] + 1.0, doubled, boundary="clamp", name="moved")
+
+    def said(s: Schedule) -> None:
+        s["doubled"].compute_at("moved", "y").store(layout=("x", "y"))
+        s["moved"].reorder("x", "y")
+
+    agrees(moved, np.arange(12, dtype=np.float32).reshape(4, 3), said=said)
