@@ -10,12 +10,11 @@ from raido.algo.expr import (
     Node,
     Segmented,
     Sort,
-    Update,
 )
 from raido.algo.program import Program
 from raido.algo.rewrite import topological
 
-_INTERPRETED = (Update, Filter, Segmented, Sort)
+_INTERPRETED = (Filter, Segmented, Sort)
 
 
 def require_compilable(program: Program) -> None:
@@ -26,7 +25,8 @@ def require_compilable(program: Program) -> None:
             _refuse(program, form, f"rd.{program.kinds.get(form, type(form).__name__.lower())}")
     for node in nodes:
         if isinstance(node, Count):
-            _refuse(program, getattr(node.array, "form", node), "a size that depends on the data")
+            owners = [form for form in program.order if node.array in getattr(form, "state", ())]
+            _refuse(program, (*owners, getattr(node.array, "form", node))[0], "a size that depends on the data")
         if isinstance(node, Checked):
             _refuse(program, node, "a checked size")
 

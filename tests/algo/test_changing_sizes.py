@@ -130,9 +130,3 @@ def test_branches_of_different_sizes_inside_maps() -> None:
     sums, sizes = rows.interpret(a)
     np.testing.assert_array_equal(sums, [6, 5, 0])
     np.testing.assert_array_equal(sizes, [3, 1, 0])
-
-
-def test_until_they_have_machine_code_compiling_says_so() -> None:
-    inside = rd.algorithm(lambda a: rd.map(lambda row: rd.loop(2, lambda t, x: x * x, row), a))
-    with pytest.raises(rd.CompileError, match="inside a function of elements has no machine code yet"):
-        inside.compile(like=[rd.i64["n", "m"]])

@@ -165,8 +165,3 @@ def test_errors_name_what_is_wrong() -> None:
         rd.algorithm(lambda a: rd.filter(lambda x: x, a)).trace(rd.i64["n"])
     with pytest.raises(rd.TraceError, match=r"the predicate of rd\.partition returns one bool_"):
         rd.algorithm(lambda a: rd.partition(lambda x: (x > 0, x), a)).trace(rd.i64["n"])
-
-
-def test_until_it_has_machine_code_compiling_says_so() -> None:
-    with pytest.raises(rd.CompileError, match=r"rd\.filter has no machine code yet"):
-        rd.algorithm(lambda a: a[a > 0]).compile(like=[rd.i64["n"]])

@@ -152,8 +152,3 @@ def test_errors_name_what_is_wrong() -> None:
         scanned(rd.add, 0).trace(rd.i64)
     with pytest.raises(rd.DTypeError, match="float literal"):
         scanned(rd.add, 0.5).trace(rd.i64["n"])
-
-
-def test_until_it_has_machine_code_compiling_says_so() -> None:
-    with pytest.raises(rd.CompileError, match=r"rd\.scan has no machine code yet"):
-        scanned(rd.add, 0).compile(like=[rd.i64["n"]])

@@ -149,8 +149,3 @@ def test_errors_name_what_is_wrong() -> None:
         rd.algorithm(lambda d, i, v: rd.scatter(d, i, v)).trace(dest, rd.i64[4], rd.f32[3])
     with pytest.raises(rd.TraceError, match="into a scalar"):
         rd.algorithm(lambda d, i: rd.scatter(d, i, 1.0)).trace(rd.f32, index)
-
-
-def test_until_it_has_machine_code_compiling_says_so() -> None:
-    with pytest.raises(rd.CompileError, match=r"rd\.reduce_by_index has no machine code yet"):
-        rd.algorithm(lambda i: rd.bincount(i, 3)).compile(like=[rd.i64["n"]])

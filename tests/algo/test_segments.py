@@ -140,8 +140,3 @@ def test_errors_name_what_is_wrong() -> None:
     for function, offsets, error, words in cases:
         with pytest.raises(error, match=words):
             rd.algorithm(function).trace(values, offsets)
-
-
-def test_until_they_have_machine_code_compiling_says_so() -> None:
-    with pytest.raises(rd.CompileError, match=r"rd\.segmented_reduce has no machine code yet"):
-        rd.algorithm(lambda v, o: rd.segmented_reduce(rd.add, 0, v, o)).compile(like=[rd.i64["n"], rd.i64["k"]])

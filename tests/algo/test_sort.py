@@ -86,8 +86,3 @@ def test_errors_name_what_is_wrong() -> None:
         rd.algorithm(lambda a: rd.sort(a, 2)).trace(rd.f32["n"])
     with pytest.raises(rd.TraceError, match=r"rd\.argsort needs an array"):
         rd.algorithm(lambda a: rd.argsort(a)).trace(rd.f32)
-
-
-def test_until_they_have_machine_code_compiling_says_so() -> None:
-    with pytest.raises(rd.CompileError, match=r"rd\.sort has no machine code yet"):
-        rd.algorithm(lambda a: rd.sort(a)).compile(like=[rd.i64["n"]])
