@@ -4,7 +4,7 @@ A recipe is a function of `Value`s. It uses primitive operations only, without l
 eagerly on NumPy arrays, becomes a graph of `Expr`s, or is emitted as vector instructions. Nothing is contracted or
 reassociated behind its back: `a * b + c` rounds twice, `fma(a, b, c)` once. Python numbers take the dtype of the value
 they meet. `rare(condition, usual, unusual)` is `where(condition, unusual(), usual)` and a hint: lanes that need the
-unusual value are few, so a target may jump over its computation when there are none.
+unusual value are few, so a target may jump over its computation when there are none. It is the last operation of a recipe.
 """
 
 from __future__ import annotations

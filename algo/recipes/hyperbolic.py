@@ -9,6 +9,8 @@ The inverses are logarithms of arguments carried as unevaluated pairs, see logar
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from raido.algo.dtypes import f32, f64
 from raido.algo.recipes.builder import (
     Value,
@@ -90,7 +92,7 @@ def asinh(x: Value) -> Value:
     root = sqrt(total)
     root_low = (fma(-root, root, total) + total_low) / (root + root)
     high, low = two_sum(root, size)
-    return with_sign_of(_log_or_large(large, size, high, low + root_low), x)
+    return _log_or_large(large, size, high, low + root_low, lambda value: with_sign_of(value, x))
 
 
 def acosh(x: Value) -> Value:
@@ -104,18 +106,18 @@ def acosh(x: Value) -> Value:
     root = sqrt(total)
     root_low = where(root > 0.0, (fma(-root, root, total) + total_low) / (root + root), 0.0)
     high, low = two_sum(x, root)
-    return where(x < 1.0, float("nan"), _log_or_large(large, x, high, low + root_low))
+    return _log_or_large(large, x, high, low + root_low, lambda value: where(x < 1.0, float("nan"), value))
 
 
-def _log_or_large(large: Value, size: Value, high: Value, low: Value) -> Value:
-    """log(high + low), or log(2 size) where `large`."""
+def _log_or_large(large: Value, size: Value, high: Value, low: Value, finish: Callable[[Value], Value]) -> Value:
+    """`finish` of log(high + low), or of log(2 size) where `large`."""
     extra = where(large, high.lift(1.0), 0.0)
     result = log_of_pair(where(large, size, high), where(large, 0.0, low), extra)
 
     def huge() -> Value:
-        return where(size < float("inf"), log_of_huge(size, 1.0), size)
+        return finish(where(size < float("inf"), log_of_huge(size, 1.0), size))
 
-    return rare(~(size < HUGE[size.dtype]), result, huge)
+    return rare(~(size < HUGE[size.dtype]), finish(result), huge)
 
 
 def atanh(x: Value) -> Value:

@@ -21,10 +21,16 @@ _INLINED_RECIPES = 400  # lines
 
 
 class Helpers:
-    """Helper functions of one module, by symbol. `fused`: the machine has a fused multiply-add."""
+    """Helper functions of one module, by symbol. `fused`: the machine has a fused multiply-add.
 
-    def __init__(self, fused: bool) -> None:
+    `math_functions` are those that helpers call, by symbol (they begin with `prefix`): whoever makes the module defines them by
+    `whole`. They run where some lane needs a value that hardly any does.
+    """
+
+    def __init__(self, prefix: str, fused: bool) -> None:
+        self.prefix = prefix
         self.fused = fused
+        self.math_functions: dict[str, tuple[str, tuple[Shape, ...]]] = {}
         self._functions: dict[str, str] = {}
         self._declarations: set[str] = set()
         self._constants: dict[str, str] = {}
@@ -61,10 +67,28 @@ class Helpers:
         lanes = max(n for _, n in operands)
 
         def body(b: TextBuilder, *args: Value) -> str:
+            b.call_apart = self._call_apart
             given = [b.constant(a, literals[i]) if i in literals else a for i, a in enumerate(args)]
             return write_operation(b, name, dtype, *given).text
 
         return self._write(symbol, llvm_type(dtype, lanes), operands, body)
+
+    def _call_apart(self, b: TextBuilder, name: str, args: Sequence[Value]) -> Value:
+        """A call of a math function that is not inlined."""
+        like = args[0]
+        symbol = f"{self.prefix}.{name}.{like.dtype.name}x{like.lanes}"
+        self.math_functions[symbol] = (name, tuple((a.dtype, a.lanes) for a in args))
+        b.declarations.add(f"declare i32 @{symbol}({', '.join(a.type for a in args)}, ptr)")
+        slot = b.name()
+        b.lines.insert(0, f"  {slot} = alloca {like.type}, align 64")
+        b.line(f"{b.name()} = call i32 @{symbol}({', '.join(a.typed for a in args)}, ptr {slot}) noinline cold")
+        return b.result(like.dtype, like.lanes, f"load {like.type}, ptr {slot}, align 64")
+
+    def whole(self, name: str, operands: Sequence[Shape]) -> str:
+        """A math function that takes both sides of its branches in place."""
+        dtype, lanes = operands[0]
+        body = lambda b, *args: write_operation(b, name, dtype, *args).text
+        return self._write(f"rd.whole.{name}.{dtype.name}x{lanes}", llvm_type(dtype, lanes), operands, body)
 
     def literal(self, dtype: DType, bits: int) -> str:
         """A constant by its bits, for what TIR's literals cannot hold."""

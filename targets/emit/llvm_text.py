@@ -8,6 +8,7 @@ operand. Booleans are `i1`; in memory they are bytes, and whoever loads or store
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +74,9 @@ class TextBuilder:
         self.declarations: set[str] = set()
         self.fused = fused
         self.label = "entry"
+        self.call_apart: Callable[[TextBuilder, str, Sequence[Value]], Value] | None = (
+            None  # math functions whole, see `Helpers`
+        )
         self._count = 0
 
     def name(self) -> str:

@@ -459,11 +459,16 @@ def _symmetric_index(b: TextBuilder, e: Value, n: Value) -> Value:
 
 
 class _RecipeBuilder:
-    """`raido.algo.recipes.builder.Builder` over LLVM text; a `rare` value is computed behind a branch."""
+    """`raido.algo.recipes.builder.Builder` over LLVM text; a `rare` value is computed behind a branch.
 
-    def __init__(self, b: TextBuilder, like: Value) -> None:
+    There stands `whole`, a call of the same function written without branches, if it is given: code that hardly ever runs is then
+    compiled once, and its constants take no registers from the loop.
+    """
+
+    def __init__(self, b: TextBuilder, like: Value, whole: Callable[[], Value] | None) -> None:
         self.b = b
         self.like = like
+        self.whole = whole
 
     def constant(self, dtype: DType, value: Any) -> Value:
         return self.b.constant(self.like, value, dtype)
@@ -477,7 +482,7 @@ class _RecipeBuilder:
         before = b.label
         b.line(f"br {b.any(condition).typed}, label %{rare}, label %{common}")
         b.start_block(rare)
-        mixed = b.select(condition, unusual(), usual)
+        mixed = self.whole() if self.whole else b.select(condition, unusual(), usual)
         after = b.label
         b.line(f"br label %{common}")
         b.start_block(common)
@@ -489,7 +494,10 @@ class _RecipeBuilder:
 def _write_recipe(b: TextBuilder, name: str, *args: Value) -> Value:
     from raido.algo.recipes import build_recipe
 
-    if args[0].dtype is f16:
+    like = args[0]
+    if like.dtype is f16:
         wide = _write_recipe(b, name, *(b.convert("fpext", a, f32) for a in args))
         return b.convert("fptrunc", wide, f16)
-    return build_recipe(name, _RecipeBuilder(b, args[0]), args[0].dtype, *args)
+    call = b.call_apart
+    whole = (lambda: call(b, name, args)) if call else None
+    return build_recipe(name, _RecipeBuilder(b, like, whole), like.dtype, *args)

@@ -35,13 +35,14 @@ class Program:
     """The functions of one nest."""
 
     def __init__(self, nest: Nest, entry: str, fused: bool) -> None:
-        self.helpers = Helpers(fused)
+        self.helpers = Helpers(f"{entry}.math", fused)
         self.functions: dict[str, Any] = {}
         self.entry = entry
         unit, parameters = self._entry_unit(nest)
         host = HostPlan(self, unit, nest.body)
         host.block(nest.body.statements)
         body = T.sequence(unit.out)
+        self._math_functions()
         self.functions[entry] = T.function(entry, parameters, body, self.helpers.text())
 
     def _entry_unit(self, nest: Nest) -> tuple[Unit, list[Any]]:
@@ -68,6 +69,19 @@ class Program:
             symbol = f"{self.entry}.{clean}.{k}"
         self.functions[symbol] = None
         return symbol
+
+    def _math_functions(self) -> None:
+        """The math functions that helpers call: operands and a pointer to where the result goes."""
+        for symbol, (name, shapes) in self.helpers.math_functions.items():
+            dtype, lanes = shapes[0]
+            operands = [T.Var(f"x{k}", T.type_name(*shape)) for k, shape in enumerate(shapes)]
+            pointer = T.pointer("result", dtype)
+            result = T.flat_buffer("result", dtype, lanes, data=pointer)
+            zero, one = T.IntImm("int64", 0), T.IntImm("int64", 1)
+            value = T.call(self.helpers.whole(name, shapes), T.type_name(dtype, lanes), *operands)
+            store = T.BufferStore(result, value, [T.Ramp(zero, one, lanes) if lanes > 1 else zero])
+            body = T.sequence([T.DeclBuffer(result, data=pointer), store])
+            self.functions[symbol] = T.function(symbol, [*operands, pointer], body)
 
     # --- outlining
 
