@@ -19,7 +19,7 @@ from raido.schedule.state import (
     position,
     shared_count,
 )
-from raido.schedule.strategies import check_scan, strategy_name
+from raido.schedule.strategies import check_scan, check_update, strategy_name
 
 
 def check_state(state: State) -> None:
@@ -32,6 +32,7 @@ def check_state(state: State) -> None:
         check_nesting(state, name)
         check_chunks(state, name)
         check_scan(state, name)
+        check_update(state, name)
         for prefetch in plan.prefetches:
             if prefetch.array not in arrays_read(state, name):
                 raise Refusal(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from raido.algo.expr import Axis, Node
+from raido.algo.rewrite import loads_in, scalar_nodes
+from raido.schedule.plan import At
 from raido.schedule.refusal import Refusal, listed
-from raido.algo.rewrite import scalar_nodes
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, is_reduction, position
 
@@ -29,6 +31,10 @@ class Strategy:
 
 def strategies_of(stage: Stage) -> dict[str, Strategy]:
     """The strategies of a stage by name, the plainest first; maps, stencils and reductions have none."""
+    if stage.update is not None:
+        own = tuple(axis.name for axis in stage.all_axes)
+        private = {"private": Strategy({"copies": 1}, own)} if stage.update.mode == "combine" else {}
+        return {"serial": Strategy({}, own), **private}
     if stage.scan is None:
         return {}
     axes = tuple(axis.name for axis in stage.axes)
@@ -50,7 +56,7 @@ def block_of(total: int, size: int) -> int:
 def strategy_name(state: State, name: str) -> str:
     """The strategy of a stage, "" where there is none to choose."""
     plan = state.plans[name]
-    return "" if state.stage(name).scan is None else plan.strategy[0] if plan.strategy else "serial"
+    return "" if not strategies_of(state.stage(name)) else plan.strategy[0] if plan.strategy else "serial"
 
 
 def check_scan(state: State, name: str) -> None:
@@ -73,25 +79,74 @@ def check_scan(state: State, name: str) -> None:
             )
 
 
-def check_scan_placement(state: State, name: str, reader: str, loop: str) -> None:
-    """Refuses to compute a scan in rounds that need different parts of its axis: each would scan from the start again."""
-    stage, plan = state.stage(name), state.plans[reader]
-    if stage.scan is None or not _moves_along(state, name, reader, loop):
+def check_update(state: State, name: str) -> None:
+    """Refuses threads over the steps of an update, which may meet one element, and loops over such elements around its steps."""
+    stage, plan = state.stage(name), state.plans[name]
+    if stage.update is None or plan.compute_with is not None:
         return
-    outer = [f'"{reader}" {each.name}' for each in plan.loops if not _moves_along(state, name, reader, each.name)]
-    axis = stage.axes[stage.scan.along].name
+    steps = [k for k, loop in enumerate(plan.loops) if is_reduction(stage, plan, loop.name)]
+    whole = {axis.name for axis in stage.whole_axes}
+    for k, loop in enumerate(plan.loops):
+        if k in steps and loop.kind == "parallel" and stage.update.mode != "unique":
+            remedy = 'strategy("private")' if stage.update.mode == "combine" else "unique_indices=True, if they are"
+            raise Refusal(f'steps of "{loop.name}" may meet one element of "{name}"', remedy)
+        axes = set(axes_of(plan, loop.name))
+        if whole & axes and axes - whole:
+            raise Refusal(
+                f'the steps of "{name}" do not run through all that "{loop.name}" is fused of',
+                "leave those loops apart",
+            )
+        if k < steps[-1] and whole & axes:
+            raise Refusal(
+                f'the steps of "{name}" choose among the rounds of "{loop.name}": they run once, not in every round',
+                f'reorder "{loop.name}" inside "{plan.loops[steps[-1]].name}"',
+            )
+
+
+def check_reads_of_steps(state: State, producer: str, at: At) -> None:
+    """Refuses to place what an operator reads inside the loops that its strategy leaves, and what steps read where they do not pass."""
+    target, plan = state.stage(at.stage), state.plans[at.stage]
+    fold = target.reduction
+    if fold is None or not strategies_of(target):
+        return
+    own = len(fold.values) - (len(fold.left) if target.update and target.update.mode == "combine" else 0)
+    outside = _reads(state, (*fold.combine, *fold.values[own:]))
+    if producer in outside:
+        raise Refusal(f'the operator of "{at.stage}" reads it, outside those loops too', f's["{producer}"].root()')
+    whole = {axis.name for axis in target.whole_axes} if target.update else set()
+    if whole & set(axes_of(plan, at.loop)) and producer in _reads(state, fold.values[:own]):
+        raise Refusal(
+            f'the steps of "{at.stage}" read it, and they do not run through "{at.loop}"', f's["{producer}"].root()'
+        )
+
+
+def _reads(state: State, expressions: tuple[Node, ...]) -> set[str]:
+    """The stages that expressions read."""
+    return {state.uses.names.get(getattr(load.array, "form", None), "") for load in loads_in(*expressions)}  # type: ignore[call-overload]
+
+
+def check_scan_placement(state: State, name: str, reader: str, loop: str) -> None:
+    """Refuses to compute a stage in rounds that need different parts of an axis which it goes through as a whole."""
+    stage, plan = state.stage(name), state.plans[reader]
+    axis = next((a for a in stage.whole_axes if _moves_along(state, name, a, reader, loop)), None)
+    if axis is None:
+        return
+    moving = {
+        each.name for a in stage.whole_axes for each in plan.loops if _moves_along(state, name, a, reader, each.name)
+    }
+    outer = [f'"{reader}" {each.name}' for each in plan.loops if each.name not in moving]
+    verb = "is scanned along" if stage.scan else "chooses elements along"
     raise Refusal(
-        f'"{name}" is scanned along "{axis}", and every round of "{loop}" would scan it from its start again',
+        f'"{name}" {verb} "{axis.name}", and every round of "{loop}" would go through all of it again',
         f's["{name}"].root()',
         places=listed(["root", *outer]),
     )
 
 
-def _moves_along(state: State, name: str, reader: str, loop: str) -> bool:
-    """Whether the reader's loops down to that one move what it reads along the scanned axis."""
-    stage, plan = state.stage(name), state.plans[reader]
-    assert stage.scan is not None
+def _moves_along(state: State, name: str, axis: Axis, reader: str, loop: str) -> bool:
+    """Whether the reader's loops down to that one move what it reads along an axis of a stage."""
+    where, plan = state.stage(name).axes.index(axis), state.plans[reader]
     moving = {axis for each in plan.loops[: position(plan, loop) + 1] for axis in axes_of(plan, each.name)}
     variables = {axis.var for axis in state.stage(reader).all_axes if axis.name in moving}
     loads = state.uses.loads.get(reader, {}).get(name, ())
-    return any(node in variables for load in loads for node in scalar_nodes(load.indices[stage.scan.along]))
+    return any(node in variables for load in loads for node in scalar_nodes(load.indices[where]))

@@ -17,6 +17,7 @@ from raido.schedule.directives.recorder import Name, Number, Recorder, Self, one
 from raido.schedule.plan import LoopPlan, Split
 from raido.schedule.refusal import Refusal
 from raido.schedule.state import State, is_reduction, loop_of, put, trip_count, with_loop
+from raido.schedule.strategies import strategies_of
 
 TAILS = ("mask", "shift", "scalar", "exact")
 IDEMPOTENT = ("minimum", "maximum", "logical_and", "logical_or", "bit_and", "bit_or")
@@ -115,8 +116,8 @@ def apply_tail(state: State, stage: str, axis: str, kind: str) -> State:
     refuse_shared(state, stage, [loop.name for loop in here])
     reduction = state.stage(stage).reduction
     folds = reduction is not None and is_reduction(state.stage(stage), plan, name)
-    scans = state.stage(stage).scan is not None
-    if kind == "shift" and folds and reduction is not None and (scans or reduction.monoid not in IDEMPOTENT):
+    stepwise = bool(strategies_of(state.stage(stage)))
+    if kind == "shift" and folds and reduction is not None and (stepwise or reduction.monoid not in IDEMPOTENT):
         raise Refusal("an overlapping strip would fold some values twice", 'tail "mask"')
     relations = tuple(replace(r, tail=kind) if r in splits else r for r in plan.relations)
     plan = replace(plan, relations=relations)
@@ -135,7 +136,7 @@ def apply_vectorize(state: State, stage: str, axis: str, lanes: int | None = Non
     for other in plan.loops:
         if other.kind == "vector":
             raise Refusal(f'"{other.name}" is already vectorized', "vectorize one loop of a stage")
-    ordered = whole.reduction is not None and not whole.reduction.commutative and whole.scan is None
+    ordered = whole.reduction is not None and not whole.reduction.commutative and not strategies_of(whole)
     if ordered and is_reduction(whole, plan, axis):
         pure = [name.name for name in plan.loops if not is_reduction(whole, plan, name.name)]
         remedy = f'vectorize "{pure[-1]}"' if pure else "commutative=True on the reduction, if it is"

@@ -26,7 +26,7 @@ from raido.schedule.state import (
     resolve,
     shared_count,
 )
-from raido.schedule.strategies import check_scan_placement
+from raido.schedule.strategies import check_reads_of_steps, check_scan_placement
 
 
 class PlacementDirectives(Recorder):
@@ -243,6 +243,7 @@ def check_not_after_reduction(state: State, producer: str, at: At) -> None:
     first = min(i for i, loop in enumerate(plan.loops) if is_reduction(target, plan, loop.name))
     if position(plan, at.loop) < first:
         return
+    check_reads_of_steps(state, producer, at)
     for load in epilogue_loads(target):
         name = state.uses.names.get(getattr(load.array, "form", None))  # type: ignore[arg-type]
         if name == producer:

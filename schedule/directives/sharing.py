@@ -12,6 +12,7 @@ from raido.schedule.plan import Fuse, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, axes_of, has_loops_said, is_reduction, places, position, put, reaches
+from raido.schedule.strategies import strategies_of
 
 
 class SharingDirectives(Recorder):
@@ -62,8 +63,8 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
     if reaches(state, at.stage, guest):
         raise Refusal(f'"{at.stage}" reads "{guest}"', f's["{guest}"].compute_at("{at.stage}", "{axis}")')
     for scanned in (guest, at.stage):
-        if state.stage(scanned).scan is not None:
-            raise Refusal(f'"{scanned}" is a scan, whose strategy owns its loops', f's["{guest}"].root()')
+        if strategies_of(state.stage(scanned)):
+            raise Refusal(f'the strategy of "{scanned}" owns its loops', f's["{guest}"].root()')
     host, host_plan = state.stage(at.stage), state.plan(at.stage)
     shared = [loop.name for loop in host_plan.loops[: position(host_plan, axis) + 1]]
     matched = match_axes(state.stage(guest), host, host_plan, shared)

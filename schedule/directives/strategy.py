@@ -1,4 +1,4 @@
-"""`strategy`: what loop directives cannot say. Maps, stencils and reductions leave nothing over for it; scans do."""
+"""`strategy`: what loop directives cannot say. Maps, stencils and reductions leave nothing over for it; scans and updates do."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from raido.schedule.state import State, loop_of, with_loop
 from raido.schedule.strategies import strategies_of
 
 MOST_IN_BLOCK = 1 << 40
+MOST_COPIES = 16
 
 
 class StrategyDirectives(Recorder):
@@ -23,7 +24,8 @@ class StrategyDirectives(Recorder):
         """Chooses among the ways to run a stage that differ in more than loops; `stage.strategies()` lists them.
 
         name: one of those listed; numbers: its parameters. A scan's "chain" and "three_phase" split the scanned axis into blocks for
-        threads; its other loops take directives as ever.
+        threads; its other loops take directives as ever. An update's "private" folds chunks of its steps into bins of their own, and
+        `copies` sets of these in turn.
 
         before   for x in 0..n
         after    parallel xo in 0..n step 131072: for xi in xo..min(xo + 131072, n)           .strategy("chain", block=1 << 17)
@@ -58,6 +60,8 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: int) -> St
         if number not in allowed:
             raise Refusal(f'"{name}" has no number "{number}"', numbers=listed(allowed) or "none")
     chosen = {**allowed, **numbers}
+    for number in chosen:
+        positive(chosen[number], f"`{number}`", 1, MOST_COPIES if number == "copies" else MOST_IN_BLOCK)
     after = in_blocks(state, stage, name, chosen["block"]) if "block" in chosen else state
     plan = replace(after.plan(stage), strategy=(name, tuple(chosen.items())))
     return replace(after, plans={**after.plans, stage: plan}, asked=state.asked | {(stage, "strategy")})

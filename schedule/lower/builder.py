@@ -44,6 +44,7 @@ class Builder:
         self.scopes: list[Scope] = [Scope(0, ix.Facts())]
         self.level_of: dict[Node, int] = {}
         self.meaning: dict[Var, Expr] = {}
+        self.threaded = 0  # loops over threads that are open
 
     @property
     def scope(self) -> Scope:
@@ -79,10 +80,13 @@ class Builder:
         known = [e for n in (ix.sub(high, low), *extents) if only_sizes(n) for e in at_least_one(n)]
         if new := [e for e in dict.fromkeys(known) if e not in facts.known]:
             facts = facts.with_known(*new)
+        parallel = how.get("kind") == "parallel"
+        self.threaded += parallel
         with self.block(facts, loop=True) as scope:
             self.level_of[var] = scope.level
             scope.var = var
             yield scope
+        self.threaded -= parallel
         if scope.statements:
             self.add(For(var, low, high, step, closed(scope), **how))
 

@@ -33,6 +33,7 @@ from raido.schedule.lower.placement import Placement, padded
 from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.scans import Scans
 from raido.schedule.lower.sharing import Sharing, outermost
+from raido.schedule.lower.updates import Updates
 from raido.schedule.nest.nodes import (
     Block,
     Buffer,
@@ -70,6 +71,7 @@ class Host:
         self.loops.names |= {parameter: parameter.name for parameter in graph.program.parameters}
         reductions = Reductions(self.loops)
         Scans(self.loops, reductions)
+        Updates(self.loops)
         Sharing(self.loops, reductions, self.jobs)
         self.placement = Placement(self.loops, self.jobs)
         self.outputs = list(outputs)

@@ -66,6 +66,11 @@ class Job:
     def form(self) -> Generate:
         return self.stage.form
 
+    def chosen_by_steps(self, position: int) -> bool:
+        """Whether the loop at `position` runs over an axis of the result whose elements the steps of an update choose."""
+        whole = {axis.name for axis in self.stage.whole_axes} if self.stage.update else set()
+        return bool(self.axis_of[self.plan.loops[position].name] & whole)
+
     def rows_along(self, variable: Var) -> tuple[Expr, Expr, tuple[Op, ...]] | None:
         """Where arrays are read at (x + c) // m and (x + c) % m along an axis x: the row's length m, c, and these nodes."""
         found: dict[tuple[Expr, Expr], list[Op]] = {}

@@ -47,6 +47,8 @@ class Loops:
         self.block: Callable[[Work, int], None]
         self.along_block: Callable[[Work, int], None]
         self.scan_element: Callable[[Work], None]
+        self.update: Callable[[Work, int], None]
+        self.update_element: Callable[[Work], None]
 
     def nest(self, job: Job, box: Box) -> None:
         """The stage over a box (inclusive bounds of its pure axes); nothing where it has no elements, as a part's bounds may not show."""
@@ -76,12 +78,13 @@ class Loops:
         if work.mode == "compute" and not work.versioned and position == min(job.version_at, len(loops)):
             self.versions(replace(work, versioned=True), position)
         elif work.mode == "compute" and job.reduction is not None and position == job.first_reduction:
-            (self.scan if job.stage.scan else self.reduce)(work, position)
+            begin = self.scan if job.stage.scan else self.update if job.stage.update else self.reduce
+            begin(work, position)
         elif work.mode.startswith("block"):
             self.block(work, position)
         elif position == len(loops):
             self.leaf(work)
-        elif work.mode in ("start", "finish") and loops[position].name in job.reduced:
+        elif self._leaves_out(work, position):
             self.level(work, position + 1)
         elif work.mode in ("first", "total") and loops[position].name in job.reduced:
             self.along_block(work, position)
@@ -89,6 +92,12 @@ class Loops:
             self.sharing.before(work, position)
             self.loop(work, position)
             self.sharing.after(work, position)
+
+    def _leaves_out(self, work: Work, position: int) -> bool:
+        """Whether a part of a reduction or of an update does not run through the loop at `position`."""
+        if work.mode == "update":
+            return work.job.chosen_by_steps(position)
+        return work.mode in ("start", "finish", "set") and work.job.plan.loops[position].name in work.job.reduced
 
     # One loop
 
@@ -321,6 +330,8 @@ class Loops:
             self._store(work, job.bodies, [{} for _ in work.copies])
         elif work.mode in ("first", "total", "scan"):
             self.scan_element(work)
+        elif work.mode in ("set", "update"):
+            self.update_element(work)
         else:
             self.element(work)
 
@@ -378,7 +389,7 @@ def folds_in_lanes(job: Job) -> bool:
     """Whether lanes may fold: with operators of arithmetic that are commutative, and the same for all elements."""
     reduction = job.reduction
     assert reduction is not None
-    if job.stage.scan is not None:
+    if job.stage.scan is not None or job.stage.update is not None:
         return is_arithmetic(*reduction.combine)
     own = set(job.variables.values())
     same = not any(own & free_variables(e) for e in (*reduction.combine, *reduction.neutral))

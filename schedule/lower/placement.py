@@ -147,6 +147,9 @@ class Placement:
                 box = list(hull(_regions(job, readers, ranges, facts), shape, facts))
                 for d, bounds in common.get(job.stage.name, {}).items():
                     box[d] = bounds
+                for d, axis in enumerate(job.stage.axes):
+                    if axis in job.stage.whole_axes:
+                        box[d] = (ix.as_index(0), ix.sub(axis.extent, 1))
                 boxes[job.stage.name] = tuple(box)
                 own: dict[Var, tuple[Expr, Expr]] = {a.var: b for a, b in zip(job.stage.axes, box, strict=True)}
                 own |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in job.stage.reduction_axes}

@@ -1,18 +1,21 @@
-"""Forms whose elements depend on one another (`Scan`), while stages are formed: axes renamed, outer axes put in front, copies left out."""
+"""Forms whose elements depend on one another (`Scan`, `Update`), while stages are formed.
+
+Their axes get names, outer axes are put in front where they are lifted out of mapped functions, and mere copies are left out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from raido.algo.expr import Array, Axis, Generate, Load, Node, Result, Scan, Var, fresh
+from raido.algo.expr import Array, Axis, Generate, Load, Node, Result, Scan, Update, Var, field_names, fresh
 from raido.algo.rewrite import rebuild, topological
 
 if TYPE_CHECKING:
     from raido.schedule.stages.normalise import Tables
 
-Dependent: TypeAlias = Scan
-DEPENDENT = (Scan,)
+Dependent: TypeAlias = "Scan | Update"
+DEPENDENT = (Scan, Update)
 
 
 def close_form(form: Dependent, outer: Sequence[Axis], tables: Tables) -> Dependent:
@@ -22,9 +25,51 @@ def close_form(form: Dependent, outer: Sequence[Axis], tables: Tables) -> Depend
     extents = tables.rewrite([axis.extent for axis in outer], lambda node: node, memo)
     leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
     (new,) = tables.rewrite((form,), lambda node: node, memo)
-    parts = {name: getattr(new, name) for name in Scan.FIELDS}
+    if isinstance(new, Update):
+        return _close_update(new, leading, tables)
+    parts = {name: getattr(new, name) for name in field_names(Scan)}
     parts |= {"axes": leading + new.axes, "along": new.along + len(leading)}
     return Scan(*parts.values())
+
+
+def _close_update(form: Update, leading: tuple[Axis, ...], tables: Tables) -> Update:
+    """An update whose expressions mention variables of `leading` axes, as one of arrays with these dimensions in front."""
+    shape = form.dest[0].shape
+    dims = tuple(Axis(fresh(f"d{k}"), extent) for k, extent in enumerate(shape))
+    places = tuple(axis.var for axis in dims)
+    bodies = tuple(
+        tables.beta(d.form, d.index, places)
+        if isinstance(d, Result) and isinstance(d.form, Generate)
+        else Load(d, places, False)
+        for d in form.dest
+    )
+    start = tables.with_axes(Generate(dims, bodies), leading)
+    parts = {name: getattr(form, name) for name in field_names(Update)}
+    parts["dest"] = tuple(Result(start, k) for k in range(len(bodies)))
+    parts |= {"axes": leading + form.axes, "indices": tuple(axis.var for axis in leading) + form.indices}
+    return Update(*parts.values())
+
+
+def mapped_axes(form: Update) -> dict[int, int]:
+    """Dimensions of the result that are axes of the update as well: leading or trailing ones, indexed by the axis itself.
+
+    At least one axis is left, so that there are steps.
+    """
+    rank, own = len(form.indices), [axis.var for axis in form.axes]
+    found: dict[int, int] = {}
+
+    def same(d: int, k: int) -> bool:
+        return form.indices[d] is own[k] and form.dest[0].shape[d] is form.axes[k].extent and len(found) + 1 < len(own)
+
+    for k in range(min(rank, len(own))):
+        if not same(k, k):
+            break
+        found[k] = k
+    for k in range(1, min(rank, len(own)) - len(found) + 1):
+        if not same(rank - k, len(own) - k):
+            break
+        found[rank - k] = len(own) - k
+    return found
 
 
 def rename_axes(form: Dependent, names: Sequence[str], tables: Tables) -> Dependent:

@@ -32,13 +32,14 @@ from raido.algo.expr import (
     Result,
     Scan,
     SizeVar,
+    Update,
     fresh,
     fresh_parameter,
 )
-from raido.algo.program import Program
 from raido.algo.primitives import CAN_FAULT
-from raido.algo.rewrite import children, rebuild, topological
-from raido.schedule.stages.dependent import DEPENDENT, Dependent, leave_out_copies, rename_axes
+from raido.algo.program import Program
+from raido.algo.rewrite import children, rebuild, scalar_nodes, topological
+from raido.schedule.stages.dependent import DEPENDENT, Dependent, leave_out_copies, mapped_axes, rename_axes
 from raido.schedule.stages.distribute import distribute_loops
 from raido.schedule.stages.guard import guard_branches
 from raido.schedule.stages.normalise import (
@@ -50,9 +51,8 @@ from raido.schedule.stages.normalise import (
     lift_reductions,
     loops_around,
     merge_names,
-    scalar_nodes,
 )
-from raido.schedule.stages.stage import AnyStage, ControlStage, ScanStep, Stage, StageGraph
+from raido.schedule.stages.stage import AnyStage, ControlStage, ScanStep, Stage, StageGraph, UpdateStep
 from raido.schedule.stages.supported import require_compilable
 
 NORMALISE = (
@@ -156,7 +156,13 @@ def _with_axis_names(form: Generate, tables: Tables) -> Generate:
 
 
 def _with_display_names(form: Dependent, tables: Tables) -> Dependent:
-    names = _display_names([a.name for a in form.axes], _pure_names(len(form.axes)), False, set())
+    default = _pure_names(len(form.axes))
+    if isinstance(form, Update):
+        own = {k: d for d, k in mapped_axes(form).items()}
+        steps = iter(_reduction_names(len(form.axes) - len(own)))
+        shape = _pure_names(len(form.indices))
+        default = [shape[own[k]] if k in own else next(steps) for k in range(len(form.axes))]
+    names = _display_names([a.name for a in form.axes], default, False, set())
     return rename_axes(form, names, tables)
 
 
@@ -281,7 +287,7 @@ def _may_fail(form: Node) -> bool:
     )
 
 
-_KINDS: dict[type, str] = {Scan: "scan"}
+_KINDS: dict[type, str] = {Scan: "scan", Update: "update"}
 
 
 def _stage_names(roots: tuple[Array, ...], tables: Tables, paths: dict[Node, Path]) -> dict[Node, tuple[str, ...]]:
@@ -296,8 +302,8 @@ def _stage_names(roots: tuple[Array, ...], tables: Tables, paths: dict[Node, Pat
     for form in forms:
         given = tables.names.get(form, ())
         kind = (
-            _KINDS.get(type(form))
-            or tables.kinds.get(form)
+            tables.kinds.get(form)
+            or _KINDS.get(type(form))
             or ("reduce" if isinstance(form, Generate) and reduction_of(form) else "map")
         )
         if given:
@@ -340,6 +346,8 @@ def _stages_at(
             stages.append(_stage(form, names, tables, site))
         elif isinstance(form, Scan):
             stages.append(_scan_stage(form, names, tables, site))
+        elif isinstance(form, Update):
+            stages.append(_update_stage(form, names, tables, site))
         else:
             inner = {
                 section: _stages_at((*here, (form, section)), parts, tables, paths, names)
@@ -364,6 +372,29 @@ def _scan_stage(form: Scan, names: dict[Node, tuple[str, ...]], tables: Tables, 
     outer = tables.outer.get(form, 0)
     scan = ScanStep(form.along, form.exclusive)
     return Stage(names[form][0], names[form], form, form.axes, fold, bodies, outer, None, site, scan)  # type: ignore[arg-type]
+
+
+def _update_stage(form: Update, names: dict[Node, tuple[str, ...]], tables: Tables, site: object) -> Stage:
+    """An update as a fold over those of its axes that are no dimension of the result."""
+    shape, mapped = form.dest[0].shape, mapped_axes(form)
+    spare = _pure_names(len(shape))
+    axes = tuple(
+        form.axes[mapped[d]] if d in mapped else Axis(fresh(spare[d]), extent) for d, extent in enumerate(shape)
+    )
+    steps = tuple(axis for k, axis in enumerate(form.axes) if k not in mapped.values())
+    indices = tuple(index for d, index in enumerate(form.indices) if d not in mapped)
+    numbers = iter(range(len(form.values), len(form.values) + len(shape)))
+    places = tuple(None if d in mapped else next(numbers) for d in range(len(shape)))
+    variables = tuple(axis.var for axis in axes)
+    start = tuple(Load(dest, variables, False) for dest in form.dest)
+    left = form.left or tuple(fresh("old", value.dtype) for value in form.values)
+    right = form.right or tuple(fresh("new", value.dtype) for value in form.values)
+    values = (*form.values, *indices, *form.neutral)
+    fold = Reduce(steps, left, right, form.combine or right, start, values, form.mode != "set", form.monoid)
+    bodies = tuple(Item(fold, k) for k in range(len(left)))
+    update = UpdateStep(places, form.mode, form.checked)
+    outer = tables.outer.get(form, 0)
+    return Stage(names[form][0], names[form], form, axes, fold, bodies, outer, None, site, None, update)  # type: ignore[arg-type]
 
 
 def _control(form: Node, names: tuple[str, ...], inner: dict[str, tuple[AnyStage, ...]], site: object) -> ControlStage:

@@ -8,7 +8,7 @@ All of it is beta-reduction and its inverse, so no value changes. `Tables` carri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from raido.algo.dtypes import bool_, i64
@@ -99,6 +99,15 @@ class Tables:
         if not values:
             return form.bodies[index]
         return self.rewrite((form.bodies[index],), fold_constants, values)[0]
+
+    def with_axes(self, form: Generate, outer: Sequence[Axis]) -> Generate:
+        """`form` with `outer` axes in front, as fresh variables."""
+        names = {axis.var: fresh(axis.name) for axis in outer}
+        memo: dict[Node, Node] = {**names}
+        extents = self.rewrite([axis.extent for axis in outer], lambda node: node, memo)
+        bodies = self.rewrite(form.bodies, lambda node: node, memo)
+        leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
+        return Generate(leading + form.axes, bodies)
 
 
 def _affected(roots: tuple[Node, ...], values: dict[Node, Node]) -> list[Node]:
@@ -397,23 +406,11 @@ def _closed(form: Generate | Dependent, outer: list[Axis], tables: Tables) -> Ge
     key = (form, *outer)
     if key in tables.closed:
         return tables.closed[key]
-    closed = _with_axes(form, outer, tables) if isinstance(form, Generate) else close_form(form, outer, tables)
+    closed = tables.with_axes(form, outer) if isinstance(form, Generate) else close_form(form, outer, tables)
     tables.carry(form, closed)
     tables.outer[closed] = tables.outer.get(form, 0) + len(outer)
     tables.closed[key] = closed
     return closed
-
-
-def _with_axes(form: Generate, outer: list[Axis], tables: Tables) -> Generate:
-    names = {axis.var: fresh(axis.name) for axis in outer}
-    key = (form, *outer)
-    if key in tables.closed:
-        return tables.closed[key]
-    memo: dict[Node, Node] = {**names}
-    extents = tables.rewrite([axis.extent for axis in outer], lambda node: node, memo)
-    bodies = tables.rewrite(form.bodies, lambda node: node, memo)
-    leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
-    return Generate(leading + form.axes, bodies)
 
 
 def lift_reductions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:

@@ -7,9 +7,23 @@ arrays made inside a mapped function are lifted to stages of their own with the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TypeAlias
 
-from raido.algo.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Axis, Expr, Generate, Node, Parameter, Reduce, Scan
+from raido.algo.expr import (
+    Array,
+    ArrayCond,
+    ArrayLoop,
+    ArrayWhile,
+    Axis,
+    Expr,
+    Generate,
+    Node,
+    Parameter,
+    Reduce,
+    Scan,
+    Update,
+)
 from raido.algo.program import Program, Site
 
 
@@ -24,9 +38,22 @@ class ScanStep:
     exclusive: bool
 
 
+@dataclass(frozen=True, slots=True)
+class UpdateStep:
+    """What makes a fold an update: each step goes to the element that it names, of results that start as the fold's neutral values.
+
+    `places[d]` is the number, among the fold's values, of the index along dimension d; None where the dimension is an axis that steps
+    run over as well (a row, an outer axis). `mode` and `checked` as in `Update`.
+    """
+
+    places: tuple[int | None, ...]
+    mode: str
+    checked: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """One `Generate` or `Scan`, closed. Loads in `bodies` reach other stages as `Result(stage.form, k)`.
+    """One `Generate`, `Scan` or `Update`, closed. Loads in `bodies` reach other stages as `Result(stage.form, k)`.
 
     `axes` are the pure axes (names are display names, unique within the stage together with those of `reduction.axes`).
     With a `reduction`, `bodies` may mention `Item(reduction, k)`; they are what is stored once the reduction is done, or, with `scan`,
@@ -35,7 +62,7 @@ class Stage:
 
     name: str
     names: tuple[str, ...]
-    form: Generate | Scan
+    form: Generate | Scan | Update
     axes: tuple[Axis, ...]
     reduction: Reduce | None
     bodies: tuple[Expr, ...]
@@ -43,6 +70,7 @@ class Stage:
     parent: str | None = None
     site: Site | None = None
     scan: ScanStep | None = None
+    update: UpdateStep | None = None
 
     @property
     def reduction_axes(self) -> tuple[Axis, ...]:
@@ -50,7 +78,22 @@ class Stage:
 
     @property
     def all_axes(self) -> tuple[Axis, ...]:
-        return self.axes if self.scan else self.axes + self.reduction_axes
+        if self.scan:
+            return self.axes
+        if self.update:
+            mapped = tuple(axis for axis, place in zip(self.axes, self.update.places, strict=True) if place is None)
+            leading = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(mapped, self.axes, strict=False)))
+            return self.axes[:leading] + self.reduction_axes + self.axes[leading:]
+        return self.axes + self.reduction_axes
+
+    @property
+    def whole_axes(self) -> tuple[Axis, ...]:
+        """The axes along which the stage cannot be computed in part: scanned ones, and those whose elements steps choose."""
+        if self.scan:
+            return self.reduction_axes
+        if self.update:
+            return tuple(axis for axis, place in zip(self.axes, self.update.places, strict=True) if place is not None)
+        return ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,6 @@ import numpy as np
 
 import raido as rd
 
-EXTENTS = (0, 1, 2, 3, 5, 7, 13, 15, 16, 17, 31, 33, 64, 67)
 PROGRAMS: dict[str, tuple[Any, Callable[[np.random.Generator, int, int], tuple[np.ndarray, ...]]]] = {}
 
 

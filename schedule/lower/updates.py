@@ -1,0 +1,271 @@
+"""Updates: results that start as other arrays, and steps that each change the element they name.
+
+    serial   the results are set, then the steps run in order
+    private  chunks of the steps fold into bins of their own, which start as the neutral element: several sets a chunk, taken in turn, so
+             that a step need not wait for the one before it; then every element takes its bins in, chunk by chunk
+
+How many chunks there are follows from the numbers of steps and bins, never from the threads: where there are few steps for each bin,
+they run in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from raido.algo import index as ix
+from raido.algo.dtypes import bool_, i64
+from raido.algo.expr import Axis, Expr, Item, Node, Op, Reduce, Result, const, fresh
+from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.convert import conjunction, is_affine
+from raido.schedule.lower.loops import Loops
+from raido.schedule.lower.work import Work
+from raido.schedule.nest.nodes import Buffer, Check, If, NestExpr, Read, Store
+
+MOST_CHUNKS = 16
+STEPS_FOR_A_BIN = 8
+STRIP = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """Where the steps of a chunk fold: buffers, their first indices, and the axes that the other indices are along."""
+
+    buffers: tuple[Buffer, ...]
+    first: tuple[Expr, ...]
+    axes: tuple[Axis, ...]
+
+
+class Updates:
+    """Emits updates with the loops of `Loops`."""
+
+    def __init__(self, loops: Loops) -> None:
+        self.loops = loops
+        self.builder: Builder = loops.builder
+        self.bins: dict[str, Bins] = {}
+        loops.update = self.update
+        loops.update_element = self.element
+
+    def update(self, work: Work, position: int) -> None:
+        """The update whose outermost step loop stands at `position`."""
+        self._pass(work, position, "set")
+        strategy = work.job.plan.strategy
+        if strategy is None or strategy[0] != "private":
+            self._pass(work, position, "update")
+            return
+        copies = int(str(dict(strategy[1])["copies"]))
+        for k in range(len(work.copies)):
+            single = replace(work, copies=[work.copies[k]], origin_of=[work.origin_of[k]])
+            self._private(single, position, copies)
+
+    def _pass(self, work: Work, position: int, mode: str) -> None:
+        self.loops.level(replace(work, copies=[c.copy() for c in work.copies], mode=mode), position)
+
+    # Private bins
+
+    def _private(self, work: Work, position: int, copies: int) -> None:
+        """The steps in chunks with bins of their own, or in order where the bins are many."""
+        builder = self.builder
+        plan = work.job.plan.loops[position]
+        low, high, _ = work.copies[0].bounds(plan.name)
+        bins: Expr = ix.as_index(STEPS_FOR_A_BIN * copies)
+        for axis in self._open(work):
+            bins = ix.mul(bins, axis.extent)
+        steps = ix.maximum(ix.sub(high, low), 0)
+        chunks = builder.name("chunks", ix.minimum(MOST_CHUNKS, ix.floordiv(steps, ix.maximum(bins, 1))))
+        with builder.block(branch=True) as plain:
+            self._pass(work, position, "update")
+        with builder.block(builder.facts.with_known(ix.sub(chunks, 2)), branch=True) as chunked:
+            self._chunks(work, position, copies, chunks)
+        builder.add(If(Op("lt", bool_, (ix.as_index(1), chunks)), closed(chunked), closed(plain)))
+
+    def _open(self, work: Work) -> tuple[Axis, ...]:
+        """The result's axes that no loop has chosen yet."""
+        return tuple(axis for axis in work.job.stage.axes if work.copies[0].ranges[axis.name].value is None)
+
+    def _chunks(self, work: Work, position: int, copies: int, chunks: Expr) -> None:
+        builder, job = self.builder, work.job
+        plan, axes = job.plan.loops[position], self._open(work)
+        low, high, _ = work.copies[0].bounds(plan.name)
+        span = builder.name("span", ix.floordiv(ix.add(ix.sub(high, low), ix.sub(chunks, 1)), chunks))
+        shape = (chunks, ix.as_index(copies), *(axis.extent for axis in axes))
+        partials = tuple(builder.alloc("bins", v.dtype, shape, "heap") for v in _fold(work).left)
+        chunk = fresh("chunk")
+        how = {"kind": self._kind(), "stage": job.stage.name, "loop": plan.name}
+        with builder.loop(chunk, ix.as_index(0), chunks, 1, **how):
+            copy = fresh("copy")
+            with builder.loop(copy, ix.as_index(0), ix.as_index(copies), 1):
+                self._clear(work, Bins(partials, (chunk, copy), axes))
+            parts = [c.copy() for c in work.copies]
+            first = builder.name("first", ix.add(low, ix.mul(chunk, span)))
+            parts[0].narrow(plan.name, first, ix.minimum(ix.add(first, span), high))
+            self._steps(replace(work, copies=parts, mode="update"), position, Bins(partials, (chunk,), axes), copies)
+        self._take_in(work, Bins(partials, (), axes), chunks, copies)
+
+    def _kind(self) -> str:
+        """Threads, unless they are at work already."""
+        return "serial" if self.builder.threaded else "parallel"
+
+    def _steps(self, work: Work, position: int, bins: Bins, copies: int) -> None:
+        """The steps of a chunk; those of the only loop over them take the sets of bins in turn."""
+        plan, job = work.job.plan.loops[position], work.job
+        inner = [loop for loop in job.plan.loops[position:] if loop.name in job.reduced]
+        if len(inner) > 1 or plan.kind != "serial" or copies == 1:
+            with self._into(work, replace(bins, first=(*bins.first, ix.as_index(0)))):
+                self.loops.loop(work, position, None if plan.kind == "vector" else "serial")
+            return
+        low, high, step = work.copies[0].bounds(plan.name)
+        rest = self.builder.name("rest", ix.sub(high, ix.mod(ix.maximum(ix.sub(high, low), 0), copies * step)))
+        for start, end, count in ((low, rest, copies), (rest, high, 1)):
+            var = fresh(plan.name)
+            with self.builder.loop(var, start, end, count * step, stage=job.stage.name, loop=plan.name):
+                for k in range(count):
+                    with self._into(work, replace(bins, first=(*bins.first, ix.as_index(k)))):
+                        part = replace(work, copies=[c.copy() for c in work.copies])
+                        self.loops.choose(part, position, [[ix.add(var, k * step)]])
+
+    @contextmanager
+    def _into(self, work: Work, bins: Bins) -> Iterator[None]:
+        """Steps that are emitted meanwhile fold into these bins."""
+        self.bins[work.job.stage.name] = bins
+        yield
+        del self.bins[work.job.stage.name]
+
+    def _clear(self, work: Work, bins: Bins) -> None:
+        """Bins start as the neutral element."""
+
+        def set_one(values: dict[Node, Node], at: tuple[Expr, ...]) -> None:
+            form = self._form(work, values)
+            neutral = self.loops.emitter.values(form.values[len(form.values) - len(form.left) :])
+            for buffer, value in zip(bins.buffers, neutral, strict=True):
+                self.builder.add(Store(buffer, (*bins.first, *at), value))
+
+        self._each(work, bins.axes, set_one)
+
+    def _take_in(self, work: Work, bins: Bins, chunks: Expr, copies: int) -> None:
+        """Every element of the results takes its bins in, in order."""
+        builder, loops, job = self.builder, self.loops, work.job
+
+        def take(values: dict[Node, Node], at: tuple[Expr, ...]) -> None:
+            form = self._form(work, values)
+            place = tuple(values[axis.var] for axis in job.stage.axes)
+            storages = [loops.converter.storages[Result(job.form, j)] for j in range(len(form.left))]
+            where = storages[0].place(place, builder.facts)  # type: ignore[arg-type]
+            left = [builder.name("old", Read(storage.buffer, where, None)) for storage in storages]
+            right = [builder.name("bin", Read(buffer, (chunk, copy, *at), None)) for buffer in bins.buffers]
+            loops.emitter.combine_into(form, [storage.buffer for storage in storages], where, left, right)
+
+        chunk, copy, strip = fresh("chunk"), fresh("copy"), fresh("strip")
+        step = STRIP if len(bins.axes) == 1 else 1
+        extent = bins.axes[0].extent
+        with builder.loop(strip, ix.as_index(0), extent, step, kind=self._kind()):
+            bounds = (strip, ix.minimum(ix.add(strip, step), extent))
+            with (
+                builder.loop(chunk, ix.as_index(0), chunks, 1),
+                builder.loop(copy, ix.as_index(0), ix.as_index(copies), 1),
+            ):
+                self._each(work, bins.axes, take, bounds)
+
+    def _each(self, work: Work, axes: Sequence[Axis], body: object, bounds: tuple[Expr, Expr] | None = None) -> None:
+        """Loops over axes (the first within `bounds`), lanes along the last; `body(values of variables, indices)` inside."""
+
+        def nest(rest: Sequence[Axis], at: tuple[Expr, ...]) -> None:
+            if not rest:
+                values = {**self.loops.environment(work, 0), **{a.var: i for a, i in zip(axes, at, strict=True)}}
+                body(values, at)  # type: ignore[operator]
+                return
+            var = fresh(rest[0].name)
+            low, high = bounds if bounds is not None and not at else (ix.as_index(0), rest[0].extent)
+            how = {"kind": "vector", "tail": "default"} if len(rest) == 1 else {}
+            with self.builder.loop(var, low, high, 1, **how):
+                nest(rest[1:], (*at, var))
+
+        nest(axes, ())
+
+    def _form(self, work: Work, values: dict[Node, Node]) -> Reduce:
+        """The fold with the axes' variables replaced."""
+        (item,) = self.loops.converter.convert((Item(_fold(work), 0),), values, self.builder.facts, work.identity)
+        form: Reduce = item.form
+        return form
+
+    # One element
+
+    def element(self, work: Work) -> None:
+        """One element that is set, or one step."""
+        for k in range(len(work.copies)):
+            (self._set if work.mode == "set" else self._step)(work, self.loops.environment(work, k))
+
+    def _set(self, work: Work, values: dict[Node, Node]) -> None:
+        job, loops = work.job, self.loops
+        start = loops.converter.convert(_fold(work).neutral, values, self.builder.facts, work.identity)
+        place = tuple(values[axis.var] for axis in job.stage.axes)
+        for j, value in enumerate(loops.emitter.values(start)):
+            storage = loops.converter.storages[Result(job.form, j)]
+            self.builder.add(Store(storage.buffer, storage.place(place, self.builder.facts), value))  # type: ignore[arg-type]
+
+    def _step(self, work: Work, values: dict[Node, Node]) -> None:
+        job, loops, builder = work.job, self.loops, self.builder
+        update, form = job.stage.update, self._form(work, values)
+        assert update is not None
+        count = len(form.left)
+        named = loops.emitter.values(form.values[: count + sum(number is not None for number in update.places)])
+        places: dict[Axis, NestExpr] = {}
+        tests: list[NestExpr] = []
+        for d, (axis, number) in enumerate(zip(job.stage.axes, update.places, strict=True)):
+            places[axis] = values[axis.var] if number is None else named[number]  # type: ignore[assignment]
+            inside = self._inside(places[axis], axis.extent) if number is not None else []
+            if inside and update.checked:
+                details = (const(i64, d), places[axis], axis.extent)
+                builder.add(Check(conjunction(inside), "index", loops.converter.sites.number(job.form), details))
+            tests += inside
+        holds = conjunction(tests) if tests else None
+        buffers, where = self._target(work, places, count)
+        if update.mode == "combine":
+            self._fold_in(form, named[:count], buffers, where, holds)
+            return
+        for buffer, value in zip(buffers, named, strict=False):
+            builder.add(Store(buffer, where, value, holds))
+
+    def _inside(self, place: NestExpr, extent: Expr) -> list[NestExpr]:
+        """What must hold for an index to be in range."""
+        facts, affine = self.builder.facts, is_affine(place)
+        tests: list[NestExpr] = []
+        if not (affine and facts.nonnegative(place)):
+            tests.append(Op("ge", bool_, (place, const(i64, 0))))
+        if not (affine and facts.less(place, extent)):
+            tests.append(Op("lt", bool_, (place, extent)))
+        return tests
+
+    def _target(
+        self, work: Work, places: dict[Axis, NestExpr], count: int
+    ) -> tuple[tuple[Buffer, ...], tuple[Expr, ...]]:
+        """The buffers that a step changes, and where."""
+        bins = self.bins.get(work.job.stage.name)
+        if bins is not None:
+            return bins.buffers, (*bins.first, *(places[axis] for axis in bins.axes))
+        storages = [self.loops.converter.storages[Result(work.job.form, j)] for j in range(count)]
+        where = storages[0].place(tuple(places.values()), self.builder.facts)
+        return tuple(storage.buffer for storage in storages), where
+
+    def _fold_in(
+        self,
+        form: Reduce,
+        values: Sequence[NestExpr],
+        buffers: tuple[Buffer, ...],
+        where: tuple[Expr, ...],
+        holds: NestExpr | None,
+    ) -> None:
+        neutral = form.values[len(form.values) - len(values) :]
+        step = Reduce(form.axes, form.left, form.right, form.combine, neutral, tuple(values), True, form.monoid)
+        if holds is None:
+            self.loops.emitter.folds([(step, buffers, where)], contract=False)
+            return
+        with self.builder.block(branch=True) as scope:
+            self.loops.emitter.folds([(step, buffers, where)], contract=False)
+        self.builder.add(If(holds, closed(scope)))
+
+
+def _fold(work: Work) -> Reduce:
+    assert work.job.reduction is not None
+    return work.job.reduction

@@ -1,0 +1,28 @@
+"""The law for updates: histograms, scatters and `.at`, by every strategy and under random schedules."""
+
+from __future__ import annotations
+
+import pytest
+from strategy_law import hold
+from update_programs import PROGRAMS
+
+STRATEGIES = ("serial", "private", "")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_schedule_changes_an_update(name):
+    for seed in range(8):
+        hold(PROGRAMS, STRATEGIES, name, seed, compiled=False)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiled_updates(name):
+    for seed in range(100, 102):
+        hold(PROGRAMS, STRATEGIES, name, seed, compiled=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_schedule_changes_an_update_at_length(name):
+    for seed in range(1000, 1150):
+        hold(PROGRAMS, STRATEGIES, name, seed, compiled=seed % 10 == 0)
