@@ -1,4 +1,4 @@
-"""raido beside Halide on the same arrays, interleaved in one process: `python benchmarks/compare.py [ROW …]`.
+"""raido beside Halide (and NumPy) on the same arrays, interleaved in one process: `python benchmarks/compare.py [ROW …]`.
 
 Every result is checked against NumPy first. A round runs each contestant once, in turn; the figures are medians over the rounds, and
 what counts are the ratios, since memory bandwidth on shared machines drifts. `--write` puts the table into docs/benchmarks.md.
@@ -15,21 +15,33 @@ from statistics import median
 from typing import Annotated
 
 os.environ.setdefault("RAIDO_NUM_THREADS", "2")
+os.environ.setdefault(
+    "OPENBLAS_THREAD_TIMEOUT", "1"
+)  # its threads would go on spinning in the time of whoever comes next
 
 import numpy as np
 import typer
-from programs import ROWS, Row
+from programs import STENCILS
+from reductions import REDUCTIONS
 from rich.console import Console
 from rich.table import Table
+from rows import Row
 
 console = Console()
+ROWS = {**STENCILS, **REDUCTIONS}
 
 
-def make_input(row: Row, scale: int) -> np.ndarray:
+def make_inputs(row: Row, scale: int) -> list[np.ndarray]:
     """Random numbers of the row's range, the same for every contestant."""
-    shape = tuple(n if n < 8 else max(n // scale, 8) for n in row.shape)
-    flat = np.random.default_rng(7).random(int(np.prod(shape)), dtype=np.float32)
-    return (flat * np.float32(row.high - row.low) + np.float32(row.low)).astype(row.dtype).reshape(shape)
+    random = np.random.default_rng(7)
+    arrays = []
+    for whole in row.shapes:
+        shape = tuple(n if n < 11 else max(n // scale, 8) for n in whole)
+        flat = random.random(int(np.prod(shape)), dtype=np.float32)
+        flat *= np.float32(row.high - row.low)
+        flat += np.float32(row.low)
+        arrays.append(flat.astype(row.dtype, copy=False).reshape(shape))
+    return arrays
 
 
 def check(name: str, got: np.ndarray, want: np.ndarray, tolerance: float) -> None:
@@ -39,12 +51,13 @@ def check(name: str, got: np.ndarray, want: np.ndarray, tolerance: float) -> Non
         raise SystemExit(f"{name}: wrong result, relative error {error:.3g}")
 
 
-def contestants(name: str, row: Row, source: np.ndarray, want: np.ndarray) -> dict[str, Callable[[], object]]:
-    """Calls without arguments, each checked once: "raido hand", "raido default", "halide <schedule>"."""
+def contestants(name: str, row: Row, inputs: list[np.ndarray], want: np.ndarray) -> dict[str, Callable[[], object]]:
+    """Calls without arguments, each checked once: "raido hand", "raido default", "halide <schedule>", "numpy"."""
     from halide_programs import VARIANTS
+    from halide_reductions import REDUCTION_VARIANTS
 
     calls: dict[str, Callable[[], object]] = {}
-    build, schedules = VARIANTS[name]
+    build, schedules = {**VARIANTS, **REDUCTION_VARIANTS}[name]
     out = np.empty_like(want)
 
     def add(label: str, call: Callable[[], object]) -> None:
@@ -54,17 +67,21 @@ def contestants(name: str, row: Row, source: np.ndarray, want: np.ndarray) -> di
         calls[label] = call
 
     for label, schedule in (("raido hand", row.hand(row.algorithm)), ("raido default", None)):
-        exe = row.algorithm.compile("llvm", schedule=schedule, sizes=row_sizes(row, source))
-        add(label, lambda exe=exe: exe(source, out=out))
+        exe = row.algorithm.compile("llvm", schedule=schedule, sizes=row_sizes(row, inputs))
+        add(label, lambda exe=exe: exe(*inputs, out=out))
     for schedule in schedules:
-        add(f"halide {schedule}", build([source, out], schedule))
+        add(f"halide {schedule}", build([*inputs, out], schedule))
+    if row.numpy is not None:
+        compute = row.numpy
+        calls["numpy"] = lambda: compute(*inputs)
     return calls
 
 
-def row_sizes(row: Row, source: np.ndarray) -> dict[str, int]:
+def row_sizes(row: Row, inputs: list[np.ndarray]) -> dict[str, int]:
     """The sizes that Halide is given as bounds too."""
-    parameter = row.algorithm.trace().parameters[0]
-    return {d.name: n for d, n in zip(parameter.shape, source.shape, strict=True) if hasattr(d, "name")}
+    parameters = row.algorithm.trace().parameters
+    pairs = (pair for p, a in zip(parameters, inputs, strict=True) for pair in zip(p.shape, a.shape, strict=True))
+    return {d.name: n for d, n in pairs if hasattr(d, "name")}
 
 
 def measure(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
@@ -87,36 +104,29 @@ def main(
     write: Annotated[bool, typer.Option(help="write docs/benchmarks.md")] = False,
 ) -> None:
     """Run the comparison and print the table of medians and ratios."""
-    lines = []
-    for name in rows or list(ROWS):
-        row = ROWS[name]
-        source = make_input(row, scale)
-        want = row.answer(source)
-        calls = contestants(name, row, source, want)
-        times = {label: median(ts) * 1e3 for label, ts in measure(calls, rounds).items()}
-        best = min((label for label in times if label.startswith("halide")), key=times.__getitem__)
-        hand, default, halide = times["raido hand"], times["raido default"], times[best]
-        lines.append(
-            (
-                name,
-                f"{hand:.2f}",
-                f"{default:.2f}",
-                f"{halide:.2f}",
-                best.split()[1],
-                f"{hand / halide:.2f}",
-                f"{default / halide:.2f}",
-            )
-        )
-        console.print("  ".join(lines[-1]))
     header = (
         "row",
-        "raido hand (ms)",
-        "raido default (ms)",
-        "Halide hand (ms)",
+        "raido hand",
+        "raido default",
+        "Halide hand",
         "its schedule",
+        "NumPy",
         "hand / Halide",
         "default / Halide",
     )
+    lines = []
+    for name in rows or list(ROWS):
+        row = ROWS[name]
+        inputs = make_inputs(row, scale)
+        want = np.asarray(row.answer(*inputs))
+        calls = contestants(name, row, inputs, want)
+        times = {label: median(ts) * 1e3 for label, ts in measure(calls, rounds).items()}
+        best = min((label for label in times if label.startswith("halide")), key=times.__getitem__)
+        hand, default, halide = times["raido hand"], times["raido default"], times[best]
+        numpy = f"{times['numpy']:.2f}" if "numpy" in times else "–"
+        figures = (f"{hand:.2f}", f"{default:.2f}", f"{halide:.2f}", best.split()[1], numpy)
+        lines.append((name, *figures, f"{hand / halide:.2f}", f"{default / halide:.2f}"))
+        console.print("  ".join(lines[-1]))
     table = Table(*header)
     for line in lines:
         table.add_row(*line)
@@ -136,7 +146,7 @@ def write_table(header: tuple[str, ...], lines: list[tuple[str, ...]], rounds: i
         ),
         platform.machine(),
     )
-    note = f"{machine}, 2 threads, medians of {rounds} interleaved rounds, {time.strftime('%Y-%m-%d')}."
+    note = f"{machine}, 2 threads, medians of {rounds} interleaved rounds in ms, {time.strftime('%Y-%m-%d')}."
     path = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
     text = path.read_text()
     before, rest = text.split("<!-- table -->")

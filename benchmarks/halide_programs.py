@@ -28,9 +28,10 @@ def gauss_weights(taps: int, sigma: float) -> np.ndarray:
     return (w / w.sum()).astype(np.float32)
 
 
-def _input(array: np.ndarray) -> hl.ImageParam:
+def input_of(array: np.ndarray, name: str = "I") -> hl.ImageParam:
+    """A parameter for an array of exactly that shape."""
     kinds = {"f4": hl.Float(32), "u2": hl.UInt(16)}
-    param = hl.ImageParam(kinds[array.dtype.str[1:]], array.ndim, "I")
+    param = hl.ImageParam(kinds[array.dtype.str[1:]], array.ndim, name)
     stride = 1
     for d, n in enumerate(reversed(array.shape)):
         param.dim(d).set_min(0).set_extent(n)
@@ -40,9 +41,10 @@ def _input(array: np.ndarray) -> hl.ImageParam:
     return param
 
 
-def _finish(
+def finish(
     out: hl.Func, params: Sequence[hl.ImageParam], arrays: Sequence[np.ndarray], variables: Sequence[hl.Var]
 ) -> Call:
+    """Compiles a pipeline for exactly those arrays, the last of which it fills."""
     *inputs, result = arrays
     for var, n in zip(variables, reversed(result.shape), strict=True):
         out.bound(var, 0, n)
@@ -54,7 +56,7 @@ def _finish(
 def blur(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     """Two 3-tap passes, no boundary (the output is two smaller)."""
     image = arrays[0]
-    param = _input(image)
+    param = input_of(image)
     bx, by = hl.Func("bx"), hl.Func("by")
     lanes = 16 if image.dtype == np.float32 else 32
     if image.dtype == np.float32:
@@ -72,14 +74,14 @@ def blur(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     else:
         by.split(y, yo, yi, int(rows)).parallel(yo).vectorize(x, lanes)
         bx.store_at(by, yo).compute_at(by, yi).vectorize(x, lanes)
-    return _finish(by, [param], arrays, (x, y))
+    return finish(by, [param], arrays, (x, y))
 
 
 def stencil_2d(taps: Sequence[tuple[int, int]], scale: float) -> Callable[[Sequence[np.ndarray], str], Call]:
     """A weighted sum of neighbours (dx, dy) with the edge repeated."""
 
     def build(arrays: Sequence[np.ndarray], schedule: str) -> Call:
-        param = _input(arrays[0])
+        param = input_of(arrays[0])
         b = hl.BoundaryConditions.repeat_edge(param)
         f = hl.Func("f")
         f[x, y] = reduce(add, [b[x + dx, y + dy] for dx, dy in taps]) * hl.f32(scale)
@@ -87,7 +89,7 @@ def stencil_2d(taps: Sequence[tuple[int, int]], scale: float) -> Callable[[Seque
         f.split(y, yo, yi, rows).parallel(yo).vectorize(x, 16)
         if group > 1:
             f.split(yi, yi, v, group).reorder(v, x, yi, yo).unroll(v)
-        return _finish(f, [param], arrays, (x, y))
+        return finish(f, [param], arrays, (x, y))
 
     return build
 
@@ -96,7 +98,7 @@ def stencil_3d(taps: Sequence[tuple[int, int, int]], scale: float) -> Callable[[
     """A weighted sum of neighbours (dx, dy, dz) with the edge repeated."""
 
     def build(arrays: Sequence[np.ndarray], schedule: str) -> Call:
-        param = _input(arrays[0])
+        param = input_of(arrays[0])
         b = hl.BoundaryConditions.repeat_edge(param)
         f = hl.Func("f")
         f[x, y, z] = reduce(add, [b[x + dx, y + dy, z + dz] for dx, dy, dz in taps]) * hl.f32(scale)
@@ -106,14 +108,14 @@ def stencil_3d(taps: Sequence[tuple[int, int, int]], scale: float) -> Callable[[
             f.split(z, zo, zi, int(tz)).parallel(zo)
         else:
             f.split(y, yo, yi, int(ty)).split(z, zo, zi, int(tz)).reorder(x, yi, zi, yo, zo).parallel(zo)
-        return _finish(f, [param], arrays, (x, y, z))
+        return finish(f, [param], arrays, (x, y, z))
 
     return build
 
 
 def sobel(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     """Gradient magnitude by the Sobel operator, edge repeated."""
-    param = _input(arrays[0])
+    param = input_of(arrays[0])
     b = hl.BoundaryConditions.repeat_edge(param)
     f = hl.Func("sobel")
     at = lambda dx, dy: b[x + dx, y + dy]
@@ -124,7 +126,7 @@ def sobel(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     f.split(y, yo, yi, rows).parallel(yo).vectorize(x, 16)
     if group > 1:
         f.split(yi, yi, v, group).reorder(v, x, yi, yo).unroll(v)
-    return _finish(f, [param], arrays, (x, y))
+    return finish(f, [param], arrays, (x, y))
 
 
 def unsharp(arrays: Sequence[np.ndarray], schedule: str) -> Call:
@@ -132,7 +134,7 @@ def unsharp(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     image = arrays[0]
     n = image.shape[1]
     w = gauss_weights(7, 1.5)
-    param = _input(image)
+    param = input_of(image)
     whole = (hl.Expr(0), hl.Expr(n))
     b = hl.BoundaryConditions.repeat_edge(param, [whole, whole])
     gray, b1, b2, sharp, ratio, out = (hl.Func(n) for n in ("gray", "b1", "b2", "sharp", "ratio", "out"))
@@ -150,12 +152,12 @@ def unsharp(arrays: Sequence[np.ndarray], schedule: str) -> Call:
         gray.store_at(out, yo).compute_at(out, yi).vectorize(x, 16)
     else:
         gray.compute_at(out, yo).vectorize(x, 16)
-    return _finish(out, [param], arrays, (x, y, c))
+    return finish(out, [param], arrays, (x, y, c))
 
 
 def harris(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     """Harris corner response; the clamp applies to the image, derivatives one pixel outside are those of the clamped image."""
-    param = _input(arrays[0])
+    param = input_of(arrays[0])
     b = hl.BoundaryConditions.repeat_edge(param)
     ix, iy, ixx, iyy, ixy, sxx, syy, sxy, out = (
         hl.Func(n) for n in ("Ix", "Iy", "Ixx", "Iyy", "Ixy", "Sxx", "Syy", "Sxy", "harris")
@@ -181,7 +183,7 @@ def harris(arrays: Sequence[np.ndarray], schedule: str) -> Call:
         for f in (ix, iy):
             f.compute_at(out, xo).vectorize(x, 16)
         iy.compute_with(ix, x)
-    return _finish(out, [param], arrays, (x, y))
+    return finish(out, [param], arrays, (x, y))
 
 
 def _star(radius: int) -> list[tuple[int, int, int]]:

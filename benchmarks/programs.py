@@ -1,4 +1,4 @@
-"""The rows of the comparison with Halide: inputs, NumPy's answer, raido's algorithm and its hand schedule.
+"""The stencils of the comparison with Halide: inputs, NumPy's answer, raido's algorithm and its hand schedule.
 
 Sizes are those of the table in docs/benchmarks.md; `--scale` of the command divides them.
 """
@@ -6,11 +6,11 @@ Sizes are those of the table in docs/benchmarks.md; `--scale` of the command div
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
 import numpy as np
+from rows import Row
 
 import raido as rd
 
@@ -105,15 +105,13 @@ def harris(img: rd.f32["h", "w"]):
     return rd.stencil(response, ix, iy, boundary="valid", name="out")
 
 
-def _rows_in_registers(rows: int, stream: bool = True) -> Callable[[rd.Algorithm], rd.Schedule]:
+def _rows_in_registers(rows: int) -> Callable[[rd.Algorithm], rd.Schedule]:
     """`rows` output rows at once: neighbours share their loads; stores go past the caches."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
         out = s["out"].split("y", 64).split("yi", rows, names=("ym", "yr")).reorder("yo", "ym", "x", "yr")
-        out.unroll("yr").vectorize("x").parallel("yo").partition_boundaries()
-        if stream:
-            out.stream_stores()
+        out.unroll("yr").vectorize("x").parallel("yo").partition_boundaries().stream_stores()
         return s
 
     return schedule
@@ -126,12 +124,17 @@ def _planes(algorithm: rd.Algorithm) -> rd.Schedule:
     return s
 
 
-def _blur_inline(algorithm: rd.Algorithm) -> rd.Schedule:
-    s = algorithm.schedule()
-    s["bx"].inline()
-    s["by"].split("y", 96).split("yi", 8, names=("ym", "yr")).reorder("yo", "ym", "x", "yr").unroll("yr")
-    s["by"].vectorize("x").parallel("yo").stream_stores()
-    return s
+def _blur_inline(strip: int, rows: int) -> Callable[[rd.Algorithm], rd.Schedule]:
+    """Each row of the first pass serves three rows of the second, all in registers."""
+
+    def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
+        s = algorithm.schedule()
+        s["bx"].inline()
+        s["by"].split("y", strip).split("yi", rows, names=("ym", "yr")).reorder("yo", "ym", "x", "yr").unroll("yr")
+        s["by"].vectorize("x").parallel("yo").stream_stores()
+        return s
+
+    return schedule
 
 
 def _unsharp_sliding(algorithm: rd.Algorithm) -> rd.Schedule:
@@ -206,31 +209,17 @@ def _harris_answer(a: np.ndarray) -> np.ndarray:
     return xx * yy - xy * xy - np.float32(0.04) * (xx + yy) ** 2
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the table. `operations` are floating-point operations per output element."""
-
-    algorithm: rd.Algorithm
-    shape: tuple[int, ...]
-    dtype: str
-    answer: Callable[[np.ndarray], np.ndarray]
-    hand: Callable[[rd.Algorithm], rd.Schedule]
-    low: float = 0.0
-    high: float = 1.0
-    tolerance: float = 1e-5
-
-
 _box2 = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
 _cross2 = [(0, 0), (0, -1), (0, 1), (-1, 0), (1, 0)]
 
-ROWS: dict[str, Row] = {
-    "unsharp": Row(unsharp, (3, 2048, 2048), "f4", _unsharp_answer, _unsharp_sliding, low=0.1, tolerance=1e-4),
-    "harris": Row(harris, (4096, 4096), "f4", _harris_answer, _harris_tiled, tolerance=1e-4),
-    "blur_u16": Row(blur_u16, (4802, 6402), "u2", _blur_answer, _blur_inline, high=60000, tolerance=0),
-    "blur_f32": Row(blur_f32, (4802, 6402), "f4", _blur_answer, _blur_inline),
-    "sobel": Row(sobel, (8192, 8192), "f4", _sobel_answer, _rows_in_registers(2, stream=False)),
-    "jacobi2d_5": Row(jacobi2d_5, (10000, 10000), "f4", _weighted(1, _cross2, 0.2), _rows_in_registers(4)),
-    "jacobi2d_9": Row(jacobi2d_9, (10000, 10000), "f4", _weighted(1, _box2, 1 / 9), _rows_in_registers(4)),
-    "jacobi3d_7": Row(jacobi3d_7, (512, 512, 512), "f4", _weighted(1, _star(1), 1 / 7), _planes),
-    "jacobi3d_13": Row(jacobi3d_13, (512, 512, 512), "f4", _weighted(2, _star(2), 1 / 13), _planes),
+STENCILS: dict[str, Row] = {
+    "unsharp": Row(unsharp, ((3, 2048, 2048),), "f4", _unsharp_answer, _unsharp_sliding, low=0.1, tolerance=1e-4),
+    "harris": Row(harris, ((4096, 4096),), "f4", _harris_answer, _harris_tiled, tolerance=1e-4),
+    "blur_u16": Row(blur_u16, ((4802, 6402),), "u2", _blur_answer, _blur_inline(96, 8), high=60000, tolerance=0),
+    "blur_f32": Row(blur_f32, ((4802, 6402),), "f4", _blur_answer, _blur_inline(40, 4)),
+    "sobel": Row(sobel, ((8192, 8192),), "f4", _sobel_answer, _rows_in_registers(4)),
+    "jacobi2d_5": Row(jacobi2d_5, ((10000, 10000),), "f4", _weighted(1, _cross2, 0.2), _rows_in_registers(4)),
+    "jacobi2d_9": Row(jacobi2d_9, ((10000, 10000),), "f4", _weighted(1, _box2, 1 / 9), _rows_in_registers(4)),
+    "jacobi3d_7": Row(jacobi3d_7, ((512, 512, 512),), "f4", _weighted(1, _star(1), 1 / 7), _planes),
+    "jacobi3d_13": Row(jacobi3d_13, ((512, 512, 512),), "f4", _weighted(2, _star(2), 1 / 13), _planes),
 }

@@ -1,0 +1,103 @@
+"""The reductions in Halide 21, in the manner of `halide_programs`: threads by `rfactor` over chunks, lanes by `rfactor` over lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import halide as hl
+import numpy as np
+from halide_programs import Call, finish, input_of, v, x, xi, xo, y, yi, yo
+
+u = hl.Var("u")
+
+
+def _lanes(f: hl.Func, inside: hl.Var, reduced: hl.RVar, lanes: int) -> None:
+    """Partial sums in lanes along a reduction variable of the update of `f`."""
+    ri, rv = hl.RVar("ri2"), hl.RVar("rv2")
+    f.update().split(reduced, ri, rv, lanes)
+    q = f.update().rfactor(rv, v)
+    q.compute_at(f, inside).vectorize(v)
+    q.update().reorder(v, ri).vectorize(v)
+
+
+def whole(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+    """The sum of an array, or of the products of two."""
+    params = [input_of(a, name) for a, name in zip(arrays[:-1], "AB", strict=False)]
+    n = arrays[0].size
+    s, r = hl.Func("s"), hl.RDom([(0, n)], "r")
+    s[()] = hl.f32(0)
+    s[()] += params[0][r] if len(params) == 1 else params[0][r] * params[1][r]
+    chunks, lanes = map(int, schedule.split("_"))
+    ro, ri = hl.RVar("ro"), hl.RVar("ri")
+    s.update().split(r.x, ro, ri, n // chunks)
+    p = s.update().rfactor(ro, u)
+    p.compute_root().parallel(u)
+    p.update().parallel(u)
+    _lanes(p, u, ri, lanes)
+    return finish(s, params, arrays, ())
+
+
+def row_sums(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+    """Sums of rows: lanes along the row ("r"), or across rows ("y")."""
+    param = input_of(arrays[0])
+    s, r = hl.Func("s"), hl.RDom([(0, arrays[0].shape[1])], "r")
+    s[y] = hl.f32(0)
+    s[y] += param[r.x, y]
+    kind, lanes, rows = schedule.split("_")
+    if kind == "r":
+        s.update().parallel(y, int(rows))
+        _lanes(s, y, r.x, int(lanes))
+    else:
+        s.update().split(y, yo, yi, int(rows)).reorder(r.x, yi, yo).parallel(yo).vectorize(yi, int(lanes))
+    return finish(s, [param], arrays, (y,))
+
+
+def column_sums(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+    """Sums of columns: tiles of columns, or chunks of rows added up afterwards."""
+    param = input_of(arrays[0])
+    s, r = hl.Func("s"), hl.RDom([(0, arrays[0].shape[0])], "r")
+    s[x] = hl.f32(0)
+    s[x] += param[x, r.x]
+    kind, size = schedule.split("_")
+    if kind == "tile":
+        s.update().split(x, xo, xi, int(size)).reorder(xi, r.x, xo).vectorize(xi, 16).parallel(xo)
+    else:
+        ro, ri, rj = hl.RVar("ro"), hl.RVar("ri"), hl.RVar("rj")
+        s.update().split(r.x, ro, ri, int(size))
+        p = s.update().rfactor(ro, u)
+        p.compute_root().parallel(u).vectorize(x, 16)
+        p.update().split(ri, ri, rj, 4).reorder(rj, x, ri, u).vectorize(x, 16).unroll(rj).parallel(u)
+        s.update().reorder(x, ro).vectorize(x, 16)
+    return finish(s, [param], arrays, (x,))
+
+
+def sgemm(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+    """A product of matrices with a tile in registers and, if asked for, panels of the right factor packed."""
+    left, right = input_of(arrays[0], "A"), input_of(arrays[1], "B")
+    m, out, k = hl.Func("m"), hl.Func("out"), hl.RDom([(0, arrays[0].shape[1])], "k")
+    m[x, y] = hl.f32(0)
+    m[x, y] += left[k, y] * right[x, k]
+    out[x, y] = m[x, y]
+    for var, n in zip((x, y), reversed(arrays[2].shape), strict=True):
+        out.bound(var, 0, n)
+    kind, rows, columns, block = schedule.split("_")
+    out.split(y, yo, yi, int(block)).split(yi, yi, v, int(rows)).split(x, xo, xi, int(columns))
+    out.reorder(xi, v, yi, xo, yo).parallel(yo).vectorize(xi, 16).unroll(v)
+    if kind == "packb":
+        packed = right.in_()
+        packed.compute_at(out, xo).vectorize(packed.args()[0], 16).unroll(packed.args()[0])
+    m.compute_at(out, yi).vectorize(x, 16).unroll(x).unroll(y)
+    m.update().reorder(x, y, k.x).vectorize(x, 16).unroll(x).unroll(y)
+    return finish(out, [left, right], arrays, (x, y))
+
+
+REDUCTION_VARIANTS = {
+    "sum": (whole, ("50_64", "500_64", "500_128")),
+    "dot": (whole, ("50_64", "500_64", "500_128")),
+    "rows_10": (row_sums, ("r_64_1", "r_128_1")),
+    "rows_1e4": (row_sums, ("r_16_16", "r_80_16")),
+    "rows_1e6": (row_sums, ("r_4_1000", "r_20_1000", "y_16_1600")),
+    "rows_1e7": (row_sums, ("r_10_10000", "r_5_10000", "r_2_10000")),
+    "columns_1e4": (column_sums, ("tile_400", "chunks_500", "chunks_100")),
+    "sgemm_1024": (sgemm, ("packb_8_32_256", "packb_8_32_128", "packb_4_64_256", "nopack_8_32_256")),
+}
