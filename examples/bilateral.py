@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from show import check, photograph, report, save, seconds
+from show import check, extent, photograph, report, save, seconds, side_by_side, tiled
 
 import raido as rd
 
@@ -57,12 +57,12 @@ def main() -> None:
     smooth = bilateral.compile(schedule=schedule(bilateral))
     result = smooth(img)
     check(result, with_numpy(img))
-    print("wrote", save("bilateral", np.concatenate([img, result], axis=1)))
-    large = np.tile(img, (4, 4))
+    print("wrote", save("bilateral", side_by_side(img, result)))
+    large = tiled(img, 4)
     out = np.empty_like(large)
     ours = seconds(lambda: smooth(large, out=out))
     theirs = seconds(lambda: with_numpy(large), 1)
-    report("bilateral 9x9 2048x2048", ours, theirs, "NumPy", amount=81 * 8 * large.size, unit="GFLOP/s")
+    report(f"bilateral 9x9 {extent(large)}", ours, theirs, "NumPy", amount=81 * 8 * large.size, unit="GFLOP/s")
 
 
 if __name__ == "__main__":

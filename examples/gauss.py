@@ -1,4 +1,4 @@
-"""Separable Gaussian blur with a radius chosen at trace time. Writes out/gauss.png."""
+"""Separable Gaussian blur with a radius chosen at trace time. Writes out/gauss.png: before and after."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from operator import add
 
 import numpy as np
 from scipy import ndimage
-from show import check, photograph, report, save, seconds
+from show import check, extent, photograph, report, save, seconds, side_by_side
 
 import raido as rd
 
@@ -41,12 +41,12 @@ def main() -> None:
     result = blur(img)
     with_scipy = lambda a: ndimage.gaussian_filter(a, 2.0, mode="nearest", radius=4)
     check(result, with_scipy(img))
-    print("wrote", save("gauss", np.concatenate([img, result], axis=1)))
+    print("wrote", save("gauss", side_by_side(img, result)))
     large = photograph("camera", repeat=16)
     out = np.empty_like(large)
     ours = seconds(lambda: blur(large, out=out))
     theirs = seconds(lambda: with_scipy(large), 3)
-    report("Gauss 9x9 8192x8192", ours, theirs, "SciPy", amount=2 * large.nbytes)
+    report(f"Gauss 9x9 {extent(large)}", ours, theirs, "SciPy", amount=2 * large.nbytes)
 
 
 if __name__ == "__main__":

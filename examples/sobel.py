@@ -1,10 +1,10 @@
-"""Edges by the Sobel operator. Writes out/sobel.png."""
+"""Edges by the Sobel operator. Writes out/sobel.png: a photograph and its edges."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy import ndimage
-from show import check, photograph, report, save, seconds
+from show import check, extent, photograph, report, save, seconds, side_by_side
 
 import raido as rd
 
@@ -37,12 +37,12 @@ def main() -> None:
     edges = sobel.compile(schedule=schedule(sobel))
     result = edges(img)
     check(result, with_scipy(img))
-    print("wrote", save("sobel", result / result.max()))
+    print("wrote", save("sobel", side_by_side(img, np.sqrt(result / result.max()))))
     large = photograph("camera", repeat=16)
     out = np.empty_like(large)
     ours = seconds(lambda: edges(large, out=out))
     theirs = seconds(lambda: with_scipy(large), 3)
-    report("Sobel 8192x8192", ours, theirs, "SciPy", amount=2 * large.nbytes)
+    report(f"Sobel {extent(large)}", ours, theirs, "SciPy", amount=2 * large.nbytes)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Unsharp mask: a photograph sharpened by the difference from its own blur. Writes out/unsharp_before.png and out/unsharp_after.png.
+"""Unsharp mask: a photograph sharpened by the difference from its own blur. Writes out/unsharp.png: before and after.
 
 The blur is a separable 7-tap Gaussian of the brightness; every colour is scaled by how much the brightness changed.
 """
@@ -10,7 +10,7 @@ from operator import add
 
 import numpy as np
 from scipy import ndimage
-from show import check, photograph, report, save, seconds
+from show import check, extent, photograph, report, save, seconds, side_by_side
 
 import raido as rd
 
@@ -56,12 +56,12 @@ def main() -> None:
     sharpen = unsharp.compile(schedule=schedule(unsharp))
     result = sharpen(img)
     check(result, with_scipy(img))
-    print("wrote", save("unsharp_before", img), "and", save("unsharp_after", result))
+    print("wrote", save("unsharp", side_by_side(img[:, :300, 90:390], result[:, :300, 90:390])))
     large = photograph("astronaut", repeat=4)
     out = np.empty_like(large)
     ours = seconds(lambda: sharpen(large, out=out))
     theirs = seconds(lambda: with_scipy(large), 3)
-    report("unsharp mask 3x2048x2048", ours, theirs, "SciPy", amount=2 * large.nbytes)
+    report(f"unsharp mask {extent(large)}", ours, theirs, "SciPy", amount=2 * large.nbytes)
 
 
 if __name__ == "__main__":
