@@ -225,6 +225,25 @@ def load(array: Array, indices: tuple[Expr, ...], checked: bool = False) -> Expr
     return result
 
 
+def load_chosen(array: Array, indices: tuple[Expr, ...]) -> Expr:
+    """An element that a selection takes only where there is one: if the array moves another's elements and is empty, some other element."""
+    trace = current()
+    element = load(array, indices)
+    if not isinstance(element, Load) or element.array is array or element.checked:
+        return element
+    if all(trace.facts.less_equal(1, extent) for extent in array.shape):
+        return element
+    places = [  # what is known of an index brought into an empty array is worth nothing
+        Op("clamp_index", i64, (e, extent)) if _brought_in(e) else e
+        for e, extent in zip(element.indices, element.array.shape, strict=True)
+    ]
+    return Load(element.array, tuple(places), False)
+
+
+def _brought_in(e: Expr) -> bool:
+    return isinstance(e, Op) and (e.name in index.BOUNDARY_OPS or any(_brought_in(arg) for arg in e.args))
+
+
 def _keeps_range(form: Generate, body: Load) -> bool:
     """Whether the moved array's indices are out of range exactly when these are."""
     seen: set[Var] = set()

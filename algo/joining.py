@@ -11,7 +11,7 @@ from typing import Any
 
 from raido.algo import index
 from raido.algo.building import owner
-from raido.algo.context import current, load
+from raido.algo.context import current, load, load_chosen
 from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.expr import Expr, Op
@@ -49,7 +49,7 @@ def concat(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
             e = Op("clamp_index", i64, (index.sub(p[place], start), part.extents[place]))
             here = e if len(parts) > 1 else p[place]
             inside = (*p[:place], here, *p[place + 1 :])
-            value = cast(Array(load(part.node, inside), part.weak), dtype)
+            value = cast(Array(load_chosen(part.node, inside), part.weak), dtype)
             if result is None:
                 result = value
                 continue

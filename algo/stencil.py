@@ -14,7 +14,7 @@ from typing import Any
 
 from raido.algo import index
 from raido.algo.building import call, collect, element, make_axes, owner, structure
-from raido.algo.context import current, load
+from raido.algo.context import current, load, load_chosen
 from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.expr import Axis, Const, Expr, Op, fresh
@@ -86,7 +86,9 @@ def load_with_boundary(array: Array, indices: Sequence[Expr], rules: Sequence[An
             low = Op("ge", bool_, (e, Const(i64, 0)))
             test = Op("logical_and", bool_, (low, Op("lt", bool_, (e, extent))))
             inside = test if inside is None else Op("logical_and", bool_, (inside, test))
-    node = load(array.node, tuple(places), any(rule == "raise" and not k for rule, k in zip(rules, safe, strict=True)))
+    check = any(rule == "raise" and not k for rule, k in zip(rules, safe, strict=True))
+    chosen = inside is not None and not check
+    node = load_chosen(array.node, tuple(places)) if chosen else load(array.node, tuple(places), check)
     if inside is None or value is None:
         return node
     return Op("select", array.dtype, (inside, node, value))

@@ -165,3 +165,16 @@ def test_errors_name_what_is_wrong() -> None:
         rd.algorithm(lambda a: rd.filter(lambda x: x, a)).trace(rd.i64["n"])
     with pytest.raises(rd.TraceError, match=r"the predicate of rd\.partition returns one bool_"):
         rd.algorithm(lambda a: rd.partition(lambda x: (x > 0, x), a)).trace(rd.i64["n"])
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 7])
+def test_what_is_empty_is_never_read(n: int) -> None:
+    """Slices that begin beyond the end, joined, padded and shifted."""
+    joined = rd.algorithm(
+        lambda x: (rd.concat([x, x[5:], x[100:]]), rd.pad(x[9:], 1, rd.constant(7)), rd.shift(x[4:], 1)), x="f32[n]"
+    )
+    x = np.arange(n, dtype=np.float32)
+    expected = (np.concatenate([x, x[5:]]), np.pad(x[9:], 1, constant_values=7), np.append(0, x[4:])[: len(x[4:])])
+    for run in (joined.interpret, joined):
+        for result, array in zip(run(x), expected, strict=True):
+            np.testing.assert_array_equal(result, array)
