@@ -5,8 +5,8 @@ loops. What only one stage needs, near its own rows (a stencil chain), is comput
 high as lets the chain's rows fit in half of L2 (at most 32), and where 8 rows do not fit, rows slide. The rest is computed whole.
 Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt. The outermost pure axis is
 parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks. A product of matrices keeps a
-tile in registers; sums down columns run along the rows, eight at a time; a stencil on its own that reads neighbouring rows makes four
-(or two) rows at a time.
+tile in registers, and packs in panels what it reads along rows; sums down columns run along the rows, eight at a time; a stencil on
+its own that reads neighbouring rows makes four (or two) rows at a time.
 Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are
 not known before) that nothing reads again are streamed, unless their rows are short or their elements take long.
 
@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING
 
 from raido.algo.errors import ScheduleError, explain
 from raido.schedule.defaults.draft import Draft
-from raido.schedule.defaults.facts import FEWEST_ROWS, reads_by_rows, row_axis, row_bytes
+from raido.schedule.defaults.facts import (
+    FEWEST_ROWS,
+    is_tiled_product,
+    reads_by_rows,
+    row_axis,
+    row_bytes,
+    vector_axis,
+)
 from raido.schedule.defaults.loops import say_loops, say_memory
 from raido.schedule.holes import holes_of
 from raido.schedule.machine import Machine
@@ -122,6 +129,8 @@ def strip_place(draft: Draft, name: str) -> At | None:
     readers = draft.demand.readers(name)
     heads = {head_of(state, reader) for reader in readers}
     if len(heads) != 1 or (name, "placement") in state.asked or state.stage(name).outer:
+        return None
+    if is_tiled_product(draft, state.stage(name), vector_axis(draft, state.stage(name))):
         return None
     (head,) = heads
     if not all(reads_by_rows(draft, reader, name, points) for reader, points in readers.items()):

@@ -158,7 +158,7 @@ def is_tiled_product(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     """Whether results share what they read, as in a product of matrices: some reads move with one axis only, some with another."""
     if stage.reduction is None or len(stage.axes) < 2 or vector is not stage.axes[-1] or len(stage.bodies) > 1:
         return False
-    if prod(extent(draft, axis.extent) for axis in stage.reduction_axes) < 2 * SMALL or has_chain(draft, stage):
+    if prod(extent(draft, axis.extent) for axis in stage.reduction_axes) < 2 * SMALL:
         return False
     points = [point for each in draft.demand.reads(stage.name).values() for point in each]
     if any(e is None for point in points for e in point) or not draft.state.plan(stage.name).loops:
@@ -166,6 +166,22 @@ def is_tiled_product(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     i, j = stage.axes[-2].var, stage.axes[-1].var
     uses = {tuple(any(e is not None and moves(e, var) for e in point) for var in (i, j)) for point in points}
     return {(True, False), (False, True)} <= uses
+
+
+def panels(draft: Draft, stage: Stage) -> dict[str, Point]:
+    """The arrays of a product that are worth packing: read at one plain place, contiguous along the results' rows, too large for L1."""
+    found = {}
+    row, column = stage.axes[-2].var, stage.axes[-1].var
+    wanted = {axis.var for axis in stage.reduction_axes} | {column}
+    for array, points in draft.demand.reads(stage.name).items():
+        (point, *others) = points
+        plain = {e for e in point if isinstance(e, Var)}
+        if others or len(plain) != len(point) or point[-1] is not column or row in plain or not wanted <= plain:
+            continue
+        axes = [axis for axis in stage.all_axes if axis.var in wanted]
+        if prod(extent(draft, axis.extent) for axis in axes) * stage.bodies[0].dtype.itemsize > draft.machine.l2 // 8:
+            found[array] = point
+    return found
 
 
 def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:

@@ -6,7 +6,7 @@ from math import prod
 
 from raido.algo import index
 from raido.algo.expr import Axis
-from raido.schedule.defaults.demand import cost, is_divergent, meets_boundary
+from raido.schedule.defaults.demand import cost, find_demand, is_divergent, meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
     chain_rows,
@@ -17,11 +17,12 @@ from raido.schedule.defaults.facts import (
     is_tiled_product,
     jammed_rows,
     output_bytes,
+    panels,
     row_axis,
     vector_axis,
     whole_cost,
 )
-from raido.schedule.defaults.scans import say_scan_loops
+from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops
 from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
@@ -44,6 +45,9 @@ def say_loops(draft: Draft, name: str) -> None:
         return
     if stage.scan is not None:
         say_scan_loops(draft, stage, vector_axis(draft, stage))
+        return
+    if stage.filter is not None:
+        say_filter_loops(draft, stage)
         return
     if stage.update is not None:
         say_update_loops(draft, stage)
@@ -190,10 +194,10 @@ def line_chunk(draft: Draft, stage: Stage) -> int:
 
 
 def say_register_tile(draft: Draft, stage: Stage) -> bool:
-    """A tile of the result stays in registers while the reduction runs."""
+    """A tile of the result stays in registers while the reduction runs; what it reads along its rows is packed in panels before."""
     name, machine = stage.name, draft.machine
     i, j = stage.axes[-2].name, stage.axes[-1].name
-    rows = 12 if machine.registers >= 32 else 6
+    rows = 8 if machine.registers >= 32 else 6
     lanes = machine.lanes(stage.bodies[0].dtype.bits)
     if not draft.say(name, "tile", **{i: rows, j: 2 * lanes}):
         return False
@@ -202,6 +206,14 @@ def say_register_tile(draft: Draft, stage: Stage) -> bool:
     draft.say(name, "unroll", axis=i + "i")
     draft.say(name, "vectorize", axis=j + "i", interleave=2)
     draft.say(name, "parallel", axis=stage.axes[0].name if len(stage.axes) > 2 else i + "o")
+    for array, points in panels(draft, stage).items():
+        around = [axis.name for axis in stage.axes[:-2] if axis.var in points]
+        before = set(draft.state.uses.stages)
+        layout = (*around, j + "o", *reductions, j + "i")
+        if draft.say(name, "cache", array=array, stage=name, axis=None, layout=layout):
+            (copy,) = set(draft.state.uses.stages) - before
+            say_packed_loops(draft, copy)
+            draft.demand = find_demand(draft.state)
     return True
 
 

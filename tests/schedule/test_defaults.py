@@ -38,7 +38,8 @@ s["out"].root().parallel("z").vectorize("x").partition_boundaries().stream_store
 """,
     "matmul": """
 s["c"].root().tile(y=6, x=16).reorder("yo", "xo", "r", "yi", "xi").unroll("yi")
-s["c"].vectorize("xi", interleave=2).parallel("yo")
+s["c"].vectorize("xi", interleave=2).parallel("yo").cache("b", "c", None, layout=("xo", "r", "xi"))
+s["b_copy"].parallel("xo").vectorize("xi")
 """,
     "row_sums": """
 s["s"].root().parallel("x", grain=4).vectorize("r", interleave=4)
@@ -126,6 +127,13 @@ def test_known_sizes_decide():
     large = Schedule(graphs.blur()).complete(AVX2, {"h": 1 << 14, "w": 1 << 14})
     assert "stream" not in str(small)
     assert "partition_boundaries().stream_stores()" in str(large)
+
+
+def test_small_factors_are_not_packed():
+    product = Schedule(form_stages(PROGRAMS["matmul"]()))
+    names = {d.name for p in product.graph.program.parameters for d in p.shape}
+    assert "cache" not in str(product.complete(AVX512, dict.fromkeys(names, 64)))
+    assert "cache" in str(product.complete(AVX512, dict.fromkeys(names, 1024)))
 
 
 def test_rows_slide_where_a_strip_does_not_fit():
