@@ -62,6 +62,8 @@ def bind_sizes(
         left, right = evaluate_size(check.left, sizes), evaluate_size(check.right, sizes)
         if left != right:
             headline = f"{check.left_owner} is {index.text(check.left)} = {left}, {check.right_owner} is {index.text(check.right)} = {right}"
+            if not check.left_owner:
+                headline = f"{check.right_owner} is empty: {index.text(check.right)} = {right}"
             raise SizeMismatch(explain(headline, algorithm=None if check.site is None else str(check.site)))
     return sizes
 

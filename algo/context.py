@@ -156,7 +156,7 @@ class Trace:
             raise ShapeError(complaint(f"{owner} may be empty: its size is decided by data"))
         self.checks.setdefault(
             (index.maximum(extent, 1), extent),
-            SizeCheck(index.maximum(extent, 1), extent, f"the least size for {owner}", "its size", user_site()),
+            SizeCheck(index.maximum(extent, 1), extent, "", owner, user_site()),
         )
 
 

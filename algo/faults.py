@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from raido.algo.errors import ArithmeticFault, IndexOutOfRange, RaidoError, SizeMismatch, explain
 from raido.algo.expr import Checked, Const, Load, Node, Op, Segmented, SizeVar, Update, Var
+from raido.algo.primitives import DIVISIONS
 from raido.algo.program import Site
-
-DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
 
 
 def can_fault(node: Node) -> bool:

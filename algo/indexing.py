@@ -22,7 +22,7 @@ from raido.algo.filtering import compress, places_where
 from raido.algo.locations import complaint
 from raido.algo.promotion import lift
 from raido.algo.slicing import Range, index_value, read_slice
-from raido.algo.stencil import boundaries, load_with_boundary
+from raido.algo.stencil import Fill, boundaries, load_with_boundary
 from raido.algo.trees import leaves, map_leaves, unflatten
 from raido.algo.types import describe
 from raido.algo.value import COUNTER, LITERAL, Array
@@ -144,7 +144,8 @@ def _places(
             known = True
         if not known and mode is None:
             _refuse_outside(place, extent, len(places), array)
-        if not known and mode not in (None, "raise"):
+        rule = mode[len(places)] if isinstance(mode, tuple) else mode
+        if not known and rule not in (None, "raise") and not isinstance(rule, Fill):
             trace.at_least_one(extent, f"dimension {len(places)} of an array to gather from")
         places.append(place)
         safe.append(known)

@@ -23,7 +23,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class SizeCheck:
-    """Two sizes that must be equal at the call, and what they belong to, for the message of `SizeMismatch`."""
+    """Two sizes that must be equal at the call, and what they belong to, for the message of `SizeMismatch`.
+
+    With "" for the left owner, the left is the right or 1: what belongs to the right must not be empty.
+    """
 
     left: Expr
     right: Expr

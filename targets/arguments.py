@@ -229,10 +229,15 @@ def _solve_sizes(signature: Signature, inputs: Sequence[np.ndarray], explicit: M
         left, right = evaluate_size(check.left, sizes), evaluate_size(check.right, sizes)
         if left != right:
             site = signature.sites[check.site] if check.site >= 0 else None
+            headline = (
+                f"{check.left_owner} has size {left} ({size_text(check.left)}), "
+                f"{check.right_owner} has size {right} ({size_text(check.right)}); they must agree"
+            )
+            if not check.left_owner:
+                headline = f"{check.right_owner} is empty: {size_text(check.right)} = {right}"
             raise SizeMismatch(
                 explain(
-                    f"{signature.name}: {check.left_owner} has size {left} ({size_text(check.left)}), "
-                    f"{check.right_owner} has size {right} ({size_text(check.right)}); they must agree",
+                    f"{signature.name}: {headline}",
                     algorithm=f"{site.file}:{site.line}   {site.text}" if site else None,
                 )
             )

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raido.algo import index
 from raido.algo.errors import CompileError, TargetError
-from raido.algo.expr import Load, Op
-from raido.algo.primitives import CAN_FAULT
+from raido.algo.faults import can_fault
 from raido.algo.program import Program
 from raido.algo.specialise import specialise
 from raido.schedule.fingerprint import fingerprint
@@ -112,6 +112,7 @@ class Compilation:
             str(self.target),
             *versions(),
             *sorted(_lines_that_fault(self.program)),
+            *_size_checks(self.program),
         )
 
     @functools.cached_property
@@ -209,8 +210,12 @@ def _digest_of_files() -> str:
 
 def _lines_that_fault(program: Program) -> set[str]:
     """The places of checked loads and integer divisions: lines that move change the messages in the code's signature."""
-    return {
-        str(site)
-        for node, site in program.sites.items()
-        if (isinstance(node, Load) and node.checked) or (isinstance(node, Op) and node.name in CAN_FAULT)
-    }
+    return {str(site) for node, site in program.sites.items() if can_fault(node)}
+
+
+def _size_checks(program: Program) -> list[str]:
+    """What is compared at a call, which is no part of what the program computes, and the words for it."""
+    return [
+        f"{index.text(c.left)} = {index.text(c.right)}, {c.left_owner}, {c.right_owner}, {c.site}"
+        for c in program.size_checks
+    ]

@@ -411,10 +411,12 @@ def _write_function(upper: str, number: int, function: Function) -> str:
             lines.append(f'  if (!{parameter.name}) FAIL({upper}_NULL_POINTER, "{name}: {parameter.name} is NULL");')
     for check in signature.checks:
         left, right = _c_size(check.left, function.sizes), _c_size(check.right, function.sizes)
-        text = _c_text(f"{name}: {check.left_owner} has size %lld, {check.right_owner} has size %lld; they must agree")
-        lines.append(
-            f"  if ({left} != {right}) FAIL({upper}_BAD_SIZE, {text}, (long long)({left}), (long long)({right}));"
-        )
+        if check.left_owner:
+            words = f"{check.left_owner} has size %lld, {check.right_owner} has size %lld; they must agree"
+            values = f", (long long)({left}), (long long)({right})"
+        else:
+            words, values = f"{check.right_owner} is empty", ""
+        lines.append(f"  if ({left} != {right}) FAIL({upper}_BAD_SIZE, {_c_text(f'{name}: {words}')}{values});")
     sizes = dict(function.sizes)
     for existential in signature.existentials:
         bound = f"rd_bound_{identifier(existential.name)}"

@@ -25,8 +25,8 @@ class FaultKind:
 
 FAULT_KINDS = (
     FaultKind("index", 1, IndexOutOfRange, "index {1} is out of range for dimension {0}, of size {2}"),
-    FaultKind("division", 2, ArithmeticFault, "integer division of {0} by zero"),
-    FaultKind("power", 3, ArithmeticFault, "integer {0} to the negative power {1}"),
+    FaultKind("division", 2, ArithmeticFault, "integer division by zero"),
+    FaultKind("power", 3, ArithmeticFault, "an integer to the negative power {0}"),
     FaultKind("size", 4, SizeMismatch, "sizes {0} and {1} do not agree"),
     FaultKind("offsets", 5, IndexOutOfRange, "offsets {0}, {1} must not decrease and must lie within 0..{2}"),
     FaultKind("empty", 6, SizeMismatch, "a reduction over an empty axis has no value (pass initial=)"),

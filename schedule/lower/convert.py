@@ -14,6 +14,7 @@ from typing import Any
 from raido.algo import index as ix
 from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Array, Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, const
+from raido.algo.faults import is_never_negative, is_never_zero
 from raido.algo.primitives import DIVISIONS
 from raido.algo.program import Site
 from raido.algo.rewrite import rebuild, scalar_nodes
@@ -214,7 +215,7 @@ class Converter:
     def _division(self, node: Op, args: tuple[Expr, Expr], facts: ix.Facts) -> Node:
         a, b = args
         value = ix.constant_value(b)
-        if value or (b.dtype is i64 and is_affine(b) and facts.nonnegative(ix.sub(b, 1))):
+        if value or is_never_zero(b) or (b.dtype is i64 and is_affine(b) and facts.nonnegative(ix.sub(b, 1))):
             return Op(node.name, node.dtype, args)
         holds = Op("ne", bool_, (b, const(b.dtype, 0)))
         safe = Op(node.name, node.dtype, (a, Op("select", b.dtype, (holds, b, const(b.dtype, 1)))))
@@ -223,8 +224,7 @@ class Converter:
 
     def _power(self, node: Op, args: tuple[Expr, Expr]) -> Node:
         a, b = args
-        value = ix.constant_value(b)
-        if node.dtype.kind == "u" or (value is not None and value >= 0):
+        if node.dtype.kind == "u" or is_never_negative(b):
             return Op(node.name, node.dtype, args)
         zero = const(b.dtype, 0)
         holds = Op("ge", bool_, (b, zero))
