@@ -87,7 +87,11 @@ class Algorithm:
 
         Raises `TraceError`, `DTypeError`, `ShapeError` for what the function may not do.
         """
-        types = resolve_types(self.signature, arguments, self.name)
+        return self.program_for(arguments, static)
+
+    def program_for(self, arguments: Sequence[Any], static: Mapping[str, Any], call: bool = False) -> Program:
+        """`trace`; in a call arguments are arrays and never types."""
+        types = resolve_types(self.signature, arguments, self.name, call)
         values = self._statics(static)
         key = (types, tuple((name, static_key(value)) for name, value in sorted(values.items())))
         with self._lock:
@@ -110,7 +114,7 @@ class Algorithm:
         from raido.algo.interpret import interpret
 
         flat, sizes = self.flatten(arrays)
-        program = self.trace(*arrays, **static)
+        program = self.program_for(arrays, static, call=True)
         found = enumerate(interpret(program, flat, sizes))
         results = [join_parts(array) if k in program.complex_outputs else array for k, array in found]
         results = [array if array.ndim else array[()] for array in results]

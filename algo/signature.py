@@ -16,8 +16,9 @@ import numpy as np
 
 from raido.algo.complexes import ComplexType
 from raido.algo.dtypes import DType, dtype_of, f32, f64
-from raido.algo.errors import ArgumentError, TraceError
+from raido.algo.errors import ArgumentError, TraceError, explain
 from raido.algo.expr import SizeVar
+from raido.algo.foreign import is_foreign, read_foreign
 from raido.algo.records import Record, record_class
 from raido.algo.rewrite import topological
 from raido.algo.types import ArrayType, ComplexArrayType, SizeType, Type, as_type, describe
@@ -107,19 +108,19 @@ def _evaluated(function: Callable[..., Any], annotation: Any) -> Any:
             return None
 
 
-def type_of(argument: Any, name: str) -> Type | ArrayType:
-    """The type of an argument for a parameter without one; its sizes are named after the parameter."""
-    if is_type(argument) and not isinstance(argument, tuple):
+def type_of(argument: Any, name: str, call: bool = False) -> Type | ArrayType:
+    """The type of an argument for a parameter without one; its sizes are named after the parameter. In a call, types are no arguments."""
+    if not call and is_type(argument) and not isinstance(argument, tuple):
         found = as_type(argument)
         assert found is not None
         return found
     if isinstance(argument, tuple):
-        return tuple(type_of(part, f"{name}_{k}") for k, part in enumerate(argument))
+        return tuple(type_of(part, f"{name}_{k}", call) for k, part in enumerate(argument))
     if isinstance(argument, Array):
         return ArrayType(argument.dtype, argument.extents)
     fields = _fields_of(argument)
     if fields is not None:
-        parts = [type_of(fields[field], name) for field in fields]
+        parts = [type_of(fields[field], name, call) for field in fields]
         kinds = tuple(type(part) if isinstance(part, Record) else getattr(part, "dtype", None) for part in parts)
         return record_class(tuple(fields), kinds)._make(parts)
     array = as_array(argument, name)
@@ -133,21 +134,18 @@ def type_of(argument: Any, name: str) -> Type | ArrayType:
 
 def as_array(argument: Any, name: str) -> np.ndarray:
     """An argument as a NumPy array, without a copy where that is possible; ArgumentError for what is none."""
+    if isinstance(argument, np.ma.MaskedArray):
+        raise ArgumentError(f"argument {name!r} is a masked array\n  try       {name}.filled(…)")
     if isinstance(argument, np.ndarray):
-        return argument
+        return argument if argument.dtype.isnative else argument.astype(argument.dtype.newbyteorder("="))
     if isinstance(argument, (bool, int, float, complex, np.generic)):
         return np.asarray(argument)
-    if hasattr(argument, "__dlpack__"):
-        try:
-            return np.from_dlpack(argument)
-        except (BufferError, RuntimeError, TypeError) as error:
-            raise ArgumentError(f"argument {name!r} cannot be read as an array: {error}") from error
-    if isinstance(argument, (list, dict, str, bytes)) or argument is None:
+    if isinstance(argument, (list, dict, str, bytes)) or not is_foreign(argument):
         raise ArgumentError(f"argument {name!r} is a {type(argument).__name__}; an array is expected")
-    array = np.asarray(argument)
-    if array.dtype.kind == "O":
-        raise ArgumentError(f"argument {name!r} is a {type(argument).__name__}; an array is expected")
-    return array
+    try:
+        return read_foreign(argument)
+    except ArgumentError as error:
+        raise ArgumentError(explain(f"argument {name!r} is a {type(argument).__name__}", why=str(error))) from error
 
 
 def is_type(argument: Any) -> bool:
@@ -176,7 +174,7 @@ def resolve_types(
         names = ", ".join(d.name for d in declared) or "none"
         raise ArgumentError(f"{function} takes {len(declared)} arguments ({names}), not {len(arguments)}")
     return tuple(
-        type_of(argument, d.name) if d.type is None or is_type(argument) else d.type
+        type_of(argument, d.name, call) if d.type is None or (is_type(argument) and not call) else d.type
         for d, argument in zip(declared, arguments, strict=True)
     )
 

@@ -69,7 +69,7 @@ class Algorithm(traced.Algorithm):
 
     def run(self, *arrays: Any, out: Any = None, **static: Any) -> Any:
         """The result for arrays: compiled on first use, with the default schedule."""
-        return self.executable(self.trace(*arrays, **static))(*arrays, out=out)
+        return self.executable(self.program_for(arrays, static, call=True))(*arrays, out=out)
 
 
 algorithm = traced.decorator(Algorithm)

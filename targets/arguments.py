@@ -9,6 +9,7 @@ memory with an input or another output; the user's arrays stay untouched until `
 from __future__ import annotations
 
 import functools
+import math
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import ArgumentError, SizeMismatch, explain
+from raido.algo.foreign import is_foreign, read_foreign
 from raido.targets.native import allocate_array
 from raido.targets.signature import LARGEST_SIZE, Signature, Tree, Value, branches, evaluate_size, size_names, size_text
 
@@ -139,18 +141,16 @@ def _take(
 def _to_array(signature: Signature, value: Value, argument: Any) -> np.ndarray:
     dtype = np.dtype(value.dtype)
     if isinstance(argument, np.ma.MaskedArray):
-        raise _misfit(signature, value, argument, "masked arrays have no meaning here: pass .filled(…)")
+        raise _misfit(signature, value, argument, ".filled(…) gives its masked elements a value", "it is a masked array")
     if isinstance(argument, (np.ndarray, np.generic)):
         array = np.asarray(argument)
     elif isinstance(argument, (*_LITERALS, list, tuple)):
         array = _literal(signature, value, argument, dtype)
-    elif hasattr(argument, "__dlpack__"):
+    elif is_foreign(argument):
         try:
-            array = np.from_dlpack(argument)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            raise _misfit(signature, value, argument, f"its memory cannot be shared: {error}") from error
-    elif hasattr(argument, "__array__") or hasattr(argument, "__array_interface__"):
-        array = np.asarray(argument)
+            array = read_foreign(argument)
+        except ArgumentError as error:
+            raise _misfit(signature, value, argument, why=str(error)) from error
     else:
         raise _misfit(signature, value, argument)
     if array.dtype != dtype and array.dtype.newbyteorder("=") != dtype:
@@ -161,7 +161,13 @@ def _to_array(signature: Signature, value: Value, argument: Any) -> np.ndarray:
     if array.ndim != len(value.shape):
         raise _misfit(signature, value, array)
     if array.dtype != dtype or not array.flags.c_contiguous:
-        array = np.array(array, dtype=dtype, order="C")
+        try:
+            array = np.array(array, dtype=dtype, order="C")
+        except MemoryError as error:
+            raise MemoryError(
+                f'{signature.name}: argument "{value.name}" of shape {array.shape} is not contiguous, and there is not '
+                f"enough memory for a copy of {_bytes(array.nbytes)}"
+            ) from error
     return array
 
 
@@ -170,7 +176,7 @@ def _literal(signature: Signature, value: Value, argument: Any, dtype: np.dtype[
     try:
         array = np.array(argument)
     except (ValueError, OverflowError) as error:
-        raise _misfit(signature, value, argument, str(error)) from error
+        raise _misfit(signature, value, argument, why=str(error)) from error
     typed = isinstance(argument, (list, tuple)) and any(isinstance(x, (np.ndarray, np.generic)) for x in argument)
     if typed and array.dtype != dtype:
         raise _misfit(signature, value, array)
@@ -263,7 +269,7 @@ def _prepare_outputs(
             raise SizeMismatch(f"{signature.name}: {value.name} would be {value} with a negative size: {shape}")
         dtype = np.dtype(value.dtype)
         if array is None:
-            outputs.append(allocate_array(shape, dtype))
+            outputs.append(_allocate(signature, value, shape, dtype))
             continue
         if array.shape != shape or array.dtype.newbyteorder("=") != dtype:
             raise ArgumentError(
@@ -273,12 +279,20 @@ def _prepare_outputs(
         if not array.flags.writeable:
             raise ArgumentError(f'{signature.name}: out for "{value.name}" is read-only')
         direct = array.dtype == dtype and array.flags.c_contiguous
-        outputs.append(array if direct else allocate_array(shape, dtype))
+        outputs.append(array if direct else _allocate(signature, value, shape, dtype))
     taken = [array for array in given if array is not None]
     for i, array in enumerate(taken):
         if any(np.may_share_memory(array, other) for other in taken[:i]):
             raise ArgumentError(f"{signature.name}: arrays given as out overlap each other")
     return outputs, given
+
+
+def _allocate(signature: Signature, value: Value, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    try:
+        return allocate_array(shape, dtype)
+    except (MemoryError, ValueError) as error:  # NumPy's ValueError: more bytes than can be counted
+        size = _bytes(math.prod(shape) * dtype.itemsize)
+        raise MemoryError(f"{signature.name}: not enough memory for {value.name} of shape {shape}, {size}") from error
 
 
 def _take_out(signature: Signature, tree: Tree, out: Any, given: list[np.ndarray | None]) -> None:
@@ -287,9 +301,9 @@ def _take_out(signature: Signature, tree: Tree, out: Any, given: list[np.ndarray
             if not hasattr(out, "__dlpack__"):
                 raise _wrong(signature, f'out for "{signature.outputs[tree].name}" must be an array', out)
             try:
-                out = np.from_dlpack(out)
-            except (BufferError, RuntimeError, TypeError, ValueError) as error:
-                raise _wrong(signature, f"out cannot be shared ({error})", out) from error
+                out = read_foreign(out)
+            except ArgumentError as error:
+                raise _wrong(signature, f"out must be an array of the CPU ({error})", out) from error
         given[tree] = np.asarray(out)
         return
     ((kind, body),) = tree.items()
@@ -338,10 +352,21 @@ def _wrong(signature: Signature, wanted: str, came: Any) -> ArgumentError:
     return ArgumentError(f"{signature.name}: {wanted}, got {_came(came)}")
 
 
-def _misfit(signature: Signature, value: Value, came: Any, hint: str | None = None) -> ArgumentError:
+def _bytes(count: float) -> str:
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if count < 1024:
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} TB"
+
+
+def _misfit(
+    signature: Signature, value: Value, came: Any, hint: str | None = None, why: str | None = None
+) -> ArgumentError:
     scalar = " (a scalar)" if not value.shape else ""
     return ArgumentError(
         explain(
-            f'{signature.name}: argument "{value.name}" must be {value}{scalar}, got {_came(came)}', **{"try": hint}
+            f'{signature.name}: argument "{value.name}" must be {value}{scalar}, got {_came(came)}',
+            **{"why": why, "try": hint},
         )
     )
