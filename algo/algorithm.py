@@ -63,6 +63,8 @@ class Algorithm:
         contract: bool = True,
         fixed: Mapping[str, Any] | None = None,
     ) -> None:
+        if not callable(function) or not hasattr(function, "__name__"):
+            raise ArgumentError(f"rd.algorithm makes an algorithm of a function, not of {function!r}")
         functools.update_wrapper(self, function)
         self.function = function
         self.name = function.__name__ if function.__name__.isidentifier() else "algorithm"
@@ -91,6 +93,10 @@ class Algorithm:
 
     def program_for(self, arguments: Sequence[Any], static: Mapping[str, Any], call: bool = False) -> Program:
         """`trace`; in a call arguments are arrays and never types."""
+        for name in static:
+            if any(name == declaration.name for declaration in self.signature.positional):
+                names = ", ".join(declaration.name for declaration in self.signature.positional)
+                raise ArgumentError(f"{self.name}: {name!r} is passed by position: {self.name}({names})")
         types = resolve_types(self.signature, arguments, self.name, call)
         values = self._statics(static)
         key = (types, tuple((name, static_key(value)) for name, value in sorted(values.items())))

@@ -45,7 +45,10 @@ class Signature:
 
 def read_signature(function: Callable[..., Any], types: Mapping[str, Any]) -> Signature:
     """The signature of a function, its annotations read, those of the decorator first."""
-    parameters = inspect.signature(function).parameters
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        raise TraceError(f"the parameters of {function!r} are not known: write a function around it") from None
     known = {*parameters, "returns"}
     for name in types:
         if name not in known:

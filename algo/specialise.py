@@ -23,10 +23,12 @@ def specialise(program: Program, sizes: Mapping[str, int]) -> Program:
     for name, value in sizes.items():
         if name not in names:
             raise ShapeError(f'{program.name} has no size "{name}"; its sizes: {", ".join(names) or "none"}')
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise ShapeError(f'size "{name}" must be an int, not {value!r}')
         if value < 0:
             raise ShapeError(f'size "{name}" must not be negative, not {value}')
     explicit = _size_arguments(program.input_tree)
-    values = {name: value for name, value in sizes.items() if name not in explicit}
+    values = {name: int(value) for name, value in sizes.items() if name not in explicit}
     if not values:
         return program
     memo: dict[Node, Node] = {SizeVar(name): const(i64, value) for name, value in values.items()}

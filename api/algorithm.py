@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from raido.algo import algorithm as traced
+from raido.algo.errors import ArgumentError, ScheduleError, explain
 from raido.algo.program import Program
 
 if TYPE_CHECKING:
@@ -38,23 +39,41 @@ class Algorithm(traced.Algorithm):
         """
         from raido.targets.compile import compile_program
 
-        if schedule is not None and not like and not static:
-            program = schedule.graph.program
-        else:
-            program = self.trace(*like, **static)
+        program = self.trace(*like, **static) if schedule is None else self._program_of(schedule, like, static)
         if unchecked:
             from raido.algo.unchecked import without_checks
 
             program = without_checks(program)
         return compile_program(program, target, schedule, sizes=sizes)
 
+    def _program_of(self, schedule: Schedule, like: Sequence[Any], static: Mapping[str, Any]) -> Program:
+        """The program that a schedule is for; ScheduleError when it is none of this algorithm."""
+        from raido.schedule.fingerprint import fingerprint
+        from raido.schedule.schedule import Schedule
+
+        if not isinstance(schedule, Schedule):
+            raise ArgumentError(f"`schedule` is a schedule of {self.name}, not {type(schedule).__name__}")
+        scheduled = schedule.graph.program
+        if not like and not static and any(program is scheduled for program in self._programs.values()):
+            return scheduled
+        program = self.trace(*like, **static)
+        if fingerprint(program) != fingerprint(scheduled):
+            text = explain(
+                "the schedule belongs to another program",
+                why=f'it schedules "{scheduled.name}"; this is "{program.name}"',
+                **{"try": f"build it from {self.name}.schedule()"},
+            )
+            raise ScheduleError(text)
+        return program
+
     def schedule(self, *like: Any, target: Any = "llvm", **static: Any) -> Schedule:
         """A schedule with nothing said yet: the defaults fill in the rest. `like` as for `compile`."""
         from raido.schedule.schedule import Schedule
         from raido.schedule.stages.form_stages import form_stages
+        from raido.targets.target import Target
 
         Schedule.render, Schedule.find_machine = _render, _find_machine
-        return Schedule(form_stages(self.trace(*like, **static)), (), str(getattr(target, "kind", target)))
+        return Schedule(form_stages(self.trace(*like, **static)), (), Target.parse(target).kind)
 
     def executable(self, program: Program) -> Executable:
         """The executable of one of this algorithm's programs under its default schedule, made at first use."""

@@ -9,7 +9,6 @@ memory with an input or another output; the user's arrays stay untouched until `
 from __future__ import annotations
 
 import functools
-import math
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -141,7 +140,9 @@ def _take(
 def _to_array(signature: Signature, value: Value, argument: Any) -> np.ndarray:
     dtype = np.dtype(value.dtype)
     if isinstance(argument, np.ma.MaskedArray):
-        raise _misfit(signature, value, argument, ".filled(…) gives its masked elements a value", "it is a masked array")
+        raise _misfit(
+            signature, value, argument, ".filled(…) gives its masked elements a value", "it is a masked array"
+        )
     if isinstance(argument, (np.ndarray, np.generic)):
         array = np.asarray(argument)
     elif isinstance(argument, (*_LITERALS, list, tuple)):
@@ -217,6 +218,7 @@ def _solve_sizes(signature: Signature, inputs: Sequence[np.ndarray], explicit: M
             if isinstance(size, str) and size not in sizes:
                 sizes[size] = array.shape[k]
                 owners[size] = f'"{value.name}" dimension {k}'
+    _solve_formulas(signature, inputs, sizes, owners)
     for value, array in zip(signature.inputs, inputs, strict=True):
         for k, size in enumerate(value.shape):
             wanted = evaluate_size(size, sizes)
@@ -250,6 +252,34 @@ def _solve_sizes(signature: Signature, inputs: Sequence[np.ndarray], explicit: M
     return sizes
 
 
+def _solve_formulas(
+    signature: Signature, inputs: Sequence[np.ndarray], sizes: dict[str, int], owners: dict[str, str]
+) -> None:
+    """Names that stand by themselves nowhere, from dimensions like `n + 1` in which they are the one thing unknown."""
+    waiting = [
+        (value, k, size, array.shape[k])
+        for value, array in zip(signature.inputs, inputs, strict=True)
+        for k, size in enumerate(value.shape)
+    ]
+    missing = set(signature.sizes) - sizes.keys()
+    while missing:
+        ready = next((row for row in waiting if len(missing.intersection(size_names(row[2]))) == 1), None)
+        if ready is None:
+            names = ", ".join(sorted(missing))
+            raise ArgumentError(f"{signature.name}: the sizes {names} do not follow from the arguments")
+        value, k, size, actual = ready
+        (name,) = missing.intersection(size_names(size))
+        start = evaluate_size(size, {**sizes, name: 0})
+        slope = evaluate_size(size, {**sizes, name: 1}) - start
+        solution = (actual - start) // slope if slope else -1
+        if solution < 0 or evaluate_size(size, {**sizes, name: solution}) != actual:
+            raise SizeMismatch(
+                f'{signature.name}: "{value.name}" has size {actual} along dimension {k}, which {size_text(size)} cannot be'
+            )
+        sizes[name], owners[name] = solution, f'"{value.name}" dimension {k}'
+        missing.discard(name)
+
+
 # --- outputs
 
 
@@ -269,7 +299,7 @@ def _prepare_outputs(
             raise SizeMismatch(f"{signature.name}: {value.name} would be {value} with a negative size: {shape}")
         dtype = np.dtype(value.dtype)
         if array is None:
-            outputs.append(_allocate(signature, value, shape, dtype))
+            outputs.append(allocate_array(shape, dtype))
             continue
         if array.shape != shape or array.dtype.newbyteorder("=") != dtype:
             raise ArgumentError(
@@ -278,8 +308,10 @@ def _prepare_outputs(
             )
         if not array.flags.writeable:
             raise ArgumentError(f'{signature.name}: out for "{value.name}" is read-only')
+        if _overlaps_itself(array):
+            raise ArgumentError(f'{signature.name}: out for "{value.name}" has elements that share memory')
         direct = array.dtype == dtype and array.flags.c_contiguous
-        outputs.append(array if direct else _allocate(signature, value, shape, dtype))
+        outputs.append(array if direct else allocate_array(shape, dtype))
     taken = [array for array in given if array is not None]
     for i, array in enumerate(taken):
         if any(np.may_share_memory(array, other) for other in taken[:i]):
@@ -287,12 +319,14 @@ def _prepare_outputs(
     return outputs, given
 
 
-def _allocate(signature: Signature, value: Value, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    try:
-        return allocate_array(shape, dtype)
-    except (MemoryError, ValueError) as error:  # NumPy's ValueError: more bytes than can be counted
-        size = _bytes(math.prod(shape) * dtype.itemsize)
-        raise MemoryError(f"{signature.name}: not enough memory for {value.name} of shape {shape}, {size}") from error
+def _overlaps_itself(array: np.ndarray) -> bool:
+    """Whether the elements of a strided array may share memory: some dimension steps over less than those inside it take."""
+    taken = array.dtype.itemsize
+    for stride, size in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride < taken:
+            return True
+        taken += stride * (size - 1)
+    return False
 
 
 def _take_out(signature: Signature, tree: Tree, out: Any, given: list[np.ndarray | None]) -> None:

@@ -107,11 +107,30 @@ def write_library(
                 ],
                 here,
             )
-            os.replace(header, target.parent / header.name)
-            os.replace(built, target)
+            _publish([(built, target), (header, target.parent / header.name)], here)
     except OSError as error:
         raise ExportError(f"{target} cannot be written: {error}") from error
     return target
+
+
+def _publish(files: Sequence[tuple[Path, Path]], scratch: Path) -> None:
+    """Moves new files into place, all of them or none: what was there comes back when one cannot be moved."""
+    done: list[tuple[Path, Path | None]] = []
+    try:
+        for number, (made, place) in enumerate(files):
+            kept = None
+            if place.is_file():
+                kept = scratch / f"kept_{number}"
+                shutil.copy2(place, kept)
+            os.replace(made, place)
+            done.append((place, kept))
+    except OSError:
+        for place, kept in reversed(done):
+            if kept is None:
+                place.unlink()
+            else:
+                os.replace(kept, place)
+        raise
 
 
 def _run_compiler(command: list[str], folder: Path) -> None:

@@ -116,7 +116,7 @@ def allocate_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     if nbytes < LARGE_BLOCK:
         return np.empty(shape, dtype)
     library = runtime_library()
-    address = library.rd_alloc(nbytes)
+    address = library.rd_alloc(nbytes) if nbytes < 1 << 62 else None
     if not address:
-        raise MemoryError(f"cannot allocate {nbytes} bytes for an array of shape {shape} and dtype {dtype}")
+        raise MemoryError(f"cannot allocate {nbytes:,} bytes for an array of shape {shape} and dtype {dtype}")
     return np.asarray(_Block(address, nbytes, library.rd_free)).view(dtype).reshape(shape)

@@ -19,8 +19,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from raido.algo import expr
 from raido.algo.errors import TargetError
 from raido.algo.program import Program

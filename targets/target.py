@@ -92,6 +92,8 @@ class Target:
         """A target from "llvm", "llvm:haswell", or what is one already."""
         if isinstance(text, Target):
             return text
+        if text is not None and not isinstance(text, str):
+            raise TargetError(f'a target is a rd.Target or a name such as "llvm", not {text!r}')
         kind, _, cpu = (text or "llvm").partition(":")
         return Target(kind, cpu)
 

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 with contextlib.redirect_stderr(open(os.devnull, "w")):
@@ -109,11 +107,11 @@ class CompiledModule:
         self._module = tvm.get_global_func("target.build.llvm")(self.functions, target)
 
     def object_bytes(self) -> bytes:
-        """The relocatable object."""
-        with tempfile.TemporaryDirectory(prefix="raido-") as folder:
-            path = Path(folder) / "code.o"
-            self._module.write_to_file(str(path), "o")
-            return path.read_bytes()
+        """The relocatable object. LLVM ends the process when it cannot write: it writes to memory, which no full disk can stop."""
+        with os.fdopen(os.memfd_create("raido"), "rb") as file:
+            self._module.write_to_file(f"/proc/self/fd/{file.fileno()}", "o")
+            file.seek(0)
+            return file.read()
 
     def text(self, form: str) -> str:
         """ "tir", "llvm" (after optimisation) or "asm"."""
