@@ -19,7 +19,17 @@ import numpy as np
 from raido.algo.errors import ArgumentError, SizeMismatch, explain
 from raido.algo.foreign import is_foreign, read_foreign
 from raido.targets.native import allocate_array
-from raido.targets.signature import LARGEST_SIZE, Signature, Tree, Value, branches, evaluate_size, size_names, size_text
+from raido.targets.signature import (
+    LARGEST_SIZE,
+    Signature,
+    Tree,
+    Value,
+    branches,
+    evaluate_size,
+    size_names,
+    size_text,
+    solve_size,
+)
 
 _LITERALS = (bool, int, float, complex)
 _KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
@@ -221,6 +231,14 @@ def _solve_sizes(signature: Signature, inputs: Sequence[np.ndarray], explicit: M
     _solve_formulas(signature, inputs, sizes, owners)
     for value, array in zip(signature.inputs, inputs, strict=True):
         for k, size in enumerate(value.shape):
+            solved = solve_size(size, array.shape[k], sizes)
+            sizes |= solved
+            owners |= dict.fromkeys(solved, f'found from "{value.name}" dimension {k}')
+    for value, array in zip(signature.inputs, inputs, strict=True):
+        for k, size in enumerate(value.shape):
+            if any(name not in sizes for name in size_names(size)):
+                headline = f'{signature.name}: "{value.name}" has size {array.shape[k]} along dimension {k}'
+                raise SizeMismatch(explain(f"{headline}, which {size_text(size)} cannot be", takes=str(value)))
             wanted = evaluate_size(size, sizes)
             if array.shape[k] != wanted:
                 names = size_names(size)

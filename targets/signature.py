@@ -152,6 +152,30 @@ def evaluate_size(size: SizeExpr, sizes: Mapping[str, int]) -> int:
     return OPERATIONS[op](evaluate_size(left, sizes), evaluate_size(right, sizes))
 
 
+def solve_size(size: SizeExpr, actual: int, sizes: Mapping[str, int]) -> dict[str, int]:
+    """What follows for the one name in `size` that is unknown, where it enters linearly; nothing where no whole number does."""
+    unknown = [name for name in size_names(size) if name not in sizes]
+    line = _line(size, unknown[0], sizes) if len(unknown) == 1 else None
+    if line is None or not line[1] or (actual - line[0]) % line[1] or (actual - line[0]) // line[1] < 0:
+        return {}
+    return {unknown[0]: (actual - line[0]) // line[1]}
+
+
+def _line(size: SizeExpr, name: str, sizes: Mapping[str, int]) -> tuple[int, int] | None:
+    """a, b of `size` = a + b·name; None where it is not of that form."""
+    if size == name:
+        return 0, 1
+    if not isinstance(size, tuple) or name not in size_names(size):
+        return evaluate_size(size, sizes), 0
+    left, right = _line(size[1], name, sizes), _line(size[2], name, sizes)
+    if left is None or right is None or size[0] not in ("+", "-", "*"):
+        return None
+    if size[0] == "*":
+        return None if left[1] and right[1] else (left[0] * right[0], left[0] * right[1] + left[1] * right[0])
+    sign = 1 if size[0] == "+" else -1
+    return left[0] + sign * right[0], left[1] + sign * right[1]
+
+
 def size_text(size: SizeExpr) -> str:
     """A size as a user would write it: `min(n + 1, 2*m)`."""
     if not isinstance(size, tuple):

@@ -11,6 +11,7 @@ import c_programs as programs
 import numpy as np
 import pytest
 
+import raido as rd
 from raido.algo.errors import ArgumentError, IndexOutOfRange, RaidoError, SizeMismatch, TargetError
 from raido.targets.executable import Executable
 from raido.targets.signature import Signature, Value
@@ -222,6 +223,18 @@ def test_existential_sizes_cut_the_result() -> None:
     assert positive(x).tolist() == [3, 5, 1] and positive(-abs(x)).tolist() == [] and positive(x[:0]).tolist() == []
     out = np.zeros(8, "int32")
     assert positive(x, out=out).base is out and out.tolist() == [3, 5, 1, 0, 0, 0, 0, 0]
+
+
+def test_sizes_follow_from_formulas() -> None:
+    @rd.algorithm
+    def ends(x: rd.f64["2*n - 1"], y: rd.f64["n + m"]):
+        return x[0] + y[-1], rd.iota(x.shape[0] + y.shape[0])
+
+    total, counted = ends(np.ones(5), np.ones(7))
+    assert total == 2 and len(counted) == 12
+    for x, y, formula in ((np.ones(4), np.ones(7), "n"), (np.ones(5), np.ones(2), "m")):
+        with pytest.raises(SizeMismatch, match=rf"which .*{formula}.* cannot be"):
+            ends(x, y)
 
 
 def test_sizes_are_checked_before_anything_runs() -> None:
