@@ -234,16 +234,22 @@ class Loops:
         for group in groups:
             part = replace(work, copies=[copies[k] for k in group], origin_of=[origins[k] for k in group])
             if len(groups) == 1:
-                self._guarded(part, position)
+                self._round(part, position)
             else:
                 with self.builder.block() as scope:
                     scope.unrolled = True
-                    self._guarded(part, position)
+                    self._round(part, position)
                 self.builder.add(Block(tuple(scope.statements)))
 
     def _places_inside(self, work: Work, position: int) -> bool:
         jobs = [work.job, *self.sharing.sharers(work.job, position)]
         return any(self.placer.places(job, p) for job in jobs for p in range(position, len(job.plan.loops)))
+
+    def _round(self, work: Work, position: int) -> None:
+        """One round of the loop at `position`, also where a guard leaves it empty."""
+        self.sharing.enter(work, position)
+        self._guarded(work, position)
+        self.sharing.leave(work, position)
 
     def _guarded(self, work: Work, position: int) -> None:
         guards = [g for c in work.copies for g in c.guards]
@@ -266,7 +272,6 @@ class Loops:
         if work.mode not in ("start", "finish"):
             self._prefetch(work, position)
             self.placer.inside(work, position)
-        self.sharing.enter(work, position)
         self.level(work, position + 1)
         self.sharing.inside(work, position)
 

@@ -126,7 +126,7 @@ class Sharing:
             self.running[guest.job.stage.name] = running
 
     def enter(self, work: Work, position: int) -> None:
-        """The host is inside its loop at `position`: a partial begins."""
+        """A round of the host's loop at `position` begins, perhaps an empty one: so does a partial."""
         for guest in self._of(work):
             running = self.running.get(guest.job.stage.name)
             if running is not None and running.partials and guest.job.first_reduction == position:
@@ -135,7 +135,7 @@ class Sharing:
                 self.reductions.clear(inner, running.own)
 
     def inside(self, work: Work, position: int) -> None:
-        """The host has emitted what is inside its loop at `position`: guests go on from here, partials end.
+        """The host has emitted what is inside its loop at `position`: guests go on from here.
 
         What the host has just stored, in this very block, guests take from where it was computed.
         """
@@ -145,21 +145,25 @@ class Sharing:
         converter = self.loops.converter
         converter.forward = {read: value for read, (value, scope) in self.loops.stored.items() if scope is here}
         for guest in self._of(work):
-            running = self.running.get(guest.job.stage.name)
             if guest.last == position:
                 inner = self._work(guest, work, position + 1)
                 if guest.job.first_reduction <= position:
-                    assert running is not None
+                    running = self.running[guest.job.stage.name]
                     inner.mode, inner.accumulators = "fold", running.own
                     inner.origin_of = [0] * len(inner.copies) if not running.own.copied else inner.origin_of
                 self.loops.level(inner, position + 1)
+        converter.forward = {}
+
+    def leave(self, work: Work, position: int) -> None:
+        """The round of the host's loop at `position` has ended: a partial is complete."""
+        for guest in self._of(work):
+            running = self.running.get(guest.job.stage.name)
             if running is not None and running.partials and guest.job.first_reduction == position:
                 assert running.low is not None
                 value = work.copies[0].ranges[work.job.plan.loops[position].name].value
                 assert value is not None
                 chunk = ix.floordiv(ix.sub(value, running.low), running.span)
                 self.reductions.keep(running.own, running.partials, chunk)
-        converter.forward = {}
 
     def after(self, work: Work, position: int) -> None:
         """The host's loop at `position` has ended: so do reductions of guests over it."""

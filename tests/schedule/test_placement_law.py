@@ -156,3 +156,17 @@ def test_a_window_starts_anew_in_the_unrolled_rounds_of_any_stage_around_it() ->
 
     for width in (1, 9):
         hold(chain, [ramp(3, width)], say)
+
+
+def test_rounds_of_a_fused_shared_loop_that_are_left_out_add_nothing_to_a_parallel_fold() -> None:
+    @rd.algorithm
+    def summed(a: rd.f32["n"]):
+        double = rd.elementwise(lambda x: x * 2, a).named("double")
+        return double, rd.sum(a).named("sum")
+
+    def say(s: Schedule) -> None:
+        s["double"].split("x", 4).reorder("xi", "xo").fuse("xi", "xo").parallel("xixo")
+        s["sum"].compute_with("double", "xixo")
+
+    for n in (0, 1, 7, 8):
+        hold(summed, [ramp(n)], say)

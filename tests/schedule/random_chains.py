@@ -1,0 +1,149 @@
+"""Random chains of stages that read each other near by, and random placements of them: what random programs have too little of.
+
+`random_chain(chance)` writes a program of stencils, elementwise stages, folds and moves over integers, each stage named and most of them
+read by a later one. `random_placement(schedule, chance)` prefers the directives that say where a stage stands and what it shares.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import ScheduleError
+from raido.schedule.schedule import Schedule
+from raido.schedule.steps import Step
+
+SIZES = (0, 1, 2, 3, 5, 8, 9, 17)
+BOUNDARIES = ("'clamp'", "'wrap'", "'mirror'", "'symmetric'", "rd.constant(3)")
+PLACES = (
+    *["compute_at"] * 6,
+    *["compute_with"] * 5,
+    *["store_at"] * 3,
+    "cache",
+    "cache",
+    "clone",
+    "clone",
+    "inline",
+    "root",
+)
+LOOPS = (
+    "split",
+    "split",
+    "reorder",
+    "reorder",
+    "fuse",
+    "unroll",
+    "unroll by",
+    "vectorize",
+    "parallel",
+    "partition",
+    "store",
+    "tail",
+)
+_files = count()
+
+
+def random_chain(chance: Random) -> tuple[Any, list[np.ndarray], str]:
+    """An algorithm, arguments for it, and its source."""
+    sizes = {name: chance.choice(SIZES) for name in ("n", "m")}
+    planes, rows, lines = ["a", "b"], [], []
+    for k in range(chance.randint(2, 6)):
+        name = f"t{k}"
+        kind = chance.choice(
+            ("stencil", "stencil", "stencil", "elementwise", "elementwise", "pair", "sum", "fold", "spread", "gather")
+        )
+        p, q = (chance.choice(planes[-4:]) + chance.choice(("", "", "", "[::-1]", "[:, ::-1]")) for _ in range(2))
+        if kind == "stencil":
+            taps = " + ".join(
+                f"p[{chance.randint(-2, 2)}, {chance.randint(-2, 2)}] * {chance.randint(1, 3)}"
+                for _ in range(chance.randint(1, 3))
+            )
+            lines.append(
+                f"{name} = rd.stencil(lambda p: {taps}, {p}, boundary={chance.choice(BOUNDARIES)}).named('{name}')"
+            )
+            planes.append(name)
+        elif kind == "elementwise":
+            lines.append(f"{name} = rd.elementwise(lambda x, y: x * 3 - y, {p}, {q}).named('{name}')")
+            planes.append(name)
+        elif kind == "pair":
+            lines.append(f"{name}, {name}b = rd.elementwise(lambda x, y: (x + y, x ^ y), {p}, {q})")
+            planes += [name, f"{name}b"]
+        elif kind == "sum":
+            lines.append(f"{name} = rd.reduce(rd.add, 0, {p}, axis=1).named('{name}')")
+            rows.append(name)
+        elif kind == "fold":
+            operator = "lambda f, g: (f[0] * g[0], f[1] * g[0] + g[1])"
+            lines.append(f"{name} = rd.reduce({operator}, (1, 0), {p}, {p}, axis=1)[1].named('{name}')")
+            rows.append(name)
+        elif kind == "spread" and rows:
+            lines.append(f"{name} = rd.map(lambda row, s: row + s, {p}, {chance.choice(rows)}).named('{name}')")
+            planes.append(name)
+        elif kind == "gather" and sizes["n"]:
+            lines.append(f"{name} = rd.gather({p}, i, mode='clamp').named('{name}')")
+            planes.append(name)
+    made = [*planes[2:], *rows] or ["a + b"]
+    results = list(dict.fromkeys([made[-1], *(name for name in made if chance.random() < 0.2)]))
+    body = "\n".join(f"    {line}" for line in [*lines, f"return {', '.join(results)}"])
+    head = '@rd.algorithm\ndef chain(a: rd.u32["n", "m"], b: rd.u32["n", "m"], i: rd.i64["n"]):\n'
+    source = f"{head}{body}\n"
+    file = f"<random chain {next(_files)}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    import raido as rd
+
+    names: dict[str, Any] = {"rd": rd}
+    exec(compile(source, file, "exec"), names)
+    numbers = np.random.default_rng(chance.randrange(1 << 30))
+    shape = (sizes["n"], sizes["m"])
+    planes_of_numbers = [numbers.integers(0, 50, shape).astype(np.uint32) for _ in range(2)]
+    return names["chain"], [*planes_of_numbers, numbers.integers(0, max(1, sizes["n"]), sizes["n"])], source
+
+
+def random_placement(schedule: Schedule, chance: Random) -> None:
+    """Records random steps, those that are legal."""
+    for _ in range(chance.choice((6, 15, 40))):
+        for step in random_steps(schedule, chance):
+            with suppress(ScheduleError):
+                schedule.accept(step)
+
+
+def random_steps(schedule: Schedule, chance: Random) -> Iterator[Step]:
+    """One proposal, or none where there is nothing to say."""
+    state = schedule.state
+    stage = chance.choice(list(state.plans))
+    near = [reader for reader in state.uses.readers.get(stage, ()) if reader in state.plans]
+    other = chance.choice(near if near and chance.random() < 0.6 else list(state.plans))
+    loops, theirs = ([loop.name for loop in state.plans[name].loops] for name in (stage, other))
+    if not loops or not theirs:
+        return
+    loop, axis = chance.choice(loops), chance.choice(theirs)
+    if chance.random() < 0.6:
+        directive = chance.choice(PLACES)
+        arrays = [name for name in state.uses.loads.get(stage, {}) if name]
+        arguments: dict[str, Any] = {
+            "compute_at": {"stage": other, "axis": axis},
+            "compute_with": {"stage": other, "axis": axis},
+            "store_at": {"stage": other, "axis": chance.choice((axis, axis, None))},
+            "clone": {"consumer": other},
+            "cache": {"array": chance.choice(arrays or [""]), "stage": stage, "axis": chance.choice((loop, None))},
+        }.get(directive, {})
+    else:
+        directive = chance.choice(LOOPS)
+        order = chance.sample(loops, len(loops))
+        where = chance.randrange(len(loops))
+        arguments = {
+            "split": {"axis": loop, "factor": chance.choice((1, 2, 3, 4, 8))},
+            "reorder": {"axes": tuple(order)},
+            "fuse": {"a": loops[where], "b": loops[(where + 1) % len(loops)]},
+            "unroll by": {"axis": loop, "factor": chance.choice((2, 3))},
+            "partition": {},
+            "store": chance.choice(({"layout": tuple(order)}, {"pad": 3})),
+            "tail": {"axis": loop, "kind": chance.choice(("mask", "shift", "scalar"))},
+        }.get(directive, {"axis": loop})
+        directive = {"unroll by": "unroll", "partition": "partition_boundaries"}.get(directive, directive)
+    yield Step(stage, directive, tuple((k, v) for k, v in arguments.items() if v is not None or directive == "cache"))
