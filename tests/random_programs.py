@@ -19,6 +19,7 @@ import numpy as np
 from random_expressions import FLOATS, INTEGERS, Dim, ExpressionWriter, Value, numpy_name
 
 SIZES = (0, 1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 33)
+MOST_ELEMENTS = 400  # of an array: the interpreters of nests take them one by one
 BOUNDARIES = ("clamp", "wrap", "mirror", "symmetric", "constant")
 
 
@@ -105,7 +106,7 @@ class Writer(ExpressionWriter):
             chosen = tuple(random.choice(dims) for _ in range(rank))
             if k and random.random() < 0.5:
                 chosen = self.parameters[0].dims
-            while np.prod([d.actual for d in chosen]) > 1200:
+            while np.prod([d.actual for d in chosen]) > MOST_ELEMENTS:
                 chosen = chosen[1:]
             dtype = random.choice((*FLOATS[1:], *FLOATS[1:], *FLOATS, *INTEGERS, "i32", "i64", "bool_"))
             self.parameters.append(Value("abc"[k], dtype, chosen))
@@ -176,7 +177,7 @@ class Writer(ExpressionWriter):
         for _ in range(20):
             (produce,) = self.random.choices(names, weights)
             value = produce(scope, depth)
-            if value is not None and value.elements <= 4000:
+            if value is not None and value.elements <= 2 * MOST_ELEMENTS:
                 return value
         return self.pointwise(scope, depth)
 
@@ -232,7 +233,7 @@ class Writer(ExpressionWriter):
         rows = [v for v in inner if v.rank]
         if rows:
             body = self.production([*outer, *inner], depth + 1)
-            if body.elements * arrays[0].dims[0].actual > 4000 or not body.exact:
+            if body.elements * arrays[0].dims[0].actual > 2 * MOST_ELEMENTS or not body.exact:
                 return None
         else:
             body = self.expression([*inner, *inner, *(v for v in outer if not v.rank)], 3)
