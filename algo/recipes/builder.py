@@ -206,6 +206,13 @@ def bits_of(x: Value) -> Value:
     return x.bitcast(format_of(x).signed)
 
 
+def is_positive_normal(x: Value) -> Value:
+    """Whether a float is a normal number above 0: one subtraction and one comparison of its bits."""
+    layout = format_of(x)
+    above = bits_of(x) - (1 << layout.mantissa)
+    return above.bitcast(layout.unsigned) < (2 * layout.bias) << layout.mantissa
+
+
 def with_sign_of(magnitude: Value, sign: Value) -> Value:
     """`magnitude`, which is not negative, with the sign of `sign`."""
     mask = bits_of(sign) & format_of(sign).sign_bit

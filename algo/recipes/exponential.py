@@ -9,7 +9,7 @@ their difference fits the type (Sterbenz's argument; Muller et al., *Handbook of
 from __future__ import annotations
 
 from raido.algo.dtypes import DType, f32, f64
-from raido.algo.recipes.builder import Format, Value, bits_of, fma, format_of, polynomial, rare, where
+from raido.algo.recipes.builder import Format, Value, bits_of, fma, format_of, polynomial, rare, two_sum, where
 from raido.algo.recipes.coefficients import COEFFICIENTS
 from raido.algo.recipes.constants import LN2, LOG2E
 
@@ -34,6 +34,11 @@ def expm1_reduced(r: Value, low: Value) -> Value:
 def exp_reduced(r: Value) -> Value:
     """e**r for |r| ≤ log(2) / 2."""
     return fma(r * r, polynomial(r, COEFFICIENTS["exp", r.dtype.name]), r) + 1.0
+
+
+def exp_pair(r: Value) -> tuple[Value, Value]:
+    """The same as a rounded sum and its error."""
+    return two_sum(r.lift(1.0), fma(r * r, polynomial(r, COEFFICIENTS["exp", r.dtype.name]), r))
 
 
 def power_of_two(shifted: Value, factor: float = 1.0) -> Value:

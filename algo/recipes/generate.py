@@ -40,7 +40,14 @@ class Fit:
 def _sqrt_series(odd: Function, terms: int, t: Real) -> Real:
     """(odd(s)/s minus its first `terms` Taylor terms) / t**terms, with s = sqrt(t)."""
     s = mp.sqrt(t)
-    taylor = {"sin": [1, -mp.mpf(1) / 6], "asin": [1], "atan": [1], "atanh": [2, mp.mpf(2) / 3], "sinh": [1]}
+    taylor = {
+        "sin": [1, -mp.mpf(1) / 6],
+        "asin": [1],
+        "atan": [1],
+        "tan": [1],
+        "atanh": [2, mp.mpf(2) / 3],
+        "sinh": [1],
+    }
     known = taylor[odd.__name__][:terms]
     return (2 * mp.atanh(s) / s if odd.__name__ == "atanh" else odd(s) / s) / t**terms - sum(
         c * t ** (k - terms) for k, c in enumerate(known)
@@ -118,7 +125,17 @@ FITS: tuple[Fit, ...] = (
         lambda t: t**2 / mp.cos(mp.sqrt(t)),
         "0",
         "0.6170",
-        {"f32": 3, "f64": 6},
+        {"f32": 3, "f64": 5},
+    ),
+    # tan(r) = r + r³ p(r²), 2 tan(r / 2) = r + r³ p(r²)
+    Fit("tan", lambda t: _sqrt_series(mp.tan, 1, t), _relative(mp.tan, 1), "0", "0.6170", {"f32": 6}),
+    Fit(
+        "tan",
+        lambda t: (2 * mp.tan(mp.sqrt(t) / 2) / mp.sqrt(t) - 1) / t,
+        lambda t: t * mp.sqrt(t) / (2 * mp.tan(mp.sqrt(t) / 2)),
+        "0",
+        "0.6170",
+        {"f64": 9},
     ),
     # asin(r) = r + r³ p(r²)
     Fit("asin", lambda t: _sqrt_series(mp.asin, 1, t), _relative(mp.asin, 1), "0", "0.25", {"f32": 5, "f64": 12}),
@@ -145,7 +162,7 @@ FITS: tuple[Fit, ...] = (
         lambda t: mp.exp(-((1 / t - 3) ** 2)) / mp.erf(1 / t - 3),
         "0.1117",
         "0.25",
-        {"f32": 5, "f64": 12},
+        {"f32": 5, "f64": 11},
     ),
     # erfc(x) exp(x²) (1 + x/c), with v = c x / (x + c): 1 + v p(v) for x on 0..10.2; p(2 v / c - 1) for x on 0..27.3
     Fit(
@@ -165,16 +182,12 @@ FITS: tuple[Fit, ...] = (
         {"f64": 22},
     ),
     # log2(1 + f) = f p(f), log10(1 + f) = f p(f)
-    Fit("log2", lambda f: mp.log(1 + f, 2) / f, lambda f: f / mp.log(1 + f, 2), "-0.29290", "0.41422", {"f32": 10}),
-    Fit("log10", lambda f: mp.log10(1 + f) / f, lambda f: f / mp.log10(1 + f), "-0.29290", "0.41422", {"f32": 10}),
-    # m**(-1/3), a starting value for cbrt
-    Fit(
-        "reciprocal_cbrt",
-        lambda m: m ** (-mp.mpf(1) / 3),
-        lambda m: m ** (mp.mpf(1) / 3),
-        "1",
-        "2",
-        {"f32": 5, "f64": 5},
+    Fit("log2", lambda f: mp.log(1 + f, 2) / f, lambda f: f / mp.log(1 + f, 2), "-0.29290", "0.41422", {"f32": 9}),
+    Fit("log10", lambda f: mp.log10(1 + f) / f, lambda f: f / mp.log10(1 + f), "-0.29290", "0.41422", {"f32": 9}),
+    # t**(-1/3) on the interval where x y³ lies for cbrt's starting values y
+    *(
+        Fit("reciprocal_cbrt", lambda t: t ** (-mp.mpf(1) / 3), lambda t: t ** (mp.mpf(1) / 3), *limits, count)
+        for *limits, count in (("1.313", "1.602", {"f32": 4}), ("1.331", "1.583", {"f64": 7}))
     ),
 )
 
@@ -188,6 +201,7 @@ CONSTANTS: tuple[tuple[str, Callable[[], Real], tuple[tuple[int, int], ...]], ..
     ("LN2_SHORT", lambda: mp.log(2), (SHORT, FULL)),
     ("INVERSE_LN2", lambda: 1 / mp.log(2), (FULL, FULL)),
     ("INVERSE_LN10", lambda: 1 / mp.log(10), (FULL, FULL)),
+    ("LOG10_2", lambda: mp.log(2) / mp.log(10), (FULL,)),
     ("LOG10_2_SHORT", lambda: mp.log(2) / mp.log(10), (SHORT, FULL)),
     ("TWO_THIRDS", lambda: mp.mpf(2) / 3, (FULL, FULL)),
     ("PI", lambda: +mp.pi, (FULL, FULL)),
@@ -197,8 +211,6 @@ CONSTANTS: tuple[tuple[str, Callable[[], Real], tuple[tuple[int, int], ...]], ..
     ("QUARTER_PI", lambda: mp.pi / 4, (FULL, FULL)),
     ("THREE_QUARTER_PI", lambda: 3 * mp.pi / 4, (FULL, FULL)),
     ("TWO_OVER_PI", lambda: 2 / mp.pi, (FULL,)),
-    ("CBRT_2", lambda: mp.mpf(2) ** (mp.mpf(1) / 3), (FULL,)),
-    ("CBRT_4", lambda: mp.mpf(4) ** (mp.mpf(1) / 3), (FULL,)),
 )
 
 

@@ -2,7 +2,7 @@
 
 x = 2**k m with sqrt(1/2) ≤ m < sqrt(2), f = m - 1 (exact). For f64, with s = f / (2 + f), log(1 + f) = 2 atanh(s) is
 written f - f²/2 + s (f²/2 + s² P(s²)), so that the rounding of s hardly counts (fdlibm's e_log.c explains the form; the
-coefficients are our own). For f32 a polynomial in f of degree 10 is as short and needs no division.
+coefficients are our own). For f32 a polynomial in f (of degree 10; 9 for the other bases) is as short and needs no division.
 The result k log 2 + log(1 + f) is summed with log 2 in two parts, the first short enough for k times it to be exact.
 log2 and log10 multiply by 1/log 2, 1/log 10 in two parts (f64), or have polynomials of their own (f32). Denormals, zero,
 negative numbers, inf and NaN take the rare path.
@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from raido.algo.dtypes import f32, f64
-from raido.algo.recipes.builder import Value, bits_of, fma, format_of, polynomial, rare, two_sum, where
+from raido.algo.recipes.builder import Value, bits_of, fma, format_of, is_positive_normal, polynomial, rare, where
 from raido.algo.recipes.coefficients import COEFFICIENTS
-from raido.algo.recipes.constants import INVERSE_LN2, INVERSE_LN10, LN2_SHORT, LOG10_2_SHORT, SQRT_HALF_BITS
+from raido.algo.recipes.constants import INVERSE_LN2, INVERSE_LN10, LN2_SHORT, LOG10_2, LOG10_2_SHORT, SQRT_HALF_BITS
 
 INFINITY, NAN = float("inf"), float("nan")
 
@@ -57,14 +57,12 @@ def natural(k: Value, f: Value) -> Value:
 
 
 def _scaled(k: Value, f: Value, inverse: tuple[float, float], step: tuple[float, float]) -> Value:
-    """k · step + log(1 + f) · inverse, both constants in two parts, k · step[0] exact."""
-    product = f * inverse[0]
-    rest = fma(f, inverse[0], -product)
+    """k · step + log(1 + f) · inverse, both constants in two parts, k · step[0] exact: a rounded sum, and what it lacks."""
+    whole = k if step[0] == 1.0 else k * step[0]
+    total = fma(f, inverse[0], whole)
+    rest = fma(f, inverse[0], whole - total)
     rest = fma(log_tail(f), inverse[0], fma(f, inverse[1], rest))
-    if step[1] != 0.0:
-        rest = fma(k, step[1], rest)
-    total, error = two_sum(k * step[0] if step[0] != 1.0 else k, product)
-    return total + (error + rest)
+    return total + (rest if step[1] == 0.0 else fma(k, step[1], rest))
 
 
 def binary(k: Value, f: Value) -> Value:
@@ -77,8 +75,7 @@ def binary(k: Value, f: Value) -> Value:
 def decimal(k: Value, f: Value) -> Value:
     """k log10(2) + log10(1 + f)."""
     if f.dtype is f32:
-        high, low = LOG10_2_SHORT[f32]
-        return fma(k, high, fma(f, polynomial(f, COEFFICIENTS["log10", "f32"]), k * low))
+        return fma(k, LOG10_2[f32], f * polynomial(f, COEFFICIENTS["log10", "f32"]))
     return _scaled(k, f, INVERSE_LN10[f.dtype], LOG10_2_SHORT[f.dtype])
 
 
@@ -97,8 +94,7 @@ def with_special_cases(x: Value, combine: Callable[[Value, Value], Value]) -> Va
         result = where(x.equals(INFINITY), INFINITY, result)
         return where(x >= 0.0, result, NAN)
 
-    usual = (x >= layout.smallest_normal) & (x < INFINITY)
-    return rare(~usual, evaluate(x, 0.0), special)
+    return rare(~is_positive_normal(x), evaluate(x, 0.0), special)
 
 
 def log(x: Value) -> Value:

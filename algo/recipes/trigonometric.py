@@ -89,7 +89,7 @@ def _reduce_and(x: Value, evaluate: Callable[[Value, Value, Value], Value]) -> V
 
 
 def sin(x: Value) -> Value:
-    """Sine of degree 7 (f32), 13 (f64) or cosine of degree 8, 14; sin x and cos x share everything but their last steps."""
+    """Sine of degree 7 (f32), 13 (f64) or cosine of degree 8, 12; sin x and cos x share everything but their last steps."""
     return _reduce_and(x, lambda quadrant, r, low: _sine_of_quadrant(quadrant, r, low, 0, bits_of(x)))
 
 
@@ -99,25 +99,31 @@ def cos(x: Value) -> Value:
 
 
 def tan(x: Value) -> Value:
-    """The sine by the cosine, exchanged in odd quadrants."""
+    """A quotient, turned over in odd quadrants."""
 
     def evaluate(quadrant: Value, r: Value, low: Value) -> Value:
-        sign = bits_of(x) & format_of(x).sign_bit
-        return (bits_of(_tangent(quadrant, r, low)) ^ sign).bitcast(x.dtype)
+        layout = format_of(x)
+        flip = ((quadrant << (layout.dtype.bits - 1)) ^ bits_of(x)) & layout.sign_bit
+        return (bits_of(_tangent(quadrant, r, low)) ^ flip).bitcast(x.dtype)
 
     return _reduce_and(x, evaluate)
 
 
 def _tangent(quadrant: Value, r: Value, low: Value) -> Value:
-    """tan(r + low + quadrant · π/2) for |r| ≤ π/4, the cosine with a rest like the sine."""
+    """tan(r + low + quadrant · π/2) for |r| ≤ π/4, its sign flipped in odd quadrants.
+
+    For f64 by the tangent u of half the angle, 2 u / (1 - u²), whose polynomial is much shorter.
+    """
     square = r * r
-    half = square * 0.5
-    cosine = 1.0 - half
-    rest = fma(-r, low, (1.0 - cosine) - half)
-    cosine = cosine + fma(square * square, polynomial(square, COEFFICIENTS["cos", r.dtype.name]), rest)
-    sine = _sine(r, low)
+    p = polynomial(square, COEFFICIENTS["tan", r.dtype.name])
     odd = (quadrant & 1).differs(0)
-    return where(odd, -cosine, sine) / where(odd, sine, cosine)
+    if r.dtype is f32:
+        above, below = r + fma(r * square, p, fma(square, low, low)), r.lift(1.0)
+    else:
+        above = r + fma(r * square, p, low)
+        half = above * 0.5
+        below = fma(-half, half, 1.0)
+    return where(odd, below, above) / where(odd, above, below)
 
 
 def _to_radians(x: Value, high: Value, low: Value) -> tuple[Value, Value]:
