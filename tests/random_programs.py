@@ -58,19 +58,28 @@ def make_input(dtype: str, shape: Sequence[int], seed: int) -> np.ndarray:
     return np.asarray(np.where(odd, rng.choice(special, shape), values))
 
 
-def random_program(seed: int, statements: int = 4, wide: bool = False) -> RandomProgram:
-    """Program number `seed`, with that many statements; `wide` adds the grammar of `random_wide`."""
+def random_program(
+    seed: int, statements: int = 4, wide: bool = False, new: bool | Sequence[str] = False
+) -> RandomProgram:
+    """Program number `seed`, with that many statements; `wide` adds the grammar of `random_wide`, `new` that of `random_forms`.
+
+    `new` may name the forms to draw from, of `random_forms.FORMS`.
+    """
     import raido as rd
 
     if wide:
         from random_wide import wide_writer
 
         writer = wide_writer(seed)
+    elif new:
+        from random_forms import FORMS, form_writer
+
+        writer = form_writer(seed, FORMS if new is True else tuple(new))
     else:
         writer = Writer(Random(f"raido {seed}"), seed)
     writer.write(statements)
     source = writer.source()
-    file = f"<random_program({seed}, {statements}{', wide' if wide else ''})>"
+    file = f"<random_program({seed}, {statements}{', wide' if wide else ''}{f', {new}' if new else ''})>"
     lines = source.splitlines(keepends=True)
     linecache.cache[file] = (len(source), None, lines, file)
     names: dict[str, Any] = {"rd": rd, "np": np, "make_input": make_input}
