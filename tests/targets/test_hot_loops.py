@@ -1,0 +1,104 @@
+"""The inner loops of whole programs under their default schedules: registers, no calls, no gathers, no tests but the loop's own."""
+
+import pytest
+from emission import on_cpu
+from test_emit_assembly import is_clean, loops
+
+import raido as rd
+
+CPU = "skylake-avx512"
+pytestmark = pytest.mark.parametrize("cpu", [on_cpu(CPU)])
+
+
+@rd.algorithm
+def jacobi(a: rd.f32["h", "w"]):
+    taps = lambda p: (p[0, 0] + p[0, -1] + p[0, 1] + p[-1, 0] + p[1, 0]) * 0.2
+    return rd.stencil(taps, a, boundary="clamp", name="out")
+
+
+@rd.algorithm
+def volume(a: rd.f32["d", "h", "w"]):
+    taps = lambda p: (p[0, 0, 0] + p[0, 0, -1] + p[0, 0, 1] + p[0, -1, 0] + p[0, 1, 0] + p[-1, 0, 0] + p[1, 0, 0]) / 7
+    return rd.stencil(taps, a, boundary="clamp", name="out")
+
+
+@rd.algorithm
+def edges(a: rd.f32["h", "w"]):
+    gx = rd.stencil(lambda p: p[0, 1] - p[0, -1], a, boundary="clamp", name="gx")
+    gy = rd.stencil(lambda p: p[1, 0] - p[-1, 0], a, boundary="clamp", name="gy")
+    taps = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
+    product = lambda p, q: sum((p[t] * q[t] for t in taps), rd.f32(0))
+    return rd.stencil(product, gx, gy, boundary="clamp", name="out")
+
+
+@rd.algorithm
+def column_sums(a: rd.f32["h", "w"]):
+    return rd.sum(a, axis=0)
+
+
+@rd.algorithm
+def row_sums(a: rd.f32["h", "w"]):
+    return rd.sum(a, axis=1)
+
+
+@rd.algorithm
+def product(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
+    return a @ b
+
+
+def assembly_loops(algorithm, cpu, **sizes):
+    return loops(algorithm.compile(rd.Target("llvm", cpu=cpu), sizes=sizes).source("asm"))
+
+
+def busiest(found, instruction):
+    """The loop with most of an instruction, of those with no test but their own, nothing on the stack, no calls and no gathers."""
+    straight = [body for body in found if sum(i.startswith("j") for i in body) == 1 and is_clean(body)]
+    count = lambda body: sum(i.startswith(instruction) for i in body)
+    body = max(straight, key=count)
+    assert count(body), f"no straight loop contains {instruction}"
+    return body, count(body)
+
+
+def test_a_stencil_makes_four_rows_at_once_and_streams_them(cpu):
+    body, stores = busiest(assembly_loops(jacobi, cpu), "vmovnt")
+    assert stores == 4
+    assert sum("(%r" in i and not i.startswith("vmovnt") for i in body) <= 17  # 20 without sharing
+
+
+def test_planes_are_walked_one_row_at_a_time(cpu):
+    body, adds = busiest(assembly_loops(volume, cpu), "vaddps")
+    assert adds == 6 * sum(i.startswith("vdivps") for i in body)
+
+
+def test_chains_are_read_from_the_strip(cpu):
+    _, products = busiest(assembly_loops(edges, cpu), "vfmadd")
+    assert products == 9
+
+
+def test_sums_of_columns_take_eight_rows_for_one_store(cpu):
+    body, adds = busiest(assembly_loops(column_sums, cpu, h=1024, w=1000), "vaddps")
+    stores = sum(i.startswith("vmov") and i.endswith(")") for i in body)
+    assert adds == 16
+    assert stores == 2
+
+
+def test_sums_of_rows_keep_four_accumulators(cpu):
+    body, adds = busiest(assembly_loops(row_sums, cpu), "vaddps")
+    targets = {i.split(",")[-1].strip() for i in body if i.startswith("vaddps")}
+    assert len(targets) == 4
+    assert adds % 4 == 0
+
+
+def test_products_keep_their_tile_in_registers(cpu):
+    body, products = busiest(assembly_loops(product, cpu), "vfmadd231ps")
+    assert products == 16
+    assert sum(i.startswith("vbroadcastss") or "{1to16}" in i for i in body) == 8
+    assert not any(i.startswith("vmov") and i.endswith(")") for i in body)
+
+
+def test_interiors_have_no_clamp(cpu):
+    lines = jacobi.compile(rd.Target("llvm", cpu=cpu)).source("nest").splitlines()
+    vector = next(k for k, line in enumerate(lines) if "by vector" in line)
+    body = [line for line in lines[vector + 1 : vector + 7] if "out[" in line or "a_" in line]
+    assert body
+    assert not any("clamp" in line for line in body)
