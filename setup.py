@@ -17,5 +17,6 @@ setup(
             extra_link_args=["-pthread", "-Wl,-Bsymbolic", "-Wl,-z,nodelete"],
             py_limited_api=True,
         )
-    ]
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

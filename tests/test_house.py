@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -58,6 +59,16 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, place / "raido" / folder, ignore=ignore)
     return place
+
+
+def test_every_folder_of_code_is_packaged() -> None:
+    """A folder that pyproject.toml does not name is missing from the wheel, though everything works in the working tree."""
+    text = (ROOT / "pyproject.toml").read_text()
+    packaged = set(
+        re.findall(r'"(raido[\w.]*)"', text[text.index("packages = [") : text.index("[tool.setuptools.package-data]")])
+    )
+    files = [path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    assert packaged == {"raido"} | {".".join(("raido", *file.parent.parts)) for file in files}
 
 
 def test_imports_point_down_the_layers(package: Path) -> None:
