@@ -132,11 +132,21 @@ def conj(z: Any, *, name: str | None = None) -> Any:
 
 
 def real(z: Any, *, name: str | None = None) -> Any:
-    """The real part, element by element."""
+    """The real part, element by element.
+
+    Example:
+        >>> rd.algorithm(lambda z: rd.real(z)).interpret(np.array([1 + 2j]))
+        array([1.])
+    """
     return elementwise(lambda a: as_complex(a).real, [z], name=name)
 
 
 def imag(z: Any, *, name: str | None = None) -> Any:
-    """The imaginary part, element by element; of a real number 0."""
+    """The imaginary part, element by element; of a real number 0.
+
+    Example:
+        >>> rd.algorithm(lambda z: rd.imag(z)).interpret(np.array([1 + 2j]))
+        array([2.])
+    """
     zero = lambda a: Array(cast(lift(0), a.dtype))
     return elementwise(lambda a: a.imag if isinstance(a, Complex) else zero(a), [z], name=name)

@@ -17,39 +17,115 @@ class RaidoError(Exception):
 
 
 class TraceError(RaidoError, TypeError):
-    """The algorithm used a traced value where Python needs a plain one, or a form that raido does not have."""
+    """The algorithm used a traced value where Python needs a plain one, or a form that raido does not have.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.map(lambda x: x if x > 0 else -x, a)).interpret(np.ones(3))
+        Traceback (most recent call last):
+            ...
+        raido.algo.errors.TraceError: `if` on a traced value, which is not known while tracing
+          ...
+          try       rd.where(p, a, b), or rd.cond(p, then, else_) to evaluate one branch only
+    """
 
 
 class DTypeError(RaidoError, TypeError):
-    """Element types that do not fit together."""
+    """Element types that do not fit together.
+
+    Example:
+        >>> rd.algorithm(lambda a: a << 1).interpret(np.ones(3))
+        Traceback (most recent call last):
+            ...
+        raido.algo.errors.DTypeError: a shift of f64 by i64: both must be integers
+          ...
+    """
 
 
 class ShapeError(RaidoError, ValueError):
-    """Ranks or sizes that provably do not fit together, found while tracing."""
+    """Ranks or sizes that provably do not fit together, found while tracing.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.reshape(a, (2, 3, 2))).trace(rd.f32[4, 4])
+        Traceback (most recent call last):
+            ...
+        raido.algo.errors.ShapeError: sizes differ: the number of elements is 16, that of the new shape is 12
+          ...
+          why       f32[4, 4] to f32[2, 3, 2]
+    """
 
 
 class SizeMismatch(RaidoError, ValueError):
-    """Sizes of the actual arguments do not agree; names both arguments and both sizes."""
+    """Sizes of the actual arguments do not agree; names both arguments and both sizes.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: a + b).interpret(np.ones(2), np.ones(3))
+        Traceback (most recent call last):
+            ...
+        raido.algo.errors.SizeMismatch: dimension 0 of 'a' is a_0 = 2, dimension 0 of 'b' is b_0 = 3
+          ...
+    """
 
 
 class ArgumentError(RaidoError, TypeError):
-    """An argument of a call has the wrong dtype, rank, kind or number."""
+    """An argument of a call has the wrong dtype, rank, kind or number.
+
+    Example:
+        >>> rd.algorithm(a="f32[n]")(lambda a: 2 * a)(np.ones(3, np.int64))
+        Traceback (most recent call last):
+            ...
+        raido.algo.errors.ArgumentError: algorithm: argument "a" must be f32[n], got an array of dtype int64 and shape (3,)
+          try       .astype("float32") converts it
+    """
 
 
 class IndexOutOfRange(RaidoError, IndexError):
-    """A checked index left its dimension; names the user's line, the index and the size."""
+    """A checked index left its dimension; names the user's line, the index and the size.
+
+    Example:
+        >>> rd.algorithm(lambda a, i: a[i]).interpret(np.ones(3), np.array([7]))
+        Traceback (most recent call last):
+            ...
+        raido.algo.errors.IndexOutOfRange: index 7 is out of range for dimension 0 of size 3
+          ...
+          why       dimension 0 has size 3, so its indices are 0 … 2
+    """
 
 
 class ArithmeticFault(RaidoError, ArithmeticError):
-    """Integer division by zero or a negative integer power; names the user's line."""
+    """Integer division by zero or a negative integer power; names the user's line.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: a // b).interpret(np.array([7]), np.array([0]))
+        Traceback (most recent call last):
+            ...
+        raido.algo.errors.ArithmeticFault: integer division by zero
+          ...
+    """
 
 
 class ScheduleError(RaidoError, ValueError):
-    """An unknown or illegal directive; says what is there, what is not, and what would be legal."""
+    """An unknown or illegal directive; says what is there, what is not, and what would be legal.
+
+    Example:
+        >>> rd.algorithm(lambda a: (2 * a).named("twice")).schedule(rd.f32["n"])["twice"].split("y", 4)
+        Traceback (most recent call last):
+            ...
+        raido.algo.errors.ScheduleError: cannot split axis "y" of stage "twice"
+          ...
+          why       stage "twice" has no axis "y"
+          axes      x
+    """
 
 
 class TargetError(RaidoError, ValueError):
-    """An unknown target, or one that this machine does not have."""
+    """An unknown target, or one that this machine does not have.
+
+    Example:
+        >>> rd.Target("llvm", cpu="pentium5")
+        Traceback (most recent call last):
+            ...
+        raido.algo.errors.TargetError: unknown cpu "pentium5"; there is, for example: pentium, pentium4, pentium3, pentium2
+    """
 
 
 class CompileError(RaidoError, RuntimeError):

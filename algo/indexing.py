@@ -45,6 +45,10 @@ def gather(a: Any, index: Any, mode: Any = "raise", *, name: str | None = None) 
     """`a[index]` with a rule for what is out of range: "raise", or any boundary of a stencil (`rd.constant(v)` included).
 
     `index` is an integer array or scalar, or a tuple of them for the leading dimensions; a tuple of arrays is gathered leaf by leaf.
+
+    Example:
+        >>> rd.algorithm(lambda a, i: rd.gather(a, i, mode="clamp")).interpret(np.array([3, 1, 2]), np.array([0, 7, -1]))
+        array([3, 2, 3])
     """
     key = index if isinstance(index, tuple) else (index,)
     return map_leaves(lambda leaf: index_with(leaf, key, mode, name), structure(a))

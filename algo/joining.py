@@ -24,7 +24,12 @@ from raido.algo.value import COUNTER, STRONG, Array
 
 
 def concat(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
-    """Arrays one after the other along `axis`; their other sizes agree, their types are promoted."""
+    """Arrays one after the other along `axis`; their other sizes agree, their types are promoted.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.concat([a, b])).interpret(np.array([3, 1, 2]), np.array([7, 8]))
+        array([3, 1, 2, 7, 8])
+    """
     parts = [array_of(a, "rd.concat") for a in _sequence(arrays, "rd.concat")]
     rank = parts[0].ndim
     if rank == 0 or any(part.ndim != rank for part in parts):
@@ -73,7 +78,13 @@ def _nonempty(parts: list[Array], starts: list[Expr], place: int) -> tuple[list[
 
 
 def stack(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
-    """Arrays (or scalars) of one shape along a new axis."""
+    """Arrays (or scalars) of one shape along a new axis.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.stack([a, a + 10])).interpret(np.array([3, 1, 2]))
+        array([[ 3,  1,  2],
+               [13, 11, 12]])
+    """
     parts = [array_of(a, "rd.stack") for a in _sequence(arrays, "rd.stack")]
     place = axis % (parts[0].ndim + 1)
     trace = current()
@@ -103,7 +114,12 @@ def broadcast_free(part: Array, places: tuple[Expr, ...]) -> Expr:
 
 
 def roll(a: Any, shift: Any, axis: Any = None, *, name: str | None = None) -> Array:
-    """Elements moved by `shift` along `axis`, those that fall off coming in at the other end; NumPy's `roll`."""
+    """Elements moved by `shift` along `axis`, those that fall off coming in at the other end; NumPy's `roll`.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.roll(a, 1)).interpret(np.array([3, 1, 2]))
+        array([2, 3, 1])
+    """
     array = array_of(a, "rd.roll")
     if axis is None:
         if array.ndim == 1:
@@ -134,7 +150,12 @@ def _offset(step: Any) -> Expr:
 
 
 def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = None) -> Array:
-    """Elements moved by k along `axis` (towards higher indices for positive k); `fill` comes in."""
+    """Elements moved by k along `axis` (towards higher indices for positive k); `fill` comes in.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.shift(a, 1, fill=9)).interpret(np.array([3, 1, 2]))
+        array([9, 3, 1])
+    """
     array = array_of(a, "rd.shift")
     place = normal_axis(axis, array.ndim)
     by = _offset(k)
@@ -151,6 +172,10 @@ def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *,
     """The array with a border, NumPy's `pad`: `width` is n, (before, after), or one such pair for each axis.
 
     `mode`: "constant" (with `constant_values`), "edge", "reflect", "symmetric", "wrap", or any boundary of a stencil.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.pad(a, 2, mode="reflect")).interpret(np.array([3, 1, 2]))
+        array([2, 1, 3, 1, 2, 1, 3])
     """
     array = array_of(a, "rd.pad")
     rank = array.ndim

@@ -22,7 +22,15 @@ from raido.algo.value import COUNTER, STRONG, Array, is_scalar
 
 
 def iota(n: Any, dtype: DType | None = None, *, name: str | None = None) -> Array:
-    """0, 1, …, n − 1. Without `dtype` it counts as i64 but takes a float operand's type."""
+    """0, 1, …, n − 1. Without `dtype` it counts as i64 but takes a float operand's type.
+
+    Example:
+        >>> @rd.algorithm
+        ... def f(n: rd.size):
+        ...     return rd.iota(n) * 10
+        >>> f.interpret(3)
+        array([ 0, 10, 20])
+    """
     extent = extent_of(n)
     if dtype is None:
         return moved([extent], lambda i: i, name, COUNTER)
@@ -30,7 +38,13 @@ def iota(n: Any, dtype: DType | None = None, *, name: str | None = None) -> Arra
 
 
 def replicate(n: Any, value: Any, *, name: str | None = None) -> Any:
-    """n copies of a value along a new outermost dimension; `n` may be a tuple of sizes."""
+    """n copies of a value along a new outermost dimension; `n` may be a tuple of sizes.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.replicate(2, a)).interpret(np.array([3, 1, 2]))
+        array([[3, 1, 2],
+               [3, 1, 2]])
+    """
     extents = shape_of(n)
 
     def copies(leaf: Array) -> Array:
@@ -42,14 +56,24 @@ def replicate(n: Any, value: Any, *, name: str | None = None) -> Any:
 
 
 def zip(*arrays: Any) -> Zipped:
-    """Arrays of one outer size as one array of tuples: `rd.zip(a, b)[i]` is `(a[i], b[i])`."""
+    """Arrays of one outer size as one array of tuples: `rd.zip(a, b)[i]` is `(a[i], b[i])`.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.map(lambda p: p[0] * p[1], rd.zip(a, b))).interpret(np.array([3, 1, 2]), np.array([3, 1, 2]))
+        array([9, 1, 4])
+    """
     parts = tuple(structure(a) for a in arrays)
     outer_extent(parts, "rd.zip")
     return Zipped(parts)
 
 
 def unzip(zipped: Any) -> tuple[Any, ...]:
-    """The arrays of a zipped array, as a tuple."""
+    """The arrays of a zipped array, as a tuple.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.unzip(rd.map(lambda v: (v, -v), a))).interpret(np.array([3, 1, 2]))
+        (array([3, 1, 2]), array([-3, -1, -2]))
+    """
     if isinstance(zipped, Zipped):
         return zipped.parts
     if isinstance(zipped, tuple):
@@ -92,5 +116,14 @@ def _plain(value: Any) -> bool:
 
 
 def full(shape: Any, value: Any, *, name: str | None = None) -> Array:
-    """An array of `shape` with one value everywhere."""
+    """An array of `shape` with one value everywhere.
+
+    Example:
+        >>> @rd.algorithm
+        ... def f(n: rd.size):
+        ...     return rd.full((n, 2), 7)
+        >>> f.interpret(2)
+        array([[7, 7],
+               [7, 7]])
+    """
     return replicate(tuple(shape) if isinstance(shape, (tuple, list)) else shape, value, name=name)

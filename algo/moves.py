@@ -68,7 +68,14 @@ def named(value: Any, name: str) -> Any:
 
 
 def transpose(a: Any, axes: Any = None, *, name: str | None = None) -> Array:
-    """The axes in the order given; reversed without one."""
+    """The axes in the order given; reversed without one.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.transpose(a)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([[1, 4],
+               [2, 5],
+               [3, 6]])
+    """
     array = array_of(a, "rd.transpose")
     order = list(range(array.ndim))[::-1] if axes is None else [operator.index(k) for k in axes]
     if sorted(k % max(array.ndim, 1) for k in order) != list(range(array.ndim)):
@@ -82,7 +89,14 @@ def transpose(a: Any, axes: Any = None, *, name: str | None = None) -> Array:
 
 
 def swapaxes(a: Any, first: int, second: int, *, name: str | None = None) -> Array:
-    """Two axes exchanged."""
+    """Two axes exchanged.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.swapaxes(a, 0, 1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([[1, 4],
+               [2, 5],
+               [3, 6]])
+    """
     array = array_of(a, "rd.swapaxes")
     order = list(range(array.ndim))
     order[first], order[second] = order[second], order[first]
@@ -90,7 +104,14 @@ def swapaxes(a: Any, first: int, second: int, *, name: str | None = None) -> Arr
 
 
 def reshape(a: Any, shape: Any, *, name: str | None = None) -> Array:
-    """The same elements in row-major order in another shape; one −1 is worked out. ShapeError where the counts cannot agree."""
+    """The same elements in row-major order in another shape; one −1 is worked out. ShapeError where the counts cannot agree.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.reshape(a, (3, -1))).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([[1, 2],
+               [3, 4],
+               [5, 6]])
+    """
     array = array_of(a, "rd.reshape")
     trace = current()
     dims = list(shape) if isinstance(shape, (tuple, list)) else [shape]
@@ -206,13 +227,23 @@ def _without(product: Expr, divisor: Expr) -> Expr | None:
 
 
 def flatten(a: Any, *, name: str | None = None) -> Array:
-    """All elements in one dimension, row-major."""
+    """All elements in one dimension, row-major.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.flatten(a)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([1, 2, 3, 4, 5, 6])
+    """
     array = array_of(a, "rd.flatten")
     return reshape(array, (Array(_count(array.extents), COUNTER),), name=name)
 
 
 def expand_dims(a: Any, axis: int, *, name: str | None = None) -> Array:
-    """A dimension of size 1 put in at `axis`."""
+    """A dimension of size 1 put in at `axis`.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.expand_dims(a, 0)).interpret(np.array([3, 1, 2]))
+        array([[3, 1, 2]])
+    """
     array = array_of(a, "rd.expand_dims")
     place = axis % (array.ndim + 1)
     result = array[tuple([slice(None)] * place + [None])]
@@ -220,7 +251,13 @@ def expand_dims(a: Any, axis: int, *, name: str | None = None) -> Array:
 
 
 def broadcast_to(a: Any, shape: Any, *, name: str | None = None) -> Array:
-    """The array repeated along dimensions whose size is the literal 1, and along new leading ones."""
+    """The array repeated along dimensions whose size is the literal 1, and along new leading ones.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.broadcast_to(a, (2, a.shape[0]))).interpret(np.array([3, 1, 2]))
+        array([[3, 1, 2],
+               [3, 1, 2]])
+    """
     array = array_of(a, "rd.broadcast_to")
     extents = shape_of(shape)
     own = moved(extents, lambda *_: const(bool_, 0))
@@ -230,7 +267,12 @@ def broadcast_to(a: Any, shape: Any, *, name: str | None = None) -> Array:
 
 
 def astype(a: Any, dtype: Any, *, name: str | None = None) -> Any:
-    """The elements converted to `dtype`: floats to integers truncate and saturate, NaN gives 0."""
+    """The elements converted to `dtype`: floats to integers truncate and saturate, NaN gives 0.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.astype(a, rd.i8)).interpret(np.array([1.7, -1.7, np.nan, 1e9]))
+        array([  1,  -1,   0, 127], dtype=int8)
+    """
     from raido.algo.building import elementwise
 
     if not isinstance(dtype, DType):
@@ -260,7 +302,12 @@ DType.convert = convert
 
 
 def view(a: Any, dtype: Any, *, name: str | None = None) -> Any:
-    """The bits of the elements read as another type of the same width."""
+    """The bits of the elements read as another type of the same width.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.view(a, rd.i32)).interpret(np.array([1.0], np.float32))
+        array([1065353216], dtype=int32)
+    """
     from raido.algo.building import elementwise
 
     array = array_of(a, "view")

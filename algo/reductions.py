@@ -129,7 +129,12 @@ def sum(
 def prod(
     a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, initial: Any = None, name: str | None = None
 ) -> Any:
-    """The product over `axis`, with the types of `rd.sum`."""
+    """The product over `axis`, with the types of `rd.sum`.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.prod(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([  6, 120])
+    """
     value = _array(a, "rd.prod")
     finish = _with_initial(ufuncs.multiply, initial)
     return _reduced(value, ufuncs.multiply, lambda _: 1, axis, keepdims, name, _accumulator(value, dtype), finish)
@@ -165,33 +170,59 @@ def _not_empty(a: Array, axis: Any, what: str) -> Callable[[Array], Array]:
 
 
 def min(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Any:
-    """The smallest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given."""
+    """The smallest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.min(a, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([1, 2, 3])
+    """
     value = _array(a, "rd.min")
     finish = _with_initial(ufuncs.minimum, initial) or _not_empty(value, axis, "rd.min")
     return _reduced(value, ufuncs.minimum, highest, axis, keepdims, name, finish=finish)
 
 
 def max(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Any:
-    """The largest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given."""
+    """The largest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.max(a, axis=1, keepdims=True)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([[3],
+               [6]])
+    """
     value = _array(a, "rd.max")
     finish = _with_initial(ufuncs.maximum, initial) or _not_empty(value, axis, "rd.max")
     return _reduced(value, ufuncs.maximum, lowest, axis, keepdims, name, finish=finish)
 
 
 def any(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
-    """Whether some element along `axis` is not zero."""
+    """Whether some element along `axis` is not zero.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.any(a > 5, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([False, False,  True])
+    """
     value = _array(a, "rd.any")
     return _reduced(value, ufuncs.logical_or, lambda _: False, axis, keepdims, name, scalars.truth)
 
 
 def all(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
-    """Whether every element along `axis` is not zero."""
+    """Whether every element along `axis` is not zero.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.all(a > 1, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([False,  True,  True])
+    """
     value = _array(a, "rd.all")
     return _reduced(value, ufuncs.logical_and, lambda _: True, axis, keepdims, name, scalars.truth)
 
 
 def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
-    """The mean along `axis`: of integers in f64, of f16 summed in f32. NaN for an empty axis."""
+    """The mean along `axis`: of integers in f64, of f16 summed in f32. NaN for an empty axis.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.mean(a, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([2.5, 3.5, 4.5])
+    """
     if isinstance(structure(a), Complex):
         return map_leaves(lambda part: mean(part, axis, keepdims=keepdims, name=name), structure(a))
     value = _array(a, "rd.mean")
@@ -212,12 +243,22 @@ def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False,
 
 
 def argmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
-    """Where the smallest element along `axis` is (i64): the first of equals, the first NaN if there is one."""
+    """Where the smallest element along `axis` is (i64): the first of equals, the first NaN if there is one.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.argmin(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([0, 0])
+    """
     return _arg(a, axis, keepdims, name, "lt", "rd.argmin", highest)
 
 
 def argmax(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
-    """Where the largest element along `axis` is (i64): the first of equals, the first NaN if there is one."""
+    """Where the largest element along `axis` is (i64): the first of equals, the first NaN if there is one.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.argmax(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([2, 2])
+    """
     return _arg(a, axis, keepdims, name, "gt", "rd.argmax", lowest)
 
 
@@ -336,7 +377,12 @@ def _aligned(variables: list[Any], extents: tuple[Expr, ...]) -> list[Expr]:
 
 
 def dot(a: Any, b: Any, *, name: str | None = None) -> Any:
-    """NumPy's `dot` for ranks up to 2: the inner product of vectors, the product of matrices; with a scalar, the product."""
+    """NumPy's `dot` for ranks up to 2: the inner product of vectors, the product of matrices; with a scalar, the product.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.dot(a, b)).interpret(np.array([[1, 2, 3], [4, 5, 6]]), np.array([3, 1, 2]))
+        array([11, 29])
+    """
     x, y = _array(a, "rd.dot"), _array(b, "rd.dot")
     if is_scalar(x) or is_scalar(y):
         return ufuncs.multiply(x, y, name=name)

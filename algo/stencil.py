@@ -34,7 +34,12 @@ class Fill:
 
 
 def constant(value: Any) -> Fill:
-    """The boundary of a stencil, gather or pad outside which every element is `value`."""
+    """The boundary of a stencil, gather or pad outside which every element is `value`.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.stencil(lambda p: p[-1] + p[1], a, boundary=rd.constant(0))).interpret(np.array([3, 1, 2]))
+        array([1, 5, 1])
+    """
     return Fill(value)
 
 

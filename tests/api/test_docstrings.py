@@ -1,0 +1,54 @@
+"""The examples in public docstrings run as written, and whatever a user calls by name has one."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+from raido.algo import ufuncs
+
+FUNCTIONS = [
+    name
+    for name in sorted(set(rd.__all__) - set(ufuncs.__all__))
+    if inspect.isfunction(getattr(rd, name)) and getattr(rd, name).__module__.startswith("raido.algo")
+]
+MODULES = sorted(
+    {getattr(rd, name).__module__ for name in FUNCTIONS} | {f"raido.algo.{m}" for m in ("algorithm", "value", "errors")}
+)
+
+
+def examples(thing: Any) -> int:
+    """How many there are in the docstring of a thing."""
+    return len(doctest.DocTestParser().get_examples(inspect.getdoc(thing) or ""))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name: str) -> None:
+    module = importlib.import_module(name)
+    names = {"np": np, "rd": rd}
+    failed, tried = doctest.testmod(module, extraglobs=names, optionflags=doctest.ELLIPSIS)
+    assert tried and not failed
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_has_an_example(name: str) -> None:
+    assert examples(getattr(rd, name))
+
+
+ERRORS = [e for e in vars(rd).values() if inspect.isclass(e) and issubclass(e, rd.RaidoError)]
+ONLY_IN_TROUBLE = {
+    rd.RaidoError,
+    rd.CompileError,
+    rd.ExportError,
+}  # the base class; a fault of raido's own; no compiler here
+
+
+@pytest.mark.parametrize("error", sorted(set(ERRORS) - ONLY_IN_TROUBLE, key=str), ids=lambda e: e.__name__)
+def test_every_error_has_an_example(error: type) -> None:
+    assert examples(error)
