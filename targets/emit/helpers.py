@@ -53,6 +53,7 @@ class Helpers:
             attributes = "alwaysinline nounwind" if len(b.lines) < _INLINED_RECIPES else "inlinehint nounwind"
             self._functions[symbol] = b.function(symbol, result, parameters, attributes)
             self._declarations |= b.declarations
+            self._constants |= b.globals
         return symbol
 
     # --- values
@@ -81,7 +82,8 @@ class Helpers:
         b.declarations.add(f"declare i32 @{symbol}({', '.join(a.type for a in args)}, ptr)")
         slot = b.name()
         b.lines.insert(0, f"  {slot} = alloca {like.type}, align 64")
-        b.line(f"{b.name()} = call i32 @{symbol}({', '.join(a.typed for a in args)}, ptr {slot}) noinline cold")
+        often = "" if name == "fma" else " cold"
+        b.line(f"{b.name()} = call i32 @{symbol}({', '.join(a.typed for a in args)}, ptr {slot}) noinline{often}")
         return b.result(like.dtype, like.lanes, f"load {like.type}, ptr {slot}, align 64")
 
     def whole(self, name: str, operands: Sequence[Shape]) -> str:
@@ -135,6 +137,35 @@ class Helpers:
 
         symbol = f"rd.shift{distance}.{fill:x}.{dtype.name}x{lanes}".replace("-", "m")
         return self._write(symbol, llvm_type(dtype, lanes), [(dtype, lanes)], body)
+
+    def compress(self, dtype: DType, lanes: int) -> str:
+        """(value, mask) -> the lanes that are on, at the front; zeros behind them."""
+        memory = memory_dtype(dtype)
+
+        def body(b: TextBuilder, value: Value, mask: Value) -> str:
+            wide = b.convert("zext", value, u8) if dtype is bool_ else value
+            zero = Value(memory, lanes, "zeroinitializer")
+            if lanes * memory.bits == 512 and memory.bits >= 32:
+                name = f"llvm.experimental.vector.compress.{mangled(memory, lanes)}"
+                b.declarations.add(f"declare {wide.type} @{name}({wide.type}, {mask.type}, {wide.type})")
+                call = f"call {wide.type} @{name}({wide.typed}, {mask.typed}, {zero.typed})"
+                moved = b.result(memory, lanes, call)
+            else:
+                moved = _compress_in_memory(b, wide, mask, zero)
+            return (b.convert("trunc", moved, bool_) if dtype is bool_ else moved).text
+
+        shapes: list[Shape | str] = [(dtype, lanes), (bool_, lanes)]
+        return self._write(f"rd.compress.{dtype.name}x{lanes}", llvm_type(dtype, lanes), shapes, body)
+
+    def count(self, lanes: int) -> str:
+        """(mask) -> how many lanes are on."""
+
+        def body(b: TextBuilder, mask: Value) -> str:
+            bits = b.result(i32, 1, f"bitcast {mask.typed} to i{lanes}").text
+            wide = b.result(i64, 1, f"zext i{lanes} {bits} to i64") if lanes < 64 else Value(i64, 1, bits)
+            return b.call("llvm.ctpop.i64", i64, 1, wide).text
+
+        return self._write(f"rd.count.x{lanes}", "i64", [(bool_, lanes)], body)
 
     def reduce(self, name: str, dtype: DType, lanes: int) -> str:
         """All lanes by an exact operation LLVM reduces: or, and, xor, add, mul, smin, ..."""
@@ -534,6 +565,22 @@ def _load_strided(b: TextBuilder, base: str, offset: Value, stride: int, memory:
             total = b.shuffle(total, part, [fresh[k] + lanes if k in fresh else k for k in range(lanes)])
         filled |= dict.fromkeys(fresh, 0)
     return total
+
+
+def _compress_in_memory(b: TextBuilder, value: Value, mask: Value, zero: Value) -> Value:
+    """Every lane is stored where the next one that is kept belongs; those that are not are stored over."""
+    kind, size = scalar_type(value.dtype), value.dtype.itemsize
+    b.line(f"%room = alloca [{value.lanes + 1} x {kind}], align {size * value.lanes}")
+    b.line(f"store {zero.typed}, ptr %room, align {size * value.lanes}")
+    place = Value(i64, 1, "0")
+    for lane in range(value.lanes):
+        element = b.result(value.dtype, 1, f"extractelement {value.typed}, i64 {lane}")
+        address = b.result(value.dtype, 1, f"getelementptr {kind}, ptr %room, {place.typed}").text
+        b.line(f"store {element.typed}, ptr {address}, align {size}")
+        on = b.result(bool_, 1, f"extractelement {mask.typed}, i64 {lane}")
+        place = b.binary("add", place, b.convert("zext", on, i64))
+    moved = b.result(value.dtype, value.lanes, f"load {value.type}, ptr %room, align {size * value.lanes}")
+    return moved
 
 
 def _ramp(b: TextBuilder, offset: Value, stride: int, lanes: int) -> Value:

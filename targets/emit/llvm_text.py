@@ -72,6 +72,7 @@ class TextBuilder:
     def __init__(self, fused: bool = True) -> None:
         self.lines: list[str] = []
         self.declarations: set[str] = set()
+        self.globals: dict[str, str] = {}
         self.fused = fused
         self.label = "entry"
         self.call_apart: Callable[[TextBuilder, str, Sequence[Value]], Value] | None = (

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from raido.algo.dtypes import DType, bool_, f16, f32, f64, signed, unsigned
+from raido.algo.dtypes import DType, bool_, f16, f32, f64, signed
 from raido.algo.primitives import RECIPES
+from raido.targets.emit.fused import round_to_odd, write_fma
 from raido.targets.emit.llvm_text import TextBuilder, Value, mangled
 
 Writer = Callable[..., Value]
@@ -130,29 +131,7 @@ def _div(b: TextBuilder, x: Value, y: Value) -> Value:
     return b.binary("fdiv", x, y)
 
 
-@_writes("fma")
-def _fma(b: TextBuilder, x: Value, y: Value, z: Value) -> Value:
-    if x.dtype is f64 or (b.fused and x.dtype is f32):
-        return b.intrinsic("fma", x, y, z)
-    wide = f32 if x.dtype is f16 else f64  # holds the product exactly, and more than twice the result's bits and two
-    x, y, z = (b.convert("fpext", v, wide) for v in (x, y, z))
-    product = b.fence(b.binary("fmul", x, y))
-    total = b.binary("fadd", product, z)
-    part = b.binary("fsub", total, product)
-    lost = b.binary("fadd", b.binary("fsub", product, b.binary("fsub", total, part)), b.binary("fsub", z, part))
-    zero = b.constant(lost, 0)
-    outward = b.binary("xor", b.compare("ogt", lost, zero), b.compare("olt", total, zero))
-    odd = _round_to_odd(b, total, b.compare("one", lost, zero), outward)
-    return b.convert("fptrunc", odd, f16 if wide is f32 else f32)
-
-
-def _round_to_odd(b: TextBuilder, nearest: Value, inexact: Value, outward: Value) -> Value:
-    """The neighbour with an odd last bit of what was rounded to `nearest`; it lies `outward` (away from 0) of it or inward."""
-    bits = b.convert("bitcast", nearest, unsigned(nearest.dtype.bits))
-    even = b.compare("eq", b.binary("and", bits, b.constant(bits, 1)), b.constant(bits, 0))
-    step = b.select(outward, b.constant(bits, 1), b.constant(bits, -1))
-    moved = b.select(b.binary("and", inexact, even), b.binary("add", bits, step), bits)
-    return b.convert("bitcast", moved, nearest.dtype)
+_WRITERS["fma"] = write_fma
 
 
 for _name in ("sqrt", "floor", "ceil", "trunc", "rint"):
@@ -425,7 +404,7 @@ def _to_float(b: TextBuilder, dtype: DType, x: Value) -> Value:
     nearest = b.convert("fptrunc", x, f32)  # and to odd, so that the second rounding is the only one
     back = b.convert("fpext", nearest, f64)
     outward = b.compare("ogt", b.intrinsic("fabs", x), b.intrinsic("fabs", back))
-    return b.convert("fptrunc", _round_to_odd(b, nearest, b.compare("one", x, back), outward), f16)
+    return b.convert("fptrunc", round_to_odd(b, nearest, b.compare("one", x, back), outward), f16)
 
 
 # --- boundary indices

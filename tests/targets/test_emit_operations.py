@@ -10,6 +10,7 @@ from raido.algo.dtypes import DTYPES, bool_, dtype_named, f64, i64
 from raido.algo.expr import Const, Op, const, fresh
 from raido.algo.primitives import PRIMITIVES, evaluate
 from raido.schedule.nest.nodes import Alloc, Block, For, Let, Read, Splat, Store, VectorRead, VectorStore, VectorVar
+from raido.targets.emit import fused
 
 LANES = 8
 
@@ -173,7 +174,7 @@ def test_division_by_a_constant_is_division(name, divisor):
 def test_products_are_not_fused_with_sums_unless_told():
     """a * b + c rounds twice, through names and registers too; fma rounds once."""
     a, b, c = (array(name, f64, 64) for name in "abc")
-    plain, fused, kept = (
+    plain, once, kept = (
         array("plain", f64, 64),
         array("fused", f64, 64),
         array("kept", f64, scope="register", lanes=LANES),
@@ -187,13 +188,13 @@ def test_products_are_not_fused_with_sums_unless_told():
         Alloc(kept),
         Store(kept, (), name),
         VectorStore(plain, (x,), Op("sub", f64, (Read(kept, (), None), Op("neg", f64, (reads[2],))))),
-        VectorStore(fused, (x,), Op("fma", f64, tuple(reads))),
+        VectorStore(once, (x,), Op("fma", f64, tuple(reads))),
     ]
     random = np.random.default_rng(5)
     data = [random.standard_normal(64) for _ in range(3)]
     results = [np.empty(64), np.empty(64)]
     loop = For(x, index(0), index(64), LANES, Block(tuple(statements)))
-    compile_body([loop], [a, b, c], [plain, fused], ())(data, [], results)
+    compile_body([loop], [a, b, c], [plain, once], ())(data, [], results)
     np.testing.assert_array_equal(results[0], data[0] * data[1] + data[2])
     np.testing.assert_array_equal(results[1], evaluate("fma", f64, data))
     assert not np.array_equal(results[0], results[1])
@@ -220,3 +221,26 @@ def test_every_literal_arrives_with_its_bits():
         dtype = dtype_named(name)
         view = got.view(f"u{got.itemsize}") if dtype.is_float else got
         assert [int(v) for v in view] == values, name
+
+
+@pytest.mark.parametrize("quick", ["false", "true"], ids=["emulated", "library"])
+@pytest.mark.parametrize("name", ["f16", "f32", "f64"])
+def test_fma_is_exact_where_no_instruction_is(name, quick, monkeypatch):
+    """Special values, cancellation, and products and sums over the whole range of exponents."""
+    monkeypatch.setattr(fused, "_library_is_quick", lambda b: quick)
+    dtype = dtype_named(name)
+    special, random = operand_columns(dtype, 3), np.random.default_rng(3)
+    reach = {"f16": 14, "f32": 126, "f64": 1022}[name]
+    size, count = random.integers(-reach, reach, (3, 4000)), 4000
+    size[2, ::2] = np.clip(size[0, ::2] + size[1, ::2] + random.integers(-120, 120, count // 2), -reach, reach)
+    numbers = np.ldexp(random.uniform(-2, 2, (3, count)), size).astype(dtype.numpy)
+    data = [np.ascontiguousarray(np.concatenate([a, b])) for a, b in zip(special, numbers, strict=True)]
+    arrays, x = [array(n, dtype, len(data[0])) for n in "abco"], fresh("x")
+    reads = tuple(VectorRead(a, (x,), 1, LANES, None) for a in arrays[:3])
+    loop = For(x, index(0), index(len(data[0])), LANES, Block((VectorStore(arrays[3], (x,), Op("fma", dtype, reads)),)))
+    result = np.empty_like(data[0])
+    compile_body([loop], arrays[:3], arrays[3:], (), "x86-64-v2")(data, [], [result])
+    wanted = evaluate("fma", dtype, data)
+    np.testing.assert_array_equal(result, wanted)
+    numbers = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(result[numbers]), np.signbit(wanted[numbers]))
