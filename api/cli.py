@@ -1,39 +1,49 @@
 """The command line: `raido run | build | show | targets | cache`.
 
-Every failure is one line on standard error and exit status 1 (`--traceback` shows the rest); wrong usage is status 2. Arrays are read
-from `.npy` files, or from images where Pillow is installed (see `raido.files`).
+Every failure is one line on standard error and exit status 1 (`--traceback` shows the rest); wrong usage is status 2, an interruption 130.
+Arrays are read from `.npy` files, or from images where Pillow is installed (see `raido.files`).
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 import raido as rd
-from raido.files import read_array, write_array
+from raido.files import check_output, read_array, write_array
 from raido.locate import find_algorithm, find_schedule
+from raido.progress import progress
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+_HELP = """Array programs from the command line: run them on files, build C libraries of them, look at their loops.
 
+An algorithm is named by FILE.py:ALG, a Python file and the name that stands before its `@rd.algorithm`."""
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=(__doc__ or "").split("\n")[0]
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=_HELP, rich_markup_mode=None
 )
-cache_app = typer.Typer(no_args_is_help=True, help="Compiled programs kept on disk.")
+cache_app = typer.Typer(no_args_is_help=True, help="Look at the compiled programs kept on disk, or forget them.")
 app.add_typer(cache_app, name="cache")
-console = Console()
+console = Console(soft_wrap=True)
 errors = Console(stderr=True, soft_wrap=True)
 
 Program = Annotated[str, typer.Argument(metavar="FILE.py:ALG", help="a Python file and the name of an algorithm in it")]
-TargetName = Annotated[str, typer.Option("--target", help='"llvm", or "llvm:CPU" for a named CPU')]
+TargetName = Annotated[
+    str, typer.Option("--target", metavar="NAME", help='"llvm", this machine, or "llvm:CPU" for a named CPU')
+]
 ScheduleName = Annotated[
-    str | None, typer.Option("--schedule", help="a schedule: FILE.json, or a function in the program's file")
+    str | None,
+    typer.Option(
+        "--schedule",
+        metavar="NAME",
+        help="a schedule: FILE.json, or a function in FILE.py that takes the algorithm; without it, the default one",
+    ),
 ]
 Statics = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a keyword-only parameter of the algorithm")
@@ -41,94 +51,148 @@ Statics = Annotated[
 Traceback = Annotated[bool, typer.Option("--traceback", help="show where an error comes from")]
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"raido {rd.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main_options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="the version")] = False,
+) -> None:
+    """See above."""
+
+
 @app.command()
 def run(
     program: Program,
     inputs: Annotated[
         list[str] | None,
-        typer.Option("-i", "--input", help=".npy file, image or number, in the order of the parameters"),
+        typer.Option(
+            "-i", "--input", metavar="FILE", help=".npy file, image or number, one for each parameter, in their order"
+        ),
     ] = None,
     outputs: Annotated[
-        list[Path] | None, typer.Option("-o", "--output", help=".npy file or image, one for each result")
+        list[Path] | None,
+        typer.Option("-o", "--output", metavar="FILE", help=".npy file or image, one for each result, in their order"),
     ] = None,
     target: TargetName = "llvm",
     schedule: ScheduleName = None,
     set_: Statics = None,
-    repeat: Annotated[int, typer.Option(help="also time this many runs")] = 0,
+    repeat: Annotated[int, typer.Option(min=0, metavar="N", help="also time N runs")] = 0,
     traceback: Traceback = False,
 ) -> None:
-    """Compile an algorithm, run it on files and write what it returns."""
+    """Compile an algorithm, run it on files and write what it returns.
+
+    An image becomes what its parameter is: f32 and f64 parameters get values in 0 … 1, integers the stored ones; a parameter of
+    rank 2 gets the brightness, [3, h, w] colour planes, [h, w, 3] pixels. Without -o the results are printed.
+
+    Example: raido run examples/unsharp_mask.py:unsharp -i photo.png -o sharp.png
+    """
     algorithm = find_algorithm(program, set_)
     arrays = [read_array(text, name, kind) for text, (name, kind) in _paired(algorithm, inputs or [])]
-    with _progress("compiling"):
-        exe = algorithm.compile(
-            target=rd.Target.parse(target), schedule=find_schedule(schedule, program, algorithm), like=arrays
-        )
-    with _progress("running"):
-        result = exe(*arrays)
-    flat = _flatten(result)
-    if outputs and len(outputs) != len(flat):
-        raise rd.ArgumentError(f"{len(outputs)} outputs named with -o, but the algorithm returns {len(flat)}")
+    chosen = find_schedule(schedule, program, algorithm)
+    with progress("tracing"):
+        traced = algorithm.trace(*arrays)
+    for path in outputs or []:
+        check_output(path)
+    if outputs and len(outputs) != len(traced.results):
+        raise rd.ArgumentError(f"{len(outputs)} outputs named with -o, but the algorithm returns {len(traced.results)}")
+    with progress("compiling"):
+        exe = algorithm.compile(rd.Target.parse(target), chosen, like=arrays)
+    with progress("running"):
+        flat = _flatten(exe(*arrays))
     for path, array in zip(outputs or [], flat, strict=False):
         write_array(path, array)
-        console.print(f"wrote {path}  {array.dtype}{list(array.shape)}")
+        console.print(f"wrote {path}  {array.dtype}{list(array.shape)}", markup=False, highlight=False)
     if not outputs:
         for array in flat:
-            console.print(array)
+            print(array)
     if repeat:
-        timing = exe.time(*arrays, repeat=repeat)
-        console.print(
-            f"median {timing.median * 1e3:.3f} ms, min {timing.min * 1e3:.3f} ms, {timing.bytes / timing.median / 1e9:.1f} GB/s"
-        )
+        with progress(f"timing {repeat} runs"):
+            timing = exe.time(*arrays, repeat=repeat)
+        speed = timing.bytes / timing.median / 1e9
+        print(f"median {timing.median * 1e3:.3f} ms, min {timing.min * 1e3:.3f} ms, {speed:.1f} GB/s")
 
 
 @app.command()
 def build(
     program: Program,
-    output: Annotated[Path, typer.Option("-o", "--output", help="the shared library; its header stands beside it")],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="libNAME.so", help="the shared library; its header stands beside it"),
+    ],
     target: TargetName = "llvm",
     schedule: ScheduleName = None,
     set_: Statics = None,
     traceback: Traceback = False,
 ) -> None:
-    """Compile an algorithm into a shared library with a C header."""
+    """Compile an algorithm into a shared library with a C header.
+
+    The library needs neither Python nor TVM; the header says what it takes and returns. Needs a C compiler: cc, gcc, clang, CC in
+    the environment, or `pip install raido[export]`.
+
+    Example: raido build examples/unsharp_mask.py:unsharp -o build/libunsharp.so
+    """
     algorithm = find_algorithm(program, set_)
-    with _progress("compiling"):
-        exe = algorithm.compile(target=rd.Target.parse(target), schedule=find_schedule(schedule, program, algorithm))
+    with progress("compiling"):
+        exe = algorithm.compile(rd.Target.parse(target), find_schedule(schedule, program, algorithm))
+    with progress("linking"):
         library = exe.export(output)
-    console.print(f"wrote {library} and {library.with_name(library.stem.removeprefix('lib') + '.h')}")
+    header = library.with_name(library.stem.removeprefix("lib") + ".h")
+    console.print(f"wrote {library} and {header}", markup=False, highlight=False)
+
+
+_KINDS = ("nest", "gang", "schedule", "tir", "llvm", "asm")
 
 
 @app.command()
 def show(
     program: Program,
-    what: Annotated[str, typer.Option("--as", help="nest, gang, schedule, tir, llvm or asm")] = "nest",
-    html: Annotated[Path | None, typer.Option(help="write the page there instead")] = None,
+    what: Annotated[str, typer.Option("--as", metavar="KIND", help="nest, gang, schedule, tir, llvm or asm")] = "nest",
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="write a page with all of it instead, for screen or paper")
+    ] = None,
     target: TargetName = "llvm",
     schedule: ScheduleName = None,
     set_: Statics = None,
     traceback: Traceback = False,
 ) -> None:
-    """Print the loop nest of an algorithm under a schedule, or another stage of its compilation."""
+    """Print the loops of an algorithm, or another stage of compiling it.
+
+    KIND is what is printed: the scalar loop nest, the nest with its vectors (gang), the schedule with every default written out,
+    TVM's TIR, LLVM's IR after optimisation, or assembly.
+
+    Example: raido show examples/unsharp_mask.py:unsharp --as asm
+    """
+    if what not in _KINDS:
+        raise rd.ArgumentError(f"--as {what!r}: there is {', '.join(_KINDS)}")
     algorithm = find_algorithm(program, set_)
+    machine = rd.Target.parse(target)
     chosen = find_schedule(schedule, program, algorithm) or algorithm.schedule()
-    complete = chosen.complete(rd.Target.parse(target).machine)
+    with progress("scheduling"):
+        complete = chosen.complete(machine.machine)
     if html:
         from raido.page import write_page
 
-        write_page(html, program, complete)
-        console.print(f"wrote {html}")
+        with progress("compiling"):
+            code = algorithm.compile(machine, chosen).source("asm") if machine.runs_here else None
+            write_page(html, program, complete, code)
+        console.print(f"wrote {html}", markup=False, highlight=False)
     elif what == "schedule":
         print(complete)
     elif what == "nest":
         complete.show()
     else:
-        print(algorithm.compile(target=rd.Target.parse(target), schedule=chosen).source(what))
+        with progress("compiling"):
+            text = algorithm.compile(machine, chosen).source(what)
+        print(text)
 
 
 @app.command()
 def targets(traceback: Traceback = False) -> None:
-    """What this machine can compile for, and for what it cannot, why and what to install."""
+    """Say what this machine can compile for; for what not, why and what to install."""
     table = Table("target", "here", "what")
     for entry in rd.targets():
         table.add_row(entry.name, "yes" if entry.available else "no", entry.detail)
@@ -136,35 +200,68 @@ def targets(traceback: Traceback = False) -> None:
 
 
 @cache_app.command("show")
-def cache_show(traceback: Traceback = False) -> None:
-    """List the compiled programs on disk."""
+def cache_show(
+    full: Annotated[bool, typer.Option("--full", help="whole keys and paths")] = False, traceback: Traceback = False
+) -> None:
+    """List the compiled programs on disk, the most recently used first."""
     from raido.targets.cache import Cache, default_folder
 
     cache = Cache()
-    entries = sorted(cache.entries(), key=lambda e: -e.used)
-    table = Table("KB", "last used", "key")
-    for entry in entries:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
-        table.add_row(f"{entry.size / 1024:.0f}", when, entry.key[:16])
-    console.print(table)
-    console.print(f"{len(entries)} programs, {sum(e.size for e in entries) / 2**20:.1f} MB in {default_folder()}")
+    entries = cache.entries()
+    rows = [("PROGRAM", "TARGET", "SIZES", "SCHEDULE", "KB", "LAST USED", "KEY", "FROM")]
+    with progress("reading the cache"):
+        for entry in entries:
+            said = cache.describe(entry.key) or {"name": "(damaged)"}
+            source = str(said.get("source", ""))
+            sizes = ",".join(f"{name}={value}" for name, value in said.get("sizes", {}).items())
+            rows.append(
+                (
+                    str(said.get("name", "?")),
+                    str(said.get("target", "?")),
+                    sizes or "any",
+                    f"{said['steps']} steps" if said.get("steps") else "default",
+                    f"{entry.size / 1024:.0f}",
+                    time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used)),
+                    entry.key if full else entry.key[:12],
+                    source if full else Path(source).name,
+                )
+            )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows if entries else ():
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    count = f"{len(entries)} program{'' if len(entries) == 1 else 's'}"
+    megabytes = sum(entry.size for entry in entries) / 2**20
+    console.print(f"{count}, {megabytes:.1f} MB in {default_folder()}", markup=False, highlight=False)
 
 
 @cache_app.command("clear")
-def cache_clear(traceback: Traceback = False) -> None:
-    """Forget all compiled programs."""
+def cache_clear(
+    older: Annotated[
+        str | None, typer.Option(metavar="TIME", help="only what has not been used for that long: 30m, 12h, 7d, 2w")
+    ] = None,
+    traceback: Traceback = False,
+) -> None:
+    """Forget all compiled programs, or those unused for some time."""
     from raido.targets.cache import Cache
 
-    cache = Cache()
-    count = len(list(cache.entries()))
-    cache.clear()
-    console.print(f"removed {count} programs")
+    count = Cache().clear(_seconds(older) if older else 0.0)
+    print(f"removed {count} program{'' if count == 1 else 's'}")
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def _seconds(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", text.strip())
+    if match is None:
+        raise rd.ArgumentError(f"--older {text!r}: write a number and a unit, such as 30m, 12h, 7d or 2w")
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def _paired(algorithm: rd.Algorithm, texts: Sequence[str]) -> list[tuple[str, Any]]:
     parameters = [(d.name, d.type) for d in algorithm.signature.positional]
     if len(texts) != len(parameters):
-        wanted = ", ".join(f"{name}: {type_}" for name, type_ in parameters) or "none"
+        wanted = ", ".join(f"{name}: {type_}" if type_ is not None else name for name, type_ in parameters) or "none"
         raise rd.ArgumentError(
             f"{len(texts)} inputs given with -i, but {algorithm.name} takes {len(parameters)}: {wanted}"
         )
@@ -181,17 +278,11 @@ def _flatten(result: Any) -> list[Any]:
     return [np.asarray(result)]
 
 
-def _progress(what: str) -> Any:
-    from contextlib import nullcontext
-
-    return console.status(f"{what} …") if sys.stdout.isatty() else nullcontext()
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point of the `raido` command."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(arguments, standalone_mode=True)
+        app(arguments, prog_name="raido", standalone_mode=True)
     except KeyboardInterrupt:
         errors.print("interrupted")
         raise SystemExit(130) from None
@@ -204,7 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _one_line(error: Exception) -> str:
     kind = "" if isinstance(error, rd.RaidoError) else f"{type(error).__name__}: "
-    return kind + "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+    return kind + "; ".join(re.sub(r"\s+", " ", line.strip()) for line in str(error).splitlines() if line.strip())
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from raido.algo.errors import ArgumentError
 def read_array(text: str, name: str, kind: Any) -> Any:
     """The value of one parameter from a `.npy` file, an image, or a number written out."""
     path = Path(text)
+    if path.is_dir():
+        raise ArgumentError(f"{path} is a folder; {name} is read from a .npy file or an image")
     if not path.exists():
         try:
             return int(text) if text.lstrip("+-").isdigit() else float(text)
@@ -27,9 +29,19 @@ def read_array(text: str, name: str, kind: Any) -> Any:
     if path.suffix == ".npy":
         try:
             return np.load(path, allow_pickle=False)
-        except ValueError as error:
+        except (ValueError, OSError, EOFError) as error:
             raise ArgumentError(f"cannot read {path}: {error}") from None
     return _read_image(path, name, kind)
+
+
+def check_output(path: Path) -> None:
+    """ArgumentError, before any work, for a file that could not be written."""
+    if path.suffix != ".npy":
+        _format(path)
+    if not path.parent.is_dir():
+        raise ArgumentError(f"no such folder: {path.parent}")
+    if path.is_dir():
+        raise ArgumentError(f"{path} is a folder")
 
 
 def write_array(path: Path, array: np.ndarray) -> None:

@@ -128,6 +128,14 @@ class Cache:
                 found.append(Entry(path.name.removesuffix(_SUFFIX), status.st_size, status.st_mtime))
         return sorted(found, key=lambda entry: entry.used, reverse=True)
 
+    def describe(self, key: str) -> dict[str, Any] | None:
+        """The metadata of an entry, which does not count as its use; None when it is absent or damaged."""
+        try:
+            entry = _decode(self._path(key).read_bytes(), key)
+        except OSError:
+            return None
+        return None if entry is None else entry[1]
+
     def size(self) -> int:
         """Bytes of all entries together."""
         return sum(entry.size for entry in self.entries())
@@ -137,11 +145,15 @@ class Cache:
         with contextlib.suppress(OSError):
             self._path(key).unlink()
 
-    def clear(self) -> None:
-        """Forgets all entries, and removes what writers that died left behind."""
+    def clear(self, older: float = 0.0) -> int:
+        """Forgets the entries unused for `older` seconds, and what writers that died left behind; returns how many entries."""
+        now, count = time.time(), 0
         for path in [*self._files(), *self.folder.glob("??/.new-*")]:
             with contextlib.suppress(OSError):
-                path.unlink()
+                if not older or now - path.stat().st_mtime >= older:
+                    path.unlink()
+                    count += path.name.endswith(_SUFFIX)
+        return count
 
     def prune(self, limit: int | None = None) -> None:
         """Removes the entries longest unused until all together take at most `limit` bytes (None: the store's)."""

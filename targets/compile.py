@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raido.algo import index
 from raido.algo.errors import CompileError, TargetError
@@ -58,8 +58,7 @@ def compile_program(
         return executable_of(work, entry[0], Signature.from_json(entry[1]["signature"]))
     made = executable_of(work)
     if store is not None:
-        metadata = {"name": program.name, "target": str(work.target), "signature": work.signature.to_json()}
-        store.put(key, work.object_bytes, metadata)
+        store.put(key, work.object_bytes, {**_description(work), "signature": work.signature.to_json()})
     return made
 
 
@@ -206,6 +205,19 @@ def _digest_of_files() -> str:
                     state = os.stat(os.path.join(path, file))
                     digest.update(f"{file} {state.st_size} {state.st_mtime_ns}\n".encode())
     return digest.hexdigest()
+
+
+def _description(work: Compilation) -> dict[str, Any]:
+    """What a person wants to know of an entry of the cache."""
+    program = work.original
+    site = next((program.sites[form] for form in program.order if form in program.sites), None)
+    return {
+        "name": program.name,
+        "target": str(work.target),
+        "source": "" if site is None else f"{site.file}:{site.line}",
+        "steps": len(work.given.steps) if work.given is not None else 0,
+        "sizes": dict(work.sizes),
+    }
 
 
 def _lines_that_fault(program: Program) -> set[str]:
