@@ -31,6 +31,7 @@ from raido.algo.expr import (
     Loop,
     Parameter,
     Result,
+    SizeVar,
     Var,
     While,
     fresh,
@@ -300,12 +301,21 @@ class _Iteration:
             for axis, (a, b) in enumerate(zip(parameter.shape, result.extents, strict=True)):
                 if (k, axis) in self.changing:
                     found[k, axis] = self.changing[k, axis], b
-                elif not self.trace.facts.equal(a, b):
+                elif may_differ(a, b, f"dimension {axis} of the loop's state {k}", "that after a round"):
                     found[k, axis] = a, b
         numbers: dict[tuple[Any, Expr], int] = {}
         groups = {place: numbers.setdefault(pair, len(numbers)) for place, pair in found.items()}
         changed, self.changing = groups != self.changing, groups
         return changed
+
+
+def may_differ(a: Expr, b: Expr, owner_a: str, owner_b: str) -> bool:
+    """Whether two sizes may differ from now on. Sizes of two names are meant to be equal, which is checked at the call."""
+    trace = current()
+    if isinstance(a, SizeVar) and isinstance(b, SizeVar):
+        trace.equal_sizes(a, b, owner_a, owner_b)
+        return False
+    return not trace.facts.equal(a, b)
 
 
 def as_node(value: Array) -> Node:
@@ -363,11 +373,10 @@ def _matched(a: Array, b: Array) -> tuple[Array, Array]:
 
 def _branches(test: Expr, pairs: list[tuple[Array, Array]]) -> ArrayCond:
     """Whole arrays from one branch; sizes that may differ are results of rank 0 of their own, last."""
-    facts = current().facts
-    sizes: dict[tuple[Expr, Expr], tuple[Expr, Expr]] = {}
+    sizes: dict[tuple[Expr, Expr], tuple[Count, Count]] = {}
     for a, b in pairs:
         for m, n in zip(a.extents, b.extents, strict=True):
-            if not facts.equal(m, n):
+            if may_differ(m, n, "a dimension of one branch of rd.cond", "that of the other"):
                 sizes.setdefault((m, n), (_as_count(m), _as_count(n)))
 
     def side(which: int) -> tuple[Node, ...]:
@@ -384,9 +393,7 @@ def _branches(test: Expr, pairs: list[tuple[Array, Array]]) -> ArrayCond:
 
 
 def _as_count(size: Expr) -> Count:
-    known = counted(size, None) if not isinstance(size, Count) else size
-    assert isinstance(known, Count)
-    return known
+    return size if isinstance(size, Count) else counted(size, None)
 
 
 def _branch_type(a: Array, b: Array) -> DType:
@@ -403,9 +410,9 @@ def _branch_type(a: Array, b: Array) -> DType:
 
 def _rowwise(test: Expr, a: Array, b: Array, name: str | None) -> Array:
     """A conditional between rows, element by element; a size that may differ is the one of the branch taken."""
-    facts = current().facts
+    owners = "a dimension of one branch of rd.cond", "that of the other"
     extents = [
-        m if facts.equal(m, n) else counted(Item(Cond(test, (m,), (n,)), 0), None)
+        counted(Item(Cond(test, (m,), (n,)), 0), None) if may_differ(m, n, *owners) else m
         for m, n in zip(a.extents, b.extents, strict=True)
     ]
     axes = make_axes(extents)

@@ -26,7 +26,7 @@ def size_from(value: Expr, bound: Expr | None = None) -> Expr:
     return counted(value, bound)
 
 
-def counted(value: Expr, bound: Expr | None) -> Expr:
+def counted(value: Expr, bound: Expr | None) -> Count:
     """A size for a scalar that is never negative and at most `bound`."""
     form = Generate((), (value,))
     current().form(form, "size")

@@ -90,11 +90,11 @@ def sort(machine: Any, form: Sort, frame: Frame, extents: Extents) -> Task:
         return [np.empty(extents, v.dtype.numpy) for v in form.values]
     place = len(frame.shape) + form.along
     values = yield from _everywhere(machine, form.values, form.axes, frame, extents)
-    order = None
-    for key in reversed(values[: form.keys]):
-        within = key if order is None else np.take_along_axis(key, order, axis=place)
-        step = np.argsort(within, axis=place, kind="stable")
-        order = step if order is None else np.take_along_axis(order, step, axis=place)
+    *others, last = values[: form.keys]
+    order = np.argsort(last, axis=place, kind="stable")
+    for key in reversed(others):
+        step = np.argsort(np.take_along_axis(key, order, axis=place), axis=place, kind="stable")
+        order = np.take_along_axis(order, step, axis=place)
     return [np.take_along_axis(v, order, axis=place) for v in values]
 
 
@@ -251,12 +251,12 @@ def _prefix_runs(
             step *= 2
         return out
     if longest > 1 and len(heads) < longest:
-        quick = [
-            accumulate_primitive(form.monoid, form.left[0].dtype, start[0][h], values[0][h:e])
-            for h, e in zip(heads, np.append(heads[1:], len(first)), strict=True)
-        ]
-        if quick[0] is not None:
-            return [np.concatenate(quick)]
+        dtype, ends = form.left[0].dtype, np.append(heads[1:], len(first))
+        runs = zip(heads, ends, strict=True)
+        quick = [accumulate_primitive(form.monoid, dtype, start[0][h], values[0][h:e]) for h, e in runs]
+        chains = [chain for chain in quick if chain is not None]
+        if chains:
+            return [np.concatenate(chains)]
     order = np.argsort(position, kind="stable")
     begins = np.searchsorted(position[order], np.arange(longest + 1))
     for turn in range(1, longest):

@@ -45,11 +45,18 @@ def reduce_rows(
     names: Sequence[str] | None,
 ) -> Any:
     """The elements of `value`, a structure of arrays, along `axis`, combined by `op`; what follows the axis belongs to the element."""
+    shapes = small_shapes(value, axis)
+    if shapes is not None:
+        return _in_registers(op, neutral, value, axis, shapes, commutative, name, names)
+    return _in_order(op, neutral, value, axis, name)
+
+
+def small_shapes(value: Any, axis: int) -> list[tuple[int, ...]] | None:
+    """The shapes of the rows behind an axis, where they are few scalars altogether."""
     shapes = [small_shape(leaf.extents[axis + 1 :]) for leaf in leaves(value)]
     known = [shape for shape in shapes if shape is not None]
-    if len(known) == len(shapes) and sum(len(list(places_of(shape))) for shape in known) <= MOST:
-        return _in_registers(op, neutral, value, axis, known, commutative, name, names)
-    return _in_order(op, neutral, value, axis, name)
+    few = len(known) == len(shapes) and sum(len(list(places_of(shape))) for shape in known) <= MOST
+    return known if few else None
 
 
 def _in_registers(
@@ -77,11 +84,11 @@ def _in_registers(
         unflatten(value, [row_of(scalars, shape) for scalars, shape in zip(side, shapes, strict=True)])
         for side in sides
     ]
-    combined = leaves(_checked_operator(op, value, axis)(*operands))
+    combined = leaves(checked_operator(op, value, axis, "rd.reduce")(*operands))
     bodies = [e for leaf, shape in zip(combined, shapes, strict=True) for e in scalars_of(leaf, shape)]
     start = [
         broadcast_element(leaf, [index.as_index(k) for k in place]).node
-        for leaf, shape in zip(leaves(_start(neutral, value, axis)), shapes, strict=True)
+        for leaf, shape in zip(leaves(start_of(neutral, value, axis)), shapes, strict=True)
         for place in places_of(shape)
     ]
     left, right = (tuple(var for group in side for var in group) for side in sides)
@@ -89,11 +96,11 @@ def _in_registers(
     form = Reduce((over,), left, right, tuple(bodies), tuple(start), tuple(values), commutative, "")
     total = tuple(Array(Item(form, k)) for k in range(len(left)))
     parts = iter(collect(own, total, "reduce", name, named_axes=True))
-    rows = [_assembled([next(parts) for _ in places_of(shape)], shape, own) for shape in shapes]
+    rows = [assembled([next(parts) for _ in places_of(shape)], shape, own) for shape in shapes]
     return unflatten(value, rows)
 
 
-def _assembled(parts: list[Array], shape: tuple[int, ...], own: Sequence[Any]) -> Array:
+def assembled(parts: list[Array], shape: tuple[int, ...], own: Sequence[Any]) -> Array:
     """The array whose rows have these arrays (or scalars) as their elements."""
 
     def body(*places: Expr) -> Expr:
@@ -108,32 +115,32 @@ def _in_order(op: Callable[..., Any], neutral: Any, value: Any, axis: int, name:
     flat = leaves(value)
     if axis:
         return map_outermost(lambda *rows: _in_order(op, neutral, unflatten(value, rows), axis - 1, name), *flat)
-    operator = _checked_operator(op, value, axis)
+    operator = checked_operator(op, value, axis, "rd.reduce")
     rounds = Array(flat[0].extents[0])
     return loop(
-        rounds, lambda i, total: operator(total, elements(value, [i.node])), _start(neutral, value, axis), name=name
+        rounds, lambda i, total: operator(total, elements(value, [i.node])), start_of(neutral, value, axis), name=name
     )
 
 
-def _checked_operator(op: Callable[..., Any], value: Any, axis: int) -> Callable[[Any, Any], Any]:
+def checked_operator(op: Callable[..., Any], value: Any, axis: int, what: str) -> Callable[[Any, Any], Any]:
     """The operator, whose results have the types and shapes of the elements."""
 
     def operator(x: Any, y: Any) -> Any:
         combined = call(op, x, y)
         if not same_nesting(combined, value):
-            raise TraceError(complaint("the operator of rd.reduce returns another structure than its operands"))
-        return map_leaves(lambda result, leaf: _fitted(result, leaf, axis), combined, value)
+            raise TraceError(complaint(f"the operator of {what} returns another structure than its operands"))
+        return map_leaves(lambda result, leaf: _fitted(result, leaf, axis, what), combined, value)
 
     return operator
 
 
-def _fitted(result: Array, leaf: Array, axis: int) -> Array:
+def _fitted(result: Array, leaf: Array, axis: int, what: str) -> Array:
     expected = leaf.extents[axis + 1 :]
     if result.weak != LITERAL and result.dtype is not leaf.dtype:
         raise DTypeError(
             complaint(
-                f"the operator of rd.reduce returns {result.dtype} for elements of {leaf.dtype}",
-                why="a reduction never widens",
+                f"the operator of {what} returns {result.dtype} for elements of {leaf.dtype}",
+                why=f"{what} never widens",
                 remedy=f".astype(rd.{result.dtype}) on the array, or .astype(rd.{leaf.dtype}) on the result",
             )
         )
@@ -142,14 +149,14 @@ def _fitted(result: Array, leaf: Array, axis: int) -> Array:
         return moved(expected, lambda *_: scalar) if expected else Array(scalar)
     shapes = f"{describe(result.dtype, result.extents)} for elements {describe(leaf.dtype, expected)}"
     if result.ndim != len(expected):
-        raise ShapeError(complaint(f"the operator of rd.reduce returns {shapes}"))
+        raise ShapeError(complaint(f"the operator of {what} returns {shapes}"))
     for k, (a, b) in enumerate(zip(result.extents, expected, strict=True)):
-        what = f"dimension {k} of what the operator of rd.reduce returns"
-        current().equal_sizes(a, b, what, "that of the elements", shapes)
+        own = f"dimension {k} of what the operator of {what} returns"
+        current().equal_sizes(a, b, own, "that of the elements", shapes)
     return result
 
 
-def _start(neutral: Any, value: Any, axis: int) -> Any:
+def start_of(neutral: Any, value: Any, axis: int) -> Any:
     """`neutral` as an element: broadcast, in the elements' types."""
     given = structure(neutral)
     if isinstance(value, tuple) and not isinstance(given, tuple):

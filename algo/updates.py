@@ -125,7 +125,7 @@ def _updated(array: Array, key: Any, value: Any, operation: Callable[..., Any] |
         last = index.mul(part.extent, step)
         if not trace.facts.less(offset, last):
             tests.append(Op("lt", bool_, (offset, last)))
-    shape = broadcast([new, moved(extents, lambda *_: const(bool_, 0))], "the update") if extents else ()
+    shape = broadcast([moved(extents, lambda *_: const(bool_, 0)), new], "the update") if extents else ()
     if tuple(shape) != tuple(extents) or new.ndim > len(extents):
         chosen = describe(array.dtype, tuple(extents))
         raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {chosen}"))

@@ -60,9 +60,33 @@ def test_rows_scan_element_by_element_from_a_row() -> None:
     np.testing.assert_array_equal(sums, first + np.cumsum(a, axis=0) - a)
 
 
-def test_rows_that_are_mixed_are_refused() -> None:
-    with pytest.raises(rd.TraceError, match=r"rd\.scan takes operators that work on each element"):
-        scanned(lambda x, y: x + rd.sum(y), 0).trace(rd.i64["n", 3])
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("size", [2, 5])
+def test_operators_may_mix_the_elements_of_rows(size: int, exclusive: bool) -> None:
+    """Prefix products of matrices, with a vector beside them; small ones in registers, large ones in order."""
+
+    @rd.algorithm
+    def products(m: rd.i64["n", size, size], v: rd.i64["n", size], start: rd.i64[size, size]):
+        affine = lambda p, q: (p[0] @ q[0], p[1] @ q[0] + q[1])
+        return rd.scan(affine, (start, v[0] * 0), m, v, exclusive=exclusive)
+
+    random = np.random.default_rng(size)
+    for n in (1, 2, 9):
+        m, v = random.integers(-2, 3, (n, size, size)), random.integers(-2, 3, (n, size))
+        start = np.eye(size, dtype=np.int64)
+        expected = folded(
+            lambda p, q: (p[0] @ q[0], p[1] @ q[0] + q[1]), (start, v[0] * 0), list(zip(m, v, strict=True)), exclusive
+        )
+        for run in (products.interpret, products):
+            for k, result in enumerate(run(m, v, start)):
+                np.testing.assert_array_equal(result, [e[k] for e in expected])
+
+
+def test_rows_mix_along_an_inner_axis() -> None:
+    many = np.random.default_rng(0).integers(-2, 3, (3, 4, 2, 2))
+    result = scanned(lambda p, q: p @ q, np.eye(2, dtype=np.int64), axis=1).interpret(many)
+    for matrices, prefixes in zip(many, result, strict=True):
+        np.testing.assert_array_equal(prefixes, folded(lambda p, q: p @ q, np.eye(2, dtype=int), matrices)[:])
 
 
 def test_tuples_and_operators_that_do_not_commute() -> None:
