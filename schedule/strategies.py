@@ -35,15 +35,16 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
         own = tuple(axis.name for axis in stage.all_axes)
         private = {"private": Strategy({"copies": 1}, own)} if stage.update.mode == "combine" else {}
         return {"serial": Strategy({}, own), **private}
-    if stage.scan is None:
+    if stage.scan is None and stage.filter is None:
         return {}
     axes = tuple(axis.name for axis in stage.axes)
-    x = axes[stage.scan.along]
+    x = stage.reduction_axes[0].name
     blocks = tuple(name for axis in axes for name in ((axis + "o", axis + "i") if axis == x else (axis,)))
     size = sum(body.dtype.itemsize for body in stage.bodies)
+    phases = "count_write" if stage.filter else "three_phase"
     return {
         "serial": Strategy({}, axes),
-        "three_phase": Strategy({"block": block_of(PHASE_BYTES, size)}, blocks),
+        phases: Strategy({"block": block_of(PHASE_BYTES, size)}, blocks),
         "chain": Strategy({"block": block_of(CHAIN_BYTES, size)}, blocks),
     }
 
@@ -62,21 +63,28 @@ def strategy_name(state: State, name: str) -> str:
 def check_scan(state: State, name: str) -> None:
     """Refuses what would break the order of a scan: threads, lanes or jumps along its axis, save as its strategy has them."""
     stage, plan = state.stage(name), state.plans[name]
-    if stage.scan is None:
+    if (stage.scan is None and stage.filter is None) or plan.compute_with is not None:
         return
+    verb = "is scanned along" if stage.scan else "keeps elements in order along"
     scanned = [loop for loop in plan.loops if is_reduction(stage, plan, loop.name)]
     blocks = scanned[0].name if strategy_name(state, name) != "serial" else None
     for k, loop in enumerate(scanned):
         if loop.kind == "parallel" and loop.name != blocks:
             raise Refusal(
-                f'"{name}" is scanned along "{loop.name}": each round needs the one before it',
-                'strategy("chain"), or strategy("three_phase")',
+                f'"{name}" {verb} "{loop.name}": each round needs the one before it',
+                " or ".join(f'strategy("{each}")' for each in list(strategies_of(stage))[1:]),
             )
         if loop.kind == "vector" and k + 1 < len(scanned):
             raise Refusal(
-                f'lanes of "{loop.name}" would run side by side over "{scanned[k + 1].name}", which is scanned first',
+                f'lanes of "{loop.name}" would run side by side over "{scanned[k + 1].name}", whose order counts',
                 f'vectorize "{scanned[-1].name}"',
             )
+        if stage.filter and position(plan, loop.name) != k:
+            raise Refusal(
+                f'"{name}" keeps whole rows: loops along "{loop.name}" stand outside the others', "leave them there"
+            )
+        if stage.filter and loop.kind == "vector" and len(stage.axes) > 1:
+            raise Refusal(f'"{name}" keeps whole rows', f'vectorize "{stage.axes[-1].name}"')
 
 
 def check_update(state: State, name: str) -> None:
@@ -113,6 +121,8 @@ def check_reads_of_steps(state: State, producer: str, at: At) -> None:
     outside = _reads(state, (*fold.combine, *fold.values[own:]))
     if producer in outside:
         raise Refusal(f'the operator of "{at.stage}" reads it, outside those loops too', f's["{producer}"].root()')
+    if target.filter and not is_reduction(target, plan, at.loop) and producer in _reads(state, fold.values[:1]):
+        raise Refusal(f'what "{at.stage}" keeps is decided outside "{at.loop}"', f's["{producer}"].root()')
     whole = {axis.name for axis in target.whole_axes} if target.update else set()
     if whole & set(axes_of(plan, at.loop)) and producer in _reads(state, fold.values[:own]):
         raise Refusal(
@@ -135,7 +145,7 @@ def check_scan_placement(state: State, name: str, reader: str, loop: str) -> Non
         each.name for a in stage.whole_axes for each in plan.loops if _moves_along(state, name, a, reader, each.name)
     }
     outer = [f'"{reader}" {each.name}' for each in plan.loops if each.name not in moving]
-    verb = "is scanned along" if stage.scan else "chooses elements along"
+    verb = "chooses elements along" if stage.update else "goes in order along"
     raise Refusal(
         f'"{name}" {verb} "{axis.name}", and every round of "{loop}" would go through all of it again',
         f's["{name}"].root()',

@@ -134,7 +134,10 @@ class Compilation:
         sites = tuple(
             FaultSite(s.file, s.line, s.text) if s is not None else FaultSite("", 0, "") for s in self.gang.sites
         )
-        return signature_of(self.program, self.entry, sites, self.target.features)
+        graph = self.schedule.graph
+        left = {size.name for size, _ in self.gang.counts}
+        bounds = {counted.size.name: counted.bound for counted in graph.counts if counted.size.name in left}
+        return signature_of(self.program, self.entry, sites, self.target.features, graph.shapes, bounds)
 
     @property
     def entry(self) -> str:

@@ -15,7 +15,7 @@ Trees say how arrays nest: an int is a position in `inputs` (or `outputs`), {"tu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -228,18 +228,27 @@ def size_of(e: expr.Expr) -> SizeExpr:
     raise TargetError(f"internal: {e!r} is not a size")
 
 
-def _value(name: str, array: expr.Array, is_complex: bool) -> Value:
+def _value(name: str, array: expr.Array, is_complex: bool, shape: tuple[expr.Expr, ...] | None = None) -> Value:
     """An array of the flat interface; the last dimension of one of complex numbers belongs to its element type."""
-    sizes = tuple(size_of(size) for size in array.shape)
+    sizes = tuple(size_of(size) for size in (array.shape if shape is None else shape))
     if is_complex:
         return Value(name, f"complex{2 * array.dtype.bits}", sizes[:-1])
     return Value(name, array.dtype.numpy.name, sizes)
 
 
 def signature_of(
-    program: Program, entry: str, sites: tuple[FaultSite, ...] = (), requires: tuple[str, ...] = ()
+    program: Program,
+    entry: str,
+    sites: tuple[FaultSite, ...] = (),
+    requires: tuple[str, ...] = (),
+    shapes: Sequence[tuple[expr.Expr, ...]] = (),
+    existentials: Mapping[str, expr.Expr] | None = None,
 ) -> Signature:
-    """The signature of a program without existential sizes, compiled to a function called `entry`."""
+    """The signature of a program, compiled to a function called `entry`.
+
+    `shapes` are those of the results and `existentials` the sizes in them that data decides, with their bounds, where there are any.
+    """
+    shapes = shapes or [result.shape for result in program.results]
     sites_of_checks = []
     checks = []
     for check in program.size_checks:
@@ -254,11 +263,13 @@ def signature_of(
         inputs=tuple(_value(p.name, p, i in program.complex_inputs) for i, p in enumerate(program.parameters)),
         sizes=tuple(size.name for size in program.sizes),
         outputs=tuple(
-            _value("result" + paths.get(i, ""), r, i in program.complex_outputs) for i, r in enumerate(program.results)
+            _value("result" + paths.get(i, ""), r, i in program.complex_outputs, shape)
+            for i, (r, shape) in enumerate(zip(program.results, shapes, strict=True))
         ),
         input_tree=program.input_tree,
         output_tree=program.output_tree,
         checks=tuple(checks),
+        existentials=tuple(Existential(name, size_of(bound)) for name, bound in (existentials or {}).items()),
         sites=(*sites, *sites_of_checks),
         entry=entry,
         requires=requires,

@@ -1,4 +1,4 @@
-"""The default loops of scans.
+"""The default loops of scans and filters.
 
 One long scan is chained: blocks that the cache holds, by threads, lanes along the axis. Many scans, side by side, are parallel over
 the outermost of the other axes; lanes run along the scanned axis where that is the contiguous one, else across scans, in strips of a
@@ -38,6 +38,15 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     if vector is not None:
         inner = loops_from(draft.state.plan(name), vector.name)[-1]
         draft.say(name, "vectorize", axis=inner, **({} if vector is not axis else {"interleave": 2}))
+
+
+def say_filter_loops(draft: Draft, stage: Stage) -> None:
+    """A filter is chained as a long scan is; rows that are kept move in lanes."""
+    name, axis, last = stage.name, stage.axes[0], stage.axes[-1]
+    if draft.state.plan(name).strategy is None:
+        block = strategies_of(stage)["chain"].numbers["block"]
+        draft.say(name, "strategy", name="chain", block=block)
+    draft.say(name, "vectorize", axis=loops_from(draft.state.plan(name), (last if last is not axis else axis).name)[-1])
 
 
 def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None) -> None:

@@ -17,6 +17,7 @@ from raido.schedule.directives.placement import check_encloses_readers, place_at
 from raido.schedule.directives.recorder import Name, Names, Recorder, Self, one_of, rule
 from raido.schedule.plan import At, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
+from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.reads import find_uses, redirect
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
 from raido.schedule.state import State, is_inlined, plain_plan, put, resolve
@@ -114,7 +115,7 @@ def apply_cache(
         raise Refusal(f'"{array}" is inlined: it is in no memory to copy from', f's["{array}"].compute_at(…)')
     if axis is None:
         resolve(state.uses.stages, stage)
-    copy = identity_stage(reading, loads[array], new_stage_name(state, name, array + "_copy"))
+    copy = identity_stage(reading, loads[array], new_stage_name(state, name, array + "_copy"), state.graph)
     originals = {load.array.form if isinstance(load.array, Result) else load.array for load in loads[array]}
     values = {node: new for old in originals for node, new in _results(old, copy.form).items()}
     graph = insert_before(state.graph, reader, copy, redirect(reading, values))
@@ -159,11 +160,12 @@ def own_form(name: str, axes: tuple[Axis, ...], bodies: tuple[Expr, ...]) -> Gen
     return Generate(axes, tuple(fresh(name, body.dtype) for body in bodies))
 
 
-def identity_stage(reader: Stage, loads: tuple[Load, ...], name: str) -> Stage:
+def identity_stage(reader: Stage, loads: tuple[Load, ...], name: str, graph: StageGraph) -> Stage:
     """A stage that copies an array, with an axis for each dimension, called as in the reader where that is plain."""
     array = loads[0].array
     names = dimension_names(reader, loads)
-    axes = tuple(Axis(fresh(axis, i64), extent) for axis, extent in zip(names, array.shape, strict=True))
+    shape = tuple(by_name(extent, graph.counts) for extent in array.shape)
+    axes = tuple(Axis(fresh(axis, i64), extent) for axis, extent in zip(names, shape, strict=True))
     variables = tuple(axis.var for axis in axes)
     bodies = tuple(Load(each, variables, False) for each in _components(array))
     return Stage(name, (name,), own_form(name, axes, bodies), axes, None, bodies, site=reader.site)

@@ -21,6 +21,7 @@ from raido.schedule.gang.values import GangValues, Motion, NotRegisters, Partial
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import (
     Alloc,
+    Append,
     Block,
     Buffer,
     Check,
@@ -28,6 +29,8 @@ from raido.schedule.nest.nodes import (
     Fold,
     For,
     If,
+    LaneCompress,
+    LaneCount,
     LaneFold,
     Let,
     NestExpr,
@@ -134,6 +137,8 @@ class GangBody(GangValues):
             self._fold(s)
         elif isinstance(s, Prefix):
             self._prefix(s)
+        elif isinstance(s, Append):
+            self._append(s)
         elif isinstance(s, For):
             self._for(s)
         elif isinstance(s, If):
@@ -309,6 +314,23 @@ class GangBody(GangValues):
                 parts[e] = self._name("part", self.vector(e))
             elif isinstance(e, Op):
                 stack.extend(e.args)
+
+    # --- elements that are kept
+
+    def _append(self, s: Append) -> None:
+        """The lanes that are kept move to the front of a vector, which is stored as far as they reach; gang after gang."""
+        if s.position in self.info.private:
+            raise TypeError("lanes cannot each have a place of their own in one array")
+        on = self._name("on", self._on(s.predicate) or self.vector(s.predicate))
+        values = [self._name("value", self.vector(value)) for value in s.values]
+        for g, mask in enumerate(on):
+            count, place = (Var(name, i64, -next(self.serials)) for name in ("count", "place"))
+            self.out += [Let(count, LaneCount(mask)), Let(place, Read(s.position, (), None))]
+            front = Op("lt", bool_, (Ramp(const(i64, 0), 1, self.lanes), Splat(count, self.lanes)))
+            for buffer, value in zip(s.buffers, values, strict=True):
+                (moved,) = self._name("moved", (LaneCompress(value[g], mask),))
+                self.out.append(VectorStore(buffer, (place,), moved, 1, front))
+            self.out.append(Store(s.position, (), Op("add", i64, (place, count))))
 
     # --- steps of scans
 

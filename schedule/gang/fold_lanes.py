@@ -20,6 +20,7 @@ from raido.schedule.gang.values import Partial
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import (
     Alloc,
+    Append,
     Block,
     Buffer,
     Extract,
@@ -145,6 +146,8 @@ def _touched(statement: Statement) -> set[Buffer]:
             touched.add(s.buffer)
         if isinstance(s, Prefix):
             touched.update(s.buffers)
+        if isinstance(s, Append):
+            touched.update((*s.buffers, s.position))
         if isinstance(s, For) and s.kind == "parallel":
             for inner in statements_within(s.body):
                 touched.update(inner.buffers if isinstance(inner, Fold) else ())

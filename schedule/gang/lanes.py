@@ -13,7 +13,7 @@ from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Node, Op, Var
 from raido.algo.rewrite import topological
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.nodes import Fold, For, LaneFold, Let, NestExpr, Prefix, Read, Splat, Store, lanes_of
+from raido.schedule.nest.nodes import Append, Fold, For, LaneFold, Let, NestExpr, Prefix, Read, Splat, Store, lanes_of
 from raido.schedule.nest.walk import statements_within
 
 Vectors: TypeAlias = "tuple[NestExpr, ...]"
@@ -91,7 +91,7 @@ def choose_lanes(loop: For, info: Variability, vector_bits: int) -> int:
         elif isinstance(s, Fold):
             values = s.step
             widest = max(widest, *(b.dtype.itemsize for b in s.buffers))
-        elif isinstance(s, Prefix):
+        elif isinstance(s, (Append, Prefix)):
             values = s.values
             widest = max(widest, *(b.dtype.itemsize for b in s.buffers))
         for node in _value_nodes(values):

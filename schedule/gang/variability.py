@@ -13,6 +13,7 @@ from raido.algo.expr import Node, Op, Var
 from raido.algo.rewrite import children
 from raido.schedule.nest.nodes import (
     Alloc,
+    Append,
     Block,
     Buffer,
     Fold,
@@ -101,6 +102,8 @@ class Variability:
             varying = self.varies(*s.step, *s.indices)
             for buffer in s.buffers:
                 self._store(buffer, region, varying)
+        elif isinstance(s, Append):
+            self._store(s.position, region, self.varies(s.predicate))
         elif isinstance(s, Prefix):
             outside = any(buffer not in self.private for buffer in s.buffers)
             varying = self.varies(*s.values, *s.indices)

@@ -30,6 +30,7 @@ from raido.schedule.gang.values import NotRegisters, Partial, Registers
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.fold_constants import fold_constants
 from raido.schedule.nest.nodes import (
+    Append,
     Block,
     Buffer,
     Extract,
@@ -280,6 +281,8 @@ def _may_repeat(loop: For, info: Variability) -> bool:
     read: set[Buffer] = set()
     for s in statements_within(loop.body):
         if isinstance(s, (Fold, Prefix)) and not all(b in info.private for b in s.buffers):
+            return False
+        if isinstance(s, Append):
             return False
         if isinstance(s, Store):
             written.add(s.buffer)

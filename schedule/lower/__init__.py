@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from raido.algo.dtypes import i64
 from raido.algo.expr import Array, Expr
 from raido.schedule.lower.builder import new_serial
 from raido.schedule.lower.convert import Sites
@@ -31,21 +32,32 @@ __all__ = ["lower"]
 def lower(graph: StageGraph, variants: Sequence[Variant]) -> Nest:
     """The scalar nest of a program under its plans: one body for each variant, tested in order, the one without a test last."""
     program = graph.program
-    outputs = tuple(_output(array, k, program.results) for k, array in enumerate(graph.results))
+    shapes = graph.shapes or tuple(array.shape for array in graph.results)
+    bounds: dict[Expr, Expr] = {counted.size: counted.bound for counted in graph.counts}
+    outputs = tuple(
+        _output(array, k, len(graph.results), tuple(bounds.get(extent, extent) for extent in shape))
+        for k, (array, shape) in enumerate(zip(graph.results, shapes, strict=True))
+    )
+    shown = {extent for shape in shapes for extent in shape}
+    counts = {
+        counted.size: Buffer(f"{counted.size.name}_out", i64, (), "parameter", new_serial(), (), 1, None)
+        for counted in graph.counts
+        if counted.size in shown
+    }
     sites = Sites({})
     blocks: list[tuple[Expr | None, Block]] = []
     for variant in variants:
         plans: dict[str, StagePlan] = {plan.stage: plan for plan in variant.plans}
         own = getattr(variant, "graph", None) or graph
-        blocks.append((variant.test, Host(own, plans, sites, outputs).lower()))
+        blocks.append((variant.test, Host(own, plans, sites, outputs, counts).lower()))
     body = _choose(blocks)
     inputs = tuple(buffer_for(parameter) for parameter in program.parameters)
-    return share_buffers(Nest(program.name, inputs, program.sizes, outputs, body, tuple(sites.used)))
+    nest = Nest(program.name, inputs, program.sizes, outputs, body, tuple(sites.used), tuple(counts.items()), shapes)
+    return share_buffers(nest)
 
 
-def _output(array: Array, k: int, results: Sequence[Array]) -> Buffer:
-    name = "out" if len(results) == 1 else f"out{k}"
-    return Buffer(name, array.dtype, array.shape, "parameter", new_serial(), (), 1, None)
+def _output(array: Array, k: int, count: int, shape: tuple[Expr, ...]) -> Buffer:
+    return Buffer("out" if count == 1 else f"out{k}", array.dtype, shape, "parameter", new_serial(), (), 1, None)
 
 
 def _choose(blocks: Sequence[tuple[Expr | None, Block]]) -> Block:

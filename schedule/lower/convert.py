@@ -19,6 +19,8 @@ from raido.algo.primitives import DIVISIONS
 from raido.algo.program import Site
 from raido.algo.rewrite import rebuild, scalar_nodes
 from raido.schedule.nest.nodes import Buffer, NestExpr, Read
+from raido.schedule.stages.counts import by_name
+from raido.schedule.stages.stage import CountedSize
 
 _COMPARISONS = ("lt", "le", "gt", "ge")
 
@@ -110,7 +112,12 @@ class Converter:
         self.sites = sites
         self.faults: dict[Node, tuple[Fault, ...]] = {}
         self.forward: dict[Node, Expr] = {}
+        self.counts: tuple[CountedSize, ...] = ()
         self._orders: dict[tuple[Any, ...], list[Node]] = {}
+
+    def shape_of(self, array: Array) -> tuple[Expr, ...]:
+        """The extents of an array, with what data decides by name."""
+        return tuple(by_name(extent, self.counts) for extent in array.shape)
 
     def order(self, roots: tuple[Node, ...], stop: frozenset[Node]) -> list[Node]:
         """The scalar nodes of some expressions, children first (remembered); not below `stop`."""
@@ -191,7 +198,7 @@ class Converter:
         predicate: NestExpr | None = None
         faults = []
         if node.checked:
-            for d, (i, n) in enumerate(zip(indices, node.array.shape, strict=True)):
+            for d, (i, n) in enumerate(zip(indices, self.shape_of(node.array), strict=True)):
                 parts = []
                 affine = is_affine(i) or _is_boundary(i)
                 if not (affine and facts.nonnegative(i)):

@@ -5,7 +5,7 @@ This is the host's level: memory for arrays, `Produce` blocks (each a kernel), l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from raido.algo.expr import (
 from raido.algo.rewrite import loads_in, transform
 from raido.schedule.lower.builder import Builder, closed, new_serial
 from raido.schedule.lower.convert import Converter, Sites, Storage
+from raido.schedule.lower.filters import Filters
 from raido.schedule.lower.jobs import Job, flat, laid_out_shape, make_jobs, parts_of_layout
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
@@ -40,6 +41,7 @@ from raido.schedule.nest.nodes import (
     Copy,
     For,
     If,
+    Let,
     NestExpr,
     Produce,
     Read,
@@ -51,16 +53,25 @@ from raido.schedule.nest.nodes import (
 )
 from raido.schedule.plan import At, StagePlan
 from raido.schedule.stages.normalise import Tables
-from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
+from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize, Stage, StageGraph
 
 
 class Host:
     """Lowers one graph under one set of plans."""
 
-    def __init__(self, graph: StageGraph, plans: dict[str, StagePlan], sites: Sites, outputs: Sequence[Buffer]) -> None:
+    def __init__(
+        self,
+        graph: StageGraph,
+        plans: dict[str, StagePlan],
+        sites: Sites,
+        outputs: Sequence[Buffer],
+        counts: Mapping[SizeVar, Buffer],
+    ) -> None:
         self.graph = graph
+        self.counts = counts
         self.builder = Builder()
         self.converter = Converter({}, sites)
+        self.converter.counts = graph.counts
         self.storages: dict[Array, Storage] = self.converter.storages  # type: ignore[assignment]
         tables = Tables(graph.program)
         tables.sites = dict(graph.sites)
@@ -72,6 +83,7 @@ class Host:
         reductions = Reductions(self.loops)
         Scans(self.loops, reductions)
         Updates(self.loops)
+        Filters(self.loops)
         Sharing(self.loops, reductions, self.jobs)
         self.placement = Placement(self.loops, self.jobs)
         self.outputs = list(outputs)
@@ -90,6 +102,9 @@ class Host:
         self.stages(self.graph.stages)
         for array, buffer in zip(self.graph.results, self.outputs, strict=True):
             self._copy(array, buffer)
+        for counted in self.graph.counts:
+            if counted.value is not None:
+                self._leave(counted, counted.value)
         return Block(tuple(self.builder.scope.statements))
 
     def _copy(self, array: Array, destination: Buffer) -> None:
@@ -98,13 +113,15 @@ class Host:
         if source is destination:
             return
         storage = self.storages[array]
-        if source.strides == destination.strides and not (storage.layout or storage.fold or storage.origin):
+        same = source.shape == destination.shape and source.strides == destination.strides
+        if same and not (storage.layout or storage.fold or storage.origin):
             self.builder.add(Copy(source, destination))
             return
-        places = tuple(fresh(f"d{k}") for k in range(len(destination.shape)))
+        shape = self.converter.shape_of(array)
+        places = tuple(fresh(f"d{k}") for k in range(len(shape)))
         value = Read(source, storage.place(places, self.builder.facts), None)
         statement: Statement = Store(destination, places, value)
-        for k, (place, extent) in reversed(tuple(enumerate(zip(places, destination.shape, strict=True)))):
+        for k, (place, extent) in reversed(tuple(enumerate(zip(places, shape, strict=True)))):
             kind = "vector" if k == len(places) - 1 else "serial"
             statement = For(place, ix.as_index(0), extent, 1, Block((statement,)), kind, tail="default")
         self.builder.add(Produce("copy", Block((statement,))))
@@ -177,6 +194,18 @@ class Host:
             box = tuple((ix.as_index(0), ix.sub(axis.extent, 1)) for axis in job.stage.axes)
             self.loops.nest(job, box)
         self.builder.add(Produce(job.stage.name, closed(scope)))
+        self._learn(job)
+
+    def _learn(self, job: Job) -> None:
+        """The host reads the sizes that a stage has decided, and leaves them for the caller."""
+        for counted in self.graph.counts:
+            if isinstance(counted.array, Result) and counted.array.form is job.form:
+                self._leave(counted, Read(self.buffer(counted.array), (), None))
+
+    def _leave(self, counted: CountedSize, value: NestExpr) -> None:
+        self.builder.add(Let(counted.size, value))
+        if counted.size in self.counts:
+            self.builder.add(Store(self.counts[counted.size], (), counted.size))
 
     def _memory(self, job: Job) -> None:
         stage = job.stage
@@ -188,9 +217,9 @@ class Host:
                 label = stage.name.rsplit("/", 1)[-1]
                 if array in self.whole:
                     job.plan = replace(job.plan, layout=(), pad=0)
-                kept = laid_out_shape(job, shape)
+                kept = () if job.stage.filter and k == len(job.bodies) - 1 else laid_out_shape(job, shape)
                 buffer = self.builder.alloc(label, body.dtype, kept, "heap", padded(job, kept))
-                self.storages[array] = Storage(buffer, layout=parts_of_layout(job))
+                self.storages[array] = Storage(buffer, layout=parts_of_layout(job) if kept else ())
             else:
                 self.storages[array] = Storage(buffer)
             self.builder.level_of[buffer] = 0
@@ -223,7 +252,7 @@ class Host:
         builder = self.builder
         current = []
         for parameter, init in zip(stage.state, stage.init, strict=True):
-            buffer = builder.alloc(parameter.name, parameter.dtype, parameter.shape, "heap")
+            buffer = builder.alloc(parameter.name, parameter.dtype, self.converter.shape_of(parameter), "heap")
             self._copy(init, buffer)
             self.storages[parameter] = Storage(buffer)
             current.append(buffer)
@@ -260,7 +289,7 @@ class Host:
     def _branches(self, stage: ControlStage, form: ArrayCond) -> None:
         """Only the branch taken runs; both leave their results in the same buffers."""
         builder = self.builder
-        results = [builder.alloc(stage.name, a.dtype, a.shape, "heap") for a in stage.results]
+        results = [builder.alloc(stage.name, a.dtype, self.converter.shape_of(a), "heap") for a in stage.results]
         blocks = []
         for stages, arrays in ((stage.body, stage.results), (stage.orelse, stage.orelse_results)):
             outside = dict(self.storages)

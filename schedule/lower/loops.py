@@ -49,6 +49,9 @@ class Loops:
         self.scan_element: Callable[[Work], None]
         self.update: Callable[[Work, int], None]
         self.update_element: Callable[[Work], None]
+        self.filter: Callable[[Work, int], None]
+        self.filter_element: Callable[[Work], None]
+        self.along_filter: Callable[[Work, int], None]
 
     def nest(self, job: Job, box: Box) -> None:
         """The stage over a box (inclusive bounds of its pure axes); nothing where it has no elements, as a part's bounds may not show."""
@@ -68,7 +71,7 @@ class Loops:
 
     def _nest(self, job: Job, box: Box) -> None:
         axes = [(a.name, low, spread(ix.add(high, 1))) for a, (low, high) in zip(job.stage.axes, box, strict=True)]
-        if job.stage.scan is None:
+        if job.stage.scan is None and job.stage.filter is None:
             axes += [(a.name, ix.as_index(0), a.extent) for a in job.stage.reduction_axes]
         self.level(Work(job, [Coordinates(axes, job.plan.relations)]), 0)
 
@@ -78,8 +81,9 @@ class Loops:
         if work.mode == "compute" and not work.versioned and position == min(job.version_at, len(loops)):
             self.versions(replace(work, versioned=True), position)
         elif work.mode == "compute" and job.reduction is not None and position == job.first_reduction:
-            begin = self.scan if job.stage.scan else self.update if job.stage.update else self.reduce
-            begin(work, position)
+            stage = job.stage
+            begin = self.scan if stage.scan else self.update if stage.update else self.reduce
+            (self.filter if stage.filter else begin)(work, position)
         elif work.mode.startswith("block"):
             self.block(work, position)
         elif position == len(loops):
@@ -88,6 +92,8 @@ class Loops:
             self.level(work, position + 1)
         elif work.mode in ("first", "total") and loops[position].name in job.reduced:
             self.along_block(work, position)
+        elif work.mode in ("count", "write") and loops[position].name in job.reduced:
+            self.along_filter(work, position)
         else:
             self.sharing.before(work, position)
             self.loop(work, position)
@@ -97,6 +103,8 @@ class Loops:
         """Whether a part of a reduction or of an update does not run through the loop at `position`."""
         if work.mode == "update":
             return work.job.chosen_by_steps(position)
+        if work.mode == "count":
+            return work.job.plan.loops[position].name not in work.job.reduced
         return work.mode in ("start", "finish", "set") and work.job.plan.loops[position].name in work.job.reduced
 
     # One loop
@@ -287,6 +295,8 @@ class Loops:
             values: dict[Node, Node] = {v: work.copies[0].box(n)[0] for n, v in job.variables.items()}
             values[job.variables[axis]] = ahead
             loads = [load for load in loads_in(*job.bodies) if self.names.get(array_key(load.array)) == hint.array]
+            own = set(job.variables.values())
+            loads = [load for load in loads if free_variables(load) <= own]
             loads = [load for load in loads if all(self._is_distant(inner.array) for inner in loads_in(load))]
             reads = self.converter.convert(loads, values, self.builder.facts, work.identity)
             for read in dict.fromkeys(reads):
@@ -337,6 +347,8 @@ class Loops:
             self.scan_element(work)
         elif work.mode in ("set", "update"):
             self.update_element(work)
+        elif work.mode in ("count", "write"):
+            self.filter_element(work)
         else:
             self.element(work)
 
@@ -394,6 +406,8 @@ def folds_in_lanes(job: Job) -> bool:
     """Whether lanes may fold: with operators of arithmetic that are commutative, and the same for all elements."""
     reduction = job.reduction
     assert reduction is not None
+    if job.stage.filter is not None:
+        return True
     if job.stage.scan is not None or job.stage.update is not None:
         return is_arithmetic(*reduction.combine)
     own = set(job.variables.values())

@@ -13,12 +13,13 @@ from typing import Literal
 
 from raido.algo import index as ix
 from raido.algo.dtypes import DType, bool_, i64
-from raido.algo.expr import Const, Node, Op, SizeVar, Var
+from raido.algo.expr import Const, Node, Op, SizeVar, Var, const
 from raido.algo.primitives import PRIMITIVES, result_dtype
 from raido.algo.rewrite import free_variables, topological
 from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import (
     Alloc,
+    Append,
     Block,
     Buffer,
     Check,
@@ -28,6 +29,8 @@ from raido.schedule.nest.nodes import (
     For,
     Gather,
     If,
+    LaneCompress,
+    LaneCount,
     LaneFold,
     LaneShift,
     Let,
@@ -53,14 +56,15 @@ from raido.schedule.nest.nodes import (
 from raido.schedule.nest.printer import print_statement
 
 _SCALARS = (Const, SizeVar, Var, Op, Read)
-_VECTORS = (VectorVar, Ramp, Splat, VectorRead, Gather, LaneFold, Extract, LaneShift)
+_VECTORS = (VectorVar, Ramp, Splat, VectorRead, Gather, LaneFold, Extract, LaneShift, LaneCompress, LaneCount)
 
 
 def check_nest(nest: Nest, level: Literal["scalar", "gang"]) -> Nest:
     """The nest itself; NestError where it is not well formed."""
     checker = _Checker(level == "gang")
-    checker.known.update((*nest.inputs, *nest.outputs, *nest.sizes))
-    for buffer in (*nest.inputs, *nest.outputs):
+    counts = tuple(buffer for _, buffer in nest.counts)
+    checker.known.update((*nest.inputs, *nest.outputs, *nest.sizes, *counts))
+    for buffer in (*nest.inputs, *nest.outputs, *counts):
         checker.require(buffer.scope == "parameter", f"{buffer.name} is not a parameter")
     checker.block(nest.body, frozenset())
     return nest
@@ -122,6 +126,9 @@ class _Checker:
         elif isinstance(e, (Ramp, Splat)):
             scalar = e.base if isinstance(e, Ramp) else e.value
             self.require(lanes_of(scalar) == 1, f"{type(e).__name__} of a vector")
+        elif isinstance(e, (LaneCompress, LaneCount)):
+            self._mask(e.mask, lanes_of(e.value) if isinstance(e, LaneCompress) else lanes_of(e.mask))
+            self.require(lanes_of(e.mask) > 1, f"{type(e).__name__} of a scalar")
         elif isinstance(e, (LaneFold, Extract, LaneShift)):
             self.require(not isinstance(e, LaneShift) or e.fill.dtype is e.dtype, "lanes are filled with another type")
             self.require(lanes_of(e.value) > 1, f"{type(e).__name__} of a scalar")
@@ -173,6 +180,12 @@ class _Checker:
             self._fold(s)
         elif isinstance(s, Prefix):
             self._prefix(s)
+        elif isinstance(s, Append):
+            self.require(s.position.dtype is i64 and s.position in self.known, "a position that is no i64 in scope")
+            self.value(s.predicate, bool_, 1)
+            for buffer, value in zip(s.buffers, s.values, strict=True):
+                self._place(buffer, (const(i64, 0),))
+                self.value(value, buffer.dtype, 1)
         elif isinstance(s, Check):
             for e in (s.holds, *s.values, *(() if s.predicate is None else (s.predicate,))):
                 self.value(e)

@@ -23,6 +23,7 @@ from raido.algo.rewrite import children
 from raido.schedule.nest.memory import Memory, NestError
 from raido.schedule.nest.nodes import (
     Alloc,
+    Append,
     Block,
     Buffer,
     Check,
@@ -32,6 +33,8 @@ from raido.schedule.nest.nodes import (
     For,
     Gather,
     If,
+    LaneCompress,
+    LaneCount,
     LaneFold,
     LaneShift,
     Let,
@@ -100,6 +103,7 @@ def compile_nest(nest: Nest) -> Any:
         "W": _wrap,
         "fold": _fold_lanes,
         "shift": _shift_lanes,
+        "compress": _compress_lanes,
         "any_on": _any,
         "R": range,
     }
@@ -115,7 +119,7 @@ def compile_nest(nest: Nest) -> Any:
             kind, site, values = faults[0]
             where: Any = nest.sites[site] if 0 <= site < len(nest.sites) else None
             raise fault_error(kind, values, where)
-        return [memory.array() for memory in results]
+        return results
 
     return call
 
@@ -165,6 +169,13 @@ def _shift_lanes(vector: np.ndarray, distance: int, fill: Any) -> np.ndarray:
     return moved
 
 
+def _compress_lanes(vector: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The lanes that are on, at the front; zeros behind them."""
+    moved = np.zeros_like(vector)
+    moved[: np.count_nonzero(mask)] = vector[mask]
+    return moved
+
+
 class _Writer:
     """Python source for a nest."""
 
@@ -179,12 +190,14 @@ class _Writer:
             self.line(f"{self.name(size)} = sizes[{size.name!r}]")
         for position, buffer in enumerate(nest.inputs):
             self.allocate(buffer, f".fill(arrays[{position}])")
-        for buffer in nest.outputs:
+        for buffer in (*nest.outputs, *(buffer for _, buffer in nest.counts)):
             self.allocate(buffer)
         for buffer in _constants(nest):
             self.allocate(buffer, f".fill({self.constant(_contents(buffer))})")
         self.block(nest.body)
-        self.line(f"return [{', '.join(self.name(b) for b in nest.outputs)}]")
+        shapes = nest.shapes or tuple(b.shape for b in nest.outputs)
+        parts = [f"{self.name(b)}.part({self.tuple(shape)})" for b, shape in zip(nest.outputs, shapes, strict=True)]
+        self.line(f"return [{', '.join(parts)}]")
         self.source = "\n".join(self.lines) + "\n"
 
     # --- text
@@ -272,6 +285,10 @@ class _Writer:
             return _scalar(e.dtype, f"fold({e.name!r}, {self.constant(e.dtype)}, {memo[e.value]})")
         if isinstance(e, Extract):
             return _scalar(e.dtype, f"{memo[e.value]}[{e.lane}]")
+        if isinstance(e, LaneCompress):
+            return f"compress({memo[e.value]}, {memo[e.mask]})"
+        if isinstance(e, LaneCount):
+            return f"int(np.count_nonzero({memo[e.mask]}))"
         if isinstance(e, LaneShift):
             return f"shift({memo[e.value]}, {e.distance}, {self._value(e.fill)})"
         raise NestError(f"{type(e).__name__} is no expression of a nest")
@@ -339,6 +356,8 @@ class _Writer:
             self._fold(s)
         elif isinstance(s, Prefix):
             self._prefix(s)
+        elif isinstance(s, Append):
+            self._append(s)
         elif isinstance(s, Check):
             holds, predicate, values = self.value(s.holds), self.optional(s.predicate), self.tuple(s.values)
             self.line(f"record(faults, {s.kind!r}, {s.site}, {holds}, {predicate}, {values})")
@@ -388,6 +407,17 @@ class _Writer:
         values = [self.value(step) for step in s.step]
         for buffer, value in zip(s.buffers, values, strict=True):
             self.line(f"{self.name(buffer)}.write({indices}, {value})")
+
+    def _append(self, s: Append) -> None:
+        predicate, values = self.value(s.predicate), [self.value(value) for value in s.values]
+        self.line(f"if {predicate}:")
+        self.depth += 1
+        place = f"t{next(self.temporaries)}"
+        self.line(f"{place} = {self.name(s.position)}.read(())")
+        for buffer, value in zip(s.buffers, values, strict=True):
+            self.line(f"{self.name(buffer)}.write(({place},), {value}, None)")
+        self.line(f"{self.name(s.position)}.write((), {place} + 1, None)")
+        self.depth -= 1
 
     def _prefix(self, s: Prefix) -> None:
         indices = self.tuple(s.indices)

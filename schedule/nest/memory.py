@@ -52,11 +52,13 @@ class Memory:
         self.valid[places.reshape(-1)] = True
         return self
 
-    def array(self) -> np.ndarray:
-        """The contents, all of which must have been written. Only for compact buffers."""
-        if not self.valid.all():
-            raise NestError(f"{self.name}: element {int(np.argmin(self.valid))} (of the flat array) was never written")
-        return self.data.reshape(self.shape)
+    def part(self, shape: Sequence[int]) -> np.ndarray:
+        """The first elements along each dimension, all of which must have been written. Only for compact buffers."""
+        inside = tuple(slice(n) for n in shape)
+        valid = self.valid.reshape(self.shape)[inside]
+        if not valid.all():
+            raise NestError(f"{self.name}: element {int(np.argmin(valid))} (of the flat array) was never written")
+        return self.data.reshape(self.shape)[inside]
 
     def like(self, other: Memory) -> Memory:
         """The buffer itself, which must have the other's shape."""

@@ -4,8 +4,8 @@
 prints, what the tuner measures, and what GPUs take. *Gang nest*: no "vector" loops are left; values have lanes.
 
 Expressions are the graph's `Const, SizeVar, Var, Op` and, here, `Read`; the gang nest adds `Ramp, Splat, VectorRead, Gather, LaneFold,
-Extract, LaneShift`. A `Var` with more than one lane is a `VectorVar`. `lanes_of` gives the lanes of any expression; in an `Op` all
-arguments have equally many (a `Splat` is written out).
+Extract, LaneShift, LaneCompress, LaneCount`. A `Var` with more than one lane is a `VectorVar`. `lanes_of` gives the lanes of any
+expression; in an `Op` all arguments have equally many (a `Splat` is written out).
 Booleans with lanes are masks; a `Let` may name one (the emitter packs it). Lane-private buffers are read by `Read`, written by `Store` (a
 predicate with lanes keeps the other lanes), and reached at an index of each lane's own by `Gather` and `Scatter`, in its own column.
 Statements run in order. Loops carry global coordinates: `for var in low, low + step, … < high`. Bounds may be empty, never wrong.
@@ -158,7 +158,43 @@ class LaneShift(Opaque):
         return self.value.dtype
 
 
-NestExpr: TypeAlias = Expr | Read | VectorVar | Ramp | Splat | VectorRead | Gather | LaneFold | Extract | LaneShift
+@node
+class LaneCompress(Opaque):
+    """The lanes of `value` that are on in `mask`, side by side at the front, in order; the rest hold 0."""
+
+    value: NestExpr
+    mask: NestExpr
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype
+
+
+@node
+class LaneCount(Opaque):
+    """How many lanes are on."""
+
+    mask: NestExpr
+
+    @property
+    def dtype(self) -> DType:
+        return i64
+
+
+NestExpr: TypeAlias = (
+    Expr
+    | Read
+    | VectorVar
+    | Ramp
+    | Splat
+    | VectorRead
+    | Gather
+    | LaneFold
+    | Extract
+    | LaneShift
+    | LaneCompress
+    | LaneCount
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -170,9 +206,9 @@ class Block:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Let:
-    """Names a value (immutable) for the rest of the block."""
+    """Names a value (immutable) for the rest of the block. The host names a size that data decides."""
 
-    var: Var | VectorVar
+    var: Var | VectorVar | SizeVar
     value: NestExpr
 
 
@@ -256,6 +292,16 @@ class Prefix:
     results: tuple[Var, ...]
     exclusive: bool = False
     neutral: tuple[Const, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Append:
+    """Where `predicate` holds, `values` go to `buffers` at the place that `position` (a scalar) holds, which moves on by one."""
+
+    buffers: tuple[Buffer, ...]
+    position: Buffer
+    values: tuple[NestExpr, ...]
+    predicate: NestExpr
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -363,6 +409,7 @@ Statement: TypeAlias = (
     | Fold
     | Prefix
     | Ordered
+    | Append
     | For
     | If
     | While
@@ -376,7 +423,11 @@ Statement: TypeAlias = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Nest:
-    """A whole program as loops: inputs and outputs are parameter buffers; `body` is host level: `Produce`, `Alloc`, host loops, `Swap`."""
+    """A whole program as loops: inputs and outputs are parameter buffers; `body` is host level: `Produce`, `Alloc`, host loops, `Swap`.
+
+    `counts` are sizes that the host learns on its way, each with a parameter of rank 0 in which it leaves it. `shapes` are what of each
+    output is in use, where these decide (else empty).
+    """
 
     name: str
     inputs: tuple[Buffer, ...]
@@ -384,6 +435,8 @@ class Nest:
     outputs: tuple[Buffer, ...]
     body: Block
     sites: tuple[Site | None, ...] = ()
+    counts: tuple[tuple[SizeVar, Buffer], ...] = ()
+    shapes: tuple[tuple[Expr, ...], ...] = ()
 
 
 def lanes_of(e: NestExpr) -> int:
@@ -392,7 +445,7 @@ def lanes_of(e: NestExpr) -> int:
         return e.lanes
     if isinstance(e, Gather):
         return lanes_of(e.indices[0])
-    if isinstance(e, LaneShift):
+    if isinstance(e, (LaneShift, LaneCompress)):
         return lanes_of(e.value)
     if isinstance(e, Op):
         return lanes_of(e.args[0]) if e.args else 1

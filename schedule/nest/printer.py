@@ -14,6 +14,7 @@ from raido.algo.expr import Const, Expr, Node, Op, SizeVar, Var
 from raido.algo.rewrite import children, topological
 from raido.schedule.nest.nodes import (
     Alloc,
+    Append,
     Block,
     Buffer,
     Check,
@@ -23,6 +24,8 @@ from raido.schedule.nest.nodes import (
     For,
     Gather,
     If,
+    LaneCompress,
+    LaneCount,
     LaneFold,
     LaneShift,
     Let,
@@ -197,7 +200,8 @@ class _Printer:
     def _line(self, statement: Statement) -> str:
         if isinstance(statement, Let):
             value = self.text(statement.value)
-            return f"{self.name(statement.var)} = {value}"
+            name = statement.var.name if isinstance(statement.var, SizeVar) else self.name(statement.var)
+            return f"{name} = {value}"
         if isinstance(statement, Alloc):
             return f"{self.declare(statement.buffer)} {statement.buffer.scope}"
         if isinstance(statement, Store):
@@ -216,6 +220,12 @@ class _Printer:
             return self._fold(statement)
         if isinstance(statement, Prefix):
             return self._prefix(statement)
+        if isinstance(statement, Append):
+            places = ", ".join(
+                f"{self.name(buffer)}[{self.name(statement.position)}++]" for buffer in statement.buffers
+            )
+            values = ", ".join(map(self.text, statement.values))
+            return f"append {places} = {values}{self._where(statement.predicate)}"
         if isinstance(statement, Check):
             values = ", ".join(map(self.text, statement.values))
             return (
@@ -331,6 +341,10 @@ class _Printer:
             return f"{word.get(e.name, e.name)}_lanes({self.text(e.value)})", _ATOM
         if isinstance(e, Extract):
             return f"{self._tight(e.value, _ATOM)}.lane({e.lane})", _ATOM
+        if isinstance(e, LaneCompress):
+            return f"compress_lanes({self.text(e.value)} where {self._tight(e.mask, 3)})", _ATOM
+        if isinstance(e, LaneCount):
+            return f"count_lanes({self.text(e.mask)})", _ATOM
         if isinstance(e, LaneShift):
             return f"shift_lanes({self.text(e.value)}, {e.distance})", _ATOM
         return f"<{type(e).__name__}>", _ATOM

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from raido.schedule.nest.nodes import (
     Alloc,
+    Append,
     Block,
     Check,
     Fold,
@@ -37,6 +38,8 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
             yield mask
     elif isinstance(statement, Fold):
         yield from (*statement.indices, *statement.step, *statement.combine, *statement.neutral)
+    elif isinstance(statement, Append):
+        yield from (*statement.values, statement.predicate)
     elif isinstance(statement, Prefix):
         yield from (*statement.indices, *statement.values, *statement.combine)
     elif isinstance(statement, For):

@@ -1,4 +1,4 @@
-"""Forms whose elements depend on one another (`Scan`, `Update`), while stages are formed.
+"""Forms whose elements depend on one another (`Scan`, `Update`, `Filter`), while stages are formed.
 
 Their axes get names, outer axes are put in front where they are lifted out of mapped functions, and mere copies are left out.
 """
@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from raido.algo.expr import Array, Axis, Generate, Load, Node, Result, Scan, Update, Var, field_names, fresh
+from raido.algo.errors import CompileError
+from raido.algo.expr import Array, Axis, Filter, Generate, Load, Node, Result, Scan, Update, Var, field_names, fresh
 from raido.algo.rewrite import rebuild, topological
 
 if TYPE_CHECKING:
     from raido.schedule.stages.normalise import Tables
 
-Dependent: TypeAlias = "Scan | Update"
-DEPENDENT = (Scan, Update)
+Dependent: TypeAlias = "Scan | Update | Filter"
+DEPENDENT = (Scan, Update, Filter)
 
 
 def close_form(form: Dependent, outer: Sequence[Axis], tables: Tables) -> Dependent:
@@ -25,6 +26,8 @@ def close_form(form: Dependent, outer: Sequence[Axis], tables: Tables) -> Depend
     extents = tables.rewrite([axis.extent for axis in outer], lambda node: node, memo)
     leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
     (new,) = tables.rewrite((form,), lambda node: node, memo)
+    if isinstance(new, Filter):
+        raise CompileError("a filter inside a function of elements has no machine code yet")
     if isinstance(new, Update):
         return _close_update(new, leading, tables)
     parts = {name: getattr(new, name) for name in field_names(Scan)}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
+from raido.algo.dtypes import i64
 from raido.algo.expr import (
     Array,
     ArrayCond,
@@ -20,7 +21,9 @@ from raido.algo.expr import (
     Axis,
     Cond,
     Const,
+    Count,
     Expr,
+    Filter,
     Generate,
     Item,
     Load,
@@ -39,6 +42,7 @@ from raido.algo.expr import (
 from raido.algo.primitives import CAN_FAULT
 from raido.algo.program import Program
 from raido.algo.rewrite import children, rebuild, scalar_nodes, topological
+from raido.schedule.stages.counts import Counts
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, leave_out_copies, mapped_axes, rename_axes
 from raido.schedule.stages.distribute import distribute_loops
 from raido.schedule.stages.guard import guard_branches
@@ -52,7 +56,7 @@ from raido.schedule.stages.normalise import (
     loops_around,
     merge_names,
 )
-from raido.schedule.stages.stage import AnyStage, ControlStage, ScanStep, Stage, StageGraph, UpdateStep
+from raido.schedule.stages.stage import AnyStage, ControlStage, FilterStep, ScanStep, Stage, StageGraph, UpdateStep
 from raido.schedule.stages.supported import require_compilable
 
 NORMALISE = (
@@ -80,7 +84,10 @@ def form_stages(program: Program) -> StageGraph:
     paths = _locations(roots)
     names = _stage_names(roots, tables, paths)
     stages = _stages_at((), roots, tables, paths, names)
-    return StageGraph(program, stages, roots, tables.sites)
+    counts = Counts(size.name for size in program.sizes)
+    stages = counts.in_stages(stages)
+    shapes = tuple(tuple(counts.extent_of(extent) for extent in root.shape) for root in roots)
+    return StageGraph(program, stages, roots, tables.sites, shapes, tuple(counts.found.values()))
 
 
 def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -250,8 +257,9 @@ def _sections(form: Node) -> list[tuple[str, tuple[Node, ...]]]:
 
 def _forms_read(roots: tuple[Node, ...]) -> list[ArrayForm]:
     """The forms that these expressions and arrays mention directly."""
-    arrays = [n for root in roots if not isinstance(root, Result) for n in scalar_nodes(root) if isinstance(n, Load)]
-    found = {load.array.form: None for load in arrays if isinstance(load.array, Result)}
+    within = [n for root in roots if not isinstance(root, Result) for n in scalar_nodes(root)]
+    arrays = [n.array for n in within if isinstance(n, (Load, Count))]
+    found = {array.form: None for array in arrays if isinstance(array, Result)}
     found |= {root.form: None for root in roots if isinstance(root, Result)}
     return list(found)
 
@@ -287,7 +295,7 @@ def _may_fail(form: Node) -> bool:
     )
 
 
-_KINDS: dict[type, str] = {Scan: "scan", Update: "update"}
+_KINDS: dict[type, str] = {Scan: "scan", Update: "update", Filter: "filter"}
 
 
 def _stage_names(roots: tuple[Array, ...], tables: Tables, paths: dict[Node, Path]) -> dict[Node, tuple[str, ...]]:
@@ -348,6 +356,8 @@ def _stages_at(
             stages.append(_scan_stage(form, names, tables, site))
         elif isinstance(form, Update):
             stages.append(_update_stage(form, names, tables, site))
+        elif isinstance(form, Filter):
+            stages.append(_filter_stage(form, names, tables, site))
         else:
             inner = {
                 section: _stages_at((*here, (form, section)), parts, tables, paths, names)
@@ -395,6 +405,15 @@ def _update_stage(form: Update, names: dict[Node, tuple[str, ...]], tables: Tabl
     update = UpdateStep(places, form.mode, form.checked)
     outer = tables.outer.get(form, 0)
     return Stage(names[form][0], names[form], form, axes, fold, bodies, outer, None, site, None, update)  # type: ignore[arg-type]
+
+
+def _filter_stage(form: Filter, names: dict[Node, tuple[str, ...]], tables: Tables, site: object) -> Stage:
+    """A filter as a fold along the first axis, of which each step may add an element to the results."""
+    results = (*(fresh("kept", value.dtype) for value in form.values), fresh("count", i64))
+    fold = Reduce(form.axes[:1], results, (), (), (), (form.predicate, *form.values), False, "")
+    bodies = tuple(Item(fold, k) for k in range(len(results)))
+    step = FilterStep(form.partition)
+    return Stage(names[form][0], names[form], form, form.axes, fold, bodies, 0, None, site, None, None, step)  # type: ignore[arg-type]
 
 
 def _control(form: Node, names: tuple[str, ...], inner: dict[str, tuple[AnyStage, ...]], site: object) -> ControlStage:

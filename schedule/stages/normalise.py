@@ -20,6 +20,7 @@ from raido.algo.expr import (
     ArrayWhile,
     Axis,
     Const,
+    Count,
     Expr,
     Generate,
     Item,
@@ -216,6 +217,8 @@ class Uses:
             elif isinstance(node, FORMS):
                 self._read_by(node, [c for c in children(node) if not isinstance(c, Result | Parameter)])
                 self.whole |= {c.form for c in children(node) if isinstance(c, Result)}
+            elif isinstance(node, Count) and isinstance(node.array, Result):
+                self.whole.add(node.array.form)
 
     def _read_by(self, reader: Node, bodies: Iterable[Node]) -> None:
         nodes = scalar_nodes(*bodies)

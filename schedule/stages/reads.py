@@ -127,7 +127,8 @@ def find_uses(graph: StageGraph) -> Uses:
             producer = array_name(load.array, names)
             if producer in scope and scope[producer] == stage.name:
                 outputs.add(producer)
-    outputs.update(names[r.form] for r in graph.results if isinstance(r, Result) and r.form in names)
+    made = (*graph.results, *(counted.array for counted in graph.counts))
+    outputs.update(names[r.form] for r in made if isinstance(r, Result) and r.form in names)
     return Uses(stages, scope, names, {n: tuple(r) for n, r in readers.items()}, loads, frozenset(outputs))
 
 

@@ -17,11 +17,13 @@ from raido.algo.expr import (
     ArrayWhile,
     Axis,
     Expr,
+    Filter,
     Generate,
     Node,
     Parameter,
     Reduce,
     Scan,
+    SizeVar,
     Update,
 )
 from raido.algo.program import Program, Site
@@ -51,9 +53,19 @@ class UpdateStep:
     checked: bool
 
 
+@dataclass(frozen=True, slots=True)
+class FilterStep:
+    """What makes a fold a filter: its first value says which of the others are kept, along the fold's axis, in order.
+
+    The last result is how many there are. `partition`: the others follow.
+    """
+
+    partition: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """One `Generate`, `Scan` or `Update`, closed. Loads in `bodies` reach other stages as `Result(stage.form, k)`.
+    """One `Generate`, `Scan`, `Update` or `Filter`, closed. Loads in `bodies` reach other stages as `Result(stage.form, k)`.
 
     `axes` are the pure axes (names are display names, unique within the stage together with those of `reduction.axes`).
     With a `reduction`, `bodies` may mention `Item(reduction, k)`; they are what is stored once the reduction is done, or, with `scan`,
@@ -62,7 +74,7 @@ class Stage:
 
     name: str
     names: tuple[str, ...]
-    form: Generate | Scan | Update
+    form: Generate | Scan | Update | Filter
     axes: tuple[Axis, ...]
     reduction: Reduce | None
     bodies: tuple[Expr, ...]
@@ -71,6 +83,7 @@ class Stage:
     site: Site | None = None
     scan: ScanStep | None = None
     update: UpdateStep | None = None
+    filter: FilterStep | None = None
 
     @property
     def reduction_axes(self) -> tuple[Axis, ...]:
@@ -78,7 +91,7 @@ class Stage:
 
     @property
     def all_axes(self) -> tuple[Axis, ...]:
-        if self.scan:
+        if self.scan or self.filter:
             return self.axes
         if self.update:
             mapped = tuple(axis for axis, place in zip(self.axes, self.update.places, strict=True) if place is None)
@@ -89,7 +102,7 @@ class Stage:
     @property
     def whole_axes(self) -> tuple[Axis, ...]:
         """The axes along which the stage cannot be computed in part: scanned ones, and those whose elements steps choose."""
-        if self.scan:
+        if self.scan or self.filter:
             return self.reduction_axes
         if self.update:
             return tuple(axis for axis, place in zip(self.axes, self.update.places, strict=True) if place is not None)
@@ -119,11 +132,29 @@ class ControlStage:
 AnyStage: TypeAlias = Stage | ControlStage
 
 
+@dataclass(frozen=True, slots=True)
+class CountedSize:
+    """A size that data decides: its name, and the most that it can be, in sizes of the program.
+
+    `array`, of rank 0, holds it; or it is `value`, made of others.
+    """
+
+    size: SizeVar
+    bound: Expr
+    array: Array | None = None
+    value: Expr | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StageGraph:
-    """A program as stages in an order in which they can run. `results` are the outputs, in terms of the stages' forms."""
+    """A program as stages in an order in which they can run. `results` are the outputs, in terms of the stages' forms.
+
+    `shapes` are the results', and `counts` the sizes that data decides (`schedule/stages/counts.py`).
+    """
 
     program: Program
     stages: tuple[AnyStage, ...]
     results: tuple[Array, ...]
     sites: dict[Node, Site]
+    shapes: tuple[tuple[Expr, ...], ...] = ()
+    counts: tuple[CountedSize, ...] = ()

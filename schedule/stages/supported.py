@@ -13,8 +13,9 @@ from raido.algo.expr import (
 )
 from raido.algo.program import Program
 from raido.algo.rewrite import topological
+from raido.algo.scopes import open_variables
 
-_INTERPRETED = (Filter, Segmented, Sort)
+_INTERPRETED = (Segmented, Sort)
 
 
 def require_compilable(program: Program) -> None:
@@ -26,7 +27,10 @@ def require_compilable(program: Program) -> None:
     for node in nodes:
         if isinstance(node, Count):
             owners = [form for form in program.order if node.array in getattr(form, "state", ())]
-            _refuse(program, (*owners, getattr(node.array, "form", node))[0], "a size that depends on the data")
+            if owners or node.bound is None or open_variables(node):
+                _refuse(program, (*owners, getattr(node.array, "form", node))[0], "a size that depends on the data")
+        if isinstance(node, Filter) and open_variables(node):
+            _refuse(program, node, "rd.filter inside a function of elements")
         if isinstance(node, Checked):
             _refuse(program, node, "a checked size")
 

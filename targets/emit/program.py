@@ -58,6 +58,9 @@ class Program:
         for buffer in nest.outputs:
             parameters.append(T.pointer(f"{buffer.name}_out", memory_dtype(buffer.dtype)))
             unit.declare(buffer, parameters[-1])
+        for _, buffer in nest.counts:
+            parameters.append(T.pointer(f"{buffer.name}_out", memory_dtype(buffer.dtype)))
+            unit.declare(buffer, parameters[-1])
         return unit, [*parameters, fault]
 
     def symbol(self, stem: str) -> str:

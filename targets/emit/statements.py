@@ -18,6 +18,7 @@ from raido.algo.index import Facts, add, as_index, canonical, constant_value, su
 from raido.algo.rewrite import substitute
 from raido.schedule.nest.nodes import (
     Alloc,
+    Append,
     Block,
     Buffer,
     Check,
@@ -250,6 +251,22 @@ class Statements:
         for var, left, term in zip(s.results, s.left, after, strict=True):
             unit.variables[var] = unit.variables[left] if s.exclusive else term
 
+    def _append(self, s: Append) -> None:
+        unit = self.unit
+        outer = unit.block()
+        place = Read(s.position, (), None)
+        self.values.prepare(place, *s.values)
+        terms = [self.values.memo[value] for value in s.values]
+        at = unit.bind("place", i64, 1, self.values.tir(place))
+        for buffer, term, value in zip(s.buffers, terms, s.values, strict=True):
+            stored = self.values.to_memory(buffer.dtype, 1, tir(term, value.dtype))
+            unit.out.append(T.BufferStore(unit.buffer(buffer), stored, [at]))
+        where, offset = self.values.element(s.position, ())
+        unit.out.append(T.BufferStore(where, T.Add(at, T.IntImm("int64", 1)), [tir(offset)]))
+        body = unit.end_block(outer)
+        condition = self.values.scalar(s.predicate)
+        unit.out.append(T.IfThenElse(tir(condition, bool_), body, None))
+
     # --- sections in order
 
     def _ordered(self, s: Ordered) -> None:
@@ -433,6 +450,7 @@ _METHODS: dict[type, Callable[[Any, Any], None]] = {
     Fold: Statements._fold,
     Prefix: Statements._prefix,
     Ordered: Statements._ordered,
+    Append: Statements._append,
     For: Statements._for,
     If: Statements._if,
     While: Statements._while,

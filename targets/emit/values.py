@@ -20,6 +20,8 @@ from raido.schedule.nest.nodes import (
     Buffer,
     Extract,
     Gather,
+    LaneCompress,
+    LaneCount,
     LaneFold,
     LaneShift,
     Ramp,
@@ -77,6 +79,10 @@ def operands(e: Any) -> tuple[Any, ...]:
         return (*e.indices, e.mask) if e.mask is not None else e.indices
     if isinstance(e, Ramp):
         return (e.base,)
+    if isinstance(e, LaneCompress):
+        return (e.value, e.mask)
+    if isinstance(e, LaneCount):
+        return (e.mask,)
     if isinstance(e, (Splat, LaneFold, Extract, LaneShift)):
         return (e.value,)
     return ()
@@ -169,6 +175,12 @@ class Values:
         if isinstance(e, Extract):
             shape = (e.dtype, lanes_of(e.value))
             return self.unit.call(self.unit.helpers.extract(*shape, e.lane), e.dtype, 1, self.tir(e.value))
+        if isinstance(e, LaneCompress):
+            lanes = lanes_of(e.value)
+            helper = self.unit.helpers.compress(e.dtype, lanes)
+            return self.unit.call(helper, e.dtype, lanes, self.tir(e.value), self.tir(e.mask))
+        if isinstance(e, LaneCount):
+            return self.unit.call(self.unit.helpers.count(lanes_of(e.mask)), i64, 1, self.tir(e.mask))
         if isinstance(e, LaneShift):
             lanes = lanes_of(e.value)
             helper = self.unit.helpers.shift(e.dtype, lanes, e.distance, e.fill.bits)

@@ -1,0 +1,216 @@
+"""Filters: the elements for which something holds, side by side at the front of the results.
+
+    serial       one position moves through the results
+    count_write  threads count what each block keeps; the counts are summed; threads write each block's part
+    chain        a round of a loop over threads counts its block, waits for the round before to know where its part begins, and writes
+                 it while the caches still hold the block: memory is read once
+
+A partition writes the elements that are left out behind all the others, so it needs the whole count first: it runs in two phases
+even where it is chained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from raido.algo import index as ix
+from raido.algo.dtypes import bool_, i64
+from raido.algo.expr import Expr, Item, Op, Reduce, Result, fresh
+from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.loops import Loops
+from raido.schedule.lower.regions import spread
+from raido.schedule.lower.work import Work
+from raido.schedule.nest.nodes import Append, Buffer, Fold, NestExpr, Ordered, Read, Store
+
+ZERO, ONE = ix.as_index(0), ix.as_index(1)
+
+
+class Filters:
+    """Emits filters with the loops of `Loops`."""
+
+    def __init__(self, loops: Loops) -> None:
+        self.loops = loops
+        self.builder: Builder = loops.builder
+        self.positions: tuple[Buffer, ...] = ()
+        self.target: Buffer
+        self.counter: Buffer | None = None
+        loops.filter = self.filter
+        loops.filter_element = self.element
+        loops.along_filter = self.along
+
+    def filter(self, work: Work, position: int) -> None:
+        """The filter whose outermost loop stands at `position`."""
+        job, builder = work.job, self.builder
+        strategy = job.plan.strategy
+        name = strategy[0] if strategy else "serial"
+        axis = job.stage.reduction_axes[0].name
+        low, high = work.copies[0].box(axis)
+        total = self._register("count")
+        if name == "serial":
+            self._serial(work, position, total)
+        elif name == "chain" and not job.stage.filter.partition:  # type: ignore[union-attr]
+            self._chain(work, position, total)
+        else:
+            self._count_write(work, position, total, low, spread(ix.add(high, 1)))
+        count = self.loops.converter.storages[Result(job.form, len(job.bodies) - 1)]
+        builder.level_of[total] = builder.scope.level
+        builder.add(Store(count.buffer, (), Read(total, (), None)))
+
+    def _register(self, name: str, value: Expr = ZERO) -> Buffer:
+        register = self.builder.alloc(name, i64, (), "register")
+        self.builder.add(Store(register, (), value))
+        return register
+
+    def _serial(self, work: Work, position: int, total: Buffer) -> None:
+        if work.job.stage.filter.partition:  # type: ignore[union-attr]
+            self._count(work, position, total)
+            kept, rest = self._register("kept"), self._register("rest", Read(total, (), None))
+            self._write(work, position, (kept, rest))
+        else:
+            self._write(work, position, (total,))
+
+    def _count(self, work: Work, position: int, counter: Buffer) -> None:
+        self.counter = counter
+        self._pass(work, position, "count")
+
+    def _write(self, work: Work, position: int, positions: tuple[Buffer, ...]) -> None:
+        self.positions = positions
+        self._pass(work, position, "write")
+
+    def _pass(self, work: Work, position: int, mode: str) -> None:
+        self.loops.level(replace(work, copies=[c.copy() for c in work.copies], mode=mode), position)
+
+    def _chain(self, work: Work, position: int, total: Buffer) -> None:
+        builder = self.builder
+        plan = work.job.plan.loops[position]
+        low, high, step = work.copies[0].bounds(plan.name)
+        how = {"kind": "parallel", "dynamic": True, "stage": work.job.stage.name, "loop": plan.name}
+        var = fresh(plan.name)
+        with builder.loop(var, low, high, step, **how):
+            inner = self._block(work, position, var)
+            own, begin = self._register("own"), builder.alloc("begin", i64, (), "register")
+            self._count(inner, position + 1, own)
+            with builder.block(branch=True) as section:
+                before = builder.name("before", Read(total, (), None))
+                builder.add(Store(begin, (), before))
+                builder.add(Store(total, (), Op("add", i64, (before, Read(own, (), None)))))
+            builder.add(Ordered(closed(section)))
+            self._write(inner, position + 1, (begin,))
+
+    def _count_write(self, work: Work, position: int, total: Buffer, low: Expr, high: Expr) -> None:
+        """Counts of blocks, their sums, and every block's parts."""
+        builder, job = self.builder, work.job
+        plan = job.plan.loops[position]
+        _, _, step = work.copies[0].bounds(plan.name)
+        blocks = ix.ceildiv(ix.sub(high, low), step)
+        counts = builder.alloc("counts", i64, (blocks,), "heap")
+        how = {"kind": "parallel", "stage": job.stage.name, "loop": plan.name}
+        var = fresh(plan.name)
+        with builder.loop(var, low, high, step, **how):
+            own = self._register("own")
+            self._count(self._block(work, position, var), position + 1, own)
+            builder.add(Store(counts, (ix.floordiv(ix.sub(var, low), step),), Read(own, (), None)))
+        block = fresh("block")
+        with builder.loop(block, ZERO, blocks, 1):
+            own_count = builder.name("own", Read(counts, (block,), None))
+            before = builder.name("before", Read(total, (), None))
+            builder.add(Store(counts, (block,), before))
+            builder.add(Store(total, (), Op("add", i64, (before, own_count))))
+        builder.level_of[counts] = builder.level_of[total] = builder.scope.level
+        var = fresh(plan.name)
+        with builder.loop(var, low, high, step, **how):
+            before = builder.name("before", Read(counts, (ix.floordiv(ix.sub(var, low), step),), None))
+            positions = [self._register("kept", before)]
+            if job.stage.filter.partition:  # type: ignore[union-attr]
+                everything = builder.name("all", Read(total, (), None))
+                positions.append(self._register("rest", ix.add(everything, ix.sub(ix.sub(var, low), before))))
+            self._write(self._block(work, position, var), position + 1, tuple(positions))
+
+    def _block(self, work: Work, position: int, start: Expr) -> Work:
+        """The work inside one block, with the producers that are placed at it."""
+        copies = [c.copy() for c in work.copies]
+        copies[0].choose(work.job.plan.loops[position].name, start, self.loops.bind)
+        inner = replace(work, copies=copies)
+        self.loops.placer.inside(inner, position)
+        return inner
+
+    # Inside a block
+
+    def along(self, work: Work, position: int) -> None:
+        """The loops along the axis as one."""
+        job, builder = work.job, self.builder
+        axis = job.stage.reduction_axes[0].name
+        if work.copies[0].ranges[axis].value is not None:
+            self.loops.inside(work, position)
+            return
+        low, high = work.copies[0].box(axis)
+        inner = [loop for loop in job.plan.loops[position:] if loop.name in job.reduced]
+        vector = next((loop for loop in inner if loop.kind == "vector"), None)
+        how: dict[str, object] = {"stage": job.stage.name, "loop": inner[-1].name}
+        if vector is not None and (work.mode == "count" or len(job.stage.axes) == 1):
+            wide = max(vector.interleave, 4) if work.mode == "count" else vector.interleave
+            how |= {"kind": "vector", "lanes": vector.lanes, "interleave": wide, "tail": "mask"}
+        var = fresh(axis)
+        with builder.loop(var, low, spread(ix.add(high, 1)), 1, **how):
+            copies = [c.copy() for c in work.copies]
+            copies[0].fix(axis, var)
+            each = replace(work, copies=copies)
+            if work.mode == "write" and len(job.stage.axes) > 1:
+                for p in range(position, position + len(inner)):
+                    self.loops.placer.inside(each, p)
+                self._rows(each, position + len(inner))
+            else:
+                self.loops.inside(each, position)
+
+    def _rows(self, work: Work, position: int) -> None:
+        """A row that is kept goes to the next place as a whole; of a partition, every row goes to one or the other."""
+        builder = self.builder
+        (holds,) = self._values(work, (0,))
+        holds = builder.name("holds", holds)
+        for k, register in enumerate(self.positions):
+            self.target = register
+            test = holds if k == 0 else Op("logical_not", bool_, (holds,))
+            with builder.when(test):
+                self.loops.level(replace(work, copies=[c.copy() for c in work.copies]), position)
+                builder.add(Store(register, (), ix.add(Read(register, (), None), 1)))
+
+    def _values(self, work: Work, which: Sequence[int], copy: int = 0) -> list[NestExpr]:
+        form = self._form(work, copy)
+        return self.loops.emitter.values([form.values[k] for k in which])
+
+    def _form(self, work: Work, copy: int) -> Reduce:
+        values = self.loops.environment(work, copy)
+        fold = work.job.reduction
+        assert fold is not None
+        (item,) = self.loops.converter.convert((Item(fold, 0),), values, self.builder.facts, work.identity)
+        form: Reduce = item.form
+        return form
+
+    def element(self, work: Work) -> None:
+        """One element: counted, or put where it belongs."""
+        builder, job = self.builder, work.job
+        if work.mode == "count":
+            (holds,) = self._values(work, (0,))
+            left, right = fresh("left", i64), fresh("right", i64)
+            one = Op("select", i64, (holds, ONE, ZERO))
+            assert self.counter is not None
+            step, both = Op("add", i64, (left, one)), Op("add", i64, (left, right))
+            builder.add(Fold((self.counter,), (), (step,), (left,), (right,), (both,), (ZERO,), "add"))
+            return
+        count = len(job.bodies) - 1
+        buffers = tuple(self.loops.converter.storages[Result(job.form, k)].buffer for k in range(count))
+        if len(job.stage.axes) > 1:
+            place = builder.name("place", Read(self.target, (), None))
+            for k in range(len(work.copies)):
+                where = self.loops.environment(work, k)
+                rows = tuple(where[axis.var] for axis in job.stage.axes[1:])
+                for buffer, value in zip(buffers, self._values(work, range(1, count + 1), k), strict=True):
+                    builder.add(Store(buffer, (place, *rows), value))  # type: ignore[arg-type]
+            return
+        holds, *values = self._values(work, range(count + 1))
+        if len(self.positions) > 1:
+            holds = builder.name("holds", holds)
+        for k, register in enumerate(self.positions):
+            test = holds if k == 0 else Op("logical_not", bool_, (holds,))
+            builder.add(Append(buffers, register, tuple(values), test))
