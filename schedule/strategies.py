@@ -40,7 +40,7 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
     axes = tuple(axis.name for axis in stage.axes)
     x = stage.reduction_axes[0].name
     blocks = tuple(name for axis in axes for name in ((axis + "o", axis + "i") if axis == x else (axis,)))
-    size = sum(body.dtype.itemsize for body in stage.bodies)
+    size = sum(body.dtype.itemsize for body in (stage.bodies[:-1] if stage.filter else stage.bodies))
     phases = "count_write" if stage.filter else "three_phase"
     return {
         "serial": Strategy({}, axes),
