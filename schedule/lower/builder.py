@@ -76,7 +76,7 @@ class Builder:
 
         extents: of the axes that the loop runs over, which are not 0 inside it.
         """
-        facts = self.facts.with_range(var, low, ix.sub(high, 1))
+        facts = self.facts.with_range(var, low, ix.sub(end_of_rounds(low, high, self.facts), 1))
         known = [e for n in (ix.sub(high, low), *extents) if only_sizes(n) for e in at_least_one(n)]
         if new := [e for e in dict.fromkeys(known) if e not in facts.known]:
             facts = facts.with_known(*new)
@@ -127,6 +127,19 @@ class Builder:
         self.level_of[buffer] = self.scope.level
         self.add(Alloc(buffer))
         return buffer
+
+
+def end_of_rounds(low: Expr, high: Expr, facts: ix.Facts) -> Expr:
+    """`high` as it is in a loop low..high that has a round: of a maximum, the parts that lie beyond `low`."""
+    while isinstance(high, Op) and high.name == "maximum":
+        a, b = high.args
+        if facts.less_equal(a, low):
+            high = b
+        elif facts.less_equal(b, low):
+            high = a
+        else:
+            break
+    return high
 
 
 def only_sizes(e: Expr) -> bool:

@@ -30,12 +30,13 @@ Compute = Callable[[list[Job], dict[str, Box]], None]
 class Window:
     """Memory that outlives the loop its contents are computed in.
 
-    `reached`: how far the slid dimension is done, a register for each scope in which the window starts anew.
+    `slid`: the dimension that slides, if there is one. `reached`: how far it is done, a register for each scope in which the window
+    starts anew.
     """
 
     scope: Scope
     storage: Storage
-    slides: bool
+    slid: tuple[int, ...]
     buffers: dict[int, Buffer] = field(default_factory=dict)
     reached: dict[int, tuple[Scope, Buffer]] = field(default_factory=dict)
 
@@ -50,7 +51,10 @@ class Sliding:
         self.windows: dict[tuple[str, int], Window] = {}
 
     def slides(self, group: list[Job], boxes: dict[str, Box]) -> bool:
-        """Keeps a stage (and its guests) at its outer place; computes what is new. False in rounds that are written out."""
+        """Keeps a stage (and its guests) at its outer place; computes what is new.
+
+        False in rounds that are written out, and where what is needed does not fit the window that other parts of the loop slide.
+        """
         job, builder = group[0], self.builder
         floor, box = self.loops.emitter.floor, boxes[job.stage.name]
         level = self.levels.get(job.stage.name, floor) if isinstance(job.plan.store, At) else floor
@@ -77,17 +81,24 @@ class Sliding:
                 for e in bounds
             ):
                 slid = []
-        windows = {
-            each.stage.name: self._kept_window(
-                each, boxes[each.stage.name], level, between, follows[each.stage.name] if slid else []
-            )
+        if len(slid) != 1:
+            slid = []
+        windows = [
+            self._window(each, boxes[each.stage.name], level, between, follows[each.stage.name] if slid else [])
             for each in group
-        }
-        window = windows[job.stage.name]
-        if not window.slides or len(slid) != 1:
+        ]
+        if any(
+            window.slid != tuple(follows[each.stage.name] if slid else ())
+            or not self._fits(each, boxes[each.stage.name], window)
+            for each, window in zip(group, windows, strict=True)
+        ):
+            return False
+        for each, window in zip(group, windows, strict=True):
+            self._use(each, window)
+        if not slid:
             self.compute(group, boxes)
             return True
-        (d,) = slid
+        window, (d,) = windows[0], slid
         reached = self._reached(job, window, reset)
         low, high = box[d]
         before = builder.name(f"{job.stage.axes[d].name}_done", Read(reached, (), None))
@@ -109,21 +120,38 @@ class Sliding:
         names = {host.stage.axes[d].name for d in dimensions}
         return [d for d, axis in enumerate(job.stage.axes) if matched.get(axis.name) in names]
 
-    def _kept_window(self, job: Job, box: Box, level: int, between: set[Var], slid: list[int]) -> Window:
-        """The memory of a stage at `level`; the stage's loads go there from now on."""
-        builder, name = self.builder, job.stage.name
-        scope = builder.scopes[level]
-        window = self.windows.get((name, id(scope)))
-        if window is None:
-            moving = [d for d, bounds in enumerate(box) if any(_mentions(e, between) for e in bounds)]
-            window = Window(scope, *self._window(job, box, level, moving, slid))
-            self.windows[name, id(scope)] = window
+    def _window(self, job: Job, box: Box, level: int, between: set[Var], slid: list[int]) -> Window:
+        """The memory of a stage at `level`: what there is, or what the first box asks for."""
+        key = (job.stage.name, id(self.builder.scopes[level]))
+        if key not in self.windows:
+            layout = self._layout(job, box, level, between, slid)
+            self.windows[key] = Window(self.builder.scopes[level], layout, tuple(slid))
+        return self.windows[key]
+
+    def _fits(self, job: Job, box: Box, window: Window) -> bool:
+        """Whether a box lies in the memory of a window."""
+        facts, storage = self.builder.facts, window.storage
+        parts = zip(job.stage.axes, box, storage.buffer.shape, storage.origin, storage.fold, strict=True)
+        for axis, (low, high), length, origin, fold in parts:
+            extent = extent_bound(low, high, axis.extent, self.builder.meaning)
+            most, room = ix.constant_value(extent), ix.constant_value(length)
+            short = extent is length or (most is not None and room is not None and most <= room)
+            if fold and not short:
+                return False
+            if origin is not None and not (
+                (low is origin and short)
+                or (facts.less_equal(origin, low) and facts.less(high, ix.add(origin, length)))
+            ):
+                return False
+        return True
+
+    def _use(self, job: Job, window: Window) -> None:
+        """The stage's loads go to the window from now on."""
         storage = window.storage
         for k in range(len(job.bodies)):
             kept = Storage(self._output(job, k, window), storage.origin, storage.fold)
             self.loops.converter.storages[Result(job.form, k)] = kept  # type: ignore[index]
-            builder.level_of[kept.buffer] = builder.scope.level
-        return window
+            self.builder.level_of[kept.buffer] = self.builder.scope.level
 
     def _steady(self, loops: list[Scope]) -> list[Var]:
         """The innermost loop's variable, and those outside it that it continues: its own range starts where theirs stands."""
@@ -137,16 +165,16 @@ class Sliding:
             var = low if isinstance(low, Var) else None
         return found
 
-    def _window(self, job: Job, box: Box, level: int, moving: list[int], slid: list[int]) -> tuple[Storage, bool]:
-        """The layout of the memory kept at `level`, folded along the one slid dimension, and whether there is one."""
+    def _layout(self, job: Job, box: Box, level: int, between: set[Var], slid: list[int]) -> Storage:
+        """The layout of the memory kept at `level`, folded along the slid dimension."""
         builder = self.builder
         inside = {v for v in self._variables() if builder.level_of[v] > level}
-        slides = len(slid) == 1
+        moving = [d for d, bounds in enumerate(box) if any(_mentions(e, between) for e in bounds)]
         shape, origin, fold = [], [], []
         for d, (axis, (low, high)) in enumerate(zip(job.stage.axes, box, strict=True)):
             extent = extent_bound(low, high, axis.extent, builder.meaning)
             value = ix.constant_value(extent)
-            if d in moving and slides and d in slid and value is not None and ix.constant_value(axis.extent) is None:
+            if d in moving and d in slid and value is not None and ix.constant_value(axis.extent) is None:
                 size = 1 << max(0, value - 1).bit_length()
                 shape.append(ix.as_index(size))
                 origin.append(None)
@@ -159,8 +187,7 @@ class Sliding:
                 shape.append(extent)
                 origin.append(None if extent is axis.extent else low)
                 fold.append(0)
-        storage = Storage(_unplaced(job, tuple(shape)), tuple(origin), tuple(fold))
-        return storage, slides
+        return Storage(_unplaced(job, tuple(shape)), tuple(origin), tuple(fold))
 
     def _reached(self, job: Job, window: Window, reset: int) -> Buffer:
         """The register that says how far the slid dimension has been computed since the window last started anew."""

@@ -170,3 +170,17 @@ def test_rounds_of_a_fused_shared_loop_that_are_left_out_add_nothing_to_a_parall
 
     for n in (0, 1, 7, 8):
         hold(summed, [ramp(n)], say)
+
+
+def test_a_window_is_left_alone_where_a_border_needs_more_than_it_holds() -> None:
+    @rd.algorithm
+    def mirrored(a: rd.f32["h", "w"]):
+        low = rd.elementwise(lambda x: x * 2, a).named("low")
+        return rd.stencil(lambda p: p[1, 0] + p[2, 0], low, boundary="mirror").named("out")
+
+    def say(s: Schedule) -> None:
+        s["out"].reorder("x", "y").partition_boundaries()
+        s["low"].compute_at("out", "y").store_at("out", "x")
+
+    for shape in ((1, 1), (2, 3), (9, 2)):
+        hold(mirrored, [ramp(*shape)], say)
