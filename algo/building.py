@@ -35,7 +35,9 @@ class Zipped:
         return leaves(self.parts)[0].shape[:1]
 
     def __getitem__(self, key: Any) -> Any:
-        return map_leaves(lambda part: part[key], self.parts)
+        from raido.algo.indexing import index_structure
+
+        return index_structure(self.parts, key)
 
     def __iter__(self) -> Any:
         return iter([self[i] for i in range(len(leaves(self.parts)[0]))])

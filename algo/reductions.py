@@ -135,6 +135,8 @@ def prod(
         >>> rd.algorithm(lambda a: rd.prod(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
         array([  6, 120])
     """
+    if isinstance(structure(a), Complex):
+        return _complex_product(structure(a), axis, keepdims, name)
     value = _array(a, "rd.prod")
     finish = _with_initial(ufuncs.multiply, initial)
     return _reduced(value, ufuncs.multiply, lambda _: 1, axis, keepdims, name, _accumulator(value, dtype), finish)
@@ -355,6 +357,16 @@ def matmul(a: Any, b: Any, *, name: str | None = None) -> Any:
     return collect(own, total, "matmul", name, named_axes=True)
 
 
+def _complex_product(z: Complex, axis: Any, keepdims: bool, name: str | None) -> Any:
+    rank = z.real.ndim
+    axes = normal_axes(axis, rank)
+    if not axes:
+        return z
+    one = Complex._make(Array(const(part.dtype, k)) for part, k in zip(z, (1, 0), strict=True))
+    product = reduce_axes(ufuncs.multiply, one, z, axes, name=name, kind="reduce", keep=False)
+    return map_leaves(lambda part: _kept(part, rank, axes), product) if keepdims else product
+
+
 def _complex_matmul(a: Complex, b: Complex) -> Any:
     """The product of complex matrices from products of their parts; a real one has no second part."""
     product = lambda p, q: matmul(p, q) if p.ndim and q.ndim else None
@@ -383,6 +395,9 @@ def dot(a: Any, b: Any, *, name: str | None = None) -> Any:
         >>> rd.algorithm(lambda a, b: rd.dot(a, b)).interpret(np.array([[1, 2, 3], [4, 5, 6]]), np.array([3, 1, 2]))
         array([11, 29])
     """
+    if isinstance(structure(a), Complex) or isinstance(structure(b), Complex):
+        scalars_only = not structure(a).ndim or not structure(b).ndim
+        return ufuncs.multiply(a, b, name=name) if scalars_only else matmul(a, b, name=name)
     x, y = _array(a, "rd.dot"), _array(b, "rd.dot")
     if is_scalar(x) or is_scalar(y):
         return ufuncs.multiply(x, y, name=name)

@@ -73,6 +73,16 @@ def test_masks_select_as_numpys() -> None:
         rd.algorithm(lambda a, m: a[m]).trace(rd.f32[4], rd.bool_[3])
 
 
+def test_a_mask_selects_from_zipped_arrays_together() -> None:
+    @rd.algorithm
+    def chosen(a: rd.i64["n"], b: rd.f64["n"]):
+        x, y = rd.zip(a, b)[a > 1]
+        return x * y
+
+    a, b = np.array([1, 2, 0, 3]), np.array([0.5, 1.5, 2.5, 3.5])
+    np.testing.assert_array_equal(chosen.interpret(a, b), (a * b)[a > 1])
+
+
 def test_traced_slices_are_checked() -> None:
     parts = rd.algorithm(lambda a, lo, hi: (a[lo:hi], a[lo:], a[:hi], a[lo:hi:2], a[lo : lo + 2]))
     a = np.arange(10)
