@@ -23,6 +23,7 @@ from raido.schedule.state import (
     put,
     shared_count,
 )
+from raido.schedule.strategies import strategies_of
 
 
 class LoopDirectives(Recorder):
@@ -223,6 +224,8 @@ def check_fold_order(stage: Stage, before: StagePlan, after: StagePlan) -> None:
         return
     old = [loop.name for loop in before.loops if is_reduction(stage, before, loop.name)]
     new = [loop.name for loop in after.loops if is_reduction(stage, after, loop.name)]
+    if old != new and strategies_of(stage):
+        raise Refusal(f"its steps run in the order {listed(old)}", f'reorder("{old[0]}", …, "{old[-1]}")')
     if old != new:
         raise Refusal(
             f"values are folded in the order {listed(old)}, and the operator is not commutative",

@@ -1,0 +1,104 @@
+"""What schedules of scans, updates and filters refuse: the whole text, against `strategy_refusals.txt` (run this file to write it anew)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import raido as rd
+from raido.algo.errors import ScheduleError
+from raido.schedule.schedule import Schedule
+
+GOLDEN = Path(__file__).with_name("strategy_refusals.txt")
+
+
+@rd.algorithm
+def table(a: rd.f32["h", "w"]):
+    smooth = rd.stencil(lambda p: p[0, -1] + p[0, 1], a, boundary="clamp", name="smooth")
+    sums = rd.scan(rd.add, 0, smooth, axis=1, name="sums")
+    return rd.stencil(lambda p: p[-1, 0] + p[0, 1], sums, boundary="clamp", name="out")
+
+
+@rd.algorithm
+def line(a: rd.f32["n"]):
+    return rd.scan(rd.add, 0, a, name="sums")
+
+
+@rd.algorithm
+def histogram(bins: rd.i64["n"], rows: rd.f32["n", "k"]):
+    start = rd.tabulate((10, rows.shape[1]), lambda i, j: rd.f32(i), name="start")
+    return rd.reduce_by_index(start, rd.add, 0, bins, rows, name="bins")
+
+
+@rd.algorithm
+def last(d: rd.i32["m"], i: rd.i64["n"], v: rd.i32["n"]):
+    return rd.scatter(d, i, v, name="put")
+
+
+@rd.algorithm
+def kept(a: rd.f32["n", "m"]):
+    return rd.filter(lambda row: row[0] > 0, a, name="rows")
+
+
+CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
+    "unknown strategy": (line, lambda s: s["sums"].strategy("private")),
+    "unknown number": (line, lambda s: s["sums"].strategy("chain", blocks=128)),
+    "a number for a strategy without": (line, lambda s: s["sums"].strategy("serial", block=128)),
+    "a block of nothing": (line, lambda s: s["sums"].strategy("chain", block=0)),
+    "a strategy twice": (line, lambda s: s["sums"].strategy("serial").strategy("chain")),
+    "a strategy after loops": (line, lambda s: s["sums"].vectorize("x").strategy("chain")),
+    "threads along a scan": (line, lambda s: s["sums"].parallel("x")),
+    "lanes over blocks that are scanned": (line, lambda s: s["sums"].split("x", 64).vectorize("xo")),
+    "another order along a scan": (line, lambda s: s["sums"].split("x", 64).reorder("xi", "xo")),
+    "overlap along a scan": (line, lambda s: s["sums"].split("x", 64).tail("xi", "shift")),
+    "inline a scan": (table, lambda s: s["sums"].inline()),
+    "a scan in rounds along it": (table, lambda s: s["sums"].compute_at("out", "x")),
+    "share the loops of a scan": (table, lambda s: s["sums"].compute_with("smooth", "y")),
+    "blocks by threads in threads": (table, lambda s: s["sums"].strategy("chain", block=64).parallel("y")),
+    "keep values over what runs twice": (
+        table,
+        lambda s: (s["sums"].strategy("chain", block=64), s["smooth"].compute_at("sums", "xi").store_at("sums", "y")),
+    ),
+    "threads over steps that may meet": (histogram, lambda s: s["bins"].parallel("r")),
+    "threads over steps whose last wins": (last, lambda s: s["put"].parallel("r")),
+    "bins around their steps": (histogram, lambda s: s["bins"].reorder("y", "r", "x")),
+    "bins and rows as one loop": (histogram, lambda s: s["bins"].fuse("y", "x")),
+    "what steps read, in the rounds of bins": (histogram, lambda s: s["bins"].cache("rows", "bins", "y")),
+    "private bins for writes": (last, lambda s: s["put"].strategy("private")),
+    "threads along a filter": (kept, lambda s: s["rows"].parallel("y")),
+    "lanes along rows that are kept": (kept, lambda s: s["rows"].vectorize("y")),
+    "rows outside of what is kept": (kept, lambda s: s["rows"].reorder("x", "y")),
+    "what decides, in the rounds of a row": (kept, lambda s: s["rows"].cache("a", "rows", "x")),
+}
+
+
+def message(name: str) -> str:
+    """The text of the error that a case raises, without lines; what was accepted before must still replay."""
+    algorithm, act = CASES[name]
+    s = algorithm.schedule()
+    with pytest.raises(ScheduleError) as caught:
+        act(s)
+    assert s.copy() == s
+    return re.sub(r"\S*test_strategy_refusals\.py:\d+", "test_strategy_refusals.py:1", str(caught.value))
+
+
+def golden() -> dict[str, str]:
+    blocks = GOLDEN.read_text(encoding="utf-8").split("\n## ")[1:]
+    return {name: text.strip("\n") for name, _, text in (block.partition("\n") for block in blocks)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refusal(name):
+    assert message(name) == golden().get(name)
+
+
+def test_no_golden_text_is_left_over():
+    assert set(golden()) == set(CASES)
+
+
+if __name__ == "__main__":
+    texts = "".join(f"\n## {name}\n{message(name)}\n" for name in CASES)
+    GOLDEN.write_text("Every refusal of a strategy; written by test_strategy_refusals.py.\n" + texts, encoding="utf-8")

@@ -1,0 +1,112 @@
+"""Strategies in compiled and in exported code: one result, bit for bit, on one thread, on two, and on more than there are processors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import raido as rd
+from raido.targets.export import load
+from raido.targets.native import set_threads
+
+THREADS = (1, 2, 8)
+
+
+@rd.algorithm
+def prefixes(a: rd.f32["n"]):
+    return rd.scan(rd.add, 0, a, name="sums")
+
+
+@rd.algorithm
+def large_ones(a: rd.f32["n"]):
+    return rd.filter(lambda x: x > 0.5, a, name="kept")
+
+
+@rd.algorithm
+def weights(bins: rd.i32["n"], w: rd.f32["n"]):
+    return rd.reduce_by_index(rd.full(100, rd.f32(0)), rd.add, 0, bins, w, name="bins")
+
+
+@rd.algorithm
+def halves(a: rd.f32["n"]):
+    return rd.partition(lambda x: x > 0.5, a, name="parts")
+
+
+def numbers(n):
+    return np.random.default_rng(n).random(n, dtype="f4")
+
+
+CASES = {
+    "chained scan": (prefixes, "sums", "chain", {"block": 512}, lambda n: (numbers(n),)),
+    "scan in three phases": (prefixes, "sums", "three_phase", {"block": 512}, lambda n: (numbers(n),)),
+    "chained filter": (large_ones, "kept", "chain", {"block": 512}, lambda n: (numbers(n),)),
+    "counted filter": (large_ones, "kept", "count_write", {"block": 512}, lambda n: (numbers(n),)),
+    "partition": (halves, "parts", "count_write", {"block": 512}, lambda n: (numbers(n),)),
+    "private bins": (
+        weights,
+        "bins",
+        "private",
+        {"copies": 2},
+        lambda n: (np.arange(n, dtype="i4") * 7 % 103 - 1, numbers(n)),
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def default_threads():
+    yield
+    set_threads(None)
+
+
+def compiled(name):
+    algorithm, stage, strategy, choice, inputs = CASES[name]
+    schedule = algorithm.schedule()
+    schedule[stage].strategy(strategy, **choice)
+    return algorithm, algorithm.compile(schedule=schedule), inputs
+
+
+def bits(result):
+    parts = result if isinstance(result, tuple) else (result,)
+    return [(part.shape, part.tobytes()) for part in parts]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_threads_change_no_bit(name):
+    algorithm, executable, inputs = compiled(name)
+    for n in (0, 1, 511, 512, 513, 100_003):
+        arguments = inputs(n)
+        results = []
+        for threads in (*THREADS, 8):
+            set_threads(threads)
+            results.append(executable(*arguments))
+        assert all(bits(each) == bits(results[0]) for each in results)
+        expected = algorithm.interpret(*arguments)
+        for part, want in zip(*((r if isinstance(r, tuple) else (r,)) for r in (results[0], expected)), strict=True):
+            np.testing.assert_allclose(part, want, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["chained scan", "chained filter", "partition", "private bins"])
+def test_exported_code_gives_the_same_bits(name, tmp_path):
+    _, executable, inputs = compiled(name)
+    library = load(executable.export(tmp_path / "lib.so"))
+    for n in (0, 1, 513, 100_003):
+        arguments = inputs(n)
+        for threads in THREADS:
+            set_threads(threads)
+            assert bits(library(*arguments)) == bits(executable(*arguments))
+
+
+def test_rounds_are_handed_out_as_threads_become_free():
+    """Rounds of very different length: each runs once, whoever takes it."""
+
+    @rd.algorithm
+    def triangle(a: rd.i64["n"]):
+        return rd.map(lambda k: rd.loop(k, lambda i, s: s + i * i, rd.i64(0)), a)
+
+    schedule = triangle.schedule()
+    schedule["map_1"].parallel("x", dynamic=True, grain=3)
+    executable = triangle.compile(schedule=schedule)
+    a = np.arange(2000)
+    for threads in THREADS:
+        set_threads(threads)
+        np.testing.assert_array_equal(executable(a), [sum(i * i for i in range(k)) for k in a])
