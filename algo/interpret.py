@@ -173,10 +173,13 @@ class _Interpreter:
     def _op(self, node: Op, frame: Frame) -> Task:
         args = yield from self.values(node.args, frame)
         if node.dtype.is_integer:
-            if node.name in DIVISIONS and (args[1] == 0).any():
-                raise fault_error("division", (), self.program.sites.get(node))
+            site = self.program.sites.get(
+                node
+            )  # divisions that moves of indices make have none: of an empty array, nobody looks
+            if node.name in DIVISIONS and site is not None and (args[1] == 0).any():
+                raise fault_error("division", (), site)
             if node.name == "ipow" and (args[1] < 0).any():
-                raise fault_error("power", (args[1][args[1] < 0].flat[0],), self.program.sites.get(node))
+                raise fault_error("power", (args[1][args[1] < 0].flat[0],), site)
         return evaluate(node.name, node.dtype, args)
 
     def _checked(self, node: Checked, frame: Frame) -> Task:

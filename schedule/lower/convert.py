@@ -224,6 +224,10 @@ class Converter:
         value = ix.constant_value(b)
         if value or is_never_zero(b) or (b.dtype is i64 and is_affine(b) and facts.nonnegative(ix.sub(b, 1))):
             return Op(node.name, node.dtype, args)
+        if node not in self.sites.known and b.dtype is i64 and is_affine(b):
+            return Op(
+                node.name, node.dtype, (a, ix.maximum(b, 1))
+            )  # made by a move of indices: of an empty array, nobody looks
         holds = Op("ne", bool_, (b, const(b.dtype, 0)))
         safe = Op(node.name, node.dtype, (a, Op("select", b.dtype, (holds, b, const(b.dtype, 1)))))
         self.faults.setdefault(safe, (Fault(holds, "division", self.sites.number(node), ()),))

@@ -77,6 +77,25 @@ def test_a_guarded_read_leaves_no_loop_that_may_not_run() -> None:
     agrees(chosen, np.ones((0, 2), np.int32), np.int64(1))
 
 
+@pytest.mark.parametrize("shape", EMPTY)
+def test_moves_of_indices_divide_by_no_empty_dimension(shape: tuple[int, int]) -> None:
+    """Flattening divides an index by the rows' length; that is no division of the user's, which faults."""
+
+    @rd.algorithm
+    def joined(a: rd.f32["n", "m"], b: rd.f32["k"]):
+        return rd.concat([rd.flatten(a), b]), rd.pad(rd.flatten(a), (2, 1), mode="constant")
+
+    agrees(joined, np.ones(shape, np.float32), np.ones(2, np.float32))
+
+
+def test_a_division_by_an_empty_dimension_faults() -> None:
+    @rd.algorithm
+    def divided(a: rd.i64["n"], b: rd.f32["m"]):
+        return a // b.shape[0]
+
+    agrees(divided, np.ones(3, np.int64), np.ones(0, np.float32))
+
+
 # Memory
 
 
