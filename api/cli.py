@@ -177,8 +177,7 @@ def show(
         from raido.page import write_page
 
         with progress("compiling"):
-            code = algorithm.compile(machine, chosen).source("asm") if machine.runs_here else None
-            write_page(html, program, complete, code)
+            write_page(html, program, complete, _source(chosen, machine, "asm"))
         console.print(f"wrote {html}", markup=False, highlight=False)
     elif what == "schedule":
         print(complete)
@@ -186,8 +185,15 @@ def show(
         complete.show()
     else:
         with progress("compiling"):
-            text = algorithm.compile(machine, chosen).source(what)
+            text = _source(chosen, machine, what)
         print(text)
+
+
+def _source(schedule: rd.Schedule, target: rd.Target, kind: str) -> str:
+    """What becomes of a program, for processors too that are not this machine's: the code is not loaded."""
+    from raido.targets.compile import Compilation
+
+    return Compilation(schedule.graph.program, target, schedule, {}).source(kind)
 
 
 @app.command()

@@ -94,6 +94,12 @@ def test_show_prints_every_stage(program: str, what: str, capsys: pytest.Capture
     assert len(capsys.readouterr().out) > 50
 
 
+def test_show_prints_code_for_other_processors(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for cpu, register in (("sapphirerapids", "zmm"), ("haswell", "ymm"), ("nehalem", "xmm")):
+        assert run("show", program, "--as", "asm", "--target", f"llvm:{cpu}", "--schedule", "wide") == 0
+        assert register in capsys.readouterr().out
+
+
 def test_show_writes_a_page(program: str, tmp_path: Path) -> None:
     assert run("show", program, "--html", str(tmp_path / "page.html")) == 0
     page = (tmp_path / "page.html").read_text()
