@@ -72,7 +72,7 @@ class Algorithm(traced.Algorithm):
         from raido.schedule.stages.form_stages import form_stages
         from raido.targets.target import Target
 
-        Schedule.render, Schedule.find_machine = _render, _find_machine
+        Schedule.find_machine = _find_machine
         return Schedule(form_stages(self.trace(*like, **static)), (), Target.parse(target).kind)
 
     def executable(self, program: Program) -> Executable:
@@ -98,12 +98,3 @@ def _find_machine(target: Any) -> Any:
     from raido.targets.target import Target
 
     return Target.parse(target).machine
-
-
-def _render(schedule: Schedule) -> str:
-    """The loop nest of a schedule, its defaults written out."""
-    from raido.schedule.lower import lower
-    from raido.schedule.nest.printer import print_nest
-
-    complete = schedule.complete()
-    return print_nest(lower(complete.graph, complete.variants()))

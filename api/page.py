@@ -55,7 +55,6 @@ def write_page(path: Path, title: str, schedule: Schedule, code: str | None = No
 def render_page(title: str, schedule: Schedule, code: str | None = None) -> str:
     """The page as HTML."""
     program = schedule.graph.program
-    render = type(schedule).render
     parameters = ", ".join(f"{p.name}: {_type(p)}" for p in program.parameters)
     results = ", ".join(_type(r) for r in program.results)
     parts = [
@@ -64,7 +63,7 @@ def render_page(title: str, schedule: Schedule, code: str | None = None) -> str:
         _section("Algorithm", _source(schedule)),
         "<h2>Stages</h2>" + _table(("stage", "axes", "where", "line"), _stages(schedule)),
         _section("Schedule, with every default written out", escape(str(schedule))),
-        _section("Loop nest", _coloured(render(schedule) if render else "")),
+        _section("Loop nest", _coloured(schedule.nest_text())),
         f"<details><summary>Machine code</summary><pre>{escape(code)}</pre></details>" if code else "",
     ]
     return (

@@ -39,7 +39,6 @@ class Schedule:
     __slots__ = ("_graph", "_parent", "_prefix", "_state", "_steps", "_witness", "target")
     __hash__ = None  # type: ignore[assignment]
 
-    render: ClassVar[Callable[[Schedule], str] | None] = None
     find_machine: ClassVar[Callable[[Any], Machine] | None] = None
 
     def __init__(self, graph: StageGraph, steps: tuple[Step, ...] = (), target: str = "llvm") -> None:
@@ -182,9 +181,15 @@ class Schedule:
 
     def show(self) -> None:
         """Prints the loop nest as pseudo-code, with buffers, sizes and where each stage is computed."""
-        if Schedule.render is None:
-            raise NotImplementedError("no printer of loop nests is installed")
-        print(Schedule.render(self))
+        print(self.nest_text())
+
+    def nest_text(self) -> str:
+        """What `show` prints: the loop nest with every default written out."""
+        from raido.schedule.lower import lower
+        from raido.schedule.nest.printer import print_nest
+
+        complete = self.complete()
+        return print_nest(lower(complete.graph, complete.variants()))
 
     def diff(self, other: Schedule) -> Difference:
         """Compares two schedules step by step; prints as a list of steps kept, taken away (-) and added (+)."""
