@@ -32,8 +32,11 @@ from raido.schedule.text import from_json, schedule_text, to_json
 class Schedule:
     """How a program runs: recorded directives over its stages. What is not said, the defaults fill in (`complete`).
 
-    >>> s["cols"].tile(y=32, x=512).parallel("yo").vectorize("xi").partition_boundaries()      # doctest: +SKIP
-    >>> s["rows"].compute_at("cols", "yo")                                                     # doctest: +SKIP
+    >>> s = blur.schedule()
+    >>> s["cols"].tile(y=32, x=512).parallel("yo").vectorize("xi").partition_boundaries()
+    <stage "cols": axes yo, xo, yi, xi>
+    >>> s["rows"].compute_at("cols", "yo")
+    <stage "rows": axes y, x>
     """
 
     __slots__ = ("_graph", "_parent", "_prefix", "_state", "_steps", "_witness", "target")

@@ -7,6 +7,9 @@ import doctest
 import pytest
 import sample_graphs as graphs
 
+import raido as rd
+import raido.schedule.holes
+import raido.schedule.schedule
 from raido.schedule.directives import RULES, Directives
 from raido.schedule.schedule import Schedule
 
@@ -26,6 +29,7 @@ GLOBALS = {
     "sgemm": Algorithm(graphs.matmul),
     "both": Algorithm(graphs.map_and_sum),
     "diamond": Algorithm(graphs.diamond),
+    "running": rd.algorithm(x="f32[n]")(lambda x: rd.scan(rd.add, 0.0, x)),
 }
 
 
@@ -37,3 +41,9 @@ def test_documentation(name):
     assert test.examples
     result = doctest.DocTestRunner().run(test)
     assert result.failed == 0
+
+
+@pytest.mark.parametrize("module", [raido.schedule.schedule, raido.schedule.holes], ids=lambda module: module.__name__)
+def test_examples_of_schedules(module):
+    failed, tried = doctest.testmod(module, extraglobs=GLOBALS)
+    assert tried and not failed
