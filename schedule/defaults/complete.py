@@ -2,7 +2,8 @@
 
 Placement. What costs little where it is read is inlined (`demand`). A stage inside a mapped function is computed in that function's
 loops. What only one stage needs, near its own rows (a stencil chain), is computed for each strip of that stage's rows; strips are as
-high as lets the chain's rows fit in half of L2 (at most 32), and where 8 rows do not fit, rows slide. The rest is computed whole.
+high as lets the chain's rows fit in half of L2 (at most 32), and where 8 rows do not fit, rows slide. Pointwise stages of one shape
+share loops where one reads the other or both read a third (`joins`). The rest is computed whole.
 Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt. The outermost pure axis is
 parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks. A product of matrices keeps a
 tile in registers, and packs in panels what it reads along rows; sums down columns run along the rows, eight at a time; a stencil on
@@ -70,16 +71,32 @@ def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | No
 def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> Draft:
     """The answers to what a state leaves open, readers first."""
     draft = Draft(state, machine, sizes)
+    guests: list[str] = []
     for name in reversed(list(state.uses.stages)):
         if not isinstance(state.uses.stages[name], Stage):
             continue
-        say_placement(draft, name)
-        if is_inlined(draft.state, name) or has_loops_said(draft.state, name):
-            continue
-        say_loops(draft, name)
-        if has_loops_said(draft.state, name):
+        if name in draft.demand.hosts:
+            guests.append(name)
+        else:
+            say_stage(draft, name)
+    for name in reversed(guests):
+        host = draft.demand.hosts[name]
+        loop = draft.state.plan(host).loops[-1]
+        if loop.kind == "vector" and draft.say(name, "compute_with", stage=host, axis=loop.name):
             say_memory(draft, name)
+        else:
+            say_stage(draft, name)
     return draft
+
+
+def say_stage(draft: Draft, name: str) -> None:
+    """Placement, loops and memory of one stage."""
+    say_placement(draft, name)
+    if is_inlined(draft.state, name) or has_loops_said(draft.state, name):
+        return
+    say_loops(draft, name)
+    if has_loops_said(draft.state, name):
+        say_memory(draft, name)
 
 
 def say_placement(draft: Draft, name: str) -> None:

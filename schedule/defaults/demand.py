@@ -4,7 +4,7 @@
 (through whatever is inlined into it); None stands for an index that is itself loaded. `inlined` are the stages that are computed
 where they are read: those the user said so of, and those that cost least that way:
 
-- each element read once, as far as can be seen;
+- each element read once, as far as can be seen, or only in one set of loops that several stages share (`joins`);
 - or pointwise, and cheap: doing it again at the other points costs at most `AGAIN` operations for each element.
 """
 
@@ -18,6 +18,7 @@ from raido.algo.dtypes import i64
 from raido.algo.expr import Cond, Expr, Load, Loop, Node, Op, Var, While
 from raido.algo.index import BOUNDARY_OPS
 from raido.algo.rewrite import scalar_nodes, substitute
+from raido.schedule.defaults.joins import join_readers
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.stages.reads import array_name, loads_of, stage_roots
 from raido.schedule.stages.stage import ControlStage, Stage
@@ -40,6 +41,7 @@ class Demand:
 
     points: dict[str, dict[str, set[Point]]] = field(default_factory=dict)
     inlined: set[str] = field(default_factory=set)
+    hosts: dict[str, str] = field(default_factory=dict)
 
     def readers(self, array: str) -> dict[str, set[Point]]:
         """Who really reads an array, and where."""
@@ -57,7 +59,9 @@ def find_demand(state: State) -> Demand:
         stage = state.uses.stages[name]
         if isinstance(stage, ControlStage):
             continue
-        if is_inlined(state, name) or (may_inline(state, name) and pays_inline(stage, demand.readers(name), state)):
+        may = may_inline(state, name)
+        pays = is_inlined(state, name) or (may and pays_inline(stage, demand.readers(name), state))
+        if pays or join_readers(state, demand, stage, may):
             demand.inlined.add(name)
         _add_reads(state, demand, stage)
     return demand

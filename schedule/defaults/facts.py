@@ -12,6 +12,7 @@ from raido.algo.expr import Axis, Expr, Op, Var
 from raido.algo.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import Point, cost
 from raido.schedule.defaults.draft import Draft, extent
+from raido.schedule.defaults.joins import guests_of
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
@@ -247,7 +248,8 @@ def output_bytes(draft: Draft, name: str) -> Expr:
 
 
 def is_last_use(draft: Draft, name: str) -> bool:
-    """Whether a stage is an output, computed whole, that no other stage reads."""
+    """Whether a stage is an output, computed whole, that nothing reads but what shares its loops."""
     state = draft.state
-    whole = not isinstance(state.plan(name).compute, At) and state.plan(name).compute_with is None
-    return name in state.uses.outputs and not state.uses.readers[name] and whole
+    kept = any(not isinstance(state.uses.stages[reader], Stage) for reader in state.uses.readers[name])
+    elsewhere = set(draft.demand.readers(name)) - set(guests_of(draft.demand, name))
+    return name in state.uses.outputs and not kept and not elsewhere and not isinstance(state.plan(name).compute, At)

@@ -1,5 +1,6 @@
 """The inner loops of whole programs under their default schedules: registers, no calls, no gathers, no tests but the loop's own."""
 
+import numpy as np
 import pytest
 from emission import on_cpu
 from test_emit_assembly import is_clean, loops
@@ -94,6 +95,40 @@ def test_products_keep_their_tile_in_registers(cpu):
     assert products == 16
     assert sum(i.startswith("vbroadcastss") or "{1to16}" in i for i in body) == 8
     assert not any(i.startswith("vmov") and i.endswith(")") for i in body)
+
+
+@rd.algorithm
+def call_and_put(spot: rd.f32["n"], strike: rd.f32["n"]):
+    discounted = strike * rd.exp(spot - strike)
+    call = spot * rd.sqrt(strike) - discounted * rd.log(spot)
+    return call, call - spot + discounted
+
+
+@rd.algorithm
+def polar(r: rd.f32["h", "w"], angle: rd.f32["h", "w"]):
+    turned = rd.exp(angle) * r
+    return turned * rd.sin(angle), turned * rd.cos(angle), rd.sum(turned)
+
+
+def test_pointwise_results_share_their_loops_and_what_both_need(cpu):
+    exe = call_and_put.compile(rd.Target("llvm", cpu=cpu))
+    nest = exe.source("nest")
+    assert nest.count("parallel") == 1
+    assert nest.count("exp(") <= 2  # named once, or written where each reads it: LLVM sees one
+    random = np.random.default_rng(0)
+    spot, strike = (random.random(100_000, dtype="f4") + 1 for _ in range(2))
+    discounted = strike * np.exp(spot - strike)
+    call = spot * np.sqrt(strike) - discounted * np.log(spot)
+    for got, want in zip(exe(spot, strike), (call, call - spot + discounted), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_sum_beside_pointwise_results_keeps_what_it_reads(cpu):
+    random = np.random.default_rng(0)
+    r, angle = (random.random((300, 70), dtype="f4") for _ in range(2))
+    turned = np.exp(angle) * r
+    for got, want in zip(polar(r, angle), (turned * np.sin(angle), turned * np.cos(angle), turned.sum()), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 def test_interiors_have_no_clamp(cpu):
