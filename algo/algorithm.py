@@ -200,6 +200,7 @@ class Algorithm:
             kinds=trace.kinds,
             sites=trace.sites,
             contract=self.contract,
+            named_axes=frozenset(trace.named_axes),
             complex_inputs=frozenset(k for k, known in enumerate(complex_inputs) if known),
             complex_outputs=complex_outputs,
         )

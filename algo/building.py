@@ -64,9 +64,17 @@ def reduction_names(rank: int) -> list[str]:
 
 
 def make_axes(extents: Sequence[Expr], names: Sequence[str] | None = None) -> tuple[Axis, ...]:
-    """New axes of those extents."""
+    """New axes of those extents; `names` are the user's, which stay whatever stage the axes end up in."""
+    axes = plain_axes(extents, axis_names(len(extents)) if names is None else names)
+    if names is not None:
+        current().named_axes.update(axis.var for axis in axes)
+    return axes
+
+
+def plain_axes(extents: Sequence[Expr], names: Sequence[str]) -> tuple[Axis, ...]:
+    """New axes whose names give way to those of the stage that they end up in."""
     trace = current()
-    chosen = axis_names(len(extents)) if names is None else list(names)
+    chosen = list(names)
     if len(chosen) != len(extents):
         raise TraceError(complaint(f"{len(chosen)} axis names for {len(extents)} axes"))
     if len(set(chosen)) != len(chosen):
@@ -145,7 +153,7 @@ def collect(
     done: dict[int, Array] = {}
     for inner, positions in groups.items():
         names = list(inner_names or axis_names(len(axes) + len(inner))[len(axes) :])
-        rows = make_axes(inner, _apart(names[-len(inner) :] if inner else [], axes if named_axes else ()))
+        rows = plain_axes(inner, _apart(names[-len(inner) :] if inner else [], axes if named_axes else ()))
         bodies = tuple(
             flat[p].node if is_scalar(flat[p]) else load(flat[p].node, tuple(axis.var for axis in rows))
             for p in positions
@@ -175,7 +183,7 @@ def _renamed(
     axes: tuple[Axis, ...], names: list[str], bodies: tuple[Expr, ...]
 ) -> tuple[tuple[Axis, ...], tuple[Expr, ...]]:
     trace = current()
-    front = make_axes([axis.extent for axis in axes], names[: len(axes)])
+    front = plain_axes([axis.extent for axis in axes], names[: len(axes)])
     values = {old.var: new.var for old, new in zip(axes, front, strict=True)}
     holder = trace.substitute(Generate((), bodies), values)
     return front, holder.bodies

@@ -50,6 +50,7 @@ class Trace:
         self.kinds: dict[ArrayForm, str] = {}
         self.sites: dict[Node, Site] = {}
         self.checks: dict[tuple[Expr, Expr], SizeCheck] = {}
+        self.named_axes: set[Var] = set()
         self.facts = Facts()
         self.depth = 0
         self.prefix: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from raido.algo.expr import Array, ArrayForm, Expr, Node, Parameter, SizeVar
+from raido.algo.expr import Array, ArrayForm, Expr, Node, Parameter, SizeVar, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ class Program:
     {"record": {field: ...}}, {"size": name} for an `rd.size` argument.
     `names[form]` are the user's names for an array form, in order; `kinds[form]` is what default names are made of ("map",
     "reduce", "stencil", "elementwise", "tabulate", "move", "loop", …); `order` lists named and unnamed forms in program order;
-    `sites` maps nodes to the user's line. `complex_inputs` and `complex_outputs` are the positions of parameters and results whose
+    `sites` maps nodes to the user's line; `named_axes` are the variables of axes that the user named.
+    `complex_inputs` and `complex_outputs` are the positions of parameters and results whose
     last dimension, of 2, holds the parts of complex numbers.
     """
 
@@ -59,6 +60,7 @@ class Program:
     names: Mapping[ArrayForm, tuple[str, ...]] = field(default_factory=dict)
     kinds: Mapping[ArrayForm, str] = field(default_factory=dict)
     sites: Mapping[Node, Site] = field(default_factory=dict)
+    named_axes: frozenset[Var] = frozenset()
     contract: bool = True
     complex_inputs: frozenset[int] = frozenset()
     complex_outputs: frozenset[int] = frozenset()

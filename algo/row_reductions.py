@@ -17,6 +17,7 @@ from raido.algo.building import (
     element,
     elements,
     make_axes,
+    plain_axes,
     structure,
 )
 from raido.algo.combinators import map as map_outermost
@@ -71,7 +72,7 @@ def _in_registers(
 ) -> Any:
     flat = leaves(value)
     own = make_axes(flat[0].extents[:axis], names)
-    (over,) = make_axes([flat[0].extents[axis]], ["r"])
+    (over,) = plain_axes([flat[0].extents[axis]], ["r"])
     front = [axis.var for axis in (*own, over)]
     values: list[Expr] = []
     sides: list[list[Any]] = [[], []]

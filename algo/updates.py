@@ -14,7 +14,6 @@ from typing import Any
 from raido.algo import index, ufuncs
 from raido.algo.building import (
     Zipped,
-    axis_names,
     broadcast,
     broadcast_element,
     collect,
@@ -100,7 +99,7 @@ def _updated(array: Array, key: Any, value: Any, operation: Callable[..., Any] |
     parts = selection(array, key)
     if parts is None:
         return _scattered(array, key, new, operation, name)
-    axes = make_axes(array.extents, axis_names(array.ndim))
+    axes = make_axes(array.extents)
     tests: list[Expr] = []
     places: list[Expr] = []
     extents: list[Expr] = []

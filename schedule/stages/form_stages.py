@@ -146,14 +146,14 @@ def _name_axes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
 
 
 def _with_axis_names(form: Generate, tables: Tables) -> Generate:
-    explicit = tables.kinds.get(form) == "tabulate"
+    explicit = [axis.var in tables.named_axes for axis in form.axes]
     taken: set[str] = set()
     names = _display_names([a.name for a in form.axes], _pure_names(len(form.axes)), explicit, taken)
     memo: dict[Node, Node] = {axis.var: fresh(name) for axis, name in zip(form.axes, names, strict=True)}
     reduction = reduction_of(form)
     if reduction is not None:
         axes = reduction.axes
-        names = _display_names([a.name for a in axes], _reduction_names(len(axes)), False, taken)
+        names = _display_names([a.name for a in axes], _reduction_names(len(axes)), [False] * len(axes), taken)
         memo |= {axis.var: fresh(name) for axis, name in zip(axes, names, strict=True)}
     nodes = (*form.bodies, *(axis.extent for axis in form.axes))
     new = tables.rewrite(nodes, lambda node: node, memo)
@@ -169,15 +169,16 @@ def _with_display_names(form: Dependent, tables: Tables) -> Dependent:
         steps = iter(_reduction_names(len(form.axes) - len(own)))
         shape = _pure_names(len(form.indices))
         default = [shape[own[k]] if k in own else next(steps) for k in range(len(form.axes))]
-    names = _display_names([a.name for a in form.axes], default, False, set())
+    explicit = [axis.var in tables.named_axes for axis in form.axes]
+    names = _display_names([a.name for a in form.axes], default, explicit, set())
     return rename_axes(form, names, tables)
 
 
-def _display_names(given: list[str], default: list[str], explicit: bool, taken: set[str]) -> list[str]:
+def _display_names(given: list[str], default: list[str], explicit: list[bool], taken: set[str]) -> list[str]:
     names = []
-    for name, fallback in zip(given, default, strict=True):
+    for name, fallback, own in zip(given, default, explicit, strict=True):
         plain = name in _DEFAULT_AXES or name.startswith("_") or (name[:1] in "dr" and name[1:].isdigit())
-        chosen = fallback if plain and not (explicit and name.isidentifier()) else name
+        chosen = fallback if plain and not (own and name.isidentifier()) else name
         for extra in count(2):
             if chosen not in taken:
                 break

@@ -51,6 +51,7 @@ class Tables:
         self.kinds: dict[Node, str] = {**program.kinds}
         self.sites: dict[Node, Site] = dict(program.sites)
         self.ranks: dict[Node, int] = {form: i for i, form in enumerate(program.order)}
+        self.named_axes: set[Var] = {*program.named_axes}
         self.outer: dict[Node, int] = {}
         self.parents: dict[Node, Node] = {}
         self.closed: dict[tuple[Node, ...], Generate | Dependent] = {}
@@ -108,6 +109,7 @@ class Tables:
         extents = self.rewrite([axis.extent for axis in outer], lambda node: node, memo)
         bodies = self.rewrite(form.bodies, lambda node: node, memo)
         leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
+        self.named_axes.update(new for old, new in names.items() if old in self.named_axes)
         return Generate(leading + form.axes, bodies)
 
 
