@@ -66,7 +66,7 @@ def reduction_names(rank: int) -> list[str]:
 def make_axes(extents: Sequence[Expr], names: Sequence[str] | None = None) -> tuple[Axis, ...]:
     """New axes of those extents; `names` are the user's, which stay whatever stage the axes end up in."""
     axes = plain_axes(extents, axis_names(len(extents)) if names is None else names)
-    if names is not None:
+    if names is not None and list(names) != reduction_names(len(extents)):
         current().named_axes.update(axis.var for axis in axes)
     return axes
 

@@ -18,7 +18,6 @@ from raido.algo.building import (
     elements,
     make_axes,
     outer_extent,
-    plain_axes,
     reduction_names,
     structure,
 )
@@ -207,7 +206,7 @@ def reduce_axes(
         raise RowsMixed(complaint("rd.reduce over elements of different shapes"))
     pure = [k for k in range(rank) if k not in reduced]
     own = make_axes([first.extents[k] for k in pure], names)
-    over = plain_axes([first.extents[k] for k in reduced], reduction_names(len(reduced)))
+    over = make_axes([first.extents[k] for k in reduced], reduction_names(len(reduced)))
     where: dict[int, Expr] = {k: a.var for k, a in zip(pure, own, strict=True)}
     where |= {k: a.var for k, a in zip(reduced, over, strict=True)}
     places = [where[k] for k in range(rank)]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from raido.algo import index, scalars, ufuncs
-from raido.algo.building import broadcast, collect, element, make_axes, plain_axes, structure
+from raido.algo.building import broadcast, collect, element, make_axes, structure
 from raido.algo.combinators import reduce_axes
 from raido.algo.complexes import Complex, as_complex
 from raido.algo.context import current
@@ -338,7 +338,7 @@ def matmul(a: Any, b: Any, *, name: str | None = None) -> Any:
     rows, columns = x.ndim > 1, y.ndim > 1
     extents = [*lead, *([x.extents[-2]] if rows else []), *([y.extents[-1]] if columns else [])]
     own = make_axes(extents)
-    (over,) = plain_axes([x.extents[-1]], ["r"])
+    (over,) = make_axes([x.extents[-1]], ["r"])
     front = [axis.var for axis in own[: len(lead)]]
     place_x = [*_aligned(front, x.extents[:-2]), *([own[len(lead)].var] if rows else []), over.var]
     place_y = [*_aligned(front, y.extents[:-2]), over.var, *([own[-1].var] if columns else [])]

@@ -17,7 +17,6 @@ from raido.algo.building import (
     element,
     elements,
     make_axes,
-    plain_axes,
     structure,
 )
 from raido.algo.combinators import map as map_outermost
@@ -72,7 +71,7 @@ def _in_registers(
 ) -> Any:
     flat = leaves(value)
     own = make_axes(flat[0].extents[:axis], names)
-    (over,) = plain_axes([flat[0].extents[axis]], ["r"])
+    (over,) = make_axes([flat[0].extents[axis]], ["r"])
     front = [axis.var for axis in (*own, over)]
     values: list[Expr] = []
     sides: list[list[Any]] = [[], []]
