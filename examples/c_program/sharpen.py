@@ -11,7 +11,9 @@ def sharpen(img: rd.u8["h", "w"], strength: rd.f32):
     gray = img.astype(rd.f32)
     binomial = lambda a, b, c, d, e: a + e + 4.0 * (b + d) + 6.0 * c
     down = rd.stencil(lambda p: binomial(*[p[k, 0] for k in range(-2, 3)]), gray, boundary="clamp", name="down")
-    blur = rd.stencil(lambda p: binomial(*[p[0, k] for k in range(-2, 3)]) / 256.0, down, boundary="clamp", name="blur")
+    blur = rd.stencil(
+        lambda p: binomial(*[p[0, k] for k in range(-2, 3)]) * (1 / 256), down, boundary="clamp", name="blur"
+    )
     return rd.clip(rd.rint(gray + strength * (gray - blur)), 0.0, 255.0).astype(rd.u8).named("sharp")
 
 
