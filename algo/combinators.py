@@ -26,7 +26,7 @@ from raido.algo.combining import COMMUTATIVE, RowsMixed, starting_values, trace_
 from raido.algo.context import current, is_size
 from raido.algo.dtypes import i64
 from raido.algo.errors import ShapeError, TraceError
-from raido.algo.existential import size_from
+from raido.algo.existential import joined_size, size_from
 from raido.algo.expr import (
     Axis,
     Expr,
@@ -196,17 +196,17 @@ def reduce_axes(
     trace = current()
     flat = leaves(value)
     first = flat[0]
+    extents = list(first.extents)
     for leaf in flat[1:]:
         for k in range(max(reduced) + 1):
-            trace.equal_sizes(
-                first.extents[k], leaf.extents[k], f"dimension {k} of one array", f"dimension {k} of another"
-            )
+            owners = f"dimension {k} of one array", f"dimension {k} of another"
+            extents[k] = joined_size(extents[k], leaf.extents[k], *owners)
     rank = first.ndim
     if any(leaf.extents[max(reduced) + 1 :] != first.extents[max(reduced) + 1 :] for leaf in flat):
         raise RowsMixed(complaint("rd.reduce over elements of different shapes"))
     pure = [k for k in range(rank) if k not in reduced]
-    own = make_axes([first.extents[k] for k in pure], names)
-    over = make_axes([first.extents[k] for k in reduced], reduction_names(len(reduced)))
+    own = make_axes([extents[k] for k in pure], names)
+    over = make_axes([extents[k] for k in reduced], reduction_names(len(reduced)))
     where: dict[int, Expr] = {k: a.var for k, a in zip(pure, own, strict=True)}
     where |= {k: a.var for k, a in zip(reduced, over, strict=True)}
     places = [where[k] for k in range(rank)]

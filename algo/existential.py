@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raido.algo.context import current
-from raido.algo.dtypes import bool_
+from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import TraceError
 from raido.algo.expr import Axis, Checked, Count, Expr, Generate, Op, Result, const
 from raido.algo.locations import complaint
@@ -53,6 +53,15 @@ def joined_size(a: Expr, b: Expr, owner_a: str, owner_b: str, shapes: str = "") 
         return a
     trace.refuse_different(a, b, owner_a, owner_b, shapes)
     return counted(checked(a, Op("eq", bool_, (a, b)), "size", (a, b)), a)
+
+
+def nonempty_size(extent: Expr, dimension: int, owner: str) -> Expr:
+    """A size that is at least 1: known, refused, or checked at the call, or, where data decides it, when it is known."""
+    if not decided_by_data(extent) or current().facts.less_equal(1, extent):
+        current().at_least_one(extent, owner)
+        return extent
+    zero, holds = const(i64, 0), Op("ge", bool_, (extent, const(i64, 1)))
+    return counted(checked(extent, holds, "index", (const(i64, dimension), zero, zero)), extent)
 
 
 def keep_inside(axes: Sequence[Axis], array: Array) -> None:

@@ -10,6 +10,7 @@ from raido.algo.building import call, element, elements, form_results, make_axes
 from raido.algo.context import current, load
 from raido.algo.dtypes import bool_
 from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.existential import joined_size
 from raido.algo.expr import Axis, Count, Expr, Filter, Result
 from raido.algo.locations import complaint
 from raido.algo.moves import flatten, moved, reshape
@@ -67,17 +68,22 @@ def compress(mask: Array, arrays: Sequence[Array], name: str | None = None) -> l
     if mask.dtype is not bool_:
         raise DTypeError(complaint(f"a mask is an array of bool_, not {mask.dtype}"))
     flat: list[Array] = []
+    size: Expr | None = None
     for array in arrays:
         if array.ndim < mask.ndim:
             shapes = f"{describe(mask.dtype, mask.extents)} for {describe(array.dtype, array.extents)}"
             raise ShapeError(complaint(f"a mask of higher rank than the array: {shapes}"))
         for k, (a, b) in enumerate(zip(mask.extents, array.extents, strict=False)):
-            current().equal_sizes(a, b, f"dimension {k} of the mask", f"dimension {k} of the array")
+            owners = f"dimension {k} of the mask", f"dimension {k} of the array"
+            if mask.ndim == 1:
+                size = joined_size(a if size is None else size, b, *owners)
+            else:
+                current().equal_sizes(a, b, *owners)
         rows = [Array(extent, COUNTER) for extent in array.extents[mask.ndim :]]
         together = mask.ndim == 1
         flat.append(array if together else reshape(array, (_total(mask), *rows)))
     lined = mask if mask.ndim == 1 else flatten(mask)
-    axis = make_axes([lined.extents[0]])[0]
+    axis = make_axes([lined.extents[0] if size is None else size])[0]
     with current().deeper():
         test = element(lined, [axis.var]).node
     return leaves(_filtered(tuple(flat), axis, test, name))

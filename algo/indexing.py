@@ -17,6 +17,7 @@ from raido.algo.building import broadcast, broadcast_element, make_axes, new_for
 from raido.algo.context import current
 from raido.algo.dtypes import bool_
 from raido.algo.errors import DTypeError, IndexOutOfRange, ShapeError, TraceError
+from raido.algo.existential import nonempty_size
 from raido.algo.expr import Axis, Const, Constant, Expr
 from raido.algo.filtering import compress, places_where
 from raido.algo.locations import complaint
@@ -88,7 +89,11 @@ def index_with(array: Array, key: Any, mode: Any, name: str | None = None) -> An
         return compress(lift(np.asarray(key) if isinstance(key, list) else key), [array], name)[0]
     axes, places, safe, arrays = placed(array, key, mode)
     rules: list[Any] = ["raise"] * array.ndim if mode is None else boundaries(mode, array.ndim, extra=("raise",))
-    body = load_with_boundary(array, places, rules, safe)
+    sizes = list(array.extents)
+    for k, (rule, known) in enumerate(zip(rules, safe, strict=True)):
+        if not known and rule != "raise" and not isinstance(rule, Fill):
+            sizes[k] = nonempty_size(sizes[k], k, f"dimension {k} of an array to gather from")
+    body = load_with_boundary(array, places, rules, safe, sizes)
     if not axes:
         return Array(body, array.weak)
     plain = not arrays and (mode is None or all(safe))
@@ -148,9 +153,6 @@ def _places(
             known = True
         if not known and mode is None:
             _refuse_outside(place, extent, len(places), array)
-        rule = mode[len(places)] if isinstance(mode, tuple) else mode
-        if not known and rule not in (None, "raise") and not isinstance(rule, Fill):
-            trace.at_least_one(extent, f"dimension {len(places)} of an array to gather from")
         places.append(place)
         safe.append(known)
     return places, safe

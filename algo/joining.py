@@ -11,9 +11,10 @@ from typing import Any
 
 from raido.algo import index
 from raido.algo.building import owner
-from raido.algo.context import current, load, load_chosen
+from raido.algo.context import load, load_chosen
 from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import ShapeError, TraceError
+from raido.algo.existential import joined_size, nonempty_size
 from raido.algo.expr import Expr, Op
 from raido.algo.locations import complaint
 from raido.algo.moves import array_of, flatten, moved, normal_axis, reshape
@@ -35,12 +36,12 @@ def concat(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
     if rank == 0 or any(part.ndim != rank for part in parts):
         raise ShapeError(complaint("rd.concat takes arrays of one rank, at least 1"))
     place = normal_axis(axis, rank)
-    trace = current()
+    shape = list(parts[0].extents)
     for part in parts[1:]:
         for k in range(rank):
             if k != place:
                 pair = (owner(parts[0], k, "one array"), owner(part, k, "another array"))
-                trace.equal_sizes(parts[0].extents[k], part.extents[k], *pair)
+                shape[k] = joined_size(shape[k], part.extents[k], *pair)
     dtype, weak = common_type(parts)
     starts: list[Expr] = []
     total: Expr = index.as_index(0)
@@ -67,7 +68,7 @@ def concat(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
 
     if len(parts) > 1:
         parts, starts = _nonempty(parts, starts, place)
-    extents = [total if k == place else n for k, n in enumerate(parts[0].extents)]
+    extents = [total if k == place else n for k, n in enumerate(shape)]
     return moved(extents, body, name, weak if weak == COUNTER else STRONG)
 
 
@@ -87,12 +88,12 @@ def stack(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
     """
     parts = [array_of(a, "rd.stack") for a in _sequence(arrays, "rd.stack")]
     place = axis % (parts[0].ndim + 1)
-    trace = current()
+    extents = list(parts[0].extents)
     for part in parts[1:]:
         if part.ndim != parts[0].ndim:
             raise ShapeError(complaint("rd.stack takes arrays of one shape"))
-        for k, (m, n) in enumerate(zip(parts[0].extents, part.extents, strict=True)):
-            trace.equal_sizes(m, n, owner(parts[0], k, "one array"), owner(part, k, "another array"))
+        for k, (m, n) in enumerate(zip(extents, part.extents, strict=True)):
+            extents[k] = joined_size(m, n, owner(parts[0], k, "one array"), owner(part, k, "another array"))
     dtype, _ = common_type(parts)
 
     def body(*p: Expr) -> Expr:
@@ -103,7 +104,6 @@ def stack(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
             result = Op("select", dtype, (Op("lt", bool_, (p[place], index.as_index(k + 1))), values[k], result))
         return result
 
-    extents = list(parts[0].extents)
     extents.insert(place, index.as_index(len(parts)))
     return moved(extents, body, name)
 
@@ -186,12 +186,12 @@ def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *,
 
     def body(*p: Expr) -> Expr:
         places = [index.sub(e, before) for e, (before, _) in zip(p, pairs, strict=True)]
-        return load_with_boundary(array, places, rules, [pair == (0, 0) for pair in pairs])
+        return load_with_boundary(array, places, rules, [pair == (0, 0) for pair in pairs], sizes)
 
-    if not all(isinstance(rule, Fill) for rule in rules):
-        for k, (before, after) in enumerate(pairs):
-            if (before or after) and not isinstance(rules[k], Fill):
-                current().at_least_one(array.extents[k], f"dimension {k} of the array to pad")
+    sizes = list(array.extents)
+    for k, pair in enumerate(pairs):
+        if pair != (0, 0) and not isinstance(rules[k], Fill):
+            sizes[k] = nonempty_size(sizes[k], k, f"dimension {k} of the array to pad")
     extents = [index.add(n, before + after) for n, (before, after) in zip(array.extents, pairs, strict=True)]
     return moved(extents, body, name, array.weak)
 

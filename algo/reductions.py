@@ -20,7 +20,7 @@ from raido.algo.complexes import Complex, as_complex
 from raido.algo.context import current
 from raido.algo.dtypes import DType, bool_, f16, f32, f64, i64, u64
 from raido.algo.errors import DTypeError, ShapeError, TraceError
-from raido.algo.existential import checked, decided_by_data
+from raido.algo.existential import checked, decided_by_data, joined_size
 from raido.algo.expr import Expr, Item, Op, Reduce, const, fresh
 from raido.algo.locations import complaint
 from raido.algo.promotion import common_type, lift
@@ -331,14 +331,14 @@ def matmul(a: Any, b: Any, *, name: str | None = None) -> Any:
     inner_y = y.extents[-2] if y.ndim > 1 else y.extents[0]
     shapes = f"{describe(x.dtype, x.extents)} and {describe(y.dtype, y.extents)}"
     trace = current()
-    trace.equal_sizes(x.extents[-1], inner_y, "the last dimension of the left", "that of the right", shapes)
+    inner = joined_size(x.extents[-1], inner_y, "the last dimension of the left", "that of the right", shapes)
     lead_x = Array(_shaped(x.dtype, x.extents[:-2])) if x.ndim > 2 else lift(0)
     lead_y = Array(_shaped(y.dtype, y.extents[:-2])) if y.ndim > 2 else lift(0)
     lead = broadcast([lead_x, lead_y], "matmul") if x.ndim > 2 or y.ndim > 2 else ()
     rows, columns = x.ndim > 1, y.ndim > 1
     extents = [*lead, *([x.extents[-2]] if rows else []), *([y.extents[-1]] if columns else [])]
     own = make_axes(extents)
-    (over,) = make_axes([x.extents[-1]], ["r"])
+    (over,) = make_axes([inner], ["r"])
     front = [axis.var for axis in own[: len(lead)]]
     place_x = [*_aligned(front, x.extents[:-2]), *([own[len(lead)].var] if rows else []), over.var]
     place_y = [*_aligned(front, y.extents[:-2]), over.var, *([own[-1].var] if columns else [])]

@@ -15,6 +15,7 @@ from raido.algo.combining import starting_values, trace_operator
 from raido.algo.context import current
 from raido.algo.dtypes import i64
 from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.existential import joined_size
 from raido.algo.expr import Axis, Expr, Update, fresh
 from raido.algo.locations import complaint
 from raido.algo.making import replicate
@@ -111,18 +112,22 @@ def _operands(
     if not 0 < len(indices) <= len(shape):
         raise ShapeError(complaint(f"{len(indices)} indices into {describe(flat[0].dtype, shape)}"))
     where = broadcast(indices, "the indices")
-    own = make_axes([*where, *shape[len(indices) :]])
-    variables = [axis.var for axis in own]
-    rows = own[len(where) :]
-    chosen = [broadcast_element(i, variables[: len(where)]) for i in indices]
-    places = tuple(ix.canonical(cast(Array(i.node, STRONG), i64)) for i in chosen)
-    places += tuple(axis.var for axis in rows)
     value = structure(values[0] if len(values) == 1 else tuple(values))
     if isinstance(given, tuple) and not isinstance(value, tuple):
         value = map_leaves(lambda _: value, given)
     if not same_nesting(value, given):
         raise TraceError(complaint(f"the values of {what} have another structure than `dest`"))
-    elements = tuple(_value(v, d, own, variables, what) for v, d in zip(leaves(value), flat, strict=True))
+    extents = [*where, *shape[len(indices) :]]
+    for leaf, array in zip(leaves(value), flat, strict=True):
+        extents = _fitting(leaf, array, extents, what)
+    own = make_axes(extents)
+    variables = [axis.var for axis in own]
+    rows = own[len(where) :]
+    chosen = [broadcast_element(i, variables[: len(where)]) for i in indices]
+    places = tuple(ix.canonical(cast(Array(i.node, STRONG), i64)) for i in chosen)
+    places += tuple(axis.var for axis in rows)
+    pairs = zip(leaves(value), flat, strict=True)
+    elements = tuple(cast(Array(broadcast_element(v, variables).node, v.weak), d.dtype) for v, d in pairs)
     return given, flat, own, places, rows, elements
 
 
@@ -135,9 +140,8 @@ def _index(value: Any, what: str) -> Array:
     return array
 
 
-def _value(value: Array, dest: Array, own: tuple[Axis, ...], variables: list[Any], what: str) -> Expr:
-    """One value at every index of the axes, in the dtype of its destination."""
-    trace = current()
+def _fitting(value: Array, dest: Array, extents: list[Expr], what: str) -> list[Expr]:
+    """The shape of the places, where a value fits it; DTypeError, ShapeError where it does not."""
     if value.dtype is not dest.dtype and value.weak != LITERAL:
         raise DTypeError(
             complaint(
@@ -147,12 +151,12 @@ def _value(value: Array, dest: Array, own: tuple[Axis, ...], variables: list[Any
         )
     if value.weak == LITERAL and value.dtype.is_float and not dest.dtype.is_float:
         raise DTypeError(complaint(f"{what} of a float literal into an array of {dest.dtype}"))
-    expected = describe(dest.dtype, tuple(axis.extent for axis in own))
-    if value.ndim > len(own):
-        raise ShapeError(complaint(f"{what} of {describe(value.dtype, value.extents)} where {expected} fits"))
-    for axis, extent in zip(own[len(own) - value.ndim :], value.extents, strict=True):
+    expected, actual = describe(dest.dtype, tuple(extents)), describe(value.dtype, value.extents)
+    if value.ndim > len(extents):
+        raise ShapeError(complaint(f"{what} of {actual} where {expected} fits"))
+    known = list(extents)
+    for k, extent in enumerate(value.extents, len(extents) - value.ndim):
         if ix.constant_value(extent) != 1:
-            pair = (f"a dimension of the values of {what}", "that of the indices and rows")
-            trace.equal_sizes(extent, axis.extent, *pair, f"{describe(value.dtype, value.extents)} and {expected}")
-    element = broadcast_element(value, variables)
-    return cast(Array(element.node, value.weak), dest.dtype)
+            owners = "that of the indices and rows", f"a dimension of the values of {what}"
+            known[k] = joined_size(known[k], extent, *owners, f"{actual} and {expected}")
+    return known

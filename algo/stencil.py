@@ -72,12 +72,18 @@ def boundaries(boundary: Any, rank: int, extra: tuple[str, ...] = ("valid",)) ->
     return [rule if isinstance(rule, Fill) or rule in extra else MODES[rule] for rule in rules]
 
 
-def load_with_boundary(array: Array, indices: Sequence[Expr], rules: Sequence[Any], safe: Sequence[bool]) -> Expr:
-    """An element at indices that may lie outside, unless `safe`, brought in or replaced by its axis's rule."""
+def load_with_boundary(
+    array: Array,
+    indices: Sequence[Expr],
+    rules: Sequence[Any],
+    safe: Sequence[bool],
+    extents: Sequence[Expr] | None = None,
+) -> Expr:
+    """An element at indices that may lie outside, unless `safe`, brought in or replaced by its axis's rule; `extents` are the array's."""
     places: list[Expr] = []
     value: Expr | None = None
     inside: Expr | None = None
-    for e, extent, rule, known in zip(indices, array.extents, rules, safe, strict=True):
+    for e, extent, rule, known in zip(indices, extents or array.extents, rules, safe, strict=True):
         if known or rule in ("valid", "raise"):
             places.append(e)
             continue

@@ -120,12 +120,36 @@ def test_sizes_that_may_differ_are_compared_when_they_are_known() -> None:
         return rd.filter(lambda x: x > 0, a) + rd.filter(lambda x: x > 0, b)
 
     np.testing.assert_array_equal(added.interpret(np.array([1, -1, 2]), np.array([3, 4])), [4, 6])
-    with pytest.raises(rd.SizeMismatch, match="sizes 2 and 1 do not agree"):
+    with pytest.raises(rd.SizeMismatch, match=r"sizes \d and \d do not agree"):
         added.interpret(np.array([1, -1, 2]), np.array([3, -4]))
+    kept = lambda a: rd.filter(lambda x: x > 0, a)
+    a, b, c = np.array([1, -1, 2]), np.array([3, 4, -2]), np.array([1, 2, 3])
+    for join in (
+        lambda a, b: rd.stack([kept(a), kept(b)]),
+        lambda a, b: rd.concat([kept(a)[None], kept(b)[None]]),
+        lambda a, b: kept(a) @ kept(b),
+        lambda a, b: rd.reduce(lambda p, q: (p[0] + q[0], p[1] + q[1]), (0, 0), kept(a), kept(b)),
+        lambda a, b: rd.scan(lambda p, q: (p[0] + q[0], p[1] + q[1]), (0, 0), kept(a), kept(b)),
+        lambda a, b: rd.reduce_by_index(rd.full(9, rd.i64(0)), rd.add, 0, kept(a), kept(b)),
+        lambda a, b: kept(a)[kept(b) > 3],
+        lambda a, b: rd.repeat(kept(a), kept(b)),
+    ):
+        joined = rd.algorithm(join)
+        joined.interpret(a, b)
+        with pytest.raises(rd.SizeMismatch, match=r"sizes \d and \d do not agree"):
+            joined.interpret(a, c)
+    two = rd.algorithm(lambda a, b: a - b, a=rd.i64["k"], b=rd.i64["k"])
     with pytest.raises(rd.ShapeError, match="sizes that data decides may differ"):
-        rd.algorithm(lambda a, b: rd.concat([a[None], rd.filter(lambda x: x > 0, b)[None]])).trace(
-            rd.i64["n"], rd.i64["n"]
-        )
+        rd.algorithm(lambda a, b: two(kept(a), kept(b))).trace(a, b)
+
+
+def test_borders_and_gathers_check_that_there_is_something_to_read() -> None:
+    kept = rd.algorithm(lambda a: (rd.pad(a[a > 1], 1, mode="edge"), rd.gather(a[a > 1], rd.iota(3), mode="wrap")))
+    padded, wrapped = kept.interpret(np.array([2, 0, 3]))
+    np.testing.assert_array_equal(padded, [2, 2, 3, 3])
+    np.testing.assert_array_equal(wrapped, [2, 3, 2])
+    with pytest.raises(rd.IndexOutOfRange, match="size 0"):
+        kept.interpret(np.array([1, 0]))
 
 
 def test_sizes_of_their_own_inside_mapped_functions() -> None:
