@@ -111,10 +111,11 @@ def _cast(a: Array, dtype: DType) -> Array:
         return a.astype(dtype.numpy)
     info = np.iinfo(dtype.numpy)
     wide = a.astype(np.float64)
-    high = math.ldexp(1.0, dtype.bits - (dtype.kind == "i"))
-    inside = (wide >= float(info.min)) & (wide < high)  # what lies between min - 1 and min saturates to the same
+    beyond = math.ldexp(1.0, dtype.bits - (dtype.kind == "i"))
+    inside = (wide >= float(info.min)) & (wide < beyond)  # what lies between min - 1 and min saturates to the same
     whole = np.where(inside, wide, 0.0).astype(dtype.numpy)
-    return np.where(inside | (wide != wide), whole, np.where(wide > 0, info.max, info.min).astype(dtype.numpy))
+    low, high = dtype.numpy.type(info.min), dtype.numpy.type(info.max)
+    return np.where(inside | (wide != wide), whole, np.where(wide > 0, high, low))
 
 
 def _unsigned(a: Array) -> Array:
