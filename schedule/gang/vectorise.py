@@ -136,7 +136,7 @@ class _Former:
     def _vector_loop(self, loop: For) -> list[Statement]:
         info, lanes, gangs = self.describe(loop)
         if lanes == 1:
-            return [_scalar_loop(loop, ix.as_index(loop.low))]  # type: ignore[arg-type]
+            return [_scalar_loop(loop, ix.as_index(loop.low), info)]  # type: ignore[arg-type]
         low, high = ix.as_index(loop.low), ix.as_index(loop.high)  # type: ignore[arg-type]
         count = ix.ceildiv(ix.sub(high, low), loop.step)
         constant = ix.constant_value(count)
@@ -188,7 +188,7 @@ class _Former:
     def _rest(self, loop: For, low: Expr, high: Expr, tail: str, several: bool) -> Statement:
         """Indices that fill no group: gang by gang under a mask, or one by one."""
         if tail == "scalar":
-            return _scalar_loop(loop, low)
+            return _scalar_loop(loop, low, self.describe(loop)[0])
         if not several:
             return If(Op("lt", bool_, (low, high)), self._body(loop, 1, low, high))
         _, lanes, _ = self.describe(loop)
@@ -218,7 +218,7 @@ class _Former:
             if tail.startswith("shift") and count >= lanes and not _uses_registers(loop, info):
                 out.append(self._body(loop, 1, ix.sub(high, lanes), None))
             elif tail.endswith("scalar"):
-                out.append(_scalar_loop(loop, place))
+                out.append(_scalar_loop(loop, place, info))
             else:
                 out.append(self._body(loop, 1, place, high))
         return out
@@ -244,11 +244,12 @@ def _names(loop: For) -> dict[str, Any]:
     return {"stage": loop.stage, "loop": loop.loop}
 
 
-def _scalar_loop(loop: For, low: Expr) -> For:
-    """What remains, one index at a time."""
+def _scalar_loop(loop: For, low: Expr, info: Variability) -> For:
+    """What remains, one index at a time; written out where it uses arrays in registers."""
     body = _serial(loop.body)
     assert isinstance(body, Block)
-    return For(loop.var, low, loop.high, loop.step, body, "serial", stage=loop.stage, loop=loop.loop)
+    kind = "unroll" if _uses_registers(loop, info) else "serial"
+    return For(loop.var, low, loop.high, loop.step, body, kind, stage=loop.stage, loop=loop.loop)
 
 
 def _serial(s: Statement) -> Statement:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from raido.algo import index as ix
-from raido.algo.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, fresh
+from raido.algo.dtypes import bool_
+from raido.algo.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const, fresh
 from raido.schedule.lower.builder import Builder, Scope, closed
 from raido.schedule.lower.convert import Fault
 from raido.schedule.lower.dag import (
@@ -51,6 +52,7 @@ class Emitter:
         self._eager: list[set[Node]] = []
         self._uses: dict[Node, int] = {}
         self._levels: dict[Node, int] = {}
+        self._checked: list[Buffer] = []
 
     def values(self, roots: Iterable[Expr]) -> list[NestExpr]:
         """Statements that evaluate the expressions, and the expressions that then name their values."""
@@ -185,6 +187,8 @@ class Emitter:
     def _check(self, fault: Fault) -> None:
         holds, *values = self._nested((fault.holds, *fault.values))
         self.builder.add(Check(holds, fault.kind, fault.site, tuple(values)))
+        for sound in self._checked:
+            self.builder.add(Store(sound, (), Op("logical_and", bool_, (Read(sound, (), None), holds))))
 
     def _nested(self, roots: Sequence[Expr]) -> list[NestExpr]:
         """Evaluates more expressions at this point."""
@@ -303,13 +307,27 @@ class Emitter:
     def _while(self, form: While) -> None:
         registers = self._registers(form, [v.name for v in form.state], [v.dtype for v in form.state])
         self._start(registers, form.init)
+        sound = self._sound(form)
         with self._inner(loop=True) as setup:
             self._snapshot(form.state, registers)
             (condition,) = self._block([form.condition])
+            if sound is not None:
+                condition = Op("logical_and", bool_, (self.builder.name(sound.name, Read(sound, (), None)), condition))
             with self._inner(loop=True) as body:
                 self._update(registers, self._block(form.body))
+        if sound is not None:
+            self._checked.pop()
         self.builder.add(WhileStatement(closed(setup), condition, closed(body)))
         self._finish(form, registers)
+
+    def _sound(self, form: While) -> Buffer | None:
+        """Where a loop remembers that no check in it has failed, if it has any: what follows a fault might never end."""
+        if not any(node in self.faults for node in scalar_order([form.condition, *form.body])):
+            return None
+        (sound,) = self._registers(form, ["sound"], [bool_])
+        self.builder.add(Store(sound, (), const(bool_, True)))
+        self._checked.append(sound)
+        return sound
 
     def _reduce(self, form: Reduce) -> None:
         registers = self._registers(form, [v.name for v in form.left], [v.dtype for v in form.left])

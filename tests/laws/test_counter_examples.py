@@ -112,3 +112,31 @@ def test_one_element_in_a_layout_of_its_own_is_a_register() -> None:
         s["moved"].reorder("x", "y")
 
     agrees(moved, np.arange(12, dtype=np.float32).reshape(4, 3), said=said)
+
+
+def test_a_loop_without_lanes_indexes_registers_by_constants() -> None:
+    """A vector loop that ends up scalar, over accumulators in registers, is written out."""
+
+    @rd.algorithm
+    def sums(a: rd.i32[7, "k"]):
+        return rd.sum(a, axis=1).named("sums")
+
+    def said(s: Schedule) -> None:
+        s["sums"].vectorize("x", 1).reorder("r", "x")
+
+    agrees(sums, np.arange(35, dtype=np.int32).reshape(7, 5), said=said)
+
+
+# Faults
+
+
+def test_a_loop_ends_where_a_check_fails() -> None:
+    """After a fault the safe value may keep a condition true for ever: 5 // 0, taken as 5 // 1, stays above 0."""
+
+    @rd.algorithm
+    def halved(a: rd.i64["n"], by: rd.i64["n"]):
+        return rd.elementwise(lambda x, d: rd.while_loop(lambda s: s > 0, lambda s: s // d, x), a, by)
+
+    agrees(halved, np.array([5, 0, 7, 9, 2]), np.array([2, 0, 3, 2, 2]))
+    agrees(halved, np.array([5, 0, 7, 9, 2]), np.array([2, 2, 3, 0, 2]))
+    agrees(halved, np.array([5, 0, 7, 9, 2]), np.array([2, 2, 3, 0, 2]), said=lambda s: s[s.stages[0]].parallel("x"))
