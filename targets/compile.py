@@ -136,7 +136,7 @@ class Compilation:
         )
         graph = self.schedule.graph
         left = {size.name for size, _ in self.gang.counts}
-        bounds = {counted.size.name: counted.bound for counted in graph.counts if counted.size.name in left}
+        bounds = {c.size.name: c.bound for c in graph.counts if c.size.name in left and c.bound is not None}
         return signature_of(self.program, self.entry, sites, self.target.features, graph.shapes, bounds)
 
     @property

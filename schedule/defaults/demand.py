@@ -15,12 +15,13 @@ from math import prod
 
 from raido.algo import index
 from raido.algo.dtypes import i64
-from raido.algo.expr import Cond, Expr, Load, Loop, Node, Op, Var, While
+from raido.algo.expr import Cond, Expr, Load, Loop, Node, Op, Reduce, Var, While
 from raido.algo.index import BOUNDARY_OPS
 from raido.algo.rewrite import scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_readers
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.invariants import readers_of_all, stage_can_fail
+from raido.schedule.stages.dependent import is_ragged
 from raido.schedule.stages.reads import array_name, loads_of, stage_roots
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, has_loops_said, is_inlined, places
@@ -180,6 +181,11 @@ def _chooses_by_position(stage: Stage) -> bool:
     return False
 
 
+def has_ragged_folds(stage: Stage) -> bool:
+    """Whether elements are folds of as many values as the data says (segments)."""
+    return any(isinstance(node, Reduce) and is_ragged(node) for node in scalar_nodes(*stage_roots(stage)))
+
+
 def is_divergent(stage: Stage) -> bool:
-    """Whether elements take differently long: a while loop, or a branch."""
-    return any(isinstance(node, (While, Cond)) for node in scalar_nodes(*stage_roots(stage)))
+    """Whether elements take differently long: a while loop, a branch, or a fold of a length of its own."""
+    return has_ragged_folds(stage) or any(isinstance(node, (While, Cond)) for node in scalar_nodes(*stage_roots(stage)))

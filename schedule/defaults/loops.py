@@ -6,7 +6,7 @@ from math import prod
 
 from raido.algo import index
 from raido.algo.expr import Axis
-from raido.schedule.defaults.demand import cost, find_demand, is_divergent, meets_boundary
+from raido.schedule.defaults.demand import cost, find_demand, has_ragged_folds, is_divergent, meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
     chain_rows,
@@ -56,6 +56,8 @@ def say_loops(draft: Draft, name: str) -> None:
         say_packed_loops(draft, name)
         return
     vector = vector_axis(draft, stage)
+    if vector is not None and vector in stage.axes[:1] and has_ragged_folds(stage):
+        vector = None  # lanes run along each fold
     if isinstance(plan.compute, At):
         if vector is not None:
             draft.say(name, "vectorize", axis=vector.name, **wide(stage, vector))

@@ -33,7 +33,7 @@ def lower(graph: StageGraph, variants: Sequence[Variant]) -> Nest:
     """The scalar nest of a program under its plans: one body for each variant, tested in order, the one without a test last."""
     program = graph.program
     shapes = graph.shapes or tuple(array.shape for array in graph.results)
-    bounds: dict[Expr, Expr] = {counted.size: counted.bound for counted in graph.counts}
+    bounds: dict[Expr, Expr] = {counted.size: counted.bound for counted in graph.counts if counted.bound is not None}
     outputs = tuple(
         _output(array, k, len(graph.results), tuple(bounds.get(extent, extent) for extent in shape))
         for k, (array, shape) in enumerate(zip(graph.results, shapes, strict=True))

@@ -13,7 +13,7 @@ from typing import Any
 
 from raido.algo import index as ix
 from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Array, Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, const
+from raido.algo.expr import Array, Checked, Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, const
 from raido.algo.faults import is_never_negative, is_never_zero
 from raido.algo.primitives import DIVISIONS
 from raido.algo.program import Site
@@ -149,6 +149,8 @@ class Converter:
             return node
         if isinstance(node, Load):
             return self._load(node, tuple(ix.canonical(memo[i]) for i in node.indices), facts)  # type: ignore[arg-type]
+        if isinstance(node, Checked):
+            return self._checked(node, memo)
         if isinstance(node, Op):
             args = tuple(memo[a] for a in node.args)
             if node.name in ix.BOUNDARY_OPS:
@@ -167,6 +169,16 @@ class Converter:
                 return node
             return Op(node.name, node.dtype, args)  # type: ignore[arg-type]
         return rebuild(node, lambda child: memo.get(child, child))
+
+    def _checked(self, node: Checked, memo: dict[Node, Node]) -> Node:
+        """The value where the condition holds; elsewhere a fault, and 0."""
+        holds: Any = memo[node.holds]
+        value: Any = memo[node.value]
+        details: tuple[Any, ...] = tuple(memo[e] for e in node.details)
+        shown = tuple(e if e.dtype is i64 else Op("cast", i64, (e,)) for e in details)
+        safe = Op("select", node.dtype, (holds, value, const(node.dtype, 0)))
+        self.faults.setdefault(safe, (Fault(holds, node.kind, self.sites.number(node), shown),))
+        return safe
 
     def _boundary(self, node: Op, args: tuple[Expr, Expr], facts: ix.Facts, identity: Any) -> Node:
         e, extent = ix.canonical(args[0]), args[1]

@@ -31,6 +31,7 @@ from raido.schedule.lower.steps import (
     is_plain_operator,
     known_neutral,
     operand_uses,
+    replace_neutral,
     single_monoid,
     step,
     step_operands,
@@ -38,6 +39,7 @@ from raido.schedule.lower.steps import (
 )
 from raido.schedule.nest.nodes import Buffer, Check, Fold, For, If, NestExpr, Prefix, Read, Store
 from raido.schedule.nest.nodes import While as WhileStatement
+from raido.schedule.stages.dependent import is_ragged
 
 
 class Emitter:
@@ -340,10 +342,14 @@ class Emitter:
             scope = manager.__enter__()
             self._bind(axis.var, scope)
             scopes.append((manager, scope, (axis.var, extent)))
-        self._fold_here(form, registers, (), self._block(step_operands(form, self.contract)), self.contract)
+        neutral = known_neutral(form) if is_ragged(form) else None
+        wide = neutral is not None and len(form.axes) == 1 and is_arithmetic(*form.combine)
+        fold = replace_neutral(form, neutral) if wide and neutral is not None else form
+        self._fold_here(fold, registers, (), self._block(step_operands(form, self.contract)), self.contract)
         for manager, scope, (var, extent) in reversed(scopes):
             manager.__exit__(None, None, None)
-            self.builder.add(For(var, ix.as_index(0), extent, 1, closed(scope)))
+            how: dict[str, Any] = {"kind": "vector", "interleave": 2, "tail": "mask"} if wide else {}
+            self.builder.add(For(var, ix.as_index(0), extent, 1, closed(scope), **how))
         self._finish(form, registers)
 
     def prefixes(

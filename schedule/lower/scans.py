@@ -21,7 +21,7 @@ from raido.algo.expr import Expr, Item, Reduce, Result, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.loops import Loops, folds_in_lanes
 from raido.schedule.lower.reductions import Reductions
-from raido.schedule.lower.steps import known_neutral
+from raido.schedule.lower.steps import known_neutral, replace_neutral
 from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Accumulators, Work
 from raido.schedule.nest.nodes import Buffer, Ordered, Read, Store
@@ -218,11 +218,6 @@ class Scans:
                 if storage is not None:
                     place = storage.place(indices, self.builder.facts)  # type: ignore[arg-type]
                     self.builder.add(Store(storage.buffer, place, value, None, job.plan.stream_stores))
-
-
-def replace_neutral(form: Reduce, neutral: tuple[Expr, ...]) -> Reduce:
-    """The same fold from another start."""
-    return Reduce(form.axes, form.left, form.right, form.combine, neutral, form.values, True, form.monoid)
 
 
 def _fold(work: Work) -> Reduce:

@@ -65,6 +65,11 @@ def known_neutral(form: Reduce) -> tuple[Const, ...] | None:
     return (const(dtype, -0.0 if form.monoid == "add" and dtype.is_float else NEUTRAL[form.monoid]),)
 
 
+def replace_neutral(form: Reduce, neutral: tuple[Expr, ...]) -> Reduce:
+    """The same fold from another start, in any order."""
+    return Reduce(form.axes, form.left, form.right, form.combine, neutral, form.values, True, form.monoid)
+
+
 NEUTRAL = {
     **dict.fromkeys(("add", "logical_or", "logical_xor", "bit_or", "bit_xor"), 0),
     **dict.fromkeys(("mul", "logical_and"), 1),

@@ -38,7 +38,10 @@ class Counts:
         """The extent of a result, which is a size of the program, or has a name of its own."""
         e = self.size_of(e)
         known = {counted.size for counted in self.found.values()}
-        if e in known or not any(node in known for node in scalar_nodes(e)):
+        if not any(node in known for node in scalar_nodes(e)):
+            return e
+        if e in known:
+            self.most(e)
             return e
         if e not in self.found:
             self.found[e] = CountedSize(self._name(), self.most(e), None, e)
@@ -46,12 +49,14 @@ class Counts:
 
     def most(self, e: Expr) -> Expr:
         """The most that a size can be, in sizes of the program; each count is between 0 and its own bound."""
-        bounds = {counted.size: counted.bound for counted in self.found.values()}
+        bounds = {counted.size: counted.bound for counted in self.found.values() if counted.bound is not None}
         names = {size: fresh(size.name) for size in bounds}
         ranges = {names[size]: (ix.as_index(0), bound) for size, bound in bounds.items()}
-        reach = ix.interval(ix.canonical(substitute(e, names)), ranges)
+        unbounded = {counted.size for counted in self.found.values()} - bounds.keys()
+        loose = any(node in unbounded for node in scalar_nodes(e))
+        reach = None if loose else ix.interval(ix.canonical(substitute(e, names)), ranges)
         if reach is None:
-            raise CompileError(f"a size that depends on the data has no bound: {ix.text(e)}")
+            raise CompileError("a result whose size has no bound before the program runs has no machine code yet")
         return reach[1]
 
     def _name(self) -> SizeVar:
@@ -61,8 +66,7 @@ class Counts:
 
     def _named(self, count: Count) -> SizeVar:
         if count.array not in self.found:
-            assert count.bound is not None
-            bound = self.most(self.size_of(count.bound))
+            bound = None if count.bound is None else self.most(self.size_of(count.bound))
             self.found[count.array] = CountedSize(self._name(), bound, count.array)
         return self.found[count.array].size
 

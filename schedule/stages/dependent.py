@@ -9,8 +9,26 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from raido.algo.errors import CompileError
-from raido.algo.expr import Array, Axis, Filter, Generate, Load, Node, Result, Scan, Update, Var, field_names, fresh
-from raido.algo.rewrite import rebuild, topological
+from raido.algo.expr import (
+    Array,
+    Axis,
+    Const,
+    Count,
+    Filter,
+    Generate,
+    Load,
+    Node,
+    Op,
+    Reduce,
+    Result,
+    Scan,
+    SizeVar,
+    Update,
+    Var,
+    field_names,
+    fresh,
+)
+from raido.algo.rewrite import rebuild, scalar_nodes, topological
 
 if TYPE_CHECKING:
     from raido.schedule.stages.normalise import Tables
@@ -51,6 +69,12 @@ def _close_update(form: Update, leading: tuple[Axis, ...], tables: Tables) -> Up
     parts["dest"] = tuple(Result(start, k) for k in range(len(bodies)))
     parts |= {"axes": leading + form.axes, "indices": tuple(axis.var for axis in leading) + form.indices}
     return Update(*parts.values())
+
+
+def is_ragged(form: Reduce) -> bool:
+    """Whether a fold's length is computed where it is needed: it is a loop inside its stage, never a stage's own axis."""
+    nodes = scalar_nodes(*(axis.extent for axis in form.axes))
+    return not all(isinstance(node, (Const, SizeVar, Count, Op)) for node in nodes)
 
 
 def mapped_axes(form: Update) -> dict[int, int]:

@@ -43,8 +43,9 @@ from raido.algo.primitives import CAN_FAULT
 from raido.algo.program import Program
 from raido.algo.rewrite import children, rebuild, scalar_nodes, topological
 from raido.schedule.stages.counts import Counts
-from raido.schedule.stages.dependent import DEPENDENT, Dependent, leave_out_copies, mapped_axes, rename_axes
+from raido.schedule.stages.dependent import DEPENDENT, Dependent, is_ragged, leave_out_copies, mapped_axes, rename_axes
 from raido.schedule.stages.distribute import distribute_loops
+from raido.schedule.stages.expand_segments import expand_segments
 from raido.schedule.stages.guard import guard_branches
 from raido.schedule.stages.normalise import (
     FORMS,
@@ -60,6 +61,7 @@ from raido.schedule.stages.stage import AnyStage, ControlStage, FilterStep, Scan
 from raido.schedule.stages.supported import require_compilable
 
 NORMALISE = (
+    expand_segments,
     inline_moves,
     guard_branches,
     distribute_loops,
@@ -218,7 +220,8 @@ def top_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
         if not isinstance(node, Item):
             stack += children(node)
         elif isinstance(node.form, Reduce):
-            found[node.form] = None
+            if not is_ragged(node.form):
+                found[node.form] = None
         elif isinstance(node.form, Cond):
             stack.append(node.form.predicate)
         elif isinstance(node.form, Loop):

@@ -38,7 +38,7 @@ from raido.algo.expr import (
 )
 from raido.algo.program import Program, Site
 from raido.algo.rewrite import children, free_variables, loads_in, rebuild, scalar_nodes, topological
-from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form
+from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form, is_ragged
 from raido.schedule.stages.needs import can_fail, reads_all
 
 FORMS = (Generate, *DEPENDENT, ArrayLoop, ArrayWhile, ArrayCond)
@@ -493,7 +493,9 @@ def _eager_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
         stack.append((node, True))
         if isinstance(node, Item):
             form = node.form
-            if isinstance(form, Reduce):
+            if isinstance(form, Reduce) and is_ragged(form):
+                stack += [(axis.extent, False) for axis in form.axes]
+            elif isinstance(form, Reduce):
                 stack.append((form, True))
                 stack += [(v, False) for v in form.values]
             elif isinstance(form, Loop):

@@ -134,13 +134,13 @@ AnyStage: TypeAlias = Stage | ControlStage
 
 @dataclass(frozen=True, slots=True)
 class CountedSize:
-    """A size that data decides: its name, and the most that it can be, in sizes of the program.
+    """A size that data decides: its name, and the most that it can be, in sizes of the program, where that is known.
 
     `array`, of rank 0, holds it; or it is `value`, made of others.
     """
 
     size: SizeVar
-    bound: Expr
+    bound: Expr | None
     array: Array | None = None
     value: Expr | None = None
 

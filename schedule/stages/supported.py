@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from raido.algo.errors import CompileError, explain
 from raido.algo.expr import (
-    Checked,
     Count,
     Filter,
     Node,
-    Segmented,
     Sort,
 )
 from raido.algo.program import Program
-from raido.algo.rewrite import topological
+from raido.algo.rewrite import scalar_nodes, topological
 from raido.algo.scopes import open_variables
 
-_INTERPRETED = (Segmented, Sort)
+_INTERPRETED = (Sort,)
 
 
 def require_compilable(program: Program) -> None:
@@ -27,12 +25,14 @@ def require_compilable(program: Program) -> None:
     for node in nodes:
         if isinstance(node, Count):
             owners = [form for form in program.order if node.array in getattr(form, "state", ())]
-            if owners or node.bound is None or open_variables(node):
+            if owners or open_variables(node):
                 _refuse(program, (*owners, getattr(node.array, "form", node))[0], "a size that depends on the data")
         if isinstance(node, Filter) and open_variables(node):
             _refuse(program, node, "rd.filter inside a function of elements")
-        if isinstance(node, Checked):
-            _refuse(program, node, "a checked size")
+    for result in program.results:
+        for node in scalar_nodes(*result.shape):
+            if isinstance(node, Count) and node.bound is None:
+                _refuse(program, getattr(node.array, "form", node), "a result whose size nothing bounds before it runs")
 
 
 def _refuse(program: Program, node: Node, what: str) -> None:

@@ -1,0 +1,126 @@
+"""Segmented reductions and scans as forms that have loops.
+
+A reduction is a map over segments, each with a fold of its own length (a *ragged* `Reduce`: its extent is computed). A scan is one scan of
+pairs (whether a segment starts here or later, the value since then): it knows no segments and is chained as any other, however skewed
+they are. (Blelloch, Prefix sums and their applications, 1990, section 1.5.)
+"""
+
+from __future__ import annotations
+
+from raido.algo import index as ix
+from raido.algo.dtypes import bool_, i64
+from raido.algo.expr import (
+    Array,
+    Axis,
+    Checked,
+    Expr,
+    Generate,
+    Item,
+    Load,
+    Node,
+    Op,
+    Reduce,
+    Result,
+    Scan,
+    Segmented,
+    Update,
+    const,
+    fresh,
+)
+from raido.algo.rewrite import rebuild, substitute, topological
+from raido.schedule.stages.normalise import Tables
+
+
+def expand_segments(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """The graph without `Segmented` forms."""
+    memo: dict[Node, Node] = {}
+    made: dict[Node, Generate] = {}
+    for node in topological(*roots):
+        new = rebuild(node, memo.__getitem__)
+        tables.carry(node, new)
+        if isinstance(new, Segmented):
+            made[new] = _scan(new, tables) if new.scan else _reduction(new, tables)
+            tables.pass_names(node, made[new])
+            tables.kinds[made[new]] = "segmented_scan" if new.scan else "segmented_reduce"
+        if isinstance(new, Result) and new.form in made:
+            new = Result(made[new.form], new.index)
+        memo[node] = new
+    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+
+
+def _bounds(form: Segmented, s: Expr, tables: Tables) -> tuple[Expr, Expr]:
+    """Where segment `s` begins, and its length; checked, and 0 where the check fails."""
+    begin, end = (Load(form.offsets, (i,), False) for i in (s, ix.add(s, 1)))
+    size = form.axes[0].extent
+    zero = const(i64, 0)
+    inside = (Op("le", bool_, (zero, begin)), Op("le", bool_, (begin, end)), Op("le", bool_, (end, size)))
+    holds = Op("logical_and", bool_, (Op("logical_and", bool_, inside[:2]), inside[2]))
+    checked = []
+    for value in (begin, Op("sub", i64, (end, begin))):
+        node = Checked(value, holds, "offsets", (begin, end, size))
+        if form in tables.sites:
+            tables.sites.setdefault(node, tables.sites[form])
+        checked.append(node)
+    return checked[0], checked[1]
+
+
+def _segments(form: Segmented) -> Axis:
+    return Axis(fresh("s"), ix.sub(form.offsets.shape[0], 1))
+
+
+def _reduction(form: Segmented, tables: Tables) -> Generate:
+    segment, rows = _segments(form), form.axes[1:]
+    begin, length = _bounds(form, segment.var, tables)
+    step = fresh("k")
+    place: dict[Node, Node] = {form.axes[0].var: Op("add", i64, (begin, step))}
+    # a cast to its own type keeps a product from being added in one rounding, as in a scan
+    values = tuple(Op("cast", v.dtype, (v,)) for v in tables.rewrite(form.values, lambda node: node, place))
+    fold = Reduce(
+        (Axis(step, length),), form.left, form.right, form.combine, form.neutral, values, bool(form.monoid), form.monoid
+    )
+    return Generate((segment, *rows), tuple(Item(fold, k) for k in range(len(values))))
+
+
+def _scan(form: Segmented, tables: Tables) -> Generate:
+    axis, segment, where = form.axes[0], _segments(form), fresh("x")
+    begin, _ = _bounds(form, segment.var, tables)
+    none = Generate((Axis(where, axis.extent),), (const(bool_, False),))
+    true = const(bool_, True)
+    marks = Update((Result(none, 0),), (segment,), (begin,), (), (), (), (), (true,), "set", False, "")
+    tables.kinds[none] = "elementwise"
+    starts = Load(Result(marks, 0), (axis.var,), False)
+    left, right = fresh("started", bool_), fresh("starts", bool_)
+    first = [
+        substitute(
+            e, {**dict(zip(form.left, form.neutral, strict=True)), **dict(zip(form.right, form.values, strict=True))}
+        )
+        for e in form.combine
+    ]
+    values = tuple(Op("select", v.dtype, (starts, a, v)) for a, v in zip(first, form.values, strict=True))
+    combine = tuple(Op("select", r.dtype, (right, r, e)) for r, e in zip(form.right, form.combine, strict=True))
+    scan = Scan(
+        form.axes,
+        0,
+        (left, *form.left),
+        (right, *form.right),
+        (Op("logical_or", bool_, (left, right)), *combine),
+        (const(bool_, False), *form.neutral),
+        (starts, *values),
+        False,
+        "",
+    )
+    last = Load(form.offsets, (ix.sub(form.offsets.shape[0], 1),), False)
+    inside = Op(
+        "logical_and",
+        bool_,
+        (Op("le", bool_, (Load(form.offsets, (const(i64, 0),), False), axis.var)), Op("lt", bool_, (axis.var, last))),
+    )
+    places = tuple(each.var for each in form.axes)
+    bodies = tuple(
+        Op("select", v.dtype, (inside, Load(Result(scan, k + 1), places, False), n))
+        for k, (v, n) in enumerate(zip(form.values, form.neutral, strict=True))
+    )
+    names: dict[Node, Node] = {each.var: fresh(each.name) for each in form.axes}
+    own = tables.rewrite(bodies, lambda node: node, dict(names))
+    axes = tuple(Axis(names[each.var], each.extent) for each in form.axes)  # type: ignore[arg-type]
+    return Generate(axes, own)

@@ -1,0 +1,93 @@
+"""Segments, repeats and slices, whose lengths data decides; and programs that fault because of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import raido as rd
+
+PROGRAMS: dict[str, tuple[Any, Callable[[np.random.Generator, int, int], tuple[np.ndarray, ...]]]] = {}
+
+
+def program(inputs: Callable[..., tuple[np.ndarray, ...]]) -> Callable[[Callable[..., Any]], Any]:
+    """Enters an algorithm into the table."""
+
+    def enter(function: Callable[..., Any]) -> Any:
+        PROGRAMS[function.__name__] = (rd.algorithm(function), inputs)
+        return function
+
+    return enter
+
+
+def segments(chance: np.random.Generator, n: int, m: int) -> np.ndarray:
+    """Offsets of m segments in n elements, some of them empty; now and then one of them holds nearly everything."""
+    offsets = np.sort(chance.integers(0, n + 1, m + 1))
+    return offsets if chance.random() < 0.7 else np.minimum(offsets, 1) * n
+
+
+@program(lambda chance, n, m: (chance.integers(0, 9, n).astype("f4"), segments(chance, n, m)))
+def segment_sums(v: rd.f32["k"], offsets: rd.i64["s"]):
+    return rd.segmented_reduce(rd.add, 0, v * 2, offsets)
+
+
+@program(lambda chance, n, m: (chance.integers(0, 9, n).astype("i4"), segments(chance, n, m)))
+def from_a_value_that_is_not_neutral(v: rd.i32["k"], offsets: rd.i64["s"]):
+    return rd.segmented_reduce(rd.maximum, 5, v, offsets), rd.segmented_reduce(rd.add, 7, v, offsets)
+
+
+@program(
+    lambda chance, n, m: (
+        chance.integers(0, 9, n).astype("f8"),
+        chance.integers(0, 7, n),
+        segments(chance, n, m),
+        chance.integers(0, 9, 7).astype("f8"),
+    )
+)
+def sparse_matrix_times_vector(v: rd.f64["k"], column: rd.i64["k"], offsets: rd.i64["s"], x: rd.f64["n"]):
+    return rd.segmented_reduce(rd.add, 0, v * x[column], offsets)
+
+
+@program(lambda chance, n, m: (chance.integers(-3, 3, n), chance.integers(-3, 3, n), segments(chance, n, m)))
+def composed_maps(a: rd.i64["k"], b: rd.i64["k"], offsets: rd.i64["s"]):
+    """Affine maps: the order matters."""
+    return rd.segmented_reduce(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (1, 0), (a, b), offsets)
+
+
+@program(lambda chance, n, m: (chance.integers(0, 9, (n, 3)), segments(chance, n, m)))
+def segments_of_rows(v: rd.i64["k", 3], offsets: rd.i64["s"]):
+    return rd.segmented_reduce(rd.add, 0, v, offsets)
+
+
+@program(lambda chance, n, m: (chance.integers(0, 9, n), segments(chance, n, m)))
+def segment_prefixes(v: rd.i64["k"], offsets: rd.i64["s"]):
+    return rd.segmented_scan(rd.add, 5, v, offsets)
+
+
+@program(lambda chance, n, m: (chance.integers(0, 9, (n, 2)).astype("i2"), segments(chance, n, m)))
+def prefixes_of_rows(v: rd.i16["k", 2], offsets: rd.i64["s"]):
+    return rd.segmented_scan(rd.minimum, 4, v, offsets)
+
+
+@program(lambda chance, n, m: (chance.integers(0, 9, n), chance.integers(-1, n + 2, 3)))
+def offsets_that_may_be_wrong(v: rd.i64["k"], offsets: rd.i64["s"]):
+    return rd.segmented_reduce(rd.add, 0, v, offsets)
+
+
+@program(lambda chance, n, m: (chance.integers(0, 9, n), chance.integers(0, 4, n)))
+def sum_of_repeated(v: rd.i64["k"], counts: rd.i64["k"]):
+    return rd.sum(rd.repeat(v, counts) * 2)
+
+
+@program(lambda chance, n, m: (chance.integers(0, 9, n), chance.integers(-1, n + 1, 2)))
+def slice_between(v: rd.i64["k"], bounds: rd.i64[2]):
+    part = v[bounds[0] : bounds[1]]
+    return part, rd.sum(part)
+
+
+@program(lambda chance, n, m: (chance.integers(0, 9, n),))
+def evens_then_prefixes(v: rd.i64["k"]):
+    kept = rd.filter(lambda x: x % 2 == 0, v, name="kept")
+    return rd.scan(rd.add, 0, kept, name="sums"), kept[1:]
