@@ -127,11 +127,15 @@ class Writer(ExpressionWriter):
             self.annotations.append(f"s: rd.{self.parameters[-1].dtype}")
         self.scope = list(self.parameters)
         made: list[Value] = []
+        faulting: list[Value] = []
         for k in range(statements):
             self.random = Random(f"raido {self.seed} {k}")
-            made += self.statement(k)
+            before = self.may_fault
+            made += (new := self.statement(k))
+            faulting += new if self.may_fault and not before else []
         self.random = Random(f"raido {self.seed} results")
-        self.results = made[-1:] + [v for v in made[:-1] if not v.exact or self.random.random() < 0.3]
+        kept = [v for v in made[:-1] if not v.exact or self.random.random() < 0.3 or v in faulting]
+        self.results = made[-1:] + kept  # what may fault is a result, so that every element of it is needed
 
     def source(self) -> str:
         returned = ", ".join(v.source for v in self.results)

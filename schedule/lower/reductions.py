@@ -114,9 +114,11 @@ class Reductions:
             total *= s or 0
         job = work.job
         pure = [loop for loop in job.plan.loops[position:] if loop.name not in job.reduced]
-        fixed = all(
-            ix.constant_value(ix.sub(*reversed(c.box(axis)))) is not None for c in work.copies for axis in axes
-        ) and all(loop.kind in ("unroll", "vector") for loop in pure)
+        spans = [c.box(axis) for c in work.copies for axis in axes]
+        spans += [c.bounds(loop.name)[:2] for c in work.copies for loop in pure]
+        fixed = all(loop.kind in ("unroll", "vector") for loop in pure) and all(
+            ix.constant_value(ix.sub(high, low)) is not None for low, high in spans
+        )
         if fixed and total <= REGISTER_BYTES:
             return "register"
         return "stack" if total <= STACK_BYTES else "heap"

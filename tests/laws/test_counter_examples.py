@@ -127,6 +127,20 @@ def test_a_loop_without_lanes_indexes_registers_by_constants() -> None:
     agrees(sums, np.arange(35, dtype=np.int32).reshape(7, 5), said=said)
 
 
+def test_accumulators_of_loops_that_are_not_written_out_are_memory() -> None:
+    """The indices left of a fused loop may be constant where the rounds of the unrolled loop inside it are not."""
+
+    @rd.algorithm
+    def largest(a: rd.i32["m", 3]):
+        return rd.argmax(a, axis=0).named("largest")
+
+    def said(s: Schedule) -> None:
+        stage = s["largest"].split("x", 8).reorder("xi", "xo", "r").fuse("xi", "xo")
+        stage.split("xixo", 8).unroll("xixoi", 2)
+
+    agrees(largest, np.arange(12, dtype=np.int32).reshape(4, 3) % 5, said=said)
+
+
 # Faults
 
 
