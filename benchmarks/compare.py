@@ -1,7 +1,7 @@
 """raido beside Halide (and NumPy) on the same arrays, interleaved in one process: `python benchmarks/compare.py [ROW …]`.
 
 Every result is checked against NumPy first. A round runs each contestant once, in turn; the figures are medians over the rounds, and
-what counts are the ratios, since memory bandwidth on shared machines drifts. `--write` puts the table into docs/benchmarks.md.
+what counts are the ratios, since memory bandwidth on shared machines drifts. `--write` puts the rows into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -136,22 +136,19 @@ def main(
 
 
 def write_table(header: tuple[str, ...], lines: list[tuple[str, ...]], rounds: int) -> None:
-    """The table as Markdown, between the marks in docs/benchmarks.md."""
-    rows = ["| " + " | ".join(cells) + " |" for cells in (header, ("---",) * len(header), *lines)]
-    machine = next(
-        (
-            line.split(":")[1].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
-    note = f"{machine}, 2 threads, medians of {rounds} interleaved rounds in ms, {time.strftime('%Y-%m-%d')}."
+    """The table as Markdown, between the marks in docs/benchmarks.md; rows that were not measured now stay as they are."""
     path = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
-    text = path.read_text()
-    before, rest = text.split("<!-- table -->")
-    after = rest.split("<!-- end of table -->")[1]
-    path.write_text("\n".join([f"{before}<!-- table -->", note, "", *rows, f"<!-- end of table -->{after}"]))
+    before, rest = path.read_text().split("<!-- table -->")
+    old, after = rest.split("<!-- end of table -->")
+    known = [tuple(cell.strip() for cell in line.strip("|\n ").split("|")) for line in old.splitlines() if "|" in line]
+    cells = {line[0]: line for line in known[2:]} if known and known[0] == header else {}
+    cells |= {line[0]: line for line in lines}
+    ordered = [header, ("---",) * len(header), *(cells[name] for name in ROWS if name in cells)]
+    table = ["| " + " | ".join(line) + " |" for line in ordered]
+    cpu = (line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
+    machine = next((line.split(":")[1].strip() for line in cpu), platform.machine())
+    note = f"{machine}, 2 threads, medians of {rounds} interleaved rounds in ms, {time.strftime('%Y-%m-%d')}."
+    path.write_text("\n".join([f"{before}<!-- table -->", note, "", *table, f"<!-- end of table -->{after}"]))
 
 
 if __name__ == "__main__":
