@@ -25,7 +25,7 @@ from raido.schedule.state import (
     readers_of,
     shared_count,
 )
-from raido.schedule.strategies import check_scan, check_update, strategy_name
+from raido.schedule.strategies import check_scan, check_sort, check_update, strategy_name
 
 
 def check_state(state: State) -> None:
@@ -40,6 +40,7 @@ def check_state(state: State) -> None:
         check_chunks(state, name)
         check_scan(state, name)
         check_update(state, name)
+        check_sort(state, name)
         for prefetch in plan.prefetches:
             if prefetch.array not in arrays_read(state, name):
                 raise Refusal(
@@ -146,7 +147,7 @@ def check_window(state: State, name: str) -> None:
         start = around.index(here) + 1
     for stage, loop in around[start:]:
         check_slides_along(state, name, stage, loop)
-        if state.stage(stage).scan is not None and strategy_name(state, stage) != "serial":
+        if strategy_name(state, stage) not in ("", "serial"):
             raise Refusal(
                 f'"{name}" would be kept over rounds of "{stage}", which its strategy runs twice',
                 f'store "{name}" at "{loop}"',

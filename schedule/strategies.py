@@ -35,6 +35,8 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
         own = tuple(axis.name for axis in stage.all_axes)
         private = {"private": Strategy({"copies": 1}, own)} if stage.update.mode == "combine" else {}
         return {"serial": Strategy({}, own), **private}
+    if stage.sort is not None:
+        return {"radix": Strategy({}, tuple(axis.name for axis in stage.all_axes))}
     if stage.scan is None and stage.filter is None:
         return {}
     axes = tuple(axis.name for axis in stage.axes)
@@ -57,7 +59,13 @@ def block_of(total: int, size: int) -> int:
 def strategy_name(state: State, name: str) -> str:
     """The strategy of a stage, "" where there is none to choose."""
     plan = state.plans[name]
-    return "" if not strategies_of(state.stage(name)) else plan.strategy[0] if plan.strategy else "serial"
+    return (
+        ""
+        if not strategies_of(state.stage(name))
+        else plan.strategy[0]
+        if plan.strategy
+        else next(iter(strategies_of(state.stage(name))))
+    )
 
 
 def check_scan(state: State, name: str) -> None:
@@ -111,12 +119,30 @@ def check_update(state: State, name: str) -> None:
             )
 
 
+def check_sort(state: State, name: str) -> None:
+    """Refuses loops along the axis of a sort, which goes through it in passes of its own, and loops inside of it."""
+    stage, plan = state.stage(name), state.plans[name]
+    if stage.sort is None or plan.compute_with is not None:
+        return
+    axis = stage.reduction_axes[0].name
+    if any(
+        is_reduction(stage, plan, loop.name) and (loop.name != axis or loop.kind != "serial") for loop in plan.loops
+    ):
+        raise Refusal(f'"{name}" goes through "{axis}" in passes of its own', "directives for other axes")
+    if plan.loops[-1].name != axis:
+        raise Refusal(f'"{name}" is sorted along "{axis}", as a whole', f'reorder "{axis}" inside the others')
+    if any(loop.kind == "vector" for loop in plan.loops):
+        raise Refusal(f'the passes of "{name}" branch at every element', "parallel, or nothing")
+
+
 def check_reads_of_steps(state: State, producer: str, at: At) -> None:
     """Refuses to place what an operator reads inside the loops that its strategy leaves, and what steps read where they do not pass."""
     target, plan = state.stage(at.stage), state.plans[at.stage]
     fold = target.reduction
     if fold is None or not strategies_of(target):
         return
+    if target.sort:
+        raise Refusal(f'"{at.stage}" goes through "{at.loop}" in passes of its own', f's["{producer}"].root()')
     own = len(fold.values) - (len(fold.left) if target.update and target.update.mode == "combine" else 0)
     outside = _reads(state, (*fold.combine, *fold.values[own:]))
     if producer in outside:

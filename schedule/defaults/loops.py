@@ -22,7 +22,7 @@ from raido.schedule.defaults.facts import (
     vector_axis,
     whole_cost,
 )
-from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops
+from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_sort_loops
 from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
@@ -45,6 +45,9 @@ def say_loops(draft: Draft, name: str) -> None:
         return
     if stage.scan is not None:
         say_scan_loops(draft, stage, vector_axis(draft, stage))
+        return
+    if stage.sort is not None:
+        say_sort_loops(draft, stage)
         return
     if stage.filter is not None:
         say_filter_loops(draft, stage)

@@ -1,4 +1,4 @@
-"""The default loops of scans and filters.
+"""The default loops of scans, filters and sorts.
 
 One long scan is chained: blocks that the cache holds, by threads, lanes along the axis. Many scans, side by side, are parallel over
 the outermost of the other axes; lanes run along the scanned axis where that is the contiguous one, else across scans, in strips of a
@@ -47,6 +47,13 @@ def say_filter_loops(draft: Draft, stage: Stage) -> None:
         block = strategies_of(stage)["chain"].numbers["block"]
         draft.say(name, "strategy", name="chain", block=block)
     draft.say(name, "vectorize", axis=loops_from(draft.state.plan(name), (last if last is not axis else axis).name)[-1])
+
+
+def say_sort_loops(draft: Draft, stage: Stage) -> None:
+    """Sorts side by side: threads take some each. A sort on its own has threads of its own."""
+    first = stage.all_axes[0]
+    if first not in stage.reduction_axes and not isinstance(draft.state.plan(stage.name).compute, At):
+        draft.say(stage.name, "parallel", axis=first.name)
 
 
 def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None) -> None:

@@ -34,6 +34,7 @@ from raido.schedule.lower.placement import Placement, padded
 from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.scans import Scans
 from raido.schedule.lower.sharing import Sharing, outermost
+from raido.schedule.lower.sorts import Sorts
 from raido.schedule.lower.updates import Updates
 from raido.schedule.nest.nodes import (
     Block,
@@ -84,6 +85,7 @@ class Host:
         Scans(self.loops, reductions)
         Updates(self.loops)
         Filters(self.loops)
+        Sorts(self.loops)
         Sharing(self.loops, reductions, self.jobs)
         self.placement = Placement(self.loops, self.jobs)
         self.outputs = list(outputs)

@@ -50,6 +50,7 @@ class Loops:
         self.update: Callable[[Work, int], None]
         self.update_element: Callable[[Work], None]
         self.filter: Callable[[Work, int], None]
+        self.sort: Callable[[Work, int], None]
         self.filter_element: Callable[[Work], None]
         self.along_filter: Callable[[Work, int], None]
 
@@ -71,7 +72,7 @@ class Loops:
 
     def _nest(self, job: Job, box: Box) -> None:
         axes = [(a.name, low, spread(ix.add(high, 1))) for a, (low, high) in zip(job.stage.axes, box, strict=True)]
-        if job.stage.scan is None and job.stage.filter is None:
+        if not set(job.stage.reduction_axes) <= set(job.stage.axes):
             axes += [(a.name, ix.as_index(0), a.extent) for a in job.stage.reduction_axes]
         self.level(Work(job, [Coordinates(axes, job.plan.relations)]), 0)
 
@@ -83,7 +84,7 @@ class Loops:
         elif work.mode == "compute" and job.reduction is not None and position == job.first_reduction:
             stage = job.stage
             begin = self.scan if stage.scan else self.update if stage.update else self.reduce
-            (self.filter if stage.filter else begin)(work, position)
+            (self.sort if stage.sort else self.filter if stage.filter else begin)(work, position)
         elif work.mode.startswith("block"):
             self.block(work, position)
         elif position == len(loops):

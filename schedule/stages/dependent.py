@@ -1,4 +1,4 @@
-"""Forms whose elements depend on one another (`Scan`, `Update`, `Filter`), while stages are formed.
+"""Forms whose elements depend on one another (`Scan`, `Update`, `Filter`, `Sort`), while stages are formed.
 
 Their axes get names, outer axes are put in front where they are lifted out of mapped functions, and mere copies are left out.
 """
@@ -23,6 +23,7 @@ from raido.algo.expr import (
     Result,
     Scan,
     SizeVar,
+    Sort,
     Update,
     Var,
     field_names,
@@ -33,8 +34,8 @@ from raido.algo.rewrite import rebuild, scalar_nodes, topological
 if TYPE_CHECKING:
     from raido.schedule.stages.normalise import Tables
 
-Dependent: TypeAlias = "Scan | Update | Filter"
-DEPENDENT = (Scan, Update, Filter)
+Dependent: TypeAlias = "Scan | Update | Filter | Sort"
+DEPENDENT = (Scan, Update, Filter, Sort)
 
 
 def close_form(form: Dependent, outer: Sequence[Axis], tables: Tables) -> Dependent:
@@ -48,9 +49,9 @@ def close_form(form: Dependent, outer: Sequence[Axis], tables: Tables) -> Depend
         raise CompileError("a filter inside a function of elements has no machine code yet")
     if isinstance(new, Update):
         return _close_update(new, leading, tables)
-    parts = {name: getattr(new, name) for name in field_names(Scan)}
+    parts = {name: getattr(new, name) for name in field_names(type(new))}
     parts |= {"axes": leading + new.axes, "along": new.along + len(leading)}
-    return Scan(*parts.values())
+    return type(new)(*parts.values())
 
 
 def _close_update(form: Update, leading: tuple[Axis, ...], tables: Tables) -> Update:

@@ -35,6 +35,7 @@ from raido.algo.expr import (
     Result,
     Scan,
     SizeVar,
+    Sort,
     Update,
     fresh,
     fresh_parameter,
@@ -57,7 +58,16 @@ from raido.schedule.stages.normalise import (
     loops_around,
     merge_names,
 )
-from raido.schedule.stages.stage import AnyStage, ControlStage, FilterStep, ScanStep, Stage, StageGraph, UpdateStep
+from raido.schedule.stages.stage import (
+    AnyStage,
+    ControlStage,
+    FilterStep,
+    ScanStep,
+    SortStep,
+    Stage,
+    StageGraph,
+    UpdateStep,
+)
 from raido.schedule.stages.supported import require_compilable
 
 NORMALISE = (
@@ -299,7 +309,7 @@ def _may_fail(form: Node) -> bool:
     )
 
 
-_KINDS: dict[type, str] = {Scan: "scan", Update: "update", Filter: "filter"}
+_KINDS: dict[type, str] = {Scan: "scan", Update: "update", Filter: "filter", Sort: "sort"}
 
 
 def _stage_names(roots: tuple[Array, ...], tables: Tables, paths: dict[Node, Path]) -> dict[Node, tuple[str, ...]]:
@@ -362,6 +372,8 @@ def _stages_at(
             stages.append(_update_stage(form, names, tables, site))
         elif isinstance(form, Filter):
             stages.append(_filter_stage(form, names, tables, site))
+        elif isinstance(form, Sort):
+            stages.append(_sort_stage(form, names, tables, site))
         else:
             inner = {
                 section: _stages_at((*here, (form, section)), parts, tables, paths, names)
@@ -418,6 +430,15 @@ def _filter_stage(form: Filter, names: dict[Node, tuple[str, ...]], tables: Tabl
     bodies = tuple(Item(fold, k) for k in range(len(results)))
     step = FilterStep(form.partition)
     return Stage(names[form][0], names[form], form, form.axes, fold, bodies, 0, None, site, None, None, step)  # type: ignore[arg-type]
+
+
+def _sort_stage(form: Sort, names: dict[Node, tuple[str, ...]], tables: Tables, site: object) -> Stage:
+    """A sort as a fold along its axis, of which all values are kept, in another order."""
+    results = tuple(fresh("sorted", value.dtype) for value in form.values)
+    fold = Reduce((form.axes[form.along],), results, (), (), (), form.values, False, "")
+    bodies = tuple(Item(fold, k) for k in range(len(results)))
+    outer, step = tables.outer.get(form, 0), SortStep(form.keys)
+    return Stage(names[form][0], names[form], form, form.axes, fold, bodies, outer, None, site, sort=step)  # type: ignore[arg-type]
 
 
 def _control(form: Node, names: tuple[str, ...], inner: dict[str, tuple[AnyStage, ...]], site: object) -> ControlStage:

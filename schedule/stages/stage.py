@@ -24,6 +24,7 @@ from raido.algo.expr import (
     Reduce,
     Scan,
     SizeVar,
+    Sort,
     Update,
 )
 from raido.algo.program import Program, Site
@@ -63,9 +64,16 @@ class FilterStep:
     partition: bool
 
 
+@dataclass(frozen=True, slots=True)
+class SortStep:
+    """What makes a fold a sort along its axis, one of the stage's own: its values, in the order of the first `keys` of them."""
+
+    keys: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """One `Generate`, `Scan`, `Update` or `Filter`, closed. Loads in `bodies` reach other stages as `Result(stage.form, k)`.
+    """One `Generate`, `Scan`, `Update`, `Filter` or `Sort`, closed. Loads in `bodies` reach other stages as `Result(stage.form, k)`.
 
     `axes` are the pure axes (names are display names, unique within the stage together with those of `reduction.axes`).
     With a `reduction`, `bodies` may mention `Item(reduction, k)`; they are what is stored once the reduction is done, or, with `scan`,
@@ -74,7 +82,7 @@ class Stage:
 
     name: str
     names: tuple[str, ...]
-    form: Generate | Scan | Update | Filter
+    form: Generate | Scan | Update | Filter | Sort
     axes: tuple[Axis, ...]
     reduction: Reduce | None
     bodies: tuple[Expr, ...]
@@ -84,6 +92,7 @@ class Stage:
     scan: ScanStep | None = None
     update: UpdateStep | None = None
     filter: FilterStep | None = None
+    sort: SortStep | None = None
 
     @property
     def reduction_axes(self) -> tuple[Axis, ...]:
@@ -93,6 +102,8 @@ class Stage:
     def all_axes(self) -> tuple[Axis, ...]:
         if self.scan or self.filter:
             return self.axes
+        if self.sort:
+            return (*(axis for axis in self.axes if axis not in self.reduction_axes), *self.reduction_axes)
         if self.update:
             mapped = tuple(axis for axis, place in zip(self.axes, self.update.places, strict=True) if place is None)
             leading = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(mapped, self.axes, strict=False)))
@@ -102,7 +113,7 @@ class Stage:
     @property
     def whole_axes(self) -> tuple[Axis, ...]:
         """The axes along which the stage cannot be computed in part: scanned ones, and those whose elements steps choose."""
-        if self.scan or self.filter:
+        if self.scan or self.filter or self.sort:
             return self.reduction_axes
         if self.update:
             return tuple(axis for axis, place in zip(self.axes, self.update.places, strict=True) if place is not None)

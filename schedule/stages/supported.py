@@ -7,21 +7,15 @@ from raido.algo.expr import (
     Count,
     Filter,
     Node,
-    Sort,
 )
 from raido.algo.program import Program
 from raido.algo.rewrite import scalar_nodes, topological
 from raido.algo.scopes import open_variables
 
-_INTERPRETED = (Sort,)
-
 
 def require_compilable(program: Program) -> None:
     """CompileError for a form that has no loops yet."""
     nodes = topological(*program.results)
-    for form in program.order:
-        if isinstance(form, _INTERPRETED):
-            _refuse(program, form, f"rd.{program.kinds.get(form, type(form).__name__.lower())}")
     for node in nodes:
         if isinstance(node, Count):
             owners = [form for form in program.order if node.array in getattr(form, "state", ())]

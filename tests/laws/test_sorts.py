@@ -1,0 +1,28 @@
+"""The law for sorts: every type and axis, equal keys and special values, under random schedules."""
+
+from __future__ import annotations
+
+import pytest
+from sort_programs import PROGRAMS
+from strategy_law import hold
+
+STRATEGIES = ("",)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_schedule_changes_a_sort(name):
+    for seed in range(5):
+        hold(PROGRAMS, STRATEGIES, name, seed, compiled=False)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiled_sorts(name):
+    for seed in range(100, 102):
+        hold(PROGRAMS, STRATEGIES, name, seed, compiled=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_schedule_changes_a_sort_at_length(name):
+    for seed in range(1000, 1150):
+        hold(PROGRAMS, STRATEGIES, name, seed, compiled=seed % 10 == 0)
