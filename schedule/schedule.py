@@ -307,9 +307,8 @@ class StageView(Directives):
         entry = RULES[directive]
         site = user_site()
         try:
-            args = tuple(
-                (k, plain(v)) for k, v in arguments.items() if k not in entry.defaults or entry.defaults[k] != v
-            )
+            said = {k: plain(v) for k, v in arguments.items()}
+            args = tuple((k, v) for k, v in said.items() if k not in entry.defaults or entry.defaults[k] != v)
         except TypeError as error:
             raise refused(
                 f'cannot {directive} stage "{self.name}"', Refusal(str(error)), f".{directive}(…)", site

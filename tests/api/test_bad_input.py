@@ -229,6 +229,16 @@ CALLS = table(
         rd.ScheduleError,
         "another program",
     ),
+    (
+        "a directive with an array",
+        lambda: blurred()["s"].parallel("y", np.arange(2)),
+        rd.ScheduleError,
+        "cannot parallel",
+    ),
+    ("a directive with a float", lambda: blurred()["s"].split("y", 2.5), rd.ScheduleError, "not 2.5"),
+    ("a directive of no stage", lambda: blurred()["q"], rd.ScheduleError, '"q"'),
+    ("a directive on no axis", lambda: blurred()["s"].split("z", 2), rd.ScheduleError, '"z"'),
+    ("no such directive", lambda: blurred()["s"].vectorise("x"), rd.ScheduleError, "vectorize"),
     ("schedule that is a string", lambda: add.compile(schedule="fast"), rd.ArgumentError, "not str"),
     ("schedule that is no JSON", lambda: rd.Schedule.from_json("{", add), rd.ScheduleError, "not a schedule in JSON"),
     (
@@ -245,6 +255,10 @@ CALLS = table(
     ("export into no folder", lambda: add.compile().export("/dev/null/liba.so"), rd.ExportError, "cannot be written"),
     ("no such compiler", lambda: add.compile().export("liba.so", cc="nocc"), rd.ExportError, "'nocc' does not exist"),
 )
+
+
+def blurred() -> rd.Schedule:
+    return rd.algorithm(lambda x: rd.stencil(lambda p: p[0, 1], x, name="s"), x="f32[h, w]").schedule()
 
 
 def compiled(text: str) -> Any:
