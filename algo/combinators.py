@@ -33,7 +33,7 @@ from raido.algo.expr import (
     Item,
     Reduce,
 )
-from raido.algo.locations import complaint
+from raido.algo.locations import complaint, plain_int
 from raido.algo.scalars import cast
 from raido.algo.trees import leaves, unflatten
 from raido.algo.types import describe
@@ -118,9 +118,10 @@ def extent_of(dim: Any) -> Expr:
     if isinstance(dim, bool) or not (isinstance(dim, (int, Array)) or hasattr(dim, "__index__")):
         raise ShapeError(complaint(f"a size is an int or a size of an array, not {dim!r}"))
     if not isinstance(dim, Array):
-        if int(dim) < 0:
-            raise ShapeError(complaint(f"a size cannot be negative: {int(dim)}"))
-        return index.as_index(int(dim))
+        value = plain_int(dim, "a size")
+        if value < 0:
+            raise ShapeError(complaint(f"a size cannot be negative: {value}"))
+        return index.as_index(value)
     if not dim.dtype.is_integer or dim.ndim:
         raise ShapeError(complaint(f"a size is an integer, not {describe(dim.dtype, dim.extents)}"))
     node = dim.node if dim.dtype is i64 else cast(dim, i64)

@@ -6,7 +6,6 @@ that the side not chosen reads something harmless (nothing is defined for an emp
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from raido.algo import index
@@ -16,7 +15,7 @@ from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.existential import joined_size, nonempty_size
 from raido.algo.expr import Expr, Op
-from raido.algo.locations import complaint
+from raido.algo.locations import complaint, plain_int
 from raido.algo.moves import array_of, flatten, moved, normal_axis, reshape
 from raido.algo.promotion import common_type
 from raido.algo.scalars import cast
@@ -146,7 +145,7 @@ def _offset(step: Any) -> Expr:
         if step.ndim or not step.dtype.is_integer:
             raise ShapeError(complaint("an offset is an integer"))
         return index.canonical(cast(step, i64))
-    return index.as_index(operator.index(step))
+    return index.as_index(plain_int(step, "an offset"))
 
 
 def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = None) -> Array:
@@ -198,7 +197,7 @@ def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *,
 
 def _widths(width: Any, rank: int) -> list[tuple[int, int]]:
     def amount(value: Any) -> int:
-        n = operator.index(value)
+        n = plain_int(value, "the width of a border")
         if n < 0:
             raise ShapeError(complaint(f"a border cannot be {n} wide"))
         return n

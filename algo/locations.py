@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import linecache
+import operator
 import os
 import sys
 from types import FrameType
 from typing import Any
 
-from raido.algo.errors import explain
+from raido.algo.errors import TraceError, explain
 from raido.algo.program import Site
 
 _INTERNAL = [os.path.dirname(os.path.abspath(__file__)) + os.sep]
@@ -39,6 +40,19 @@ def user_site() -> Site:
         return Site("<unknown>", 0, "")
     file, line = frame.f_code.co_filename, frame.f_lineno
     return Site(file, line, linecache.getline(file, line, frame.f_globals).strip())
+
+
+def plain_int(value: Any, what: str) -> int:
+    """An int that must be known while tracing; TraceError says what it is for."""
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        if isinstance(error, TraceError):
+            raise
+        text = repr(value)
+        raise TraceError(
+            complaint(f"{what} is an int, not {text if len(text) < 40 else type(value).__name__}")
+        ) from None
 
 
 def complaint(headline: str, *, why: str | None = None, remedy: str | None = None) -> str:

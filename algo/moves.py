@@ -6,7 +6,6 @@ it. Sizes are NumPy's; what depends on sizes not known while tracing is worked o
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ from raido.algo.context import current, load
 from raido.algo.dtypes import DType, bool_
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.expr import ARRAY_FORMS, Expr, Load, Op, Result, const
-from raido.algo.locations import complaint
+from raido.algo.locations import complaint, plain_int
 from raido.algo.promotion import lift
 from raido.algo.scalars import cast
 from raido.algo.trees import map_leaves
@@ -67,6 +66,12 @@ def named(value: Any, name: str) -> Any:
     return moved(array.extents, lambda *places: load(node, places), name, array.weak)
 
 
+def _axes_of(axes: Any) -> Sequence[Any]:
+    if not isinstance(axes, (tuple, list)):
+        raise TraceError(complaint(f"axes are a tuple of ints, not {axes!r}"))
+    return axes
+
+
 def transpose(a: Any, axes: Any = None, *, name: str | None = None) -> Array:
     """The axes in the order given; reversed without one.
 
@@ -77,7 +82,7 @@ def transpose(a: Any, axes: Any = None, *, name: str | None = None) -> Array:
                [3, 6]])
     """
     array = array_of(a, "rd.transpose")
-    order = list(range(array.ndim))[::-1] if axes is None else [operator.index(k) for k in axes]
+    order = list(range(array.ndim))[::-1] if axes is None else [plain_int(k, "an axis") for k in _axes_of(axes)]
     if sorted(k % max(array.ndim, 1) for k in order) != list(range(array.ndim)):
         raise ShapeError(complaint(f"axes {tuple(order)} are no order of {array.ndim} axes"))
     order = [k % array.ndim for k in order]
@@ -99,7 +104,8 @@ def swapaxes(a: Any, first: int, second: int, *, name: str | None = None) -> Arr
     """
     array = array_of(a, "rd.swapaxes")
     order = list(range(array.ndim))
-    order[first], order[second] = order[second], order[first]
+    one, other = (normal_axis(axis, array.ndim) for axis in (first, second))
+    order[one], order[other] = order[other], order[one]
     return transpose(array, order, name=name)
 
 
@@ -317,7 +323,7 @@ def view(a: Any, dtype: Any, *, name: str | None = None) -> Any:
 
 
 def normal_axis(axis: int, rank: int) -> int:
-    k = operator.index(axis)
+    k = plain_int(axis, "an axis")
     if not -rank <= k < rank:
         raise ShapeError(complaint(f"axis {k} of an array of rank {rank}"))
     return k % rank

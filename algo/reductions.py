@@ -7,7 +7,6 @@ element (min, max, arg*) requires at least one element along the reduced axes, u
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +21,7 @@ from raido.algo.dtypes import DType, bool_, f16, f32, f64, i64, u64
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.existential import checked, decided_by_data, joined_size
 from raido.algo.expr import Expr, Item, Op, Reduce, const, fresh
-from raido.algo.locations import complaint
+from raido.algo.locations import complaint, plain_int
 from raido.algo.promotion import common_type, lift
 from raido.algo.trees import map_leaves
 from raido.algo.types import describe
@@ -43,7 +42,7 @@ def normal_axes(axis: Any, rank: int) -> tuple[int, ...]:
     chosen = axis if isinstance(axis, tuple) else (axis,)
     axes: list[int] = []
     for one in chosen:
-        k = operator.index(one)
+        k = plain_int(one, "an axis")
         if not -rank <= k < rank:
             raise ShapeError(complaint(f"axis {k} of an array of rank {rank}"))
         axes.append(k % rank)

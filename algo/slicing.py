@@ -16,7 +16,7 @@ from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.existential import checked, counted
 from raido.algo.expr import Expr, Op, const
-from raido.algo.locations import complaint
+from raido.algo.locations import complaint, plain_int
 from raido.algo.scalars import cast
 from raido.algo.value import STRONG, Array
 
@@ -94,7 +94,7 @@ def _raw_bound(bound: Any, n: Expr) -> Expr:
     """A bound as NumPy counts it, from the end where a literal is negative; not yet clamped."""
     if isinstance(bound, Array):
         return index_value(bound)
-    value = operator.index(bound)
+    value = plain_int(bound, "the bound of a slice")
     return index.add(n, value) if value < 0 else index.as_index(value)
 
 

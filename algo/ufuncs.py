@@ -16,7 +16,7 @@ from raido.algo import scalars
 from raido.algo.building import Zipped, elementwise
 from raido.algo.complexes import Complex, is_complex
 from raido.algo.dtypes import DType, bool_, u8, unsigned
-from raido.algo.errors import DTypeError
+from raido.algo.errors import DTypeError, TraceError
 from raido.algo.expr import Op, const
 from raido.algo.locations import complaint
 from raido.algo.promotion import common_type, lift
@@ -39,7 +39,9 @@ def _define(name: str, function: Function, doc: str, *aliases: str) -> Function:
             from raido.algo.complex_functions import function_of
 
             return elementwise(function_of(ufunc.__name__), values, name=name)
-        if name is None and not any(isinstance(v, (tuple, Zipped)) for v in values):
+        if any(isinstance(v, (tuple, Zipped)) for v in values):
+            raise TraceError(complaint(f"a tuple in rd.{ufunc.__name__}", remedy="apply it to the parts"))
+        if name is None:
             lifted = [lift(v) for v in values]
             if all(v.ndim == 0 for v in lifted):
                 return function(*lifted)

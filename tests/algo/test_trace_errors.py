@@ -103,6 +103,14 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], type[Exception], tuple[str, ...]]
     "negative power": (lambda x: x**-2, (I,), rd.DTypeError, ("negative power",)),
     "empty": (lambda x: rd.max(x), (rd.f32[0],), rd.ShapeError, ("empty",)),
     "unsolvable size": (lambda x: x, (rd.f32["n * m"],), rd.ShapeError, ("'m'", "rd.size")),
+    "a fractional axis": (lambda x: rd.sum(x, axis=1.5), (FF,), rd.TraceError, ("an axis is an int, not 1.5", ".py:")),
+    "axes that are no tuple": (lambda x: rd.transpose(x, 1), (FF,), rd.TraceError, ("tuple of ints",)),
+    "an axis too far": (lambda x: rd.swapaxes(x, 0, 2), (FF,), rd.ShapeError, ("axis 2", "rank 2")),
+    "a fractional offset": (lambda x: rd.roll(x, 0.5), (F,), rd.TraceError, ("an offset is an int, not 0.5",)),
+    "a border that is a name": (lambda x: rd.pad(x, "a"), (F,), rd.TraceError, ("the width of a border is an int",)),
+    "a bound that is a name": (lambda x: x["a":], (F,), rd.TraceError, ("the bound of a slice is an int",)),
+    "a size that is an array": (lambda x: rd.iota(np.arange(3)), (F,), rd.TraceError, ("a size is an int",)),
+    "a tuple of arrays in a function": (lambda x: rd.exp((x, x)), (F,), rd.TraceError, ("a tuple in rd.exp",)),
     "unknown name": (lambda x: x.named("a/b"), (F,), rd.TraceError, ("name",)),
 }
 
