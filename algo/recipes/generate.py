@@ -186,8 +186,8 @@ FITS: tuple[Fit, ...] = (
     Fit("log10", lambda f: mp.log10(1 + f) / f, lambda f: f / mp.log10(1 + f), "-0.29290", "0.41422", {"f32": 9}),
     # t**(-1/3) on the interval where x y³ lies for cbrt's starting values y
     *(
-        Fit("reciprocal_cbrt", lambda t: t ** (-mp.mpf(1) / 3), lambda t: t ** (mp.mpf(1) / 3), *limits, count)
-        for *limits, count in (("1.313", "1.602", {"f32": 4}), ("1.331", "1.583", {"f64": 7}))
+        Fit("reciprocal_cbrt", lambda t: t ** (-mp.mpf(1) / 3), lambda t: t ** (mp.mpf(1) / 3), low, high, count)
+        for low, high, count in (("1.313", "1.602", {"f32": 4}), ("1.331", "1.583", {"f64": 7}))
     ),
 )
 

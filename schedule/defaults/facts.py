@@ -187,7 +187,9 @@ def panels(draft: Draft, stage: Stage) -> dict[str, Point]:
 
 def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     """Whether a reduction runs down the columns of what it reads: contiguous along the last pure axis, by strides along its own."""
-    if stage.reduction is None or len(stage.reduction_axes) != 1 or not stage.axes or vector is not stage.axes[-1]:
+    if stage.reduction is None or len(stage.reduction_axes) != 1 or not stage.axes:
+        return False
+    if vector is None or vector is not stage.axes[-1]:
         return False
     (reduced,) = stage.reduction_axes
     if extent(draft, reduced.extent) < 2 * SMALL or has_chain(draft, stage):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from raido.algo import index
 from raido.algo.dtypes import i64
-from raido.algo.expr import Array, Axis, Expr, Generate, Load, Node, Result, fresh
+from raido.algo.expr import Array, Axis, Constant, Expr, Generate, Load, Node, Parameter, Result, fresh
 from raido.schedule.directives.hints import SCOPES, check_layout
 from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.placement import check_encloses_readers, place_at
@@ -89,7 +89,7 @@ def apply_clone(state: State, stage: str, consumer: str, name: str | None = None
     if len(readers) == 1 and stage not in state.uses.outputs:
         raise Refusal(f'"{reader}" is the only one that needs it, so nothing would read the original')
     copy = copy_stage(original, new_stage_name(state, name, stage))
-    changed = redirect(reading, _results(original.form, copy.form))
+    changed = redirect(reading, _results(original.form, copy))
     return with_graph(state, insert_before(state.graph, reader, copy, changed), plain_plan(copy))
 
 
@@ -117,7 +117,7 @@ def apply_cache(
         resolve(state.uses.stages, stage)
     copy = identity_stage(reading, loads[array], new_stage_name(state, name, array + "_copy"), state.graph)
     originals = {load.array.form if isinstance(load.array, Result) else load.array for load in loads[array]}
-    values = {node: new for old in originals for node, new in _results(old, copy.form).items()}
+    values = {node: new for old in originals for node, new in _results(old, copy).items()}
     graph = insert_before(state.graph, reader, copy, redirect(reading, values))
     plan = plain_plan(copy)
     if layout is not None:
@@ -229,9 +229,8 @@ def _components(array: Array) -> tuple[Array, ...]:
     return (array,)
 
 
-def _results(old: Node, new: Generate) -> dict[Node, Node]:
-    if isinstance(old, Generate):
-        return {Result(old, k): Result(new, k) for k in range(len(new.bodies))}
-    if isinstance(old, (Result,)):
-        return {old: Result(new, 0)}
-    return {old: Result(new, 0)}
+def _results(old: Node, copy: Stage) -> dict[Node, Node]:
+    """What readers of an array, or of the results of a form, read of a copy."""
+    if isinstance(old, Parameter | Constant | Result):
+        return {old: Result(copy.form, 0)}
+    return {Result(old, k): Result(copy.form, k) for k in range(len(copy.bodies))}

@@ -476,7 +476,7 @@ def _reads(e: NestExpr) -> bool:
     return any(isinstance(node, Read) for node in topological(e))
 
 
-def _replace(e: NestExpr, memo: dict[NestExpr, NestExpr]) -> NestExpr:
+def _replace(e: NestExpr, memo: Mapping[NestExpr, NestExpr]) -> NestExpr:
     """The expression with some of its parts replaced."""
     if e in memo:
         return memo[e]

@@ -70,7 +70,7 @@ class Builder:
 
     @contextmanager
     def loop(
-        self, var: Var, low: Expr, high: Expr, step: int = 1, extents: Iterable[Expr] = (), **how: Any
+        self, var: Var, low: Expr, high: Expr, step: int = 1, extents: Iterable[Expr] = (), /, **how: Any
     ) -> Iterator[Scope]:
         """A `for` whose body is what is added meanwhile. Nothing is emitted when the body stays empty.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from raido.algo import index as ix
 from raido.algo.dtypes import i64
-from raido.algo.expr import Const, Expr, Generate, Load, Node, Op, Reduce, Result, SizeVar, Var
+from raido.algo.expr import Const, Expr, Load, Node, Op, Reduce, Result, SizeVar, Var
 from raido.algo.rewrite import rebuild, scalar_nodes
 from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
@@ -63,7 +63,7 @@ class Job:
         return pure[-1] if pure and self.plan.partition and loops[pure[-1]].kind == "serial" else 10**9
 
     @property
-    def form(self) -> Generate:
+    def form(self) -> Node:
         return self.stage.form
 
     def chosen_by_steps(self, position: int) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from raido.algo import index as ix
 from raido.algo.errors import CompileError
-from raido.algo.expr import Expr, Result, Var
+from raido.algo.expr import Expr, Node, Result, Var
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job, laid_out_shape, parts_of_layout
@@ -92,7 +92,7 @@ class Placement:
         if not self.guests:
             return jobs
         nests = {job.stage.name: [job, *self._nested(job)] for job in jobs}
-        makes = {each.form: name for name, nest in nests.items() for each in nest}
+        makes: dict[Node, str] = {each.form: name for name, nest in nests.items() for each in nest}
         needs = {
             name: {makes[form] for each in nest for form in each.reads.loads if form in makes} - {name}
             for name, nest in nests.items()

@@ -235,6 +235,9 @@ class Values:
             return T.NE(*args)
         if e.name == "select" and isinstance(terms[0], bool):
             return terms[1] if terms[0] else terms[2]
+        if e.name == "select" and isinstance(moved := e.args[1], Op) and _is_masked_step(e):
+            symbol = self.unit.helpers.step_where(e.dtype, lanes)
+            return self.unit.call(symbol, e.dtype, lanes, args[0], *(self.tir(a) for a in moved.args), args[2])
         if e.name == "cast" and first is e.dtype:
             return terms[0]
         if e.name == "cast" and first.is_integer and (e.dtype.is_integer or (e.dtype.is_float and e.dtype.bits > 16)):
@@ -366,6 +369,13 @@ class Values:
 
 
 _BY_CONSTANT = (*DIVISIONS, "wrap_index", "shl", "shr")
+
+
+def _is_masked_step(e: Op) -> bool:
+    """Whether `e` counts in the lanes of a mask, where the machine can add under one: select(mask, x + constant, what x was read from)."""
+    moved, start = e.args[1:]
+    counts = isinstance(moved, Op) and moved.name == "add" and _constant_of(moved.args[1]) is not None
+    return counts and e.dtype.is_integer and e.dtype.bits * lanes_of(e) == 512 and isinstance(start, (Read, VectorVar))
 
 
 def _is_leaf(e: Any) -> bool:
