@@ -92,6 +92,16 @@ class Helpers:
         body = lambda b, *args: write_operation(b, name, dtype, *args).text
         return self._write(f"rd.whole.{name}.{dtype.name}x{lanes}", llvm_type(dtype, lanes), operands, body)
 
+    def step_where(self, dtype: DType, lanes: int) -> str:
+        """(mask, x, step, y) -> x + step in the lanes that are on, else y: one masked addition, if LLVM does not know the step."""
+
+        def body(b: TextBuilder, mask: Value, x: Value, step: Value, y: Value) -> str:
+            hidden = b.result(dtype, lanes, f'call {x.type} asm "", "=v,0"({step.typed})')
+            return b.select(mask, b.binary("add", x, hidden), y).text
+
+        shapes: list[Shape | str] = [(bool_, lanes), *[(dtype, lanes)] * 3]
+        return self._write(f"rd.step.{dtype.name}x{lanes}", llvm_type(dtype, lanes), shapes, body)
+
     def literal(self, dtype: DType, bits: int) -> str:
         """A constant by its bits, for what TIR's literals cannot hold."""
         whole = f"i{dtype.itemsize * 8}"
