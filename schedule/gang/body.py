@@ -16,6 +16,7 @@ from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import Const, Expr, Op, SizeVar, Var, const
 from raido.algo.rewrite import children, free_variables, rebuild, topological
 from raido.schedule.gang.lanes import Mask, Vectors, any_lane, both, choose, lane_mask, negation, shared_parts
+from raido.schedule.gang.leaving import Counter, find_counters, forgotten, split_condition
 from raido.schedule.gang.scan_lanes import ScanLanes
 from raido.schedule.gang.values import GangValues, Motion, NotRegisters, Partial, Registers
 from raido.schedule.gang.variability import Variability
@@ -80,9 +81,12 @@ class GangBody(GangValues):
     # --- blocks and names
 
     def _statements(self, statements: Sequence[Statement]) -> None:
-        for statement in statements:
+        for place, statement in enumerate(statements):
             self.memo.clear()
-            self._statement(statement)
+            if isinstance(statement, While):
+                self._while(statement, statements[:place], statements[place + 1 :])
+            else:
+                self._statement(statement)
 
     def _nested(self, block: Block, mask: Mask) -> Block:
         outer, outer_mask = self.out, self.mask
@@ -143,8 +147,6 @@ class GangBody(GangValues):
             self._for(s)
         elif isinstance(s, If):
             self._if(s)
-        elif isinstance(s, While):
-            self._while(s)
         elif isinstance(s, Check):
             self._check(s)
         elif isinstance(s, Prefetch):
@@ -442,19 +444,62 @@ class GangBody(GangValues):
                 stack.extend(children(e))  # type: ignore[arg-type]
         return work <= _CHEAP
 
-    def _while(self, s: While) -> None:
+    def _while(self, s: While, earlier: Sequence[Statement], later: Sequence[Statement]) -> None:
+        """A loop between other statements of its block."""
         if not self.info.varies(s.condition):
             setup = self._nested(s.setup, self.mask)
             self.out.append(While(setup, s.condition, self._nested(s.body, self.mask)))
             return
-        outer = self.out
+        lost, counters = forgotten(earlier, later, self.info), find_counters(s, earlier, self.info)
+        each, common = split_condition(s.condition, counters, self.info)
+        outer, outer_mask = self.out, self.mask
+        running = self._carry_mask() if lost else ()
+        test, steps = self._count(counters, common)
         self.out = []
+        if running:
+            self.mask = self._name("running", tuple(Read(buffer, (), None) for buffer in running))
         self._statements(s.setup.statements)
         self.memo.clear()
-        condition = self.vector(s.condition)
-        on = self._name("on", both(self.mask, condition) or condition)
-        setup, self.out = Block(tuple(self.out)), outer
-        self.out.append(While(setup, any_lane(on), self._nested(s.body, on)))
+        on = self.mask
+        for part in each:
+            on = both(on, self.vector(part))
+        on = self._name("on", on or (Splat(const(bool_, True), self.lanes),) * self.gangs)
+        self.out += [Store(buffer, (), lanes) for buffer, lanes in zip(running, on, strict=False)]
+        setup, self.out, self.mask = Block(tuple(self.out)), outer, outer_mask
+        born = dict(self.born)
+        self.born.update(dict.fromkeys(lost, on))
+        body = self._nested(s.body, on)
+        self.born = born
+        condition = any_lane(on)
+        for part in test:
+            condition = Op("logical_and", bool_, (part, condition))
+        self.out.append(While(setup, condition, Block((*body.statements, *steps))))
+
+    def _carry_mask(self) -> tuple[Buffer, ...]:
+        """Memory for the lanes that run, a buffer for each gang: those on here."""
+        serial = -next(self.serials)
+        running = tuple(
+            Buffer(self._gang_name("running", g), bool_, (), "register", serial, (), self.lanes, None)
+            for g in range(self.gangs)
+        )
+        everywhere = Splat(const(bool_, True), self.lanes)
+        for g, buffer in enumerate(running):
+            self.out += [Alloc(buffer), Store(buffer, (), lane_mask(self.mask, g) or everywhere)]
+        return running
+
+    def _count(self, counters: Sequence[Counter], parts: Sequence[NestExpr]) -> tuple[list[NestExpr], list[Statement]]:
+        """Scalar copies of the counters that these parts of a condition compare: the parts in their terms, and their steps."""
+        tests, steps = list(parts), []
+        for counter in counters:
+            if not any(name in topological(part) for part in parts for name in counter.names):
+                continue
+            dtype = counter.buffer.dtype
+            copy = Buffer(counter.buffer.name, dtype, (), "register", -next(self.serials), (), 1, None)
+            read: Read = Read(copy, (), None)
+            self.out += [Alloc(copy), Store(copy, (), counter.start)]
+            steps.append(Store(copy, (), Op("add", dtype, (read, counter.step))))
+            tests = [_replace(part, dict.fromkeys(counter.names, read)) for part in tests]
+        return tests, steps
 
     def _check(self, s: Check) -> None:
         if not self.info.varies(s.holds, s.predicate, *s.values):

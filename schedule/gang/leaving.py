@@ -1,0 +1,111 @@
+"""Divergent while loops: what lanes that have left need not keep, and what lanes that still run agree on.
+
+A lane that has left stays off, because the loop carries a mask. So state that nobody reads after the loop need not be kept for it: the
+next round computes it in all lanes, without selecting. And state that starts the same in all lanes and grows by the same step is, in
+every lane that still runs, one scalar: a test of it against a bound (`steps < 256`) is made once for all gangs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from raido.algo.expr import Const, Op
+from raido.algo.rewrite import topological
+from raido.schedule.gang.variability import Variability
+from raido.schedule.nest.nodes import Alloc, Block, Buffer, Let, NestExpr, Read, Statement, Store, While
+from raido.schedule.nest.walk import expressions_of, statements_within
+
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """State that begins as `start` and is `step` more after every round; `names` stand for its value during a round."""
+
+    buffer: Buffer
+    start: NestExpr
+    step: Const
+    names: tuple[NestExpr, ...]
+
+
+def forgotten(earlier: Sequence[Statement], later: Sequence[Statement], info: Variability) -> set[Buffer]:
+    """Registers of the lanes, made in the same block as a loop, that no statement after it mentions."""
+    made = {s.buffer for s in earlier if isinstance(s, Alloc) and s.buffer.scope == "register"}
+    return (made & info.buffers) - {b for s in later for b in _mentioned(s)}
+
+
+def find_counters(loop: While, earlier: Sequence[Statement], info: Variability) -> tuple[Counter, ...]:
+    """The loop's counters, of scalar state made in the same block."""
+    found = []
+    for made in earlier:
+        if isinstance(made, Alloc) and not made.buffer.shape and made.buffer.scope == "register":
+            counter = _counter(made.buffer, loop, earlier, info)
+            if counter is not None:
+                found.append(counter)
+    return tuple(found)
+
+
+def _counter(buffer: Buffer, loop: While, earlier: Sequence[Statement], info: Variability) -> Counter | None:
+    starts = [s for s in earlier if not isinstance(s, Alloc) and buffer in _mentioned(s)]
+    steps = [s for s in statements_within(loop) if buffer in _written(s)]
+    if len(starts) != 1 or len(steps) != 1:
+        return None
+    start, step = starts[0], steps[0]
+    if not isinstance(start, Store) or not isinstance(step, Store) or step not in loop.body.statements:
+        return None
+    if start.predicate is not None or step.predicate is not None or info.varies(start.value):
+        return None
+    read = Read(buffer, (), None)
+    lets = [s.var for s in (*loop.setup.statements, *loop.body.statements) if isinstance(s, Let) and s.value is read]
+    names = (read, *lets)
+    value = step.value
+    if (
+        not isinstance(value, Op)
+        or value.name != "add"
+        or value.args[0] not in names
+        or not isinstance(value.args[1], Const)
+    ):
+        return None
+    return Counter(buffer, start.value, value.args[1], names)
+
+
+def split_condition(
+    condition: NestExpr, counters: Sequence[Counter], info: Variability
+) -> tuple[list[NestExpr], list[NestExpr]]:
+    """The parts joined by `and`: those for each lane, and those that compare only counters and what all lanes agree on."""
+    each: list[NestExpr] = []
+    common: list[NestExpr] = []
+    names = {name for counter in counters for name in counter.names}
+    stack = [condition]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Op) and part.name == "logical_and":
+            stack.extend(reversed(part.args))
+            continue
+        agreed = isinstance(part, Op) and part.name in _COMPARISONS
+        agreed = agreed and all(a in names or not info.varies(a) for a in part.args)  # type: ignore[attr-defined]
+        (common if agreed else each).append(part)
+    return each, common
+
+
+def _written(s: Statement) -> Iterator[Buffer]:
+    """The buffers that a statement itself stores to."""
+    if isinstance(s, (Alloc, Block)):
+        return
+    for field in fields(s):
+        value: Any = getattr(s, field.name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Buffer):
+                yield part
+
+
+def _mentioned(statement: Statement) -> set[Buffer]:
+    """Every buffer that a statement, or one inside it, reads or writes."""
+    found: set[Buffer] = set()
+    for s in statements_within(statement):
+        found.update(_written(s))
+        for e in expressions_of(s):
+            found.update(node.buffer for node in topological(e) if isinstance(node, Read))
+    return found
