@@ -56,7 +56,9 @@ class Unit:
             return self.call(self.helpers.unpack_mask(lanes), bool_, lanes, self.bind(stem, u8, lanes, packed, weight))
         if is_heavy(weight):
             cell = T.flat_buffer(self.fresh_name(stem), dtype, lanes, alignment=64)
-            index: list[Any] = [T.IntImm("int64", 0) if lanes == 1 else T.Ramp(T.IntImm("int64", 0), T.IntImm("int64", 1), lanes)]
+            index: list[Any] = [
+                T.IntImm("int64", 0) if lanes == 1 else T.Ramp(T.IntImm("int64", 0), T.IntImm("int64", 1), lanes)
+            ]
             self.out += [T.AllocBuffer(cell), T.BufferStore(cell, value, index)]
             return T.BufferLoad(cell, index)
         name = T.Var(self.fresh_name(stem), T.type_name(dtype, lanes))
