@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from raido.schedule.directives import RULES
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAMS = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
@@ -46,6 +48,11 @@ def test_files_that_are_named_exist(document: Path) -> None:
     for name in re.findall(r"`([\w/.]+/|[\w/]+\.(?:py|c|h|md|json))`", document.read_text("utf-8")):
         path = name.rstrip("/")
         assert (ROOT / path).exists() or any(f"/{each}".endswith(f"/{path}") for each in ours), name
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_the_guide_has_every_directive(name: str) -> None:
+    assert f"`{name}(" in (ROOT / "docs" / "guide.md").read_text("utf-8")
 
 
 FOLDERS = ("algo", "schedule", "targets", "api", "tests", "docs", "examples", "benchmarks")
