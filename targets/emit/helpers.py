@@ -13,6 +13,16 @@ import numpy as np
 from raido.algo.dtypes import DType, bool_, i32, i64, u8
 from raido.algo.expr import Const
 from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, memory_dtype, scalar_type
+from raido.targets.emit.memory import (
+    address_of,
+    compress_in_memory,
+    gather,
+    load_if,
+    load_strided,
+    masked_load,
+    ramp,
+    scatter,
+)
 from raido.targets.emit.operations import write_operation
 from raido.targets.faults import FAULT_CODES
 
@@ -161,7 +171,7 @@ class Helpers:
                 call = f"call {wide.type} @{name}({wide.typed}, {mask.typed}, {zero.typed})"
                 moved = b.result(memory, lanes, call)
             else:
-                moved = _compress_in_memory(b, wide, mask, zero)
+                moved = compress_in_memory(b, wide, mask, zero)
             return (b.convert("trunc", moved, bool_) if dtype is bool_ else moved).text
 
         shapes: list[Shape | str] = [(dtype, lanes), (bool_, lanes)]
@@ -195,18 +205,18 @@ class Helpers:
 
         def body(b: TextBuilder, base: str, offset: Value, mask: Value | None = None) -> str:
             if lanes == 1:
-                return _load_if(b, base, offset, mask, memory).text
+                return load_if(b, base, offset, mask, memory).text
             if stride == 1:
-                return _masked_load(b, _address(b, base, offset, memory), mask, memory, lanes).text
+                return masked_load(b, address_of(b, base, offset, memory), mask, memory, lanes).text
             if stride == -1:
                 low = b.binary("add", offset, b.constant(offset, 1 - lanes))
                 reverse = list(range(lanes))[::-1]
                 mask = b.shuffle(mask, mask, reverse) if mask else None
-                v = _masked_load(b, _address(b, base, low, memory), mask, memory, lanes)
+                v = masked_load(b, address_of(b, base, low, memory), mask, memory, lanes)
                 return b.shuffle(v, v, reverse).text
             if mask is None and 2 <= stride <= 4:
-                return _load_strided(b, base, offset, stride, memory, lanes).text
-            return _gather(b, base, _ramp(b, offset, stride, lanes), mask, memory).text
+                return load_strided(b, base, offset, stride, memory, lanes).text
+            return gather(b, base, ramp(b, offset, stride, lanes), mask, memory).text
 
         return self._write(symbol, llvm_type(memory, lanes), shapes, body)
 
@@ -222,7 +232,7 @@ class Helpers:
                 reverse = list(range(lanes))[::-1]
                 value, mask = b.shuffle(value, value, reverse), b.shuffle(mask, mask, reverse) if mask else None
             if stride in (1, -1):
-                address = _address(b, base, offset, memory)
+                address = address_of(b, base, offset, memory)
                 if mask is None:
                     b.line(f"store {value.typed}, ptr {address}, align {memory.itemsize}")
                 else:
@@ -230,7 +240,7 @@ class Helpers:
                     b.declarations.add(f"declare void @{name}({value.type}, ptr, {mask.type})")
                     b.line(f"call void @{name}({value.typed}, ptr align {memory.itemsize} {address}, {mask.typed})")
             else:
-                _scatter(b, base, _ramp(b, offset, stride, lanes), value, mask)
+                scatter(b, base, ramp(b, offset, stride, lanes), value, mask)
             return "0"
 
         return self._write(symbol, "i32", shapes, body)
@@ -239,7 +249,7 @@ class Helpers:
         """(base, offsets[, mask]) -> values; lanes off are 0."""
         memory = memory_dtype(dtype)
         shapes: list[Shape | str] = ["ptr", (i64, lanes)] + ([(bool_, lanes)] if masked else [])
-        body = lambda b, base, offsets, mask=None: _gather(b, base, offsets, mask, memory).text
+        body = lambda b, base, offsets, mask=None: gather(b, base, offsets, mask, memory).text
         symbol = f"rd.gather{'.masked' if masked else ''}.{memory.name}x{lanes}"
         return self._write(symbol, llvm_type(memory, lanes), shapes, body)
 
@@ -249,7 +259,7 @@ class Helpers:
         shapes: list[Shape | str] = ["ptr", (i64, lanes), (memory, lanes)] + ([(bool_, lanes)] if masked else [])
 
         def body(b: TextBuilder, base: str, offsets: Value, values: Value, mask: Value | None = None) -> str:
-            _scatter(b, base, offsets, values, mask)
+            scatter(b, base, offsets, values, mask)
             return "0"
 
         return self._write(f"rd.scatter{'.masked' if masked else ''}.{memory.name}x{lanes}", "i32", shapes, body)
@@ -259,7 +269,7 @@ class Helpers:
         memory = memory_dtype(dtype)
 
         def body(b: TextBuilder, base: str, offset: Value, value: Value) -> str:
-            address = _address(b, base, offset, memory)
+            address = address_of(b, base, offset, memory)
             b.line(f"store {value.typed}, ptr {address}, align {memory.itemsize * lanes}, !nontemporal !0")
             return "0"
 
@@ -283,7 +293,7 @@ class Helpers:
             mask = b.result(
                 bool_, lanes, f"bitcast i{lanes} {'%kept' if lanes < 64 else bits} to {llvm_type(bool_, lanes)}"
             )
-            address = _address(b, base, offset, memory)
+            address = address_of(b, base, offset, memory)
             name = f"llvm.masked.store.{mangled(memory, lanes)}.p0"
             b.declarations.add(f"declare void @{name}({value.type}, ptr, {mask.type})")
             b.line(f"call void @{name}({value.typed}, ptr align {memory.itemsize} {address}, {mask.typed})")
@@ -298,7 +308,7 @@ class Helpers:
         size = memory.itemsize * lanes
 
         def body(b: TextBuilder, base: str, offset: Value) -> str:
-            number = b.result(i64, 1, f"ptrtoint ptr {_address(b, base, offset, memory)} to i64")
+            number = b.result(i64, 1, f"ptrtoint ptr {address_of(b, base, offset, memory)} to i64")
             short = b.binary("and", b.binary("sub", b.constant(number, 0), number), b.constant(number, size - 1))
             return b.binary("udiv", short, b.constant(number, memory.itemsize)).text
 
@@ -324,7 +334,7 @@ class Helpers:
 
         def body(b: TextBuilder, base: str, offset: Value) -> str:
             b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-            b.line(f"call void @llvm.prefetch.p0(ptr {_address(b, base, offset, memory)}, i32 0, i32 3, i32 1)")
+            b.line(f"call void @llvm.prefetch.p0(ptr {address_of(b, base, offset, memory)}, i32 0, i32 3, i32 1)")
             return "0"
 
         return self._write(f"rd.prefetch.{memory.name}", "i32", ["ptr", (i64, 1)], body)
@@ -527,103 +537,3 @@ class Helpers:
 
 
 _FAULT = "declare i32 @rd_fault(ptr, i32, i32, i64, i64, i64, i64)"
-
-
-def _address(b: TextBuilder, base: str, offset: Value, memory: DType) -> str:
-    return b.result(memory, 1, f"getelementptr {scalar_type(memory)}, ptr {base}, {offset.typed}").text
-
-
-def _load_if(b: TextBuilder, base: str, offset: Value, mask: Value | None, memory: DType) -> Value:
-    """One element behind a branch; 0 where it is not taken."""
-    kind = scalar_type(memory)
-    assert mask is not None
-    b.line(f"br {mask.typed}, label %read, label %skip")
-    b.start_block("read")
-    loaded = b.result(memory, 1, f"load {kind}, ptr {_address(b, base, offset, memory)}, align {memory.itemsize}")
-    b.line("br label %skip")
-    b.start_block("skip")
-    zero = "0.0" if memory.is_float else "0"
-    return b.result(memory, 1, f"phi {kind} [ {zero}, %entry ], [ {loaded.text}, %read ]")
-
-
-def _masked_load(b: TextBuilder, address: str, mask: Value | None, memory: DType, lanes: int) -> Value:
-    kind = llvm_type(memory, lanes)
-    if mask is None:
-        return b.result(memory, lanes, f"load {kind}, ptr {address}, align {memory.itemsize}")
-    name = f"llvm.masked.load.{mangled(memory, lanes)}.p0"
-    b.declarations.add(f"declare {kind} @{name}(ptr, {mask.type}, {kind})")
-    call = f"call {kind} @{name}(ptr align {memory.itemsize} {address}, {mask.typed}, {kind} zeroinitializer)"
-    return b.result(memory, lanes, call)
-
-
-def _load_strided(b: TextBuilder, base: str, offset: Value, stride: int, memory: DType, lanes: int) -> Value:
-    """`stride` whole vectors that cover the lanes, the last one ending at the last lane, and shuffles."""
-    starts = [lanes * part for part in range(stride - 1)] + [(lanes - 1) * stride + 1 - lanes]
-    parts = [
-        _masked_load(
-            b, _address(b, base, b.binary("add", offset, b.constant(offset, start)), memory), None, memory, lanes
-        )
-        for start in starts
-    ]
-    total, filled = parts[0], {k: k * stride for k in range(lanes) if k * stride < lanes}
-    for start, part in zip(starts[1:], parts[1:], strict=True):
-        fresh = {k: k * stride - start for k in range(lanes) if start <= k * stride < start + lanes and k not in filled}
-        now = [fresh[k] + lanes if k in fresh else filled.get(k, 0) for k in range(lanes)]
-        if part is parts[1]:
-            total = b.shuffle(total, part, now)
-        else:
-            total = b.shuffle(total, part, [fresh[k] + lanes if k in fresh else k for k in range(lanes)])
-        filled |= dict.fromkeys(fresh, 0)
-    return total
-
-
-def _compress_in_memory(b: TextBuilder, value: Value, mask: Value, zero: Value) -> Value:
-    """Every lane is stored where the next one that is kept belongs; those that are not are stored over."""
-    kind, size = scalar_type(value.dtype), value.dtype.itemsize
-    b.line(f"%room = alloca [{value.lanes + 1} x {kind}], align {size * value.lanes}")
-    b.line(f"store {zero.typed}, ptr %room, align {size * value.lanes}")
-    place = Value(i64, 1, "0")
-    for lane in range(value.lanes):
-        element = b.result(value.dtype, 1, f"extractelement {value.typed}, i64 {lane}")
-        address = b.result(value.dtype, 1, f"getelementptr {kind}, ptr %room, {place.typed}").text
-        b.line(f"store {element.typed}, ptr {address}, align {size}")
-        on = b.result(bool_, 1, f"extractelement {mask.typed}, i64 {lane}")
-        place = b.binary("add", place, b.convert("zext", on, i64))
-    moved = b.result(value.dtype, value.lanes, f"load {value.type}, ptr %room, align {size * value.lanes}")
-    return moved
-
-
-def _ramp(b: TextBuilder, offset: Value, stride: int, lanes: int) -> Value:
-    steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
-    first = b.result(i64, lanes, f"insertelement <{lanes} x i64> poison, {offset.typed}, i64 0")
-    spread = b.result(i64, lanes, f"shufflevector {first.typed}, {first.type} poison, <{lanes} x i32> zeroinitializer")
-    return b.binary("add", spread, Value(i64, lanes, f"<{steps}>"))
-
-
-def _addresses(b: TextBuilder, base: str, offsets: Value, memory: DType) -> tuple[str, str]:
-    kind = f"<{offsets.lanes} x ptr>"
-    return kind, b.result(
-        memory, offsets.lanes, f"getelementptr {scalar_type(memory)}, ptr {base}, {offsets.typed}"
-    ).text
-
-
-def _all_lanes(mask: Value | None, lanes: int) -> str:
-    return mask.typed if mask else f"<{lanes} x i1> splat (i1 true)"
-
-
-def _gather(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType) -> Value:
-    lanes, kind = offsets.lanes, llvm_type(memory, offsets.lanes)
-    pointers, addresses = _addresses(b, base, offsets, memory)
-    name = f"llvm.masked.gather.{mangled(memory, lanes)}.v{lanes}p0"
-    b.declarations.add(f"declare {kind} @{name}({pointers}, <{lanes} x i1>, {kind})")
-    where = f"{pointers} align {memory.itemsize} {addresses}"
-    return b.result(memory, lanes, f"call {kind} @{name}({where}, {_all_lanes(mask, lanes)}, {kind} zeroinitializer)")
-
-
-def _scatter(b: TextBuilder, base: str, offsets: Value, values: Value, mask: Value | None) -> None:
-    lanes = offsets.lanes
-    pointers, addresses = _addresses(b, base, offsets, values.dtype)
-    name = f"llvm.masked.scatter.{mangled(values.dtype, lanes)}.v{lanes}p0"
-    b.declarations.add(f"declare void @{name}({values.type}, {pointers}, <{lanes} x i1>)")
-    where = f"{pointers} align {values.dtype.itemsize} {addresses}"
-    b.line(f"call void @{name}({values.typed}, {where}, {_all_lanes(mask, lanes)})")

@@ -1,10 +1,12 @@
 """Loads and stores of every kind: contiguous, strided, reversed, masked, gathered, streamed; registers, stack, heap, constants."""
 
+import re
+
 import numpy as np
 import pytest
 from emission import array, compile_body, every_cpu, index, n
 
-from raido.algo.dtypes import bool_, f32, f64, i8, i32, i64, u8
+from raido.algo.dtypes import bool_, f16, f32, f64, i8, i32, i64, u8
 from raido.algo.expr import Data, Op, const, fresh
 from raido.algo.index import add, mul
 from raido.schedule.nest.nodes import (
@@ -90,6 +92,29 @@ def test_gathers_and_scatters_follow_their_indices(dtype, cpu):
         wanted[places[:active]] = data[places[:active]]
         compiled([places, data], [12], [out])
         np.testing.assert_array_equal(out, wanted)
+
+
+@every_cpu
+@pytest.mark.parametrize("active", [0, 37, 64])
+@pytest.mark.parametrize("dtype", [u8, f16], ids=repr)
+def test_many_narrow_lanes_follow_their_indices_in_a_loop(dtype, cpu, active):
+    """Lanes that are off point far outside; of equal places the last lane wins; the code is short."""
+    count = 64
+    where, source, result = array("i", i64, count), array("a", dtype, n), array("b", dtype, n)
+    lanes = VectorRead(where, (index(0),), 1, count, None)
+    on = Op("lt", bool_, (Ramp(index(0), 1, count), Splat(index(active), count)))
+    mask = on if active < count else None
+    statements = [Scatter(result, (lanes,), Gather(source, (lanes,), mask), mask)]
+    compiled = compile_body(statements, [where, source], [result], cpu=cpu)
+    random = np.random.default_rng(2)
+    places = random.integers(0, 90, count)
+    places[active:] = 1 << 50
+    data, out = values(dtype, 90), np.zeros(90, dtype.numpy)
+    wanted = out.copy()
+    wanted[places[:active]] = data[places[:active]]
+    compiled([places, data], [90], [out])
+    np.testing.assert_array_equal(out, wanted)
+    assert len(re.findall(r"^\t[a-z]", compiled.assembly, re.MULTILINE)) < 1500
 
 
 def test_the_last_lane_wins_a_scatter_to_one_place():

@@ -1,0 +1,182 @@
+"""Memory as LLVM instructions: masked, strided, gathered and scattered elements.
+
+Offsets count elements from a base pointer. Lanes that are off read 0 and write nothing, wherever their offsets point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from raido.algo.dtypes import DType, bool_, i64, u8
+from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, scalar_type
+
+_MANY = 32  # lanes from which what no instruction does is a loop over them, not a copy of the code for each
+
+
+def address_of(b: TextBuilder, base: str, offset: Value, memory: DType) -> str:
+    """Where an element lies."""
+    return b.result(memory, 1, f"getelementptr {scalar_type(memory)}, ptr {base}, {offset.typed}").text
+
+
+def load_if(b: TextBuilder, base: str, offset: Value, mask: Value | None, memory: DType) -> Value:
+    """One element behind a branch; 0 where it is not taken."""
+    kind = scalar_type(memory)
+    assert mask is not None
+    b.line(f"br {mask.typed}, label %read, label %skip")
+    b.start_block("read")
+    loaded = b.result(memory, 1, f"load {kind}, ptr {address_of(b, base, offset, memory)}, align {memory.itemsize}")
+    b.line("br label %skip")
+    b.start_block("skip")
+    zero = "0.0" if memory.is_float else "0"
+    return b.result(memory, 1, f"phi {kind} [ {zero}, %entry ], [ {loaded.text}, %read ]")
+
+
+def masked_load(b: TextBuilder, address: str, mask: Value | None, memory: DType, lanes: int) -> Value:
+    """Consecutive elements."""
+    kind = llvm_type(memory, lanes)
+    if mask is None:
+        return b.result(memory, lanes, f"load {kind}, ptr {address}, align {memory.itemsize}")
+    name = f"llvm.masked.load.{mangled(memory, lanes)}.p0"
+    b.declarations.add(f"declare {kind} @{name}(ptr, {mask.type}, {kind})")
+    call = f"call {kind} @{name}(ptr align {memory.itemsize} {address}, {mask.typed}, {kind} zeroinitializer)"
+    return b.result(memory, lanes, call)
+
+
+def load_strided(b: TextBuilder, base: str, offset: Value, stride: int, memory: DType, lanes: int) -> Value:
+    """`stride` whole vectors that cover the lanes, the last one ending at the last lane, and shuffles."""
+    starts = [lanes * part for part in range(stride - 1)] + [(lanes - 1) * stride + 1 - lanes]
+    parts = [
+        masked_load(
+            b, address_of(b, base, b.binary("add", offset, b.constant(offset, start)), memory), None, memory, lanes
+        )
+        for start in starts
+    ]
+    total, filled = parts[0], {k: k * stride for k in range(lanes) if k * stride < lanes}
+    for start, part in zip(starts[1:], parts[1:], strict=True):
+        fresh = {k: k * stride - start for k in range(lanes) if start <= k * stride < start + lanes and k not in filled}
+        now = [fresh[k] + lanes if k in fresh else filled.get(k, 0) for k in range(lanes)]
+        if part is parts[1]:
+            total = b.shuffle(total, part, now)
+        else:
+            total = b.shuffle(total, part, [fresh[k] + lanes if k in fresh else k for k in range(lanes)])
+        filled |= dict.fromkeys(fresh, 0)
+    return total
+
+
+def compress_in_memory(b: TextBuilder, value: Value, mask: Value, zero: Value) -> Value:
+    """Every lane is stored where the next one that is kept belongs; those that are not are stored over."""
+    kind, size = scalar_type(value.dtype), value.dtype.itemsize
+    b.line(f"%room = alloca [{value.lanes + 1} x {kind}], align {size * value.lanes}")
+    b.line(f"store {zero.typed}, ptr %room, align {size * value.lanes}")
+    place = Value(i64, 1, "0")
+    for lane in range(value.lanes):
+        element = b.result(value.dtype, 1, f"extractelement {value.typed}, i64 {lane}")
+        address = b.result(value.dtype, 1, f"getelementptr {kind}, ptr %room, {place.typed}").text
+        b.line(f"store {element.typed}, ptr {address}, align {size}")
+        on = b.result(bool_, 1, f"extractelement {mask.typed}, i64 {lane}")
+        place = b.binary("add", place, b.convert("zext", on, i64))
+    moved = b.result(value.dtype, value.lanes, f"load {value.type}, ptr %room, align {size * value.lanes}")
+    return moved
+
+
+def ramp(b: TextBuilder, offset: Value, stride: int, lanes: int) -> Value:
+    """The offsets of lanes that are `stride` apart."""
+    steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
+    first = b.result(i64, lanes, f"insertelement <{lanes} x i64> poison, {offset.typed}, i64 0")
+    spread = b.result(i64, lanes, f"shufflevector {first.typed}, {first.type} poison, <{lanes} x i32> zeroinitializer")
+    return b.binary("add", spread, Value(i64, lanes, f"<{steps}>"))
+
+
+def _addresses(b: TextBuilder, base: str, offsets: Value, memory: DType) -> tuple[str, str]:
+    kind = f"<{offsets.lanes} x ptr>"
+    return kind, b.result(
+        memory, offsets.lanes, f"getelementptr {scalar_type(memory)}, ptr {base}, {offsets.typed}"
+    ).text
+
+
+def _all_lanes(mask: Value | None, lanes: int) -> str:
+    return mask.typed if mask else f"<{lanes} x i1> splat (i1 true)"
+
+
+def gather(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType) -> Value:
+    """The elements at the offsets."""
+    lanes, kind = offsets.lanes, llvm_type(memory, offsets.lanes)
+    if _is_loop(lanes, memory):
+        return _gather_in_turn(b, base, offsets, mask, memory)
+    pointers, addresses = _addresses(b, base, offsets, memory)
+    name = f"llvm.masked.gather.{mangled(memory, lanes)}.v{lanes}p0"
+    b.declarations.add(f"declare {kind} @{name}({pointers}, <{lanes} x i1>, {kind})")
+    where = f"{pointers} align {memory.itemsize} {addresses}"
+    return b.result(memory, lanes, f"call {kind} @{name}({where}, {_all_lanes(mask, lanes)}, {kind} zeroinitializer)")
+
+
+def scatter(b: TextBuilder, base: str, offsets: Value, values: Value, mask: Value | None) -> None:
+    """Stores to the offsets; of equal ones the last lane wins."""
+    lanes = offsets.lanes
+    if _is_loop(lanes, values.dtype):
+        _scatter_in_turn(b, base, offsets, values, mask)
+        return
+    pointers, addresses = _addresses(b, base, offsets, values.dtype)
+    name = f"llvm.masked.scatter.{mangled(values.dtype, lanes)}.v{lanes}p0"
+    b.declarations.add(f"declare void @{name}({values.type}, {pointers}, <{lanes} x i1>)")
+    where = f"{pointers} align {values.dtype.itemsize} {addresses}"
+    b.line(f"call void @{name}({values.typed}, {where}, {_all_lanes(mask, lanes)})")
+
+
+def _is_loop(lanes: int, memory: DType) -> bool:
+    return lanes >= _MANY and memory.bits < 32
+
+
+def _gather_in_turn(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType) -> Value:
+    nowhere = _room(b, Value(memory, 1, "zeroinitializer"))
+    found = _room(b, Value(memory, offsets.lanes, "zeroinitializer"))
+    lane, address, close = _each_lane(b, base, offsets, mask, memory, nowhere)
+    element = b.result(memory, 1, f"load {scalar_type(memory)}, ptr {address}, align {memory.itemsize}")
+    b.line(f"store {element.typed}, ptr {address_of(b, found, lane, memory)}, align {memory.itemsize}")
+    close()
+    return b.result(memory, offsets.lanes, f"load {llvm_type(memory, offsets.lanes)}, ptr {found}, align 64")
+
+
+def _scatter_in_turn(b: TextBuilder, base: str, offsets: Value, values: Value, mask: Value | None) -> None:
+    memory = values.dtype
+    nowhere, given = _room(b, Value(memory, 1, "zeroinitializer")), _room(b, values)
+    lane, address, close = _each_lane(b, base, offsets, mask, memory, nowhere)
+    source = address_of(b, given, lane, memory)
+    element = b.result(memory, 1, f"load {scalar_type(memory)}, ptr {source}, align {memory.itemsize}")
+    b.line(f"store {element.typed}, ptr {address}, align {memory.itemsize}")
+    close()
+
+
+def _room(b: TextBuilder, value: Value) -> str:
+    """Memory on the stack that holds `value`."""
+    place = b.name()
+    b.line(f"{place} = alloca {value.type}, align 64")
+    b.line(f"store {value.typed}, ptr {place}, align 64")
+    return place
+
+
+def _each_lane(
+    b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType, nowhere: str
+) -> tuple[Value, str, Callable[[], None]]:
+    """Begins a loop over the lanes: the lane, where its element lies (`nowhere` where it is off), and what ends the loop."""
+    offset_room = _room(b, offsets)
+    mask_room = _room(b, b.convert("zext", mask, u8)) if mask else ""
+    before, loop, done, after = b.label, b.fresh_label("lane"), b.fresh_label("lanes"), b.name()
+    lane = Value(i64, 1, b.name())
+    b.line(f"br label %{loop}")
+    b.start_block(loop)
+    b.line(f"{lane.text} = phi i64 [ 0, %{before} ], [ {after}, %{loop} ]")
+    offset = b.result(i64, 1, f"load i64, ptr {address_of(b, offset_room, lane, i64)}, align 8")
+    address = address_of(b, base, offset, memory)
+    if mask:
+        byte = b.result(u8, 1, f"load i8, ptr {address_of(b, mask_room, lane, u8)}, align 1")
+        on = b.compare("ne", byte, b.constant(byte, 0))
+        address = b.result(memory, 1, f"select {on.typed}, ptr {address}, ptr {nowhere}").text
+
+    def close() -> None:
+        b.line(f"{after} = add i64 {lane.text}, 1")
+        more = b.compare("ult", Value(i64, 1, after), b.constant(lane, offsets.lanes))
+        b.line(f"br {more.typed}, label %{loop}, label %{done}")
+        b.start_block(done)
+
+    return lane, address, close
