@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
-from raido.algo.dtypes import i64
 from raido.algo.expr import (
     Array,
     ArrayCond,
@@ -61,13 +60,10 @@ from raido.schedule.stages.normalise import (
 from raido.schedule.stages.stage import (
     AnyStage,
     ControlStage,
-    FilterStep,
-    ScanStep,
-    SortStep,
     Stage,
     StageGraph,
-    UpdateStep,
 )
+from raido.schedule.stages.step_stages import filter_stage, pure_axis_names, scan_stage, sort_stage, update_stage
 from raido.schedule.stages.supported import require_compilable
 
 NORMALISE = (
@@ -160,7 +156,7 @@ def _name_axes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
 def _with_axis_names(form: Generate, tables: Tables) -> Generate:
     explicit = [axis.var in tables.named_axes for axis in form.axes]
     taken: set[str] = set()
-    names = _display_names([a.name for a in form.axes], _pure_names(len(form.axes)), explicit, taken)
+    names = _display_names([a.name for a in form.axes], pure_axis_names(len(form.axes)), explicit, taken)
     memo: dict[Node, Node] = {axis.var: fresh(name) for axis, name in zip(form.axes, names, strict=True)}
     reduction = reduction_of(form)
     if reduction is not None:
@@ -175,11 +171,11 @@ def _with_axis_names(form: Generate, tables: Tables) -> Generate:
 
 
 def _with_display_names(form: Dependent, tables: Tables) -> Dependent:
-    default = _pure_names(len(form.axes))
+    default = pure_axis_names(len(form.axes))
     if isinstance(form, Update):
         own = {k: d for d, k in mapped_axes(form).items()}
         steps = iter(_reduction_names(len(form.axes) - len(own)))
-        shape = _pure_names(len(form.indices))
+        shape = pure_axis_names(len(form.indices))
         default = [shape[own[k]] if k in own else next(steps) for k in range(len(form.axes))]
     explicit = [axis.var in tables.named_axes for axis in form.axes]
     names = _display_names([a.name for a in form.axes], default, explicit, set())
@@ -200,13 +196,8 @@ def _display_names(given: list[str], default: list[str], explicit: list[bool], t
     return names
 
 
-def _pure_names(rank: int) -> list[str]:
-    last = ["z", "y", "x"][-rank:] if rank else []
-    return [f"d{i}" for i in range(rank - 3)] + last
-
-
 def _reduction_names(rank: int) -> list[str]:
-    return ["r"] if rank == 1 else [f"r{name}" for name in _pure_names(rank)]
+    return ["r"] if rank == 1 else [f"r{name}" for name in pure_axis_names(rank)]
 
 
 def reduction_of(form: Generate) -> Reduce | None:
@@ -367,13 +358,13 @@ def _stages_at(
         if isinstance(form, Generate):
             stages.append(_stage(form, names, tables, site))
         elif isinstance(form, Scan):
-            stages.append(_scan_stage(form, names, tables, site))
+            stages.append(scan_stage(form, names[form], tables.outer.get(form, 0), site))
         elif isinstance(form, Update):
-            stages.append(_update_stage(form, names, tables, site))
+            stages.append(update_stage(form, names[form], tables.outer.get(form, 0), site))
         elif isinstance(form, Filter):
-            stages.append(_filter_stage(form, names, tables, site))
+            stages.append(filter_stage(form, names[form], tables.outer.get(form, 0), site))
         elif isinstance(form, Sort):
-            stages.append(_sort_stage(form, names, tables, site))
+            stages.append(sort_stage(form, names[form], tables.outer.get(form, 0), site))
         else:
             inner = {
                 section: _stages_at((*here, (form, section)), parts, tables, paths, names)
@@ -388,57 +379,6 @@ def _stage(form: Generate, names: dict[Node, tuple[str, ...]], tables: Tables, s
     reduction = reduction_of(form)
     name, *_ = names[form]
     return Stage(name, names[form], form, form.axes, reduction, form.bodies, tables.outer.get(form, 0), None, site)  # type: ignore[arg-type]
-
-
-def _scan_stage(form: Scan, names: dict[Node, tuple[str, ...]], tables: Tables, site: object) -> Stage:
-    """A scan as a fold along one of its axes, of which every step is kept."""
-    axes = (form.axes[form.along],)
-    fold = Reduce(axes, form.left, form.right, form.combine, form.neutral, form.values, False, form.monoid)
-    bodies = tuple(Item(fold, k) for k in range(len(form.left)))
-    outer = tables.outer.get(form, 0)
-    scan = ScanStep(form.along, form.exclusive)
-    return Stage(names[form][0], names[form], form, form.axes, fold, bodies, outer, None, site, scan)  # type: ignore[arg-type]
-
-
-def _update_stage(form: Update, names: dict[Node, tuple[str, ...]], tables: Tables, site: object) -> Stage:
-    """An update as a fold over those of its axes that are no dimension of the result."""
-    shape, mapped = form.dest[0].shape, mapped_axes(form)
-    spare = _pure_names(len(shape))
-    axes = tuple(
-        form.axes[mapped[d]] if d in mapped else Axis(fresh(spare[d]), extent) for d, extent in enumerate(shape)
-    )
-    steps = tuple(axis for k, axis in enumerate(form.axes) if k not in mapped.values())
-    indices = tuple(index for d, index in enumerate(form.indices) if d not in mapped)
-    numbers = iter(range(len(form.values), len(form.values) + len(shape)))
-    places = tuple(None if d in mapped else next(numbers) for d in range(len(shape)))
-    variables = tuple(axis.var for axis in axes)
-    start = tuple(Load(dest, variables, False) for dest in form.dest)
-    left = form.left or tuple(fresh("old", value.dtype) for value in form.values)
-    right = form.right or tuple(fresh("new", value.dtype) for value in form.values)
-    values = (*form.values, *indices, *form.neutral)
-    fold = Reduce(steps, left, right, form.combine or right, start, values, form.mode != "set", form.monoid)
-    bodies = tuple(Item(fold, k) for k in range(len(left)))
-    update = UpdateStep(places, form.mode, form.checked)
-    outer = tables.outer.get(form, 0)
-    return Stage(names[form][0], names[form], form, axes, fold, bodies, outer, None, site, None, update)  # type: ignore[arg-type]
-
-
-def _filter_stage(form: Filter, names: dict[Node, tuple[str, ...]], tables: Tables, site: object) -> Stage:
-    """A filter as a fold along the first axis, of which each step may add an element to the results."""
-    results = (*(fresh("kept", value.dtype) for value in form.values), fresh("count", i64))
-    fold = Reduce(form.axes[:1], results, (), (), (), (form.predicate, *form.values), False, "")
-    bodies = tuple(Item(fold, k) for k in range(len(results)))
-    step = FilterStep(form.partition)
-    return Stage(names[form][0], names[form], form, form.axes, fold, bodies, 0, None, site, None, None, step)  # type: ignore[arg-type]
-
-
-def _sort_stage(form: Sort, names: dict[Node, tuple[str, ...]], tables: Tables, site: object) -> Stage:
-    """A sort as a fold along its axis, of which all values are kept, in another order."""
-    results = tuple(fresh("sorted", value.dtype) for value in form.values)
-    fold = Reduce((form.axes[form.along],), results, (), (), (), form.values, False, "")
-    bodies = tuple(Item(fold, k) for k in range(len(results)))
-    outer, step = tables.outer.get(form, 0), SortStep(form.keys)
-    return Stage(names[form][0], names[form], form, form.axes, fold, bodies, outer, None, site, sort=step)  # type: ignore[arg-type]
 
 
 def _control(form: Node, names: tuple[str, ...], inner: dict[str, tuple[AnyStage, ...]], site: object) -> ControlStage:

@@ -1,0 +1,64 @@
+"""Stages whose steps follow one another: scans, updates, filters and sorts, each a fold with a note of what makes it more than one."""
+
+from __future__ import annotations
+
+from raido.algo.dtypes import i64
+from raido.algo.expr import Axis, Filter, Item, Load, Reduce, Scan, Sort, Update, fresh
+from raido.algo.program import Site
+from raido.schedule.stages.dependent import mapped_axes
+from raido.schedule.stages.stage import FilterStep, ScanStep, SortStep, Stage, UpdateStep
+
+
+def scan_stage(form: Scan, names: tuple[str, ...], outer: int, site: Site | None) -> Stage:
+    """A scan as a fold along one of its axes, of which every step is kept."""
+    axes = (form.axes[form.along],)
+    fold = Reduce(axes, form.left, form.right, form.combine, form.neutral, form.values, False, form.monoid)
+    bodies = tuple(Item(fold, k) for k in range(len(form.left)))
+    scan = ScanStep(form.along, form.exclusive)
+    return Stage(names[0], names, form, form.axes, fold, bodies, outer, None, site, scan)
+
+
+def update_stage(form: Update, names: tuple[str, ...], outer: int, site: Site | None) -> Stage:
+    """An update as a fold over those of its axes that are no dimension of the result."""
+    shape, mapped = form.dest[0].shape, mapped_axes(form)
+    spare = pure_axis_names(len(shape))
+    axes = tuple(
+        form.axes[mapped[d]] if d in mapped else Axis(fresh(spare[d]), extent) for d, extent in enumerate(shape)
+    )
+    steps = tuple(axis for k, axis in enumerate(form.axes) if k not in mapped.values())
+    indices = tuple(index for d, index in enumerate(form.indices) if d not in mapped)
+    numbers = iter(range(len(form.values), len(form.values) + len(shape)))
+    places = tuple(None if d in mapped else next(numbers) for d in range(len(shape)))
+    variables = tuple(axis.var for axis in axes)
+    start = tuple(Load(dest, variables, False) for dest in form.dest)
+    left = form.left or tuple(fresh("old", value.dtype) for value in form.values)
+    right = form.right or tuple(fresh("new", value.dtype) for value in form.values)
+    values = (*form.values, *indices, *form.neutral)
+    fold = Reduce(steps, left, right, form.combine or right, start, values, form.mode != "set", form.monoid)
+    bodies = tuple(Item(fold, k) for k in range(len(left)))
+    update = UpdateStep(places, form.mode, form.checked)
+    return Stage(names[0], names, form, axes, fold, bodies, outer, None, site, None, update)
+
+
+def filter_stage(form: Filter, names: tuple[str, ...], outer: int, site: Site | None) -> Stage:
+    """A filter as a fold along the first axis, of which each step may add an element to the results."""
+    results = (*(fresh("kept", value.dtype) for value in form.values), fresh("count", i64))
+    fold = Reduce(form.axes[:1], results, (), (), (), (form.predicate, *form.values), False, "")
+    bodies = tuple(Item(fold, k) for k in range(len(results)))
+    step = FilterStep(form.partition)
+    return Stage(names[0], names, form, form.axes, fold, bodies, 0, None, site, None, None, step)
+
+
+def sort_stage(form: Sort, names: tuple[str, ...], outer: int, site: Site | None) -> Stage:
+    """A sort as a fold along its axis, of which all values are kept, in another order."""
+    results = tuple(fresh("sorted", value.dtype) for value in form.values)
+    fold = Reduce((form.axes[form.along],), results, (), (), (), form.values, False, "")
+    bodies = tuple(Item(fold, k) for k in range(len(results)))
+    step = SortStep(form.keys)
+    return Stage(names[0], names, form, form.axes, fold, bodies, outer, None, site, sort=step)
+
+
+def pure_axis_names(rank: int) -> list[str]:
+    """What axes are called unless the user names them."""
+    last = ["z", "y", "x"][-rank:] if rank else []
+    return [f"d{i}" for i in range(rank - 3)] + last
