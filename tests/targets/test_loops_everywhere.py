@@ -1,0 +1,75 @@
+"""Inner loops of whole programs on every instruction set: nothing is called or gathered, and each state has its register."""
+
+import re
+
+import pytest
+from emission import every_cpu, on_cpu
+from test_emit_assembly import is_clean, loops
+
+import raido as rd
+from raido.targets.compile import Compilation
+from raido.targets.target import Target
+
+
+@rd.algorithm
+def mandelbrot(n: rd.size):
+    def escape(y, x):
+        cr, ci = rd.f32(x) * (3.0 / rd.f32(n)) - 2.0, rd.f32(y) * (3.0 / rd.f32(n)) - 1.5
+
+        def inside(state):
+            zr, zi, steps = state
+            return (zr * zr + zi * zi <= 4.0) & (steps < 256)
+
+        def step(state):
+            zr, zi, steps = state
+            return zr * zr - zi * zi + cr, 2.0 * zr * zi + ci, steps + 1
+
+        return rd.while_loop(inside, step, (rd.f32(0.0), rd.f32(0.0), rd.i32(0)))[2]
+
+    return rd.tabulate((n, n), escape, name="steps")
+
+
+@rd.algorithm
+def blur(image: rd.u8["h", "w"]):
+    wide = image.astype(rd.f32)
+    return rd.stencil(lambda p: (p[0, -1] + 2 * p[0, 0] + p[0, 1]) * 0.25, wide, boundary="clamp", name="out")
+
+
+def vector_loops(algorithm, cpu, schedule=None):
+    """Loops with arithmetic on whole registers."""
+    register = {"x86-64-v2": "xmm", "haswell": "ymm", "skylake-avx512": "zmm"}[cpu]
+    s = algorithm.schedule()
+    if schedule is not None:
+        schedule(s)
+    text = Compilation(s.graph.program, Target.parse(f"llvm:{cpu}"), s, {}).source("asm")
+    return [body for body in loops(text) if any(register in i for i in body)]
+
+
+def shortest(found, instruction, count):
+    """The innermost of the loops that have the instruction so many times."""
+    return min((body for body in found if sum(instruction in i for i in body) == count), key=len)
+
+
+def keeps_its_state(body):
+    """Nothing is called, gathered or stored; what does not change may be read from the stack where registers are few."""
+    return not any(re.search(r"^call|gather|, -?[0-9]*\(%rsp\)$", i) for i in body)
+
+
+@every_cpu
+def test_a_divergent_loop_lives_in_registers(cpu):
+    body = shortest(vector_loops(mandelbrot, cpu, lambda s: s["steps"].vectorize("x")), "mulps", 2)
+    assert is_clean(body) if cpu == "skylake-avx512" else keeps_its_state(body)
+    assert len(body) <= {"x86-64-v2": 96, "haswell": 24, "skylake-avx512": 18}[cpu]
+
+
+@pytest.mark.parametrize("cpu", [on_cpu("haswell"), on_cpu("skylake-avx512")])
+def test_two_gangs_side_by_side_live_in_registers(cpu):
+    body = shortest(vector_loops(mandelbrot, cpu, lambda s: s["steps"].vectorize("x", interleave=2)), "vmulps", 4)
+    assert is_clean(body) if cpu == "skylake-avx512" else keeps_its_state(body)
+    assert len(body) <= {"haswell": 44, "skylake-avx512": 30}[cpu]
+
+
+@every_cpu
+def test_bytes_widen_in_registers(cpu):
+    body = min((b for b in vector_loops(blur, cpu) if any("pmovzxb" in i for i in b)), key=len)
+    assert is_clean(body)
