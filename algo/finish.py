@@ -1,4 +1,5 @@
-"""The last passes over a traced program, in order: contract products into sums, make equal expressions one, keep only the tables' live rows."""
+"""The last passes over a traced program, in order: contract products into sums, reduce arrays of private size where they are made, make
+equal expressions one, keep only the tables' live rows."""
 
 from __future__ import annotations
 
@@ -8,11 +9,12 @@ from typing import Any
 
 from raido.algo.contract import contract_products
 from raido.algo.expr import Node
+from raido.algo.private_sizes import reduce_private_arrays
 from raido.algo.program import Program
 from raido.algo.rewrite import topological
 from raido.algo.share import share_equal
 
-PASSES = (contract_products, share_equal)
+PASSES = (contract_products, reduce_private_arrays, share_equal)
 
 
 def finish_program(program: Program) -> Program:
