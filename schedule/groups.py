@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from raido.algo import index
 from raido.schedule.directives.placement import check_encloses_readers, is_bounded, refuse_control_readers
-from raido.schedule.plan import At, Fuse, Placement, Root, Split, StagePlan
+from raido.schedule.directives.sharing import loops_after
+from raido.schedule.plan import At, Placement, Root
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stages.stage import Stage
 from raido.schedule.state import (
     State,
     axes_of,
@@ -50,7 +50,7 @@ def check_shared_fold(state: State, guest: str) -> None:
         return
     host = plan.compute_with.stage  # type: ignore[union-attr]
     folding = [loop.name for loop in plan.loops if is_reduction(stage, plan, loop.name)]
-    wanted = loops_in_order(stage, plan)
+    wanted = loops_after([axis.name for axis in stage.reduction_axes], plan.relations)
     if folding != wanted:
         raise Refusal(
             f'"{guest}" would fold its values in the order {listed(folding)}, and its operator is not commutative',
@@ -63,19 +63,6 @@ def check_shared_fold(state: State, guest: str) -> None:
                 "and its operator is not commutative",
                 "commutative=True on the reduction, if it is",
             )
-
-
-def loops_in_order(stage: Stage, plan: StagePlan) -> list[str]:
-    """The loops over reduction axes in the order in which values stand: axis by axis, outer halves first."""
-    names = [axis.name for axis in stage.reduction_axes]
-    for relation in plan.relations:
-        if isinstance(relation, Split) and relation.parent in names:
-            at = names.index(relation.parent)
-            names[at : at + 1] = [relation.outer, relation.inner]
-        elif isinstance(relation, Fuse) and relation.outer in names:
-            at = names.index(relation.outer)
-            names[at : at + 2] = [relation.into]
-    return names
 
 
 def check_placed_guest(state: State, guest: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from raido.algo import index
@@ -140,10 +141,24 @@ def adopt(plan: StagePlan, host: StagePlan, matched: dict[str, str], shared: lis
             )
         elif isinstance(relation, Fuse) and relation.outer in names and relation.inner in names:
             relations.append(Fuse(names[relation.outer], names[relation.inner], rename(relation.into)))
-    loops = [LoopPlan(names[loop.name], tail=loop.tail) for loop in host.loops if loop.name in names]
+    live = loops_after(list(matched.values()), relations)
+    adopted = [loop for loop in host.loops if names.get(loop.name) in live]
+    adopted.sort(key=lambda loop: loop.name not in shared)
+    loops = [LoopPlan(names[loop.name], tail=loop.tail) for loop in adopted]
+    loops += [LoopPlan(name) for name in live if name not in {loop.name for loop in loops}]
     own = [loop for loop in plan.loops if loop.name not in matched.values()]
-    order = sorted(range(len(loops)), key=lambda i: 0 if _original(names, loops[i].name) in shared else 1)
-    return replace(plan, relations=tuple(relations), loops=(*(loops[i] for i in order), *own))
+    return replace(plan, relations=tuple(relations), loops=(*loops, *own))
+
+
+def loops_after(names: list[str], relations: Iterable[Split | Fuse]) -> list[str]:
+    """The loops that axes have become, axis by axis, outer halves first."""
+    for relation in relations:
+        if isinstance(relation, Split) and relation.parent in names:
+            at = names.index(relation.parent)
+            names = [*names[:at], relation.outer, relation.inner, *names[at + 1 :]]
+        elif isinstance(relation, Fuse) and relation.outer in names:
+            names = [relation.into if name == relation.outer else name for name in names if name != relation.inner]
+    return names
 
 
 def follow_hosts(state: State) -> State:
@@ -158,7 +173,3 @@ def follow_hosts(state: State) -> State:
         )
         state = put(state, replace(plan, loops=(*kinds, *plan.loops[count:])))
     return state
-
-
-def _original(names: dict[str, str], ours: str) -> str:
-    return next(theirs for theirs, each in names.items() if each == ours)

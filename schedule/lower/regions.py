@@ -100,20 +100,29 @@ def hull(regions: Iterable[Sequence[tuple[Expr, Expr] | None]], shape: Sequence[
             low = e if _below(e, low) else low if _below(low, e) else ix.minimum(low, e)
         for e in highest[1:]:
             high = e if _below(high, e) else high if _below(e, high) else ix.maximum(high, e)
-        box.append((bring_into(low, last, facts), bring_into(high, last, facts)))
+        box.append((lowest_index(low, last, facts), highest_index(high, last, facts)))
     return tuple(box)
 
 
-def bring_into(e: Expr, last: Expr, facts: ix.Facts) -> Expr:
-    """`e` clamped to 0 … last, without the parts that the facts make superfluous. Whoever reads an array finds it not empty."""
+def lowest_index(e: Expr, last: Expr, facts: ix.Facts) -> Expr:
+    """`e` brought into 0 … last, and 0 where there is no index, without the parts that the facts make superfluous."""
+    if not facts.nonnegative(e):
+        e = ix.maximum(e, 0)
+    if ix.constant_value(e) == 0 or facts.less_equal(e, last):
+        return e
+    beyond = ix.constant_value(ix.sub(e, last))
+    e = last if beyond is not None and beyond >= 0 else ix.minimum(e, last)
+    return e if facts.nonnegative(last) else ix.maximum(e, 0)
+
+
+def highest_index(e: Expr, last: Expr, facts: ix.Facts) -> Expr:
+    """`e` brought into 0 … last, and −1 where there is no index, without the parts that the facts make superfluous."""
     beyond = ix.constant_value(ix.sub(e, last))
     if beyond is not None and beyond >= 0:
         return last
     if not facts.nonnegative(e):
         e = ix.maximum(e, 0)
-    if ix.constant_value(e) != 0 and not facts.less_equal(e, last):
-        e = ix.minimum(e, last)
-    return e
+    return e if facts.less_equal(e, last) else ix.minimum(e, last)
 
 
 def _outermost(bounds: list[Expr], sign: int) -> list[Expr]:

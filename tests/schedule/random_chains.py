@@ -53,12 +53,27 @@ def random_chain(chance: Random) -> tuple[Any, list[np.ndarray], str]:
     """An algorithm, arguments for it, and its source."""
     sizes = {name: chance.choice(SIZES) for name in ("n", "m")}
     planes, rows, lines = ["a", "b"], [], []
-    for k in range(chance.randint(2, 6)):
+    for k in range(chance.randint(3, 7)):
         name = f"t{k}"
         kind = chance.choice(
-            ("stencil", "stencil", "stencil", "elementwise", "elementwise", "pair", "sum", "fold", "spread", "gather")
+            (
+                "stencil",
+                "stencil",
+                "stencil",
+                "elementwise",
+                "elementwise",
+                "pair",
+                "sum",
+                "fold",
+                "spread",
+                "gather",
+                "fork",
+                "fork",
+            )
         )
-        p, q = (chance.choice(planes[-4:]) + chance.choice(("", "", "", "[::-1]", "[:, ::-1]")) for _ in range(2))
+        moves = ("", "", "", "", "[::-1]", "[:, ::-1]")
+        p = planes[-1] + chance.choice(moves)
+        q = chance.choice(planes[-3:]) + chance.choice(moves)
         if kind == "stencil":
             taps = " + ".join(
                 f"p[{chance.randint(-2, 2)}, {chance.randint(-2, 2)}] * {chance.randint(1, 3)}"
@@ -74,6 +89,16 @@ def random_chain(chance: Random) -> tuple[Any, list[np.ndarray], str]:
         elif kind == "pair":
             lines.append(f"{name}, {name}b = rd.elementwise(lambda x, y: (x + y, x ^ y), {p}, {q})")
             planes += [name, f"{name}b"]
+        elif kind == "fork":
+            taps = [f"[{chance.randint(-2, 2)}, {chance.randint(-1, 1)}]" for _ in range(4)]
+            lines.append(f"{name}l = rd.elementwise(lambda x: x * 3, {p}).named('{name}l')")
+            lines.append(
+                f"{name}r = rd.stencil(lambda p: p{taps[0]} ^ p{taps[1]}, {p}, boundary='clamp').named('{name}r')"
+            )
+            joined = f"lambda p, q: p{taps[2]} + q{taps[3]} * p[0, 0]"
+            boundary = chance.choice(BOUNDARIES)
+            lines.append(f"{name} = rd.stencil({joined}, {name}l, {name}r, boundary={boundary}).named('{name}')")
+            planes.append(name)
         elif kind == "sum":
             lines.append(f"{name} = rd.reduce(rd.add, 0, {p}, axis=1).named('{name}')")
             rows.append(name)
@@ -88,7 +113,7 @@ def random_chain(chance: Random) -> tuple[Any, list[np.ndarray], str]:
             lines.append(f"{name} = rd.gather({p}, i, mode='clamp').named('{name}')")
             planes.append(name)
     made = [*planes[2:], *rows] or ["a + b"]
-    results = list(dict.fromkeys([made[-1], *(name for name in made if chance.random() < 0.2)]))
+    results = list(dict.fromkeys([made[-1], *(name for name in made if chance.random() < 0.1)]))
     body = "\n".join(f"    {line}" for line in [*lines, f"return {', '.join(results)}"])
     head = '@rd.algorithm\ndef chain(a: rd.u32["n", "m"], b: rd.u32["n", "m"], i: rd.i64["n"]):\n'
     source = f"{head}{body}\n"
@@ -110,25 +135,28 @@ def random_placement(schedule: Schedule, chance: Random) -> None:
         for step in random_steps(schedule, chance):
             with suppress(ScheduleError):
                 schedule.accept(step)
+                break
 
 
 def random_steps(schedule: Schedule, chance: Random) -> Iterator[Step]:
-    """One proposal, or none where there is nothing to say."""
+    """Proposals for one directive, the first legal one of which is meant; none where there is nothing to say."""
     state = schedule.state
     stage = chance.choice(list(state.plans))
-    near = [reader for reader in state.uses.readers.get(stage, ()) if reader in state.plans]
-    other = chance.choice(near if near and chance.random() < 0.6 else list(state.plans))
-    loops, theirs = ([loop.name for loop in state.plans[name].loops] for name in (stage, other))
-    if not loops or not theirs:
+    loops = [loop.name for loop in state.plans[stage].loops]
+    if not loops:
         return
-    loop, axis = chance.choice(loops), chance.choice(theirs)
+    loop, other = chance.choice(loops), chance.choice(list(state.plans))
     if chance.random() < 0.6:
         directive = chance.choice(PLACES)
+        if directive in ("compute_at", "compute_with", "store_at"):
+            everywhere = [
+                (name, each.name) for name, plan in state.plans.items() for each in plan.loops if name != stage
+            ]
+            for name, each in chance.sample(everywhere, len(everywhere)):
+                yield Step(stage, directive, (("stage", name), ("axis", each)))
+            return
         arrays = [name for name in state.uses.loads.get(stage, {}) if name]
         arguments: dict[str, Any] = {
-            "compute_at": {"stage": other, "axis": axis},
-            "compute_with": {"stage": other, "axis": axis},
-            "store_at": {"stage": other, "axis": chance.choice((axis, axis, None))},
             "clone": {"consumer": other},
             "cache": {"array": chance.choice(arrays or [""]), "stage": stage, "axis": chance.choice((loop, None))},
         }.get(directive, {})

@@ -218,3 +218,25 @@ def test_what_can_fail_still_joins_a_reader_of_all_of_it() -> None:
         s["ratio"].compute_at("out", "yo")
 
     hold(mean, [ramp(9, 5, dtype=np.int64), 1 + ramp(9, 5, dtype=np.int64)], say)
+
+
+def test_a_guest_keeps_the_loops_that_its_host_fused_with_others() -> None:
+    @rd.algorithm
+    def pair(a: rd.f32["h", "w"]):
+        return rd.elementwise(lambda x: x * 2, a).named("double"), rd.elementwise(lambda x: x * 3, a).named("triple")
+
+    def say(s: Schedule) -> None:
+        s["double"].split("y", 3).fuse("yi", "x")
+        s["triple"].compute_with("double", "yo")
+
+    hold(pair, [ramp(7, 5)], say)
+
+
+def test_nothing_of_an_array_without_elements_is_computed_in_a_loop() -> None:
+    @rd.algorithm
+    def shifted(a: rd.f32["h", "w"]):
+        low = rd.elementwise(lambda x: x * 2, a).named("low")
+        return rd.stencil(lambda p: p[0, 1] + p[0, 2], low, boundary="clamp").named("out")
+
+    for shape in ((5, 0), (5, 1), (5, 4)):
+        hold(shifted, [ramp(*shape)], lambda s: s["low"].compute_at("out", "y"))

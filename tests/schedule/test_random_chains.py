@@ -25,9 +25,9 @@ def check(seed: int) -> None:
         raise AssertionError(f"seed {seed}\n{source}\n{said[-1] if said else ''}") from error
 
 
-@pytest.mark.parametrize("group", range(6))
+@pytest.mark.parametrize("group", range(4))
 def test_no_random_placement_changes_a_result(group: int) -> None:
-    for seed in range(group * 5, group * 5 + 5):
+    for seed in range(group * 4, group * 4 + 4):
         check(seed)
 
 
