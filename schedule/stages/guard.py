@@ -11,6 +11,7 @@ fail stay as they are: evaluating them is harmless.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from raido.algo.dtypes import bool_, i64
 from raido.algo.expr import (
@@ -29,17 +30,20 @@ from raido.algo.expr import (
     Op,
     Reduce,
     Result,
+    Scan,
+    Update,
     Var,
     While,
     const,
+    field_names,
     fresh,
 )
 from raido.algo.faults import can_fault
 from raido.algo.rewrite import children, free_variables, rebuild, topological
-from raido.schedule.stages.normalise import Tables, binders, host_variables
+from raido.schedule.stages.normalise import Tables, binders, checked_places, host_variables
 
 Guard = tuple[Expr, ...]  # all of them hold where an array is read
-_GUARDED = (Generate, ArrayLoop, ArrayWhile)
+_GUARDED = (Generate, Scan, Update, ArrayLoop, ArrayWhile)
 
 
 def guard_branches(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -150,7 +154,7 @@ def _any(predicate: Expr, axes: list[Axis], tables: Tables) -> Expr:
 
 def _asks(form: Node, guard: Expr) -> bool:
     """Whether the elements of a form already depend on the guard."""
-    bodies = form.bodies if isinstance(form, Generate) else ()
+    bodies = form.bodies if isinstance(form, Generate) else getattr(form, "values", ())
     return bool(bodies) and all(
         isinstance(e, Item) and isinstance(e.form, Cond) and e.form.predicate is guard for e in bodies
     )
@@ -162,10 +166,24 @@ def _guarded(roots: tuple[Array, ...], guards: dict[Node, Expr], tables: Tables)
     for node in _order(roots, guards):
         new = rebuild(node, memo.__getitem__)
         if node in guards:
-            new = _with_guard(new, memo[guards[node]])  # type: ignore[arg-type]
+            new = _with_guard(new, memo[guards[node]], tables)  # type: ignore[arg-type]
         tables.carry(node, new)
         memo[node] = new
     return tuple(memo[root] for root in roots)  # type: ignore[misc]
+
+
+def _with(form: Node, **changed: Any) -> Node:
+    """The form with other fields."""
+    return type(form)(*(changed.get(name, getattr(form, name)) for name in field_names(type(form))))
+
+
+def _where(guard: Expr, these: tuple[Expr, ...], others: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    choice = Cond(guard, these, others)
+    return tuple(Item(choice, k) for k in range(len(these)))
+
+
+def _zeros(values: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    return tuple(const(value.dtype, 0) for value in values)
 
 
 def _order(roots: tuple[Array, ...], guards: dict[Node, Expr]) -> list[Node]:
@@ -196,11 +214,25 @@ def _below(node: Node, guards: Mapping[Node, Expr]) -> Iterator[Node]:
         yield guards[node]
 
 
-def _with_guard(form: Generate | ArrayLoop | ArrayWhile, guard: Expr) -> Node:
+def _with_guard(form: Any, guard: Expr, tables: Tables) -> Node:
     if isinstance(form, Generate):
-        nothing = tuple(const(body.dtype, 0) for body in form.bodies)
-        choice = Cond(guard, form.bodies, nothing)
-        return Generate(form.axes, tuple(Item(choice, k) for k in range(len(nothing))))
+        return Generate(form.axes, _where(guard, form.bodies, _zeros(form.bodies)))
+    if isinstance(form, Scan):
+        combine = form.combine
+        if any(can_fault(node) for node in topological(*combine)):
+            combine = _where(guard, combine, form.left)
+        values = _where(guard, form.values, _zeros(form.values))
+        neutral = _where(guard, form.neutral, _zeros(form.neutral))
+        monoid = form.monoid if combine is form.combine else ""
+        return _with(form, combine=combine, values=values, neutral=neutral, monoid=monoid)
+    if isinstance(form, Update):
+        # An index outside is ignored where it is not checked: there the update does nothing.
+        places = form.indices
+        if form.checked:
+            places = checked_places(form, places, form.dest[0].shape, tables)
+        places = _where(guard, places, tuple(const(i64, -1) for _ in places))
+        values = _where(guard, form.values, _zeros(form.values))
+        return _with(form, indices=places, values=values, checked=False)
     if isinstance(form, ArrayLoop):
         count = Item(Cond(guard, (form.count,), (const(i64, 0),)), 0)
         return ArrayLoop(count, form.index, form.state, form.init, form.results)

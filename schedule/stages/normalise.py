@@ -390,22 +390,22 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
                         f"a {type(form).__name__.lower()} inside a scalar loop that depends on the loop's state is not supported"
                     )
                 else:
-                    indices = _counted(new, tables) if new.checked else new.indices
+                    indices = checked_places(new, new.indices, new.array.shape, tables) if new.checked else new.indices
                     new = tables.beta(form, new.array.index, indices)
                 tables.carry(old, new)
         memo[node] = new
     return tuple(memo[root] for root in roots)  # type: ignore[misc]
 
 
-def _counted(load: Load, tables: Tables) -> tuple[Expr, ...]:
-    """The indices of a load that is about to be written out, read from arrays of 0, 1, … that check them."""
+def checked_places(source: Node, places: Sequence[Expr], shape: Sequence[Expr], tables: Tables) -> tuple[Expr, ...]:
+    """Indices into an array of that shape, read from arrays of 0, 1, … that check them, at the line of `source`."""
     indices: list[Expr] = []
-    for dimension, (e, extent) in enumerate(zip(load.indices, load.array.shape, strict=True)):
+    for dimension, (e, extent) in enumerate(zip(places, shape, strict=True)):
         axes = tuple(Axis(fresh("i"), n) for n in (*[const(i64, 1)] * dimension, extent))
         counting = Generate(axes, (axes[-1].var,))
         tables.kinds[counting] = "index"
         indices.append(Load(Result(counting, 0), (*[const(i64, 0)] * dimension, e), True))
-        tables.carry(load, indices[-1])
+        tables.carry(source, indices[-1])
     return tuple(indices)
 
 

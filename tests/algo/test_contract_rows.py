@@ -270,6 +270,18 @@ BRANCHES: dict[str, Row] = {
         rng.integers(0, 9, (5, 7)),
         K,
     ),
+    "scans": row(
+        lambda x, k: rd.map(lambda r, i: rd.cond(i < 7, lambda: rd.scan(rd.add, 0, r * r[i]), lambda: r), x, k),
+        lambda x, k: each(lambda r, i: np.cumsum(r * r[i], dtype="f") if i < 7 else r, x, k),
+        A,
+        K,
+    ),
+    "updates": row(
+        lambda x, k: rd.map(lambda r, i: rd.cond(i < 7, lambda: r.at[rd.iota(2) + i - 1].set(0), lambda: r), x, k),
+        lambda x, k: each(lambda r, i: np.where(abs(2 * np.arange(7) - 2 * i + 1) == 1, np.float32(0), r), x, k),
+        A,
+        np.array([1, 99, 2, 6, 5]),
+    ),
     "arrays of a loop's state, read out of range": row(
         lambda x, k: rd.map(lambda v, i: rd.loop(2, lambda t, s: s + rd.tabulate(4, lambda j: s * j)[i], v), x, k),
         rd.IndexOutOfRange,
