@@ -28,6 +28,7 @@ from raido.algo.rewrite import loads_in, transform
 from raido.schedule.lower.builder import Builder, closed, new_serial
 from raido.schedule.lower.convert import Converter, Sites, Storage
 from raido.schedule.lower.filters import Filters
+from raido.schedule.lower.in_place import updates_in_place
 from raido.schedule.lower.jobs import Job, flat, laid_out_shape, make_jobs, parts_of_layout
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
@@ -210,6 +211,8 @@ class Host:
             self.builder.add(Store(self.counts[counted.size], (), counted.size))
 
     def _memory(self, job: Job) -> None:
+        if job.in_place:
+            return
         stage = job.stage
         shape = tuple(axis.extent for axis in stage.axes)
         for k, body in enumerate(job.bodies):
@@ -250,7 +253,7 @@ class Host:
         return transform(e, read)  # type: ignore[arg-type]
 
     def _rounds(self, stage: ControlStage, form: ArrayLoop | ArrayWhile) -> None:
-        """`for` or `while` over whole arrays: each state has two buffers, swapped at the end of a round."""
+        """`for` or `while` over whole arrays: each state has two buffers, swapped at the end of a round, unless it changes in place."""
         builder = self.builder
         current = []
         for parameter, init in zip(stage.state, stage.init, strict=True):
@@ -258,10 +261,18 @@ class Host:
             self._copy(init, buffer)
             self.storages[parameter] = Storage(buffer)
             current.append(buffer)
-        following = [builder.alloc(f"{b.name}_next", b.dtype, b.shape, "heap") for b in current]
+        in_place = updates_in_place(stage, self.jobs)
+        for m, (job, k) in in_place.items():
+            job.in_place = True
+            self.storages[Result(job.form, k)] = Storage(current[m])
+        moved = [m for m in range(len(current)) if m not in in_place]
+        following = {
+            m: builder.alloc(f"{current[m].name}_next", current[m].dtype, current[m].shape, "heap") for m in moved
+        }
         direct = self.direct
         self.direct = {}
-        for result, buffer in zip(stage.results, following, strict=True):
+        for m, buffer in following.items():
+            result = stage.results[m]
             if isinstance(result, Result) and isinstance(result.form, type(stage.form)) is False:
                 self.direct.setdefault(result, buffer)
         with builder.block() as setup:
@@ -273,10 +284,10 @@ class Host:
                     builder.level_of[form.index] = 0
                     body.facts = body.facts.with_range(form.index, 0, ix.sub(form.count, 1))
                 self.stages(stage.body)
-                for result, buffer in zip(stage.results, following, strict=True):
-                    self._copy(result, buffer)
-                for a, b in zip(current, following, strict=True):
-                    builder.add(Swap(a, b))
+                for m, buffer in following.items():
+                    self._copy(stage.results[m], buffer)
+                for m, buffer in following.items():
+                    builder.add(Swap(current[m], buffer))
         self.direct = direct
         if isinstance(form, ArrayLoop):
             count = self.scalar(form.count)

@@ -25,6 +25,7 @@ class Job:
     """A stage to be lowered. `version_at`: the loop before which the two versions part; `cut`: the position of the loop that is cut.
 
     `blocked`: it reads or writes storage in blocks, so its loops count from 0 and quotients of coordinates are loop variables.
+    `in_place`: an update that changes what it starts as.
     """
 
     stage: Stage
@@ -41,6 +42,7 @@ class Job:
     cut: int = field(init=False)
     variables: dict[str, Var] = field(init=False)
     blocked: bool = False
+    in_place: bool = False
 
     def __post_init__(self) -> None:
         self.reads = Reads(self.bodies)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from raido.algo import index as ix
 from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Axis, Expr, Item, Node, Op, Reduce, Result, const, fresh
+from raido.algo.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, const, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.convert import conjunction, is_affine
 from raido.schedule.lower.loops import Loops
@@ -49,7 +49,8 @@ class Updates:
 
     def update(self, work: Work, position: int) -> None:
         """The update whose outermost step loop stands at `position`."""
-        self._pass(work, position, "set")
+        if not work.job.in_place:
+            self._pass(work, position, "set")
         strategy = work.job.plan.strategy
         if strategy is None or strategy[0] != "private":
             self._pass(work, position, "update")
@@ -210,6 +211,8 @@ class Updates:
         assert update is not None
         count = len(form.left)
         named = loops.emitter.values(form.values[: count + sum(number is not None for number in update.places)])
+        if job.in_place:
+            named = [value if isinstance(value, (Const, Var)) else builder.name("new", value) for value in named]
         places: dict[Axis, NestExpr] = {}
         tests: list[NestExpr] = []
         for d, (axis, number) in enumerate(zip(job.stage.axes, update.places, strict=True)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raido.algo.dtypes import i64
-from raido.algo.expr import Axis, Filter, Item, Load, Reduce, Scan, Sort, Update, fresh
+from raido.algo.expr import Axis, Filter, Item, Load, Reduce, Scan, Sort, Update, const, fresh
 from raido.algo.program import Site
 from raido.schedule.stages.dependent import mapped_axes
 from raido.schedule.stages.stage import FilterStep, ScanStep, SortStep, Stage, UpdateStep
@@ -26,6 +26,7 @@ def update_stage(form: Update, names: tuple[str, ...], outer: int, site: Site | 
         form.axes[mapped[d]] if d in mapped else Axis(fresh(spare[d]), extent) for d, extent in enumerate(shape)
     )
     steps = tuple(axis for k, axis in enumerate(form.axes) if k not in mapped.values())
+    steps = steps or (Axis(fresh("r"), const(i64, 1)),)
     indices = tuple(index for d, index in enumerate(form.indices) if d not in mapped)
     numbers = iter(range(len(form.values), len(form.values) + len(shape)))
     places = tuple(None if d in mapped else next(numbers) for d in range(len(shape)))
