@@ -58,8 +58,11 @@ class KindDirectives(Recorder):
         >>> [(loop.name, loop.kind) for loop in blur.schedule()["cols"].vectorize("x", interleave=2).plan.loops]
         [('y', 'serial'), ('x', 'vector')]
 
-        Refuses a second vectorized loop, a loop that already has a kind, a parallel loop inside, and reduction axes under an
-        operator that is not commutative.
+        On a reduction axis each lane folds values of its own: every eighth, say, or, under an operator that is not commutative, a
+        block of them; then the lanes are combined.
+
+        Refuses a second vectorized loop, a loop that already has a kind, a parallel loop inside, and under an operator that is not
+        commutative a reduction axis with other loops inside.
         """
         return self._record("vectorize", axis=axis, lanes=lanes, interleave=interleave)
 
@@ -137,11 +140,13 @@ def apply_vectorize(state: State, stage: str, axis: str, lanes: int | None = Non
         if other.kind == "vector":
             raise Refusal(f'"{other.name}" is already vectorized', "vectorize one loop of a stage")
     ordered = whole.reduction is not None and not whole.reduction.commutative and not strategies_of(whole)
-    if ordered and is_reduction(whole, plan, axis):
-        pure = [name.name for name in plan.loops if not is_reduction(whole, plan, name.name)]
-        remedy = f'vectorize "{pure[-1]}"' if pure else "commutative=True on the reduction, if it is"
+    if ordered and is_reduction(whole, plan, axis) and plan.loops[-1].name != axis:
+        last = plan.loops[-1].name
         raise Refusal(
-            f'each step along "{axis}" folds one more value into {stage}, and the operator is not commutative', remedy
+            f'"{axis}" folds values into {stage} by an operator that is not commutative, and other loops stand inside it',
+            f'vectorize "{last}"'
+            if is_reduction(whole, plan, last)
+            else f'reorder, so that "{axis}" is the innermost loop',
         )
     vector = replace(loop, kind="vector", lanes=lanes or 0, interleave=interleave)
     return put(state, with_loop(plan, vector), "loops")

@@ -5,7 +5,7 @@
     loops         the loops of a stage; the two versions; cuts at boundaries        (coordinates, partition)
     placement     producers inside loops: regions, memory                            (regions)
     sliding       producers kept further out than they are computed
-    reductions    accumulators, partials
+    reductions    accumulators, partials                                              (lane_blocks)
     share_buffers arrays that are never alive together share memory
     convert, emit expressions: substitution, then statements with shared values named
 

@@ -30,6 +30,7 @@ from raido.schedule.lower.convert import Converter, Sites, Storage
 from raido.schedule.lower.filters import Filters
 from raido.schedule.lower.in_place import updates_in_place
 from raido.schedule.lower.jobs import Job, flat, laid_out_shape, make_jobs, parts_of_layout
+from raido.schedule.lower.lane_blocks import LaneBlocks
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
 from raido.schedule.lower.reductions import Reductions
@@ -83,6 +84,7 @@ class Host:
         self.loops.names = {job.form: job.stage.name for job in self.jobs.values()}
         self.loops.names |= {parameter: parameter.name for parameter in graph.program.parameters}
         reductions = Reductions(self.loops)
+        LaneBlocks(self.loops, reductions)
         Scans(self.loops, reductions)
         Updates(self.loops)
         Filters(self.loops)

@@ -43,6 +43,7 @@ class Loops:
         self.placer: Placer
         self.sharing: Guests
         self.reduce: Callable[[Work, int], None]
+        self.in_blocks: Callable[[Work, int], bool]
         self.scan: Callable[[Work, int], None]
         self.block: Callable[[Work, int], None]
         self.along_block: Callable[[Work, int], None]
@@ -113,7 +114,10 @@ class Loops:
     def loop(self, work: Work, position: int, kind: str | None = None) -> None:
         """The loop at `position`, and what is inside."""
         job, plan = work.job, work.job.plan.loops[position]
-        kind = kind or self._kind(job, plan)
+        if kind is None:
+            kind = self._kind(job, plan)
+            if plan.kind == "vector" and kind == "serial" and self.in_blocks(work, position):
+                return
         bounds = [self._bounds(c, plan.name) for c in work.copies]
         lows, highs, step = [b[0] for b in bounds], [b[1] for b in bounds], bounds[0][2]
         trips = {ix.constant_value(ix.sub(h, lo)) for lo, h in zip(lows, highs, strict=True)}

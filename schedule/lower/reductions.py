@@ -16,7 +16,7 @@ from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import extent_bound
 from raido.schedule.lower.work import Accumulators, Work
-from raido.schedule.nest.nodes import Buffer, Read, Store
+from raido.schedule.nest.nodes import Buffer, NestExpr, Read, Store
 
 REGISTER_BYTES = 8 << 10
 STACK_BYTES = 64 << 10
@@ -150,7 +150,7 @@ class Reductions:
 
     def place(self, work: Work, acc: Accumulators, k: int) -> tuple[Expr, ...]:
         coordinates, origin = work.copies[k], acc.origins[work.origin_of[k]]
-        place: list[Expr] = [ix.as_index(work.origin_of[k])] if acc.copied else []
+        place: list[Expr] = [ix.as_index(work.origin_of[k])] if acc.copied else [*acc.prefix]
         for axis in acc.axes:
             value = coordinates.ranges[axis].value
             assert value is not None
@@ -231,6 +231,14 @@ class Reductions:
         var = fresh(f"i{len(at)}")
         with self.builder.loop(var, ix.as_index(0), extent, 1):
             self.each(shape, body, (*at, var), unrolled)
+
+    def neutral(self, work: Work, acc: Accumulators, at: tuple[Expr, ...]) -> list[NestExpr]:
+        """What the accumulators at these indices begin as."""
+        values = self._environment(work, acc, at)
+        facts = self.builder.facts
+        return self.loops.emitter.values(
+            self.loops.converter.convert(_reduction(work).neutral, values, facts, work.identity)
+        )
 
     def set_all(self, acc: Accumulators, values: Sequence[Expr]) -> None:
         """Every accumulator is set to these constants."""

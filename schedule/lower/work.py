@@ -17,7 +17,8 @@ from raido.schedule.nest.nodes import Buffer
 class Accumulators:
     """The running values of a reduction: a buffer for each, and how an element's indices follow from its coordinates.
 
-    `lengths`: how much of each dimension is in use (of the first copy, which others do not exceed).
+    `lengths`: how much of each dimension is in use (of the first copy, which others do not exceed). `prefix`: indices before those
+    of the axes.
     """
 
     buffers: tuple[Buffer, ...]
@@ -25,6 +26,7 @@ class Accumulators:
     origins: tuple[dict[str, Expr], ...]
     copied: bool
     lengths: tuple[Expr, ...] = ()
+    prefix: tuple[Expr, ...] = ()
 
 
 @dataclass(slots=True)

@@ -336,6 +336,7 @@ class _Writer:
         self.line("pass")
         self.block(block)
         self.depth -= 1
+        self.memo = {}  # what was computed in there may not have been
 
     def statement(self, s: Statement) -> None:
         """The lines of one statement."""

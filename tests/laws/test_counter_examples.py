@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,14 @@ from raido.schedule.stages.form_stages import form_stages
 from raido.targets.target import Target
 
 
-def agrees(algorithm: Any, *arguments: Any, said: Callable[[Schedule], object] = lambda s: None) -> None:
-    """The law for one program under what is said of its schedule, on every instruction set."""
+def agrees(
+    algorithm: Any, *arguments: Any, said: Callable[[Schedule], object] = lambda s: None, cpus: Sequence[str] = CPUS
+) -> None:
+    """The law for one program under what is said of its schedule, on these instruction sets."""
     program = RandomProgram(0, 0, f"{algorithm}", algorithm, list(arguments), (True,) * 8)
     traced = algorithm.trace(*arguments)
     want = outcome(lambda: interpret(traced, *algorithm.flatten(arguments)))
-    for cpu in CPUS:
+    for cpu in cpus:
         schedule = Schedule(form_stages(traced))
         said(schedule)
         hold(program, schedule.complete(Target.parse(f"llvm:{cpu}").machine), want, cpu)
@@ -154,3 +156,40 @@ def test_a_loop_ends_where_a_check_fails() -> None:
     agrees(halved, np.array([5, 0, 7, 9, 2]), np.array([2, 0, 3, 2, 2]))
     agrees(halved, np.array([5, 0, 7, 9, 2]), np.array([2, 2, 3, 0, 2]))
     agrees(halved, np.array([5, 0, 7, 9, 2]), np.array([2, 2, 3, 0, 2]), said=lambda s: s[s.stages[0]].parallel("x"))
+
+
+# Operators that are not commutative
+
+
+def compose(p: Any, q: Any) -> Any:
+    """The composition of x -> p0 x + p1 and x -> q0 x + q1: associative, and not commutative."""
+    return p[0] * q[0], p[1] * q[0] + q[1]
+
+
+@rd.algorithm
+def composed(a: rd.i32["n", "k"]):
+    return rd.reduce(compose, (1, 0), a, a, axis=1)[1].named("composed")
+
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "nothing": lambda c: c,
+    "lanes": lambda c: c.vectorize("r"),
+    "four lanes, three gangs": lambda c: c.vectorize("r", lanes=4, interleave=3),
+    "chunks": lambda c: c.parallel("r", grain=5),
+    "chunks of lanes": lambda c: c.split("r", 19).parallel("ro").vectorize("ri"),
+    "lanes in strips": lambda c: c.split("r", 19).vectorize("ri"),
+    "unrolled strips": lambda c: c.split("r", 6).unroll("ri"),
+    "rows inside": lambda c: c.reorder("r", "x").vectorize("x"),
+    "rows inside, unrolled": lambda c: c.reorder("r", "x").unroll("r", 3).vectorize("x"),
+    "rows of lanes": lambda c: c.parallel("x").vectorize("r"),
+    "fused rows": lambda c: c.split("x", 2).fuse("xo", "xi").vectorize("r"),
+    "tiles": lambda c: c.split("r", 8).split("x", 3).reorder("xo", "ro", "xi", "ri").vectorize("xi"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("k", [0, 1, 7, 8, 40])
+def test_folds_keep_their_order(way: str, k: int) -> None:
+    agrees(
+        composed, np.random.default_rng(k).integers(-3, 4, (3, k), np.int32), said=lambda s: WAYS[way](s["composed"])
+    )

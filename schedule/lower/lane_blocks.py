@@ -1,0 +1,98 @@
+"""Reductions along lanes whose operator is not commutative: each lane folds a block of its own, and the blocks are combined in order.
+
+before   for r in 0..n by vector: acc = op(acc, a[r])
+after    for k in 0..n//8:  for lane in 0..8 by vector: block[lane] = op(block[lane], a[lane*(n//8) + k])
+         acc = op(acc, block[0]), op(acc, block[1]), …
+         for r in 8*(n//8)..n: acc = op(acc, a[r])
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.algo import index as ix
+from raido.algo.dtypes import bool_, i64
+from raido.algo.expr import Expr, Op, const, fresh
+from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.loops import Loops
+from raido.schedule.lower.reductions import Reductions
+from raido.schedule.lower.steps import is_plain_operator
+from raido.schedule.lower.work import Accumulators, Work
+from raido.schedule.nest.nodes import Read, Store
+
+LANES = 8
+
+
+class LaneBlocks:
+    """Emits such loops for `Loops`."""
+
+    def __init__(self, loops: Loops, reductions: Reductions) -> None:
+        self.loops, self.reductions = loops, reductions
+        self.builder: Builder = loops.builder
+        loops.in_blocks = self.in_blocks
+
+    def in_blocks(self, work: Work, position: int) -> bool:
+        """Emits the vector loop at `position` of a fold in blocks; False where that is not possible."""
+        plan, total = work.job.plan.loops[position], work.accumulators
+        if total is None or not self._applies(work, position):
+            return False
+        low, high, step = work.copies[0].bounds(plan.name)
+        lanes = (plan.lanes or LANES) * plan.interleave
+        if step != 1 or lanes == 1:
+            return False
+        length = self.builder.name("block", ix.floordiv(ix.sub(high, low), lanes))
+        with self.builder.when(Op("gt", bool_, (length, const(i64, 0))), ix.sub(length, 1)):
+            self._blocks(work, position, total, low, length, lanes)
+        rest = work.copies[0].copy()
+        rest.narrow(plan.name, ix.add(low, ix.mul(length, lanes)), high)
+        self.loops.loop(replace(work, copies=[rest]), position, "serial")
+        return True
+
+    def _applies(self, work: Work, position: int) -> bool:
+        """Whether the loop is the last one, and nothing else happens in it: no other stage, no copies, no offsets."""
+        job, coordinates = work.job, work.copies[0]
+        loop = job.plan.loops[position].name
+        return (
+            work.mode == "fold"
+            and position == len(job.plan.loops) - 1
+            and len(work.copies) == 1
+            and not coordinates.ranges[loop].offset
+            and is_fold(job)
+            and not self.loops.placer.places(job, position)
+            and not self.loops.sharing.sharers(job, position)
+        )
+
+    def _blocks(self, work: Work, position: int, total: Accumulators, low: Expr, length: Expr, lanes: int) -> None:
+        job, plan, builder = work.job, work.job.plan.loops[position], self.builder
+        assert job.reduction is not None
+        buffers = tuple(builder.alloc("block", v.dtype, (ix.as_index(lanes),), "register") for v in job.reduction.left)
+        lane, turn = fresh("lane"), fresh(plan.name)
+        own = Accumulators(buffers, (), ({},), False, (ix.as_index(lanes),), (lane,))
+        place = self.reductions.place(work, total, 0)
+        neutral = self.reductions.neutral(work, total, place)
+        how = {"kind": "vector", "lanes": plan.lanes or LANES, "interleave": plan.interleave, "tail": "exact"}
+        names = {"stage": job.stage.name, "loop": plan.name}
+        with builder.loop(first := fresh("lane"), ix.as_index(0), ix.as_index(lanes), 1, **how, **names):
+            for buffer, value in zip(buffers, neutral, strict=True):
+                builder.add(Store(buffer, (first,), value))
+        with (
+            builder.loop(turn, ix.as_index(0), length, 1, **names),
+            builder.loop(lane, ix.as_index(0), ix.as_index(lanes), 1, **how, **names),
+        ):
+            at = ix.add(ix.add(low, ix.mul(lane, length)), turn)
+            fold = replace(work, copies=[work.copies[0].copy()], accumulators=own, origin_of=[0])
+            self.loops.choose(fold, position, [[at]])
+        for buffer in buffers:
+            builder.level_of[buffer] = builder.scope.level
+        for k in range(lanes):
+            left = [builder.name("left", Read(b, place, None)) for b in total.buffers]
+            right = [builder.name("right", Read(b, (ix.as_index(k),), None)) for b in buffers]
+            self.reductions.combine(work, total, place, left, right)
+
+
+def is_fold(job: Job) -> bool:
+    """Whether a stage is a plain reduction by arithmetic."""
+    stage = job.stage
+    special = (stage.scan, stage.update, stage.filter, stage.sort)
+    return job.reduction is not None and not any(special) and is_plain_operator(job.reduction)
