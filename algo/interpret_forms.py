@@ -120,7 +120,7 @@ def update(machine: Any, form: Update, frame: Frame, extents: Extents) -> Task:
     chosen = np.flatnonzero(inside)
     results = [d.reshape(-1).copy() for d in dest]
     if len(chosen):
-        lanes = np.unravel_index(chosen, frame.shape + extents)
+        lanes = np.unravel_index(chosen, inside.shape) if inside.ndim else ()
         target = np.ravel_multi_index(
             (*lanes[: len(frame.shape)], *(i.reshape(-1)[chosen] for i in indices)), dest[0].shape
         )

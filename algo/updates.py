@@ -1,8 +1,9 @@
 """`a.at[key].set(v)` and its like: a new array that differs from `a` at `key`.
 
-Integers and slices make one `Generate`; arrays of indices, masks and slices whose bounds data decides make one `Update`.
+Integers and slices make one `Generate`; arrays of indices, masks, slices whose bounds data decides and, over whole arrays, indices known
+only at run time make one `Update`, which changes the places it names and no others.
 
-The body asks, at every index, whether it is one of the places: a comparison for an index, a range test for a slice. An index that is
+The body of a `Generate` asks, at every index, whether it is one of the places: a comparison for an index, a range test for a slice. An index that is
 not provably inside is read through a checked load of 0, 1, …, n − 1, so that it fails as `a[i]` does.
 """
 
@@ -21,11 +22,11 @@ from raido.algo.building import (
     make_axes,
 )
 from raido.algo.combining import trace_operator
-from raido.algo.context import current, load
+from raido.algo.context import current, is_size, load
 from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.expr import Expr, Op, Result, Update, const, fresh
-from raido.algo.indexing import placed, selection
+from raido.algo.indexing import Chosen, placed, selection
 from raido.algo.locations import complaint
 from raido.algo.moves import moved
 from raido.algo.promotion import lift
@@ -97,7 +98,7 @@ def _updated(array: Array, key: Any, value: Any, operation: Callable[..., Any] |
             )
         new = Array(cast(new, array.dtype))
     parts = selection(array, key)
-    if parts is None:
+    if parts is None or (trace.depth == 0 and _is_small(parts, array)):
         return _scattered(array, key, new, operation, name)
     axes = make_axes(array.extents)
     tests: list[Expr] = []
@@ -143,14 +144,25 @@ def _updated(array: Array, key: Any, value: Any, operation: Callable[..., Any] |
     return collect(axes, Array(body, STRONG), "update", name, named_axes=True)
 
 
+def _is_small(parts: list[Chosen], array: Array) -> bool:
+    """Whether an index known only at run time chooses one of many places, and slices beside it are whole: then few elements change."""
+    single = [part for part in parts if part.extent is None]
+    whole = all(
+        part.extent is None or (part.extent is n and part.step == 1)
+        for part, n in zip(parts, array.extents, strict=True)
+    )
+    return whole and any(not is_size(part.start) for part in single)
+
+
 def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any] | None, name: str | None) -> Array:
     """The update at every index of `array[key]`, checked; of several values set at one place, the last wins."""
     axes, places, safe, _ = placed(array, key)
     chosen = moved([axis.extent for axis in axes], lambda *_: const(bool_, 0))
-    if new.ndim > len(axes) or not _fits(new, chosen):
-        shapes = describe(array.dtype, chosen.extents)
+    if new.ndim > len(axes) or (axes and not _fits(new, chosen)):
+        shapes = describe(array.dtype, tuple(axis.extent for axis in axes))
         raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {shapes}"))
     value = broadcast_element(new, [axis.var for axis in axes]).node
+    axes = axes or make_axes([index.as_index(1)])  # one element: one step
     dest, indices, check = (array.node,), tuple(places), not all(safe)
     if operation is None:
         form = Update(dest, axes, indices, (), (), (), (), (value,), "set", check, "")

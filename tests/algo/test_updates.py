@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import raido as rd
+from raido.algo.expr import Update
 
 KEYS = {
     "an index array": (lambda i, j, m: (i,), 5),
@@ -107,3 +108,19 @@ def test_errors_name_what_is_wrong() -> None:
         rd.algorithm(lambda a, i, v: a.at[i].set(v)).trace(rd.i64["n"], rd.i64[1], rd.i64[3])
     with pytest.raises(rd.DTypeError, match="f32 into an array of i64"):
         rd.algorithm(lambda a, i, v: a.at[i].set(v)).trace(rd.i64["n"], rd.i64["k"], rd.f32["k"])
+
+
+def test_one_place_known_at_run_time_takes_one_step() -> None:
+    """A recurrence writes n elements in all, not n times n."""
+    fill = rd.algorithm(lambda a: rd.loop(a.shape[0] - 2, lambda t, x: x.at[t + 2].set(x[t] + x[t + 1]), a))
+    rows = rd.algorithm(lambda m: rd.loop(m.shape[0] - 1, lambda t, x: x.at[t + 1].add(x[t] * 2), m))
+    a, m = np.arange(9), np.arange(12.0).reshape(4, 3)
+    first, second = a.copy(), m.copy()
+    for t in range(7):
+        first[t + 2] = first[t] + first[t + 1]
+    for t in range(3):
+        second[t + 1] += second[t] * 2
+    for program, argument, expected in ((fill, a, first), (rows, m, second)):
+        assert isinstance(program.trace(argument).results[0].form.results[0].form, Update)
+        for run in (program.interpret, program):
+            np.testing.assert_array_equal(run(argument), expected)
