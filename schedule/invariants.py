@@ -5,15 +5,10 @@ A directive checks what it changes; these checks see what it changes elsewhere (
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from raido.schedule.directives.placement import check_encloses_readers
-from raido.schedule.groups import check_groups, lender
+from raido.schedule.groups import check_groups
 from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stages.needs import can_fail, reads_all
-from raido.schedule.stages.reads import stage_roots
-from raido.schedule.stages.stage import Stage
 from raido.schedule.state import (
     State,
     arrays_read,
@@ -22,7 +17,6 @@ from raido.schedule.state import (
     is_reduction,
     loops_from,
     position,
-    readers_of,
     shared_count,
 )
 from raido.schedule.strategies import check_scan, check_sort, check_update, strategy_name
@@ -31,7 +25,6 @@ from raido.schedule.strategies import check_scan, check_sort, check_update, stra
 def check_state(state: State) -> None:
     """Refuses a state that breaks an invariant."""
     for name, plan in state.plans.items():
-        check_faults(state, name)
         if is_inlined(state, name):
             continue
         if isinstance(plan.compute, At) and plan.compute_with is None:
@@ -78,40 +71,6 @@ def check_nesting(state: State, name: str) -> None:
                 f'vectorized loop "{loop.name}" of "{stage}" would run inside vectorized loop "{outer}" of "{owner}"'
             )
         above[loop.kind] = (stage, loop.name)
-
-
-def check_faults(state: State, name: str) -> None:
-    """Refuses to compute only what is read of a stage that can fail: what is wrong with the rest would go unnoticed."""
-    plan = state.plans[lender(state, name)]
-    if isinstance(plan.compute, Root) or state.stage(name).outer or not stage_can_fail(state.stage(name)):
-        return
-    if not is_computed_whole(state, name):
-        readers = listed(f'"{reader}"' for reader in readers_of(state, name))
-        raise Refusal(
-            f'"{name}" can fail, and {readers} may leave out some of its elements, which would then not be checked',
-            f's["{name}"].root()',
-        )
-
-
-@lru_cache(maxsize=1 << 12)
-def stage_can_fail(stage: Stage) -> bool:
-    """Whether a stage may find something wrong; asked after every step."""
-    return can_fail(stage_roots(stage))
-
-
-def is_computed_whole(state: State, name: str) -> bool:
-    """Whether every element of a stage is computed: it is at root, or a reader of which that is true reads all of it."""
-    if isinstance(state.plans[lender(state, name)].compute, Root):
-        return True
-    return any(is_computed_whole(state, reader) for reader in readers_of_all(state, name))
-
-
-def readers_of_all(state: State, name: str) -> list[str]:
-    """The stages that read every element of a stage."""
-    stage = state.stage(name)
-    shape = tuple(axis.extent for axis in stage.axes)
-    readers = [state.stage(reader) for reader in state.uses.readers[name] if reader in state.plans]
-    return [r.name for r in readers if reads_all(stage_roots(r), r.all_axes, stage.form, shape)]
 
 
 def check_chunks(state: State, name: str) -> None:

@@ -20,7 +20,6 @@ from raido.algo.index import BOUNDARY_OPS
 from raido.algo.rewrite import scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_readers
 from raido.schedule.directives.placement import checked_reader
-from raido.schedule.invariants import readers_of_all, stage_can_fail
 from raido.schedule.stages.dependent import is_ragged
 from raido.schedule.stages.reads import array_name, loads_of, stage_roots
 from raido.schedule.stages.stage import ControlStage, Stage
@@ -106,7 +105,6 @@ def may_inline(state: State, name: str) -> bool:
         and not has_loops_said(state, name)
         and all(isinstance(state.uses.stages[reader], Stage) for reader in state.uses.readers[name])
         and checked_reader(state, name) is None
-        and (not stage_can_fail(stage) or bool(stage.outer) or bool(readers_of_all(state, name)))
         and not any(at.stage == name for plan in state.plans.values() for at in places(plan))
         and not any(state.plans[r].prefetches for r in state.uses.readers[name] if r in state.plans)
     )

@@ -44,8 +44,8 @@ class PlacementDirectives(Recorder):
         >>> blur.schedule()["rows"].inline().plan.compute
         Inline()
 
-        Refuses outputs, reductions, stages read by a loop over whole arrays or at checked positions, stages that can fail and are
-        not read whole, stages with loop directives, and stages at which another is placed.
+        Refuses outputs, reductions, stages read by a loop over whole arrays or at checked positions, stages with loop directives,
+        and stages at which another is placed.
         """
         return self._record("inline")
 
@@ -76,8 +76,7 @@ class PlacementDirectives(Recorder):
         >>> blur.schedule()["rows"].compute_at("cols", "y").plan.compute
         At(stage='cols', loop='y')
 
-        Refuses a second placement, outputs, a loop that does not enclose every reader, regions that cannot be bounded, and stages
-        that can fail and are not read whole.
+        Refuses a second placement, outputs, a loop that does not enclose every reader, and regions that cannot be bounded.
         """
         return self._record("compute_at", stage=stage, axis=axis)
 

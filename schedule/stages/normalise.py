@@ -39,7 +39,6 @@ from raido.algo.expr import (
 from raido.algo.program import Program, Site
 from raido.algo.rewrite import children, free_variables, loads_in, rebuild, scalar_nodes, topological
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form, is_ragged
-from raido.schedule.stages.needs import can_fail, reads_all
 
 FORMS = (Generate, *DEPENDENT, ArrayLoop, ArrayWhile, ArrayCond)
 
@@ -260,15 +259,6 @@ class Uses:
                 needed |= self.reduce_axes.get(load, set())
         return needed <= set(variables)
 
-    def read_whole(self, form: Generate) -> bool:
-        """Whether the one reader reads every element, whatever branches it takes."""
-        use = self.once(form)
-        if use is None:
-            return False
-        reader = use[0]
-        bodies = reader.bodies if isinstance(reader, Generate) else tuple(children(reader))
-        return reads_all(bodies, reader.axes, form, [axis.extent for axis in form.axes])  # type: ignore[attr-defined]
-
 
 def loops_around(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
     """The whole-array loops whose state or counter each node depends on."""
@@ -289,23 +279,15 @@ def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
     """Unnamed elementwise expressions, and unnamed arrays of mapped functions, that one consumer reads once become part of it."""
     uses = Uses(roots)
     inlined: set[Generate] = set()
-    failing: set[Node] = set()
     hosts = host_variables(uses.nodes)
     for node in uses.nodes:
         if not isinstance(node, Generate) or node in uses.whole or node not in uses.loads:
             continue
-        fails = can_fail(node.bodies) or any(
-            getattr(load.array, "form", None) in failing for load in loads_in(*node.bodies)
-        )
         if open_variables(node) - hosts:
-            joins = _inlines_when_open(node, uses, tables)
-        else:
-            joins = (
-                _is_plain_elementwise(node, tables) and uses.pointwise(node) and (not fails or uses.read_whole(node))
-            )
-        if joins:
+            if _inlines_when_open(node, uses, tables):
+                inlined.add(node)
+        elif _is_plain_elementwise(node, tables) and uses.pointwise(node):
             inlined.add(node)
-            failing |= {node} if fails else set()
     return inline_forms(roots, inlined, tables)
 
 

@@ -144,14 +144,6 @@ def gather() -> StageGraph:
     return graph("lookup", [table, where], [doubled, out])
 
 
-def risky() -> StageGraph:
-    """`ratio` of two arrays of integers, which may fail; `out` is every other element of it."""
-    a, b = Parameter("a", i64, (N,), 0), Parameter("b", i64, (N,), 0)
-    ratio = stage("ratio", {"x": N}, lambda i: Op("floordiv", i64, (at(a, i), at(b, i))))
-    out = stage("out", {"x": index.floordiv(N, 2)}, lambda i: at(ratio, index.mul(i, 2)))
-    return graph("risky", [a, b], [ratio, out])
-
-
 def checked_gather() -> StageGraph:
     """`gather` with positions that are checked."""
     table, where = Parameter("table", f32, (M,), 0), Parameter("where", i64, (N,), 0)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
 import raido as rd
 from raido.algo.interpret import interpret
@@ -185,39 +184,6 @@ def test_a_window_is_left_alone_where_a_border_needs_more_than_it_holds() -> Non
 
     for shape in ((1, 1), (2, 3), (9, 2)):
         hold(mirrored, [ramp(*shape)], say)
-
-
-def test_what_can_fail_is_computed_whole_wherever_it_is_read() -> None:
-    @rd.algorithm
-    def first(a: rd.f32["n"], i: rd.i64["m"], d: rd.i64["m"]):
-        picked = a[i].named("picked")
-        ratio = i // d
-        return (picked[:1] + 1).named("one"), (ratio[:1] + 1).named("two")
-
-    hold(first, [ramp(3), np.array([0, 1]), np.array([1, 2])], lambda s: None)
-    for index, divisor in ((9, 1), (1, 0)):
-        arguments = [ramp(3), np.array([0, index]), np.array([1, divisor])]
-        program = first.trace(*arguments)
-        complete = Schedule(form_stages(program)).complete(CPU.machine)
-        fault = rd.IndexOutOfRange if index == 9 else rd.ArithmeticFault
-        with pytest.raises(fault):
-            interpret(program, *first.flatten(arguments))
-        with pytest.raises(fault):
-            interpret_nest(lower(complete.graph, complete.variants()), *first.flatten(arguments))
-
-
-def test_what_can_fail_still_joins_a_reader_of_all_of_it() -> None:
-    @rd.algorithm
-    def mean(a: rd.i64["h", "w"], d: rd.i64["h", "w"]):
-        return rd.stencil(lambda p: p[-1, 0] + p[0, 0] + p[1, 0], (a // d).named("ratio"), boundary="clamp").named(
-            "out"
-        )
-
-    def say(s: Schedule) -> None:
-        s["out"].split("y", 4)
-        s["ratio"].compute_at("out", "yo")
-
-    hold(mean, [ramp(9, 5, dtype=np.int64), 1 + ramp(9, 5, dtype=np.int64)], say)
 
 
 def test_a_guest_keeps_the_loops_that_its_host_fused_with_others() -> None:

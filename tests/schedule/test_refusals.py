@@ -97,8 +97,6 @@ case(graphs.blur, "inline after loops", lambda s: s["rows"].vectorize("x").inlin
 case(graphs.blur, "inline what is streamed", lambda s: s["rows"].stream_stores().inline())
 case(graphs.chain, "inline where another is placed", lambda s: (s["a"].compute_at("b", "x"), s["b"].inline()))
 case(graphs.stepped, "inline what a loop reads", lambda s: s["start"].inline())
-case(graphs.risky, "inline what can fail and is not all read", lambda s: s["ratio"].inline())
-case(graphs.risky, "place what can fail and is not all read", lambda s: s["ratio"].compute_at("out", "x"))
 case(graphs.checked_gather, "inline what is read at checked positions", lambda s: s["doubled"].inline())
 case(graphs.stepped, "loops of a control stage", lambda s: s["steps"].split("t", 4))
 case(graphs.blur, "place twice", lambda s: s["rows"].root().compute_at("cols", "y"))
