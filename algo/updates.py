@@ -3,8 +3,8 @@
 Integers and slices make one `Generate`; arrays of indices, masks, slices whose bounds data decides and, over whole arrays, indices known
 only at run time make one `Update`, which changes the places it names and no others.
 
-The body of a `Generate` asks, at every index, whether it is one of the places: a comparison for an index, a range test for a slice. An index that is
-not provably inside is read through a checked load of 0, 1, …, n − 1, so that it fails as `a[i]` does.
+The body of a `Generate` asks, at every index, whether it is one of the places: a comparison for an index, a range test for a slice.
+An index that is not provably inside is read through a checked load of 0, 1, …, n − 1, so that it fails as `a[i]` does.
 """
 
 from __future__ import annotations
