@@ -36,7 +36,7 @@ from raido.targets.emit.llvm_text import memory_dtype
 from raido.targets.emit.unit import Term, Unit, data_of, is_heavy, is_plain_index, tir
 
 _DEPTH = 24
-_NATIVE = {"add": T.Add, "sub": T.Sub, "div": T.Div}
+_NATIVE = {"add": T.Add, "sub": T.Sub}
 _COMPARISONS = {"lt": T.LT, "le": T.LE, "gt": T.GT, "ge": T.GE, "eq": T.EQ}
 _INDEX = {"add": T.Add, "sub": T.Sub, "mul": T.Mul, "minimum": T.Min, "maximum": T.Max}
 _FOLDS = {

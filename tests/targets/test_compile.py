@@ -230,3 +230,17 @@ def test_a_result_smaller_than_its_input_compiles_for_known_sizes() -> None:
     a = np.arange(9 * 40, dtype=np.uint16).reshape(9, 40)
     exe = compile_program(narrow.trace(a), use_cache=False, sizes={"h": 9, "w": 40})
     np.testing.assert_array_equal(exe(a), narrow.interpret(a))
+
+
+def test_a_float_divided_by_its_own_difference_is_left_to_the_processor() -> None:
+    """TIR's analysis takes t - t for 0, and stops at the division by it."""
+
+    @rd.algorithm
+    def steep(c: rd.f16["n"]):
+        slope = lambda v: rd.trunc(v[0] + v[1]) / ((v[0] + v[1]) - (v[0] + v[1]))
+        return rd.stencil(lambda v: rd.minimum(slope(v) * slope(v), 1), c, boundary="mirror", name="out")
+
+    s = steep.schedule()
+    s["out"].vectorize("x", 1)
+    c = np.array([1, np.inf, 2, -3, 3], np.float16)
+    np.testing.assert_array_equal(steep.compile(schedule=s)(c), steep.interpret(c))

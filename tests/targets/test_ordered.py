@@ -1,7 +1,15 @@
 """Loops over threads whose rounds have a section in order: the same result on any number of threads, none of them stuck."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+sys.path.append(str(Path(__file__).parent.parent / "schedule"))
+
+from emission import compile_body, index, n
+from nests import add_up, at, loop, op, parameter, put, scratch
 
 from raido.algo.dtypes import f32
 from raido.algo.expr import Op, fresh
@@ -12,8 +20,6 @@ from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Nest, Ordered, Prefix, Produce, Store
 from raido.schedule.nest.printer import print_nest
 from raido.targets.native import set_threads
-from tests.schedule.nests import add_up, at, loop, op, parameter, put, scratch
-from tests.targets.emission import compile_body, index, n
 
 BLOCK = 1000
 
