@@ -96,8 +96,9 @@ class _Rewriting:
     def _element(self, load: Load) -> Any:
         """An element of a private array, written out."""
         array = load.array
-        form = array.form if isinstance(array, Result) else None
-        if not isinstance(form, Generate) or not any(_is_private(axis.extent) for axis in form.axes):
+        if not isinstance(array, Result) or not isinstance(form := array.form, Generate):
+            return load
+        if not any(_is_private(axis.extent) for axis in form.axes):
             return load
         places = {axis.var: e for axis, e in zip(form.axes, load.indices, strict=True)}
         return self._put(form.bodies[array.index], places)

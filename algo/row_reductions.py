@@ -24,7 +24,7 @@ from raido.algo.combining import refuse_open_loops
 from raido.algo.context import current, load
 from raido.algo.control import loop
 from raido.algo.errors import DTypeError, ShapeError, TraceError
-from raido.algo.expr import Expr, Item, Reduce, fresh
+from raido.algo.expr import Expr, Item, Reduce, Var, fresh
 from raido.algo.locations import complaint
 from raido.algo.moves import moved
 from raido.algo.scalars import cast
@@ -72,10 +72,30 @@ def _in_registers(
     flat = leaves(value)
     own = make_axes(flat[0].extents[:axis], names)
     (over,) = make_axes([flat[0].extents[axis]], ["r"])
-    front = [axis.var for axis in (*own, over)]
+    parts = scalar_operator(op, neutral, value, axis, shapes, [one.var for one in (*own, over)], "rd.reduce")
+    form = Reduce((over,), *parts, commutative, "")
+    total = tuple(Array(Item(form, k)) for k in range(len(form.left)))
+    results = iter(collect(own, total, "reduce", name, named_axes=True))
+    rows = [assembled([next(results) for _ in places_of(shape)], shape, own) for shape in shapes]
+    return unflatten(value, rows)
+
+
+def scalar_operator(
+    op: Callable[..., Any],
+    neutral: Any,
+    value: Any,
+    axis: int,
+    shapes: list[tuple[int, ...]],
+    front: list[Var],
+    what: str,
+) -> tuple[tuple[Any, ...], ...]:
+    """An operator on rows of known shapes as one on their scalars: `left, right, combine, neutral, values` of a `Reduce` or a `Scan`.
+
+    `front` are the variables of the leading axes, the one that is combined along last.
+    """
     values: list[Expr] = []
     sides: list[list[Any]] = [[], []]
-    for leaf, shape in zip(flat, shapes, strict=True):
+    for leaf, shape in zip(leaves(value), shapes, strict=True):
         with current().deeper():
             values += [element(leaf, [*front, *map(index.as_index, place)]).node for place in places_of(shape)]
         for side, letter in zip(sides, "ab", strict=True):
@@ -84,20 +104,16 @@ def _in_registers(
         unflatten(value, [row_of(scalars, shape) for scalars, shape in zip(side, shapes, strict=True)])
         for side in sides
     ]
-    combined = leaves(checked_operator(op, value, axis, "rd.reduce")(*operands))
-    bodies = [e for leaf, shape in zip(combined, shapes, strict=True) for e in scalars_of(leaf, shape)]
-    start = [
+    combined = leaves(checked_operator(op, value, axis, what)(*operands))
+    bodies = tuple(e for leaf, shape in zip(combined, shapes, strict=True) for e in scalars_of(leaf, shape))
+    start = tuple(
         broadcast_element(leaf, [index.as_index(k) for k in place]).node
         for leaf, shape in zip(leaves(start_of(neutral, value, axis)), shapes, strict=True)
         for place in places_of(shape)
-    ]
+    )
     left, right = (tuple(var for group in side for var in group) for side in sides)
-    refuse_open_loops(bodies, (*left, *right), "rd.reduce")
-    form = Reduce((over,), left, right, tuple(bodies), tuple(start), tuple(values), commutative, "")
-    total = tuple(Array(Item(form, k)) for k in range(len(left)))
-    parts = iter(collect(own, total, "reduce", name, named_axes=True))
-    rows = [assembled([next(parts) for _ in places_of(shape)], shape, own) for shape in shapes]
-    return unflatten(value, rows)
+    refuse_open_loops(bodies, (*left, *right), what)
+    return left, right, bodies, start, tuple(values)
 
 
 def assembled(parts: list[Array], shape: tuple[int, ...], own: Sequence[Any]) -> Array:

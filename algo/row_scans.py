@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from raido.algo import index
-from raido.algo.building import broadcast_element, element, elements, form_results, make_axes
+from raido.algo.building import elements, form_results, make_axes
 from raido.algo.combinators import map as map_outermost
-from raido.algo.combining import refuse_open_loops
-from raido.algo.context import current
 from raido.algo.control import loop
-from raido.algo.expr import Expr, Scan, fresh
+from raido.algo.expr import Scan
 from raido.algo.making import replicate
-from raido.algo.row_reductions import assembled, checked_operator, small_shapes, start_of
-from raido.algo.small_rows import places_of, row_of, scalars_of
+from raido.algo.row_reductions import assembled, checked_operator, scalar_operator, small_shapes, start_of
+from raido.algo.small_rows import places_of
 from raido.algo.trees import leaves, map_leaves, unflatten
 from raido.algo.value import COUNTER, Array
 
@@ -39,28 +36,8 @@ def scan_rows(
         return _in_order(op, neutral, value, axis, exclusive, name)
     flat: list[Array] = leaves(value)
     own = make_axes(flat[0].extents[: axis + 1], names)
-    front = [one.var for one in own]
-    values: list[Expr] = []
-    sides: list[list[Any]] = [[], []]
-    for leaf, shape in zip(flat, shapes, strict=True):
-        with current().deeper():
-            values += [element(leaf, [*front, *map(index.as_index, place)]).node for place in places_of(shape)]
-        for side, letter in zip(sides, "ab", strict=True):
-            side.append([fresh(letter, leaf.dtype) for _ in places_of(shape)])
-    operands = [
-        unflatten(value, [row_of(scalars, shape) for scalars, shape in zip(side, shapes, strict=True)])
-        for side in sides
-    ]
-    combined = leaves(checked_operator(op, value, axis, "rd.scan")(*operands))
-    bodies = tuple(e for leaf, shape in zip(combined, shapes, strict=True) for e in scalars_of(leaf, shape))
-    start = tuple(
-        broadcast_element(leaf, [index.as_index(k) for k in place]).node
-        for leaf, shape in zip(leaves(start_of(neutral, value, axis)), shapes, strict=True)
-        for place in places_of(shape)
-    )
-    left, right = (tuple(var for group in side for var in group) for side in sides)
-    refuse_open_loops(bodies, (*left, *right), "rd.scan")
-    form = Scan(own, axis, left, right, bodies, start, tuple(values), exclusive, "")
+    operator = scalar_operator(op, neutral, value, axis, shapes, [one.var for one in own], "rd.scan")
+    form = Scan(own, axis, *operator, exclusive, "")
     parts = iter(form_results(form, "scan", name))
     rows = [assembled([next(parts) for _ in places_of(shape)], shape, own) for shape in shapes]
     return unflatten(value, rows)
