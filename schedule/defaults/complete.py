@@ -71,16 +71,17 @@ def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | No
 def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> Draft:
     """The answers to what a state leaves open, readers first."""
     draft = Draft(state, machine, sizes)
+    hosts = draft.demand.hosts  # as they are before copies are made
     guests: list[str] = []
     for name in reversed(list(state.uses.stages)):
         if not isinstance(state.uses.stages[name], Stage):
             continue
-        if name in draft.demand.hosts:
+        if name in hosts:
             guests.append(name)
         else:
             say_stage(draft, name)
     for name in reversed(guests):
-        host = draft.demand.hosts[name]
+        host = hosts[name]
         loop = draft.state.plan(host).loops[-1]
         if loop.kind == "vector" and draft.say(name, "compute_with", stage=host, axis=loop.name):
             say_memory(draft, name)

@@ -193,3 +193,16 @@ def test_folds_keep_their_order(way: str, k: int) -> None:
     agrees(
         composed, np.random.default_rng(k).integers(-3, 4, (3, k), np.int32), said=lambda s: WAYS[way](s["composed"])
     )
+
+
+# Defaults
+
+
+def test_stages_share_loops_beside_a_product_that_packs_its_factors() -> None:
+    """Packing adds stages, and what is read where is found anew: which stages share loops has been settled by then."""
+
+    @rd.algorithm
+    def beside(a: rd.f32["m", "m"], b: rd.f32["n"]):
+        return rd.sqrt(b).named("root"), rd.floor(b).named("floor"), (a @ a).named("product")
+
+    agrees(beside, np.eye(40, dtype=np.float32), np.arange(20, dtype=np.float32), cpus=CPUS[1:2])
