@@ -80,7 +80,7 @@ class Scans:
 
     def _chain(self, work: Work, position: int) -> None:
         carry = self.reductions.allocate(work, position, registers=False, label="before")
-        self.reductions.part(work, position, "start", carry)
+        self.reductions.clear(work, carry)
         self._blocks(work, position, "block chain", carry)
 
     def _chained_block(self, work: Work, position: int, carry: Accumulators, own: Accumulators) -> None:
@@ -108,7 +108,7 @@ class Scans:
         partials = reductions.partials(work, running, count)
         totals = replace(running, buffers=partials)
         self._blocks(work, position, "block total", totals)
-        reductions.part(work, position, "start", running)
+        reductions.clear(work, running)
         chunk = fresh("chunk")
         with builder.loop(chunk, ix.as_index(0), count, 1):
             reductions.each(running.lengths, lambda at: self._exchange(work, running, partials, at, chunk))
@@ -145,6 +145,8 @@ class Scans:
         """The block's values, combined."""
         neutral = self._neutral(work)
         if neutral is None:
+            if own.axes:  # elements between those of this round are combined with the others, and never looked at
+                self.reductions.clear(work, own)
             self.reductions.part(work, position, "first", own)
         else:
             self.reductions.set_all(own, neutral)
