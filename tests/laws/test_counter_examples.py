@@ -198,11 +198,13 @@ def test_folds_keep_their_order(way: str, k: int) -> None:
 # Defaults
 
 
-def test_stages_share_loops_beside_a_product_that_packs_its_factors() -> None:
+def test_stages_share_loops_behind_a_product_that_packs_its_factors() -> None:
     """Packing adds stages, and what is read where is found anew: which stages share loops has been settled by then."""
 
     @rd.algorithm
-    def beside(a: rd.f32["m", "m"], b: rd.f32["n"]):
-        return rd.sqrt(b).named("root"), rd.floor(b).named("floor"), (a @ a).named("product")
+    def behind(a: rd.f32["m", "m"], b: rd.i32["m", "m"]):
+        product = (a @ b.astype(rd.f32)).named("product")
+        whole = rd.floor(product).named("whole")
+        return whole, rd.sqrt(whole).named("root")
 
-    agrees(beside, np.eye(40, dtype=np.float32), np.arange(20, dtype=np.float32), cpus=CPUS[1:2])
+    agrees(behind, np.eye(40, dtype=np.float32), np.ones((40, 40), np.int32), cpus=CPUS[1:2])
