@@ -12,7 +12,7 @@ from raido.algo.expr import Const, Expr, Load, Node, Op, Reduce, Result, SizeVar
 from raido.algo.rewrite import rebuild, scalar_nodes
 from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
-from raido.schedule.plan import Inline, LoopPlan, Split, StagePlan
+from raido.schedule.plan import Fuse, Inline, LoopPlan, Split, StagePlan
 from raido.schedule.stages.form_stages import top_reductions
 from raido.schedule.stages.normalise import Tables
 from raido.schedule.stages.stage import AnyStage, Stage
@@ -63,6 +63,17 @@ class Job:
         if vector:
             return vector[0]
         return pure[-1] if pure and self.plan.partition and loops[pure[-1]].kind == "serial" else 10**9
+
+    @property
+    def fused(self) -> set[str]:
+        """The loops whose values are quotients and remainders of a loop over several."""
+        found: set[str] = set()
+        for relation in self.plan.relations:
+            if isinstance(relation, Fuse):
+                found.add(relation.into)
+            elif relation.parent in found:
+                found |= {relation.outer, relation.inner}
+        return found
 
     @property
     def form(self) -> Node:

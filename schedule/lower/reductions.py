@@ -116,9 +116,9 @@ class Reductions:
         pure = [loop for loop in job.plan.loops[position:] if loop.name not in job.reduced]
         spans = [c.box(axis) for c in work.copies for axis in axes]
         spans += [c.bounds(loop.name)[:2] for c in work.copies for loop in pure]
-        fixed = all(loop.kind in ("unroll", "vector") for loop in pure) and all(
-            ix.constant_value(ix.sub(high, low)) is not None for low, high in spans
-        )
+        fixed = all(
+            loop.kind == "unroll" or (loop.kind == "vector" and loop.name not in job.fused) for loop in pure
+        ) and all(ix.constant_value(ix.sub(high, low)) is not None for low, high in spans)
         if fixed and total <= REGISTER_BYTES:
             return "register"
         return "stack" if total <= STACK_BYTES else "heap"

@@ -143,6 +143,19 @@ def test_accumulators_of_loops_that_are_not_written_out_are_memory() -> None:
     agrees(largest, np.arange(12, dtype=np.int32).reshape(4, 3) % 5, said=said)
 
 
+def test_accumulators_of_lanes_over_fused_loops_are_memory() -> None:
+    """The coordinates are a quotient and a remainder of the lane's index."""
+
+    @rd.algorithm
+    def product(a: rd.i64[2, 3]):
+        return (a @ rd.reshape(a, (3, 2))).named("product")
+
+    def said(s: Schedule) -> None:
+        s["product"].fuse("y", "x").reorder("r", "yx").vectorize("yx")
+
+    agrees(product, np.arange(6).reshape(2, 3), said=said)
+
+
 # Faults
 
 
