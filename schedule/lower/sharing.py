@@ -24,11 +24,12 @@ from raido.schedule.plan import At
 
 @dataclass(slots=True)
 class Running:
-    """A guest's reduction while its host's loops are open."""
+    """A guest's reduction while its host's loops are open. `copy_at`: which of its copies began where the host's loops outside are."""
 
     total: Accumulators
     outer: Work
     own: Accumulators
+    copy_at: dict[tuple[Expr | None, ...], int]
     partials: tuple[Buffer, ...] = ()
     low: Expr | None = None
     span: int = 1
@@ -115,7 +116,7 @@ class Sharing:
             outer = self._work(guest, work, position)
             parallel = work.job.plan.loops[position].kind == "parallel"
             total = self.reductions.allocate(outer, position, registers=not parallel)
-            running = Running(total, outer, total)
+            running = Running(total, outer, total, {_values(c, work, position): k for k, c in enumerate(work.copies)})
             if parallel:
                 low, high, step = work.copies[0].bounds(work.job.plan.loops[position].name)
                 running.low, running.span = low, step
@@ -150,7 +151,8 @@ class Sharing:
                 if guest.job.first_reduction <= position:
                     running = self.running[guest.job.stage.name]
                     inner.mode, inner.accumulators = "fold", running.own
-                    inner.origin_of = [0] * len(inner.copies) if not running.own.copied else inner.origin_of
+                    begun = guest.job.first_reduction
+                    inner.origin_of = [running.copy_at[_values(c, work, begun)] for c in work.copies]
                 self.loops.level(inner, position + 1)
         converter.forward = {}
 
@@ -174,6 +176,11 @@ class Sharing:
             if running.partials:
                 self.reductions.join(running.outer, running.total, running.partials)
             self.reductions.part(running.outer, position, "finish", running.total)
+
+
+def _values(coordinates: Coordinates, work: Work, count: int) -> tuple[Expr | None, ...]:
+    """Where the first `count` loops are."""
+    return tuple(coordinates.ranges[loop.name].value for loop in work.job.plan.loops[:count])
 
 
 def outermost(job: Job, jobs: dict[str, Job]) -> Job:

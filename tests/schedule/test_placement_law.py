@@ -206,3 +206,15 @@ def test_nothing_of_an_array_without_elements_is_computed_in_a_loop() -> None:
 
     for shape in ((5, 0), (5, 1), (5, 4)):
         hold(shifted, [ramp(*shape)], lambda s: s["low"].compute_at("out", "y"))
+
+
+def test_a_fold_over_an_unrolled_shared_loop_keeps_to_the_copy_it_began_in() -> None:
+    @rd.algorithm
+    def sums(b: rd.f64[3, "m", 4]):
+        return rd.sum(rd.rint(b), axis=2, name="sums"), (b + 1.5).named("host")
+
+    def say(s: Schedule) -> None:
+        s["sums"].compute_with("host", "x")
+        s["host"].vectorize("y").unroll("z").unroll("x")
+
+    hold(sums, [ramp(3, 17, 4, dtype=np.float64)], say)
