@@ -10,7 +10,18 @@ from dataclasses import replace
 
 from raido.algo import index
 from raido.algo.dtypes import i64
-from raido.algo.expr import Array, Axis, Constant, Expr, Generate, Load, Node, Parameter, Result, fresh
+from raido.algo.expr import (
+    Array,
+    Axis,
+    Constant,
+    Expr,
+    Generate,
+    Load,
+    Node,
+    Parameter,
+    Result,
+    fresh,
+)
 from raido.schedule.directives.hints import SCOPES, check_layout
 from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.placement import check_encloses_readers, place_at
@@ -88,6 +99,8 @@ def apply_clone(state: State, stage: str, consumer: str, name: str | None = None
         raise Refusal(f'"{reader}" is a loop over whole arrays', readers=listed(readers))
     if len(readers) == 1 and stage not in state.uses.outputs:
         raise Refusal(f'"{reader}" is the only one that needs it, so nothing would read the original')
+    if original.filter is not None:
+        raise Refusal(f'sizes follow from "{stage}", and there is one of each', f's["{stage}"].root()')
     copy = copy_stage(original, new_stage_name(state, name, stage))
     changed = redirect(reading, _results(original.form, copy))
     return with_graph(state, insert_before(state.graph, reader, copy, changed), plain_plan(copy))
@@ -115,9 +128,11 @@ def apply_cache(
         raise Refusal(f'"{array}" is inlined: it is in no memory to copy from', f's["{array}"].compute_at(…)')
     if axis is None:
         resolve(state.uses.stages, stage)
-    copy = identity_stage(reading, loads[array], new_stage_name(state, name, array + "_copy"), state.graph)
-    originals = {load.array.form if isinstance(load.array, Result) else load.array for load in loads[array]}
-    values = {node: new for old in originals for node, new in _results(old, copy).items()}
+    first = next((load for load in loads[array] if load.indices), loads[array][0])
+    components = _components(first.array, state.uses.stages.get(array))
+    copied = tuple(load for load in loads[array] if load.array in components)
+    copy = identity_stage(reading, copied, new_stage_name(state, name, array + "_copy"), components, state.graph)
+    values: dict[Node, Node] = {node: Result(copy.form, k) for k, node in enumerate(components)}
     graph = insert_before(state.graph, reader, copy, redirect(reading, values))
     plan = plain_plan(copy)
     if layout is not None:
@@ -160,14 +175,16 @@ def own_form(name: str, axes: tuple[Axis, ...], bodies: tuple[Expr, ...]) -> Gen
     return Generate(axes, tuple(fresh(name, body.dtype) for body in bodies))
 
 
-def identity_stage(reader: Stage, loads: tuple[Load, ...], name: str, graph: StageGraph) -> Stage:
-    """A stage that copies an array, with an axis for each dimension, called as in the reader where that is plain."""
+def identity_stage(
+    reader: Stage, loads: tuple[Load, ...], name: str, arrays: tuple[Array, ...], graph: StageGraph
+) -> Stage:
+    """A stage that copies arrays of one shape, with an axis for each dimension, called as in the reader where that is plain."""
     array = loads[0].array
     names = dimension_names(reader, loads)
     shape = tuple(by_name(extent, graph.counts) for extent in array.shape)
     axes = tuple(Axis(fresh(axis, i64), extent) for axis, extent in zip(names, shape, strict=True))
     variables = tuple(axis.var for axis in axes)
-    bodies = tuple(Load(each, variables, False) for each in _components(array))
+    bodies = tuple(Load(each, variables, False) for each in arrays)
     return Stage(name, (name,), own_form(name, axes, bodies), axes, None, bodies, site=reader.site)
 
 
@@ -223,10 +240,14 @@ def with_graph(state: State, graph: StageGraph, plan: StagePlan) -> State:
     return replace(state, graph=graph, uses=uses, plans=ordered)
 
 
-def _components(array: Array) -> tuple[Array, ...]:
-    if isinstance(array, Result) and isinstance(array.form, Generate):
-        return tuple(Result(array.form, k) for k in range(len(array.form.bodies)))
-    return (array,)
+def _components(array: Array, producer: AnyStage | None) -> tuple[Array, ...]:
+    """The results of one shape that a copy holds: all that a stage makes, but for the count of a filter."""
+    if not isinstance(array, Result) or not isinstance(producer, Stage):
+        return (array,)
+    arrays = tuple(Result(array.form, k) for k in range(len(producer.bodies)))
+    if producer.filter is None:
+        return arrays
+    return (array,) if array is arrays[-1] else arrays[:-1]
 
 
 def _results(old: Node, copy: Stage) -> dict[Node, Node]:

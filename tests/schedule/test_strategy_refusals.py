@@ -43,6 +43,12 @@ def kept(a: rd.f32["n", "m"]):
     return rd.filter(lambda row: row[0] > 0, a, name="rows")
 
 
+@rd.algorithm
+def used(a: rd.f32["n"]):
+    rows = rd.filter(lambda x: x > 0, a, name="rows")
+    return rd.map(lambda x: x * 2, rows, name="double"), rows
+
+
 CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "unknown strategy": (line, lambda s: s["sums"].strategy("private")),
     "unknown number": (line, lambda s: s["sums"].strategy("chain", blocks=128)),
@@ -71,6 +77,7 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "threads along a filter": (kept, lambda s: s["rows"].parallel("y")),
     "lanes along rows that are kept": (kept, lambda s: s["rows"].vectorize("y")),
     "rows outside of what is kept": (kept, lambda s: s["rows"].reorder("x", "y")),
+    "a second filter for one reader": (used, lambda s: s["rows"].clone("double")),
     "what decides, in the rounds of a row": (kept, lambda s: s["rows"].cache("a", "rows", "x")),
 }
 
