@@ -10,13 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from raido.algo import ufuncs
-from raido.algo.algorithm import capture
-from raido.algo.combinators import elementwise, map, reduce, tabulate
-from raido.algo.complex_functions import conj, imag, real
-from raido.algo.complexes import complex64, complex128
-from raido.algo.control import cond, loop, while_loop
-from raido.algo.dtypes import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from raido.algo.errors import (
     ArgumentError,
     ArithmeticFault,
@@ -31,24 +24,31 @@ from raido.algo.errors import (
     TargetError,
     TraceError,
 )
-from raido.algo.filtering import filter, partition
-from raido.algo.indexing import gather
-from raido.algo.joining import concat, pad, roll, shift, stack
-from raido.algo.locations import mark_internal
-from raido.algo.making import array, full, iota, replicate, unzip, zip
-from raido.algo.moves import astype, broadcast_to, expand_dims, flatten, reshape, swapaxes, transpose, view
-from raido.algo.program import Program
-from raido.algo.records import record
-from raido.algo.reductions import all, any, argmax, argmin, dot, matmul, max, mean, min, prod, sum
-from raido.algo.repeating import repeat
-from raido.algo.scanning import scan
-from raido.algo.scattering import bincount, reduce_by_index, scatter
-from raido.algo.segments import segmented_reduce, segmented_scan
-from raido.algo.sorting import argsort, sort, unique
-from raido.algo.stencil import constant, stencil
-from raido.algo.types import size
-from raido.algo.ufuncs import *  # noqa: F403
-from raido.algo.value import Array
+from raido.algo.graph.dtypes import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from raido.algo.graph.program import Program
+from raido.algo.language import ufuncs
+from raido.algo.language.combinators import elementwise, map, reduce, tabulate
+from raido.algo.language.complex_functions import conj, imag, real
+from raido.algo.language.complexes import complex64, complex128
+from raido.algo.language.control import cond, loop, while_loop
+from raido.algo.language.filtering import filter, partition
+from raido.algo.language.indexing import gather
+from raido.algo.language.joining import concat, pad, roll, shift, stack
+from raido.algo.language.making import array, full, iota, replicate, unzip, zip
+from raido.algo.language.moves import astype, broadcast_to, expand_dims, flatten, reshape, swapaxes, transpose, view
+from raido.algo.language.records import record
+from raido.algo.language.reductions import all, any, argmax, argmin, dot, matmul, max, mean, min, prod, sum
+from raido.algo.language.repeating import repeat
+from raido.algo.language.scanning import scan
+from raido.algo.language.scattering import bincount, reduce_by_index, scatter
+from raido.algo.language.segments import segmented_reduce, segmented_scan
+from raido.algo.language.sorting import argsort, sort, unique
+from raido.algo.language.stencil import constant, stencil
+from raido.algo.language.ufuncs import *  # noqa: F403
+from raido.algo.trace.algorithm import capture
+from raido.algo.trace.locations import mark_internal
+from raido.algo.trace.types import size
+from raido.algo.trace.value import Array
 from raido.algorithm import Algorithm, algorithm
 
 if TYPE_CHECKING:

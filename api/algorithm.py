@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from raido.algo import algorithm as traced
 from raido.algo.errors import ArgumentError, ScheduleError, explain
-from raido.algo.program import Program
+from raido.algo.graph.program import Program
+from raido.algo.trace import algorithm as traced
 
 if TYPE_CHECKING:
     from raido.schedule.schedule import Schedule
@@ -41,7 +41,7 @@ class Algorithm(traced.Algorithm):
 
         program = self.trace(*like, **static) if schedule is None else self._program_of(schedule, like, static)
         if unchecked:
-            from raido.algo.unchecked import without_checks
+            from raido.algo.passes.unchecked import without_checks
 
             program = without_checks(program)
         return compile_program(program, target, schedule, sizes=sizes)

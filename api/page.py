@@ -84,7 +84,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _type(array: Any) -> str:
-    from raido.algo.types import describe
+    from raido.algo.trace.types import describe
 
     return describe(array.dtype, array.shape)
 

@@ -15,9 +15,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from raido.algo.dtypes import DType, f32, f64, i64
-from raido.algo.expr import Op, const, fresh
-from raido.algo.primitives import PRIMITIVES
+from raido.algo.graph.dtypes import DType, f32, f64, i64
+from raido.algo.graph.expr import Op, const, fresh
+from raido.algo.graph.primitives import PRIMITIVES
 from raido.algo.recipes import RECIPES
 from raido.schedule.nest.nodes import Block, Buffer, For, Let, Nest, Produce, VectorRead, VectorStore, VectorVar
 from raido.targets import tvm_corner as tvm
@@ -52,7 +52,7 @@ def compile_recipe(name: str, dtype: DType, lanes: int, cpu: str) -> Any:
     loop = For(x, const(i64, 0), const(i64, COUNT), lanes, Block(tuple(body)))
     rounds = For(fresh("t"), const(i64, 0), const(i64, ROUNDS), 1, Block((loop,)))
     nest = Nest("math", sources, (), (result,), Block((Produce("math", Block((rounds,))),)))
-    return load(tvm.CompiledModule(emit_program(nest, "entry", True), cpu), arity + 2)
+    return load(tvm.CompiledModule(emit_program(nest, "entry", True, lanes * dtype.bits), cpu), arity + 2)
 
 
 def compile_libmvec(name: str, dtype: DType, lanes: int, cpu: str) -> Any:

@@ -9,10 +9,10 @@ import hashlib
 from functools import lru_cache
 from typing import Any
 
-from raido.algo.dtypes import DType
-from raido.algo.expr import Data, Node, Parameter, Var, field_names
-from raido.algo.program import Program
-from raido.algo.rewrite import topological
+from raido.algo.graph.dtypes import DType
+from raido.algo.graph.expr import Data, Node, Parameter, Var, field_names
+from raido.algo.graph.program import Program
+from raido.algo.graph.rewrite import topological
 
 
 def fingerprint(program: Program) -> str:

@@ -5,7 +5,7 @@ A *nest* is a stage computed at some place, the stages that share its loops, and
 
 from __future__ import annotations
 
-from raido.algo import index
+from raido.algo.graph import index
 from raido.schedule.directives.placement import check_encloses_readers, is_bounded, refuse_control_readers
 from raido.schedule.directives.sharing import loops_after
 from raido.schedule.plan import At, Placement, Root

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from raido.algo.expr import Expr
+from raido.algo.graph.expr import Expr
 from raido.schedule.stages.stage import StageGraph
 
 TailKind: TypeAlias = Literal["default", "mask", "shift", "scalar", "exact"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from raido.algo.errors import ScheduleError, explain
-from raido.algo.program import Site
+from raido.algo.graph.program import Site
 
 
 class Refusal(Exception):

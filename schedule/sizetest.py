@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from raido.algo import index
-from raido.algo.dtypes import bool_
-from raido.algo.expr import Expr, Op, SizeVar
-from raido.algo.program import Program
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Expr, Op, SizeVar
+from raido.algo.graph.program import Program
 from raido.schedule.refusal import Refusal, listed
 
 ARITHMETIC = {

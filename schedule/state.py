@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from raido.algo import index
-from raido.algo.expr import Axis, Expr
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis, Expr
 from raido.schedule.plan import At, Fuse, Inline, LoopPlan, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.reads import Uses, find_uses

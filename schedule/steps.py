@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from raido.algo.program import Site
+from raido.algo.graph.program import Site
 from raido.schedule.holes import Hole
 
 Value: TypeAlias = "int | bool | str | Hole | tuple[Value, ...] | None"

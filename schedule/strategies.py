@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raido.algo.expr import Axis, Node
-from raido.algo.rewrite import loads_in, scalar_nodes
+from raido.algo.graph.expr import Axis, Node
+from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.plan import At
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import Stage

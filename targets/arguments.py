@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import ArgumentError, SizeMismatch, explain
-from raido.algo.foreign import is_foreign, read_foreign
+from raido.algo.trace.foreign import is_foreign, read_foreign
 from raido.targets.native import allocate_array
 from raido.targets.signature import (
     LARGEST_SIZE,

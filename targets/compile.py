@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raido.algo import index
 from raido.algo.errors import CompileError, TargetError
-from raido.algo.faults import can_fault
-from raido.algo.program import Program
-from raido.algo.specialise import specialise
+from raido.algo.graph import index
+from raido.algo.graph.faults import can_fault
+from raido.algo.graph.program import Program
+from raido.algo.passes.specialise import specialise
 from raido.schedule.fingerprint import fingerprint
 from raido.schedule.nest.nodes import Nest
 from raido.schedule.schedule import Schedule
@@ -151,7 +151,8 @@ class Compilation:
         from raido.targets.emit.program import emit_program
         from raido.targets.tvm_corner import CompiledModule
 
-        return CompiledModule(emit_program(self.gang, self.entry, self.target.fused), self.target.cpu)
+        target = self.target
+        return CompiledModule(emit_program(self.gang, self.entry, target.fused, target.machine.vector_bits), target.cpu)
 
     @functools.cached_property
     def object_bytes(self) -> bytes:

@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from raido.algo import expr
 from raido.algo.errors import TargetError
-from raido.algo.program import Program
+from raido.algo.graph import expr
+from raido.algo.graph.program import Program
 
 SizeExpr: TypeAlias = "int | str | tuple[str, SizeExpr, SizeExpr]"
 Tree: TypeAlias = Any  # JSON-able, see above

@@ -21,7 +21,7 @@ from tvm.ir import Op as IrOp
 from tvm.ir import PointerType, PrimType, StringImm
 from tvm.tirx import AttrStmt, PrimFunc, Return, SeqStmt
 
-from raido.algo.dtypes import DType, bool_
+from raido.algo.graph.dtypes import DType, bool_
 
 TVM_VERSION: str = tvm.__version__
 

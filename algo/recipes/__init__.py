@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from raido.algo.dtypes import DType
+from raido.algo.graph.dtypes import DType
 from raido.algo.recipes import (
     error_function,
     exponential,

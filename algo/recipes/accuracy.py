@@ -16,7 +16,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
-from raido.algo.dtypes import DType, f32, f64
+from raido.algo.graph.dtypes import DType, f32, f64
 from raido.algo.recipes import RECIPES, evaluate_recipe
 
 # name: promised error in ulp for f32 and f64

@@ -15,12 +15,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from raido.algo.dtypes import DType, bool_, f32, f64, i32, i64, u32, u64
-from raido.algo.primitives import evaluate
+from raido.algo.graph.dtypes import DType, bool_, f32, f64, i32, i64, u32, u64
+from raido.algo.graph.primitives import evaluate
 
 
 class Builder(Protocol):
-    """Makes the values that recipes compute with. Operations carry the names of `raido.algo.primitives`."""
+    """Makes the values that recipes compute with. Operations carry the names of `raido.algo.graph.primitives`."""
 
     def constant(self, dtype: DType, value: Any) -> Any:
         """The literal `value`."""

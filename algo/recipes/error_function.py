@@ -9,7 +9,7 @@ speed. Results that are not normal numbers take the rare path.
 
 from __future__ import annotations
 
-from raido.algo.dtypes import f32, f64
+from raido.algo.graph.dtypes import f32, f64
 from raido.algo.recipes.builder import Value, fma, polynomial, rare, two_sum, where, with_sign_of
 from raido.algo.recipes.coefficients import COEFFICIENTS
 from raido.algo.recipes.exponential import exp_pair, exp_reduced, reduce_by_log2, scale_any, scale_normal

@@ -8,7 +8,7 @@ their difference fits the type (Sterbenz's argument; Muller et al., *Handbook of
 
 from __future__ import annotations
 
-from raido.algo.dtypes import DType, f32, f64
+from raido.algo.graph.dtypes import DType, f32, f64
 from raido.algo.recipes.builder import Format, Value, bits_of, fma, format_of, polynomial, rare, two_sum, where
 from raido.algo.recipes.coefficients import COEFFICIENTS
 from raido.algo.recipes.constants import LN2, LOG2E

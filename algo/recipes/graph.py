@@ -9,9 +9,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from raido.algo.dtypes import DType
-from raido.algo.expr import Cond, Expr, Item, Op, Var, const, fresh
-from raido.algo.primitives import PRIMITIVES
+from raido.algo.graph.dtypes import DType
+from raido.algo.graph.expr import Cond, Expr, Item, Op, Var, const, fresh
+from raido.algo.graph.primitives import PRIMITIVES
 
 
 class GraphBuilder:

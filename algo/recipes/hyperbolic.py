@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from raido.algo.dtypes import f32, f64
+from raido.algo.graph.dtypes import f32, f64
 from raido.algo.recipes.builder import (
     Value,
     bits_of,

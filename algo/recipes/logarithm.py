@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from raido.algo.dtypes import f32, f64
+from raido.algo.graph.dtypes import f32, f64
 from raido.algo.recipes.builder import Value, bits_of, fma, format_of, is_positive_normal, polynomial, rare, where
 from raido.algo.recipes.coefficients import COEFFICIENTS
 from raido.algo.recipes.constants import INVERSE_LN2, INVERSE_LN10, LN2_SHORT, LOG10_2, LOG10_2_SHORT, SQRT_HALF_BITS

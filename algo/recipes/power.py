@@ -10,7 +10,7 @@ Newton step for the root with an exact residual.  hypot: the sum of squares with
 
 from __future__ import annotations
 
-from raido.algo.dtypes import f32, f64
+from raido.algo.graph.dtypes import f32, f64
 from raido.algo.recipes.builder import (
     Value,
     bits_of,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from raido.algo.dtypes import f32, f64, i64, u64
+from raido.algo.graph.dtypes import f32, f64, i64, u64
 from raido.algo.recipes.builder import (
     Value,
     bits_of,

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from raido.algo import index
-from raido.algo.dtypes import i64
-from raido.algo.expr import Cond, Expr, Load, Loop, Node, Op, Reduce, Var, While
-from raido.algo.index import BOUNDARY_OPS
-from raido.algo.rewrite import scalar_nodes, substitute
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Cond, Expr, Load, Loop, Node, Op, Reduce, Var, While
+from raido.algo.graph.index import BOUNDARY_OPS
+from raido.algo.graph.rewrite import scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_readers
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.stages.dependent import is_ragged

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from raido.algo import index
 from raido.algo.errors import ScheduleError
-from raido.algo.expr import Expr, SizeVar
-from raido.algo.rewrite import substitute
+from raido.algo.graph import index
+from raido.algo.graph.expr import Expr, SizeVar
+from raido.algo.graph.rewrite import substitute
 from raido.schedule.defaults.demand import Demand, find_demand
 from raido.schedule.machine import Machine
 from raido.schedule.replay import apply_step

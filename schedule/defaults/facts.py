@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from math import prod
 
-from raido.algo import index
-from raido.algo.expr import Axis, Expr, Op, Var
-from raido.algo.rewrite import scalar_nodes
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis, Expr, Op, Var
+from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import Point, cost
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.joins import guests_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from raido.algo import index
+from raido.algo.graph import index
 from raido.schedule.plan import Root
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, has_loops_said

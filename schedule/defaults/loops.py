@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from raido.algo import index
-from raido.algo.expr import Axis
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.demand import cost, find_demand, has_ragged_folds, is_divergent, meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (

@@ -7,8 +7,8 @@ few cache lines so that their running values stay close.
 
 from __future__ import annotations
 
-from raido.algo import index
-from raido.algo.expr import Axis
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage

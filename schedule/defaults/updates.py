@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from raido.algo import index
+from raido.algo.graph import index
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from raido.algo import index
-from raido.algo.dtypes import i64
-from raido.algo.expr import (
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import (
     Array,
     Axis,
     Constant,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from raido.algo import index
+from raido.algo.graph import index
 from raido.schedule.directives.loops import (
     apply_reorder,
     apply_split,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from raido.algo import index
-from raido.algo.expr import Load
+from raido.algo.graph import index
+from raido.algo.graph.expr import Load
 from raido.schedule.directives.recorder import Name, Recorder, Self, rule
 from raido.schedule.plan import At, Inline, Root, StagePlan
 from raido.schedule.refusal import Refusal, listed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from raido.algo import index
+from raido.algo.graph import index
 from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.placement import place_at, unplaced
 from raido.schedule.directives.recorder import Name, Recorder, Self, rule

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import count
 
-from raido.algo import index as ix
-from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Const, Expr, Op, SizeVar, Var, const
-from raido.algo.rewrite import children, free_variables, rebuild, topological
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Const, Expr, Op, SizeVar, Var, const
+from raido.algo.graph.rewrite import children, free_variables, rebuild, topological
 from raido.schedule.gang.lanes import Mask, Vectors, any_lane, both, choose, lane_mask, negation, shared_parts
 from raido.schedule.gang.leaving import Counter, find_counters, forgotten, split_condition
 from raido.schedule.gang.scan_lanes import ScanLanes

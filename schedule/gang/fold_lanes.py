@@ -11,10 +11,10 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from raido.algo import index as ix
-from raido.algo.dtypes import i64
-from raido.algo.expr import Expr, Node, Var, const
-from raido.algo.rewrite import free_variables, substitute, topological
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr, Node, Var, const
+from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.gang.lanes import shared_parts, widen
 from raido.schedule.gang.values import Partial
 from raido.schedule.gang.variability import Variability

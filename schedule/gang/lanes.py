@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Node, Op, Var
-from raido.algo.rewrite import topological
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Node, Op, Var
+from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import Append, Fold, For, LaneFold, Let, NestExpr, Prefix, Read, Splat, Store, lanes_of
 from raido.schedule.nest.walk import statements_within

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from raido.algo.expr import Const, Op
-from raido.algo.rewrite import topological
+from raido.algo.graph.expr import Const, Op
+from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import Alloc, Block, Buffer, Let, NestExpr, Read, Statement, Store, While
 from raido.schedule.nest.walk import expressions_of, statements_within

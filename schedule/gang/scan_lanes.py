@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Op, Var, const
-from raido.algo.rewrite import substitute
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Op, Var, const
+from raido.algo.graph.rewrite import substitute
 from raido.schedule.gang.lanes import choose, shared_parts, widen
 from raido.schedule.nest.nodes import (
     Extract,

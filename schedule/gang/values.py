@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from raido.algo import index as ix
-from raido.algo.dtypes import i64
-from raido.algo.expr import Expr, Op, Var, const
-from raido.algo.rewrite import free_variables
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr, Op, Var, const
+from raido.algo.graph.rewrite import free_variables
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import (

@@ -9,8 +9,8 @@ is uniform.
 
 from __future__ import annotations
 
-from raido.algo.expr import Node, Op, Var
-from raido.algo.rewrite import children
+from raido.algo.graph.expr import Node, Op, Var
+from raido.algo.graph.rewrite import children
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,

@@ -19,10 +19,10 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from raido.algo import index as ix
-from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Expr, Node, Op, Var
-from raido.algo.rewrite import topological
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Node, Op, Var
+from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.body import GangBody
 from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, make_partials
 from raido.schedule.gang.lanes import choose_lanes

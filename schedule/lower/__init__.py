@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from raido.algo.dtypes import i64
-from raido.algo.expr import Array, Expr
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Array, Expr
 from raido.schedule.lower.builder import new_serial
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host

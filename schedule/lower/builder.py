@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeGuard
 
-from raido.algo import index as ix
-from raido.algo.dtypes import DType
-from raido.algo.expr import Expr, Node, Op, SizeVar, Var, fresh
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType
+from raido.algo.graph.expr import Expr, Node, Op, SizeVar, Var, fresh
 from raido.schedule.nest.nodes import Alloc, Block, Buffer, For, If, Let, NestExpr, Statement
 
 _serials = count(1)

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from raido.algo import index as ix
-from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Array, Checked, Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, const
-from raido.algo.faults import is_never_negative, is_never_zero
-from raido.algo.primitives import DIVISIONS
-from raido.algo.program import Site
-from raido.algo.rewrite import rebuild, scalar_nodes
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Array, Checked, Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, const
+from raido.algo.graph.faults import is_never_negative, is_never_zero
+from raido.algo.graph.primitives import DIVISIONS
+from raido.algo.graph.program import Site
+from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.nest.nodes import Buffer, NestExpr, Read
 from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.stage import CountedSize

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from raido.algo import index as ix
-from raido.algo.expr import Expr
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr
 from raido.schedule.lower.regions import spread
 from raido.schedule.plan import Fuse, Split
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from raido.algo import index as ix
-from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Cond, Const, Expr, Item, Loop, Node, Op, SizeVar, Var, While, const
-from raido.algo.rewrite import children
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, SizeVar, Var, While, const
+from raido.algo.graph.rewrite import children
 from raido.schedule.nest.nodes import Buffer, NestExpr, Read
 
 _CHEAP = {"add", "sub", "mul"}

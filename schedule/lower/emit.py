@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from raido.algo import index as ix
-from raido.algo.dtypes import bool_
-from raido.algo.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const, fresh
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const, fresh
 from raido.schedule.lower.builder import Builder, Scope, closed
 from raido.schedule.lower.convert import Fault
 from raido.schedule.lower.dag import (

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from raido.algo import index as ix
-from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Expr, Item, Op, Reduce, Result, fresh
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Item, Op, Reduce, Result, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import spread

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from raido.algo import index as ix
 from raido.algo.errors import CompileError
-from raido.algo.expr import (
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import (
     Array,
     ArrayCond,
     ArrayLoop,
@@ -24,7 +24,7 @@ from raido.algo.expr import (
     SizeVar,
     fresh,
 )
-from raido.algo.rewrite import loads_in, transform
+from raido.algo.graph.rewrite import loads_in, transform
 from raido.schedule.lower.builder import Builder, closed, new_serial
 from raido.schedule.lower.convert import Converter, Sites, Storage
 from raido.schedule.lower.filters import Filters

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from raido.algo import index as ix
-from raido.algo.expr import Load, Parameter, Result
-from raido.algo.rewrite import loads_in
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Load, Parameter, Result
+from raido.algo.graph.rewrite import loads_in
 from raido.schedule.lower.jobs import Job
 from raido.schedule.plan import Root
 from raido.schedule.stages.stage import ControlStage, Stage

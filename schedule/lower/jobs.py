@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from raido.algo import index as ix
-from raido.algo.dtypes import i64
-from raido.algo.expr import Const, Expr, Load, Node, Op, Reduce, Result, SizeVar, Var
-from raido.algo.rewrite import rebuild, scalar_nodes
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Const, Expr, Load, Node, Op, Reduce, Result, SizeVar, Var
+from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
 from raido.schedule.plan import Fuse, Inline, LoopPlan, Split, StagePlan

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from raido.algo import index as ix
-from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Expr, Op, const, fresh
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Op, const, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from raido.algo import index as ix
-from raido.algo.dtypes import bool_
-from raido.algo.expr import Array, Expr, Node, Op, Result, Var, fresh
-from raido.algo.rewrite import free_variables, loads_in
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Array, Expr, Node, Op, Result, Var, fresh
+from raido.algo.graph.rewrite import free_variables, loads_in
 from raido.schedule.lower.builder import Builder, Scope, factors
 from raido.schedule.lower.convert import Converter, conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from raido.algo import index as ix
-from raido.algo.expr import Const, Expr, Node, Op, SizeVar, Var
-from raido.algo.rewrite import scalar_nodes
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var
+from raido.algo.graph.rewrite import scalar_nodes
 
 Ranges = Mapping[Var, tuple[Expr, Expr]]
 
@@ -55,7 +55,7 @@ def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
 
 
 def _strip(e: Expr, gone: set[Op]) -> Expr:
-    from raido.algo.rewrite import transform
+    from raido.algo.graph.rewrite import transform
 
     if not gone:
         return ix.canonical(e)

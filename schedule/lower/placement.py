@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from raido.algo import index as ix
 from raido.algo.errors import CompileError
-from raido.algo.expr import Expr, Node, Result, Var
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr, Node, Result, Var
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job, laid_out_shape, parts_of_layout

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from raido.algo import index as ix
-from raido.algo.expr import Expr, Item, Node, Reduce, Var, fresh
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr, Item, Node, Reduce, Var, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import extent_bound

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from raido.algo import index as ix
-from raido.algo.expr import Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, While
-from raido.algo.rewrite import scalar_nodes, substitute
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, While
+from raido.algo.graph.rewrite import scalar_nodes, substitute
 
 Box = tuple[tuple[Expr, Expr], ...]
 

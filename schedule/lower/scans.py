@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from raido.algo import index as ix
-from raido.algo.expr import Expr, Item, Reduce, Result, fresh
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr, Item, Reduce, Result, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.loops import Loops, folds_in_lanes
 from raido.schedule.lower.reductions import Reductions

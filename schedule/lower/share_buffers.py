@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from raido.algo.expr import Node
+from raido.algo.graph.expr import Node
 from raido.schedule.nest.nodes import Alloc, Block, Buffer, Copy, For, If, Nest, Read, Statement, Swap, While
 from raido.schedule.nest.replace_buffers import replace_buffers
 from raido.schedule.nest.walk import expressions_of, statements_within

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raido.algo import index as ix
-from raido.algo.expr import Expr
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.coordinates import Bind, Coordinates
 from raido.schedule.lower.jobs import Job

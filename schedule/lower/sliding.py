@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from raido.algo import index as ix
-from raido.algo.dtypes import i64
-from raido.algo.expr import Expr, Op, Result, Var
-from raido.algo.rewrite import scalar_nodes
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr, Op, Result, Var
+from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.lower.builder import Builder, Scope, new_serial
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from raido.algo import index as ix
-from raido.algo.dtypes import DType, bool_, i64, u8, u16, u32, u64
-from raido.algo.expr import Expr, Item, Op, Reduce, Result, const, fresh
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32, u64
+from raido.algo.graph.expr import Expr, Item, Op, Reduce, Result, const, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.work import Work

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from raido.algo.dtypes import DType, bool_
-from raido.algo.expr import Const, Expr, Node, Op, Reduce, SizeVar, Var, const
-from raido.algo.reduction import contracted_product
-from raido.algo.rewrite import children, substitute
+from raido.algo.graph.dtypes import DType, bool_
+from raido.algo.graph.expr import Const, Expr, Node, Op, Reduce, SizeVar, Var, const
+from raido.algo.graph.reduction import contracted_product
+from raido.algo.graph.rewrite import children, substitute
 from raido.schedule.lower.dag import scalar_order
 from raido.schedule.nest.nodes import NestExpr
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from raido.algo import index as ix
-from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, const, fresh
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, const, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.convert import conjunction, is_affine
 from raido.schedule.lower.loops import Loops

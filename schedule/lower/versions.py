@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from raido.algo import index as ix
-from raido.algo.dtypes import bool_
-from raido.algo.expr import Expr, Node, Op, Var
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.schedule.lower.builder import ix_parts
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.partition import Interior, interior_of, solved

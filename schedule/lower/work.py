@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from raido.algo import index as ix
-from raido.algo.expr import Expr, Node, Op, Var
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import Box

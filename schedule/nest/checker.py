@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from raido.algo import index as ix
-from raido.algo.dtypes import DType, bool_, i64
-from raido.algo.expr import Const, Node, Op, SizeVar, Var, const
-from raido.algo.primitives import PRIMITIVES, result_dtype
-from raido.algo.rewrite import free_variables, topological
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var, const
+from raido.algo.graph.primitives import PRIMITIVES, result_dtype
+from raido.algo.graph.rewrite import free_variables, topological
 from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import (
     Alloc,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from raido.algo.expr import Const, Node, Op, Var, const
-from raido.algo.primitives import evaluate
-from raido.algo.rewrite import transform
+from raido.algo.graph.expr import Const, Node, Op, Var, const
+from raido.algo.graph.primitives import evaluate
+from raido.algo.graph.rewrite import transform
 from raido.schedule.nest.nodes import Block, If, Let, Nest
 
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from raido.algo import index as ix
-from raido.algo.dtypes import DType, bool_, i64
-from raido.algo.expr import Const, Node, Op, SizeVar, Var
-from raido.algo.faults import fault_error
-from raido.algo.primitives import evaluate
-from raido.algo.rewrite import children
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var
+from raido.algo.graph.faults import fault_error
+from raido.algo.graph.primitives import evaluate
+from raido.algo.graph.rewrite import children
 from raido.schedule.nest.memory import Memory, NestError
 from raido.schedule.nest.nodes import (
     Alloc,

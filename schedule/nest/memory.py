@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from raido.algo.dtypes import DType
+from raido.algo.graph.dtypes import DType
 
 
 class NestError(AssertionError):

@@ -19,9 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from raido.algo.dtypes import DType, i64
-from raido.algo.expr import Const, Expr, Node, Op, Opaque, Parameter, SizeVar, Var, node
-from raido.algo.program import Site
+from raido.algo.graph.dtypes import DType, i64
+from raido.algo.graph.expr import Const, Expr, Node, Op, Opaque, Parameter, SizeVar, Var, node
+from raido.algo.graph.program import Site
 
 Scope: TypeAlias = Literal["parameter", "constant", "heap", "stack", "register"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import Const, Expr, Node, Op, SizeVar, Var
-from raido.algo.rewrite import children, topological
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var
+from raido.algo.graph.rewrite import children, topological
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from raido.algo.expr import Node
-from raido.algo.rewrite import transform
+from raido.algo.graph.expr import Node
+from raido.algo.graph.rewrite import transform
 from raido.schedule.nest.nodes import Alloc, Block, Buffer
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from raido.algo import index as ix
 from raido.algo.errors import CompileError
-from raido.algo.expr import Array, Axis, Count, Expr, Node, SizeVar, fresh
-from raido.algo.rewrite import rebuild, scalar_nodes, substitute
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Array, Axis, Count, Expr, Node, SizeVar, fresh
+from raido.algo.graph.rewrite import rebuild, scalar_nodes, substitute
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize
 
 

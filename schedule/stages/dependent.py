@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from raido.algo.errors import CompileError
-from raido.algo.expr import (
+from raido.algo.graph.expr import (
     Array,
     Axis,
     Const,
@@ -29,7 +29,7 @@ from raido.algo.expr import (
     field_names,
     fresh,
 )
-from raido.algo.rewrite import rebuild, scalar_nodes, topological
+from raido.algo.graph.rewrite import rebuild, scalar_nodes, topological
 
 if TYPE_CHECKING:
     from raido.schedule.stages.normalise import Tables

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from raido.algo.dtypes import DType, bool_, i64
 from raido.algo.errors import CompileError
-from raido.algo.expr import (
+from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.expr import (
     Array,
     ArrayLoop,
     ArrayWhile,
@@ -34,7 +34,7 @@ from raido.algo.expr import (
     fresh,
     fresh_parameter,
 )
-from raido.algo.rewrite import free_variables, rebuild, topological
+from raido.algo.graph.rewrite import free_variables, rebuild, topological
 from raido.schedule.stages.guard import guard_branches
 from raido.schedule.stages.normalise import Tables, binders, host_variables, inline_moves
 

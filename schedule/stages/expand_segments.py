@@ -7,9 +7,9 @@ they are. (Blelloch, Prefix sums and their applications, 1990, section 1.5.)
 
 from __future__ import annotations
 
-from raido.algo import index as ix
-from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import (
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import (
     Array,
     Axis,
     Checked,
@@ -27,7 +27,7 @@ from raido.algo.expr import (
     const,
     fresh,
 )
-from raido.algo.rewrite import rebuild, substitute, topological
+from raido.algo.graph.rewrite import rebuild, substitute, topological
 from raido.schedule.stages.normalise import Tables
 
 

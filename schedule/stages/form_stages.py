@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
-from raido.algo.expr import (
+from raido.algo.graph.expr import (
     Array,
     ArrayCond,
     ArrayForm,
@@ -39,9 +39,9 @@ from raido.algo.expr import (
     fresh,
     fresh_parameter,
 )
-from raido.algo.primitives import CAN_FAULT
-from raido.algo.program import Program
-from raido.algo.rewrite import children, rebuild, scalar_nodes, topological
+from raido.algo.graph.primitives import CAN_FAULT
+from raido.algo.graph.program import Program
+from raido.algo.graph.rewrite import children, rebuild, scalar_nodes, topological
 from raido.schedule.stages.counts import Counts
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, is_ragged, leave_out_copies, mapped_axes, rename_axes
 from raido.schedule.stages.distribute import distribute_loops

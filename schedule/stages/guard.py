@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from raido.algo.dtypes import bool_, i64
-from raido.algo.expr import (
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import (
     ARRAY_FORMS,
     Array,
     ArrayLoop,
@@ -38,8 +38,8 @@ from raido.algo.expr import (
     field_names,
     fresh,
 )
-from raido.algo.faults import can_fault
-from raido.algo.rewrite import children, free_variables, rebuild, topological
+from raido.algo.graph.faults import can_fault
+from raido.algo.graph.rewrite import children, free_variables, rebuild, topological
 from raido.schedule.stages.normalise import Tables, binders, checked_places, host_variables
 
 Guard = tuple[Expr, ...]  # all of them hold where an array is read

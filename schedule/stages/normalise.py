@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from raido.algo.dtypes import bool_, i64
 from raido.algo.errors import CompileError
-from raido.algo.expr import (
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import (
     Array,
     ArrayCond,
     ArrayLoop,
@@ -36,8 +36,8 @@ from raido.algo.expr import (
     const,
     fresh,
 )
-from raido.algo.program import Program, Site
-from raido.algo.rewrite import children, free_variables, loads_in, rebuild, scalar_nodes, topological
+from raido.algo.graph.program import Program, Site
+from raido.algo.graph.rewrite import children, free_variables, loads_in, rebuild, scalar_nodes, topological
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form, is_ragged
 
 FORMS = (Generate, *DEPENDENT, ArrayLoop, ArrayWhile, ArrayCond)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from raido.algo.expr import Array, Constant, Expr, Load, Node, Parameter, Reduce, Result
-from raido.algo.rewrite import children, loads_in, rebuild, scalar_nodes
+from raido.algo.graph.expr import Array, Constant, Expr, Load, Node, Parameter, Reduce, Result
+from raido.algo.graph.rewrite import children, loads_in, rebuild, scalar_nodes
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
 
 

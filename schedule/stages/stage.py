@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TypeAlias
 
-from raido.algo.expr import (
+from raido.algo.graph.expr import (
     Array,
     ArrayCond,
     ArrayLoop,
@@ -27,7 +27,7 @@ from raido.algo.expr import (
     Sort,
     Update,
 )
-from raido.algo.program import Program, Site
+from raido.algo.graph.program import Program, Site
 
 
 @dataclass(frozen=True, slots=True)

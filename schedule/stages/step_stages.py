@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from raido.algo.dtypes import i64
-from raido.algo.expr import Axis, Filter, Item, Load, Reduce, Scan, Sort, Update, const, fresh
-from raido.algo.program import Site
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Axis, Filter, Item, Load, Reduce, Scan, Sort, Update, const, fresh
+from raido.algo.graph.program import Site
 from raido.schedule.stages.dependent import mapped_axes
 from raido.schedule.stages.stage import FilterStep, ScanStep, SortStep, Stage, UpdateStep
 

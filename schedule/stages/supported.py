@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from raido.algo.errors import CompileError, explain
-from raido.algo.expr import (
+from raido.algo.graph.expr import (
     Count,
     Filter,
     Node,
 )
-from raido.algo.program import Program
-from raido.algo.rewrite import scalar_nodes, topological
-from raido.algo.scopes import open_variables
+from raido.algo.graph.program import Program
+from raido.algo.graph.rewrite import scalar_nodes, topological
+from raido.algo.graph.scopes import open_variables
 
 
 def require_compilable(program: Program) -> None:

@@ -2,13 +2,13 @@
 
 f16 and f32 by a wider type: the product is exact there, the sum is rounded to odd, and rounding once more is then right. f64 by
 error-free transformations (Dekker's product, Knuth's sum) and one addition to odd; Boldo & Melquiond, "Emulation of FMA and correctly
-rounded sums", IEEE TC 57(4), 2008. The interpreters' `raido.algo.fma` does the same on arrays. Where the C library has an instruction
+rounded sums", IEEE TC 57(4), 2008. The interpreters' `raido.algo.graph.fma` does the same on arrays. Where the C library has an instruction
 for it, as on newer machines that run code for old ones, a call for every lane is quicker.
 """
 
 from __future__ import annotations
 
-from raido.algo.dtypes import f16, f32, f64, unsigned
+from raido.algo.graph.dtypes import f16, f32, f64, unsigned
 from raido.targets.emit.llvm_text import TextBuilder, Value
 
 _SPLITTER = 134217729.0  # 2**27 + 1
@@ -72,7 +72,7 @@ def _two_product(b: TextBuilder, x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def _fma_f64(b: TextBuilder, x: Value, y: Value, z: Value) -> Value:
-    """As `raido.algo.fma`; the library's function, lane by lane, where some lane is so large or small that a step could go wrong."""
+    """As `raido.algo.graph.fma`; the library's function, lane by lane, where some lane is so large or small that a step could go wrong."""
     library, emulated, done = (b.fresh_label(stem) for stem in ("library", "emulated", "fused"))
     b.line(f"br i1 {_library_is_quick(b)}, label %{library}, label %{emulated}")
     b.start_block(emulated)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from raido.algo.dtypes import DType, bool_, i32, i64, u8
-from raido.algo.expr import Const
+from raido.algo.graph.dtypes import DType, bool_, i32, i64, u8
+from raido.algo.graph.expr import Const
 from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, memory_dtype, scalar_type
 from raido.targets.emit.memory import (
     address_of,
@@ -31,15 +31,16 @@ _INLINED_RECIPES = 400  # lines
 
 
 class Helpers:
-    """Helper functions of one module, by symbol. `fused`: the machine has a fused multiply-add.
+    """Helper functions of one module, by symbol. `fused`: the machine has a fused multiply-add, `vector_bits`: its registers.
 
     `math_functions` are those that helpers call, by symbol (they begin with `prefix`): whoever makes the module defines them by
     `whole`. They run where some lane needs a value that hardly any does.
     """
 
-    def __init__(self, prefix: str, fused: bool) -> None:
+    def __init__(self, prefix: str, fused: bool, vector_bits: int) -> None:
         self.prefix = prefix
         self.fused = fused
+        self.vector_bits = vector_bits
         self.math_functions: dict[str, tuple[str, tuple[Shape, ...]]] = {}
         self._functions: dict[str, str] = {}
         self._declarations: set[str] = set()
@@ -103,11 +104,16 @@ class Helpers:
         return self._write(f"rd.whole.{name}.{dtype.name}x{lanes}", llvm_type(dtype, lanes), operands, body)
 
     def step_where(self, dtype: DType, lanes: int) -> str:
-        """(mask, x, step, y) -> x + step in the lanes that are on, else y: one masked addition, if LLVM does not know the step."""
+        """(mask, x, step, y) -> x + step in the lanes that are on, else y: one masked addition, if LLVM does not know the step.
+
+        What fills a register is hidden from it there.
+        """
+        one_register = lanes * dtype.bits in (128, 256, 512) and lanes * dtype.bits <= self.vector_bits
 
         def body(b: TextBuilder, mask: Value, x: Value, step: Value, y: Value) -> str:
-            hidden = b.result(dtype, lanes, f'call {x.type} asm "", "=v,0"({step.typed})')
-            return b.select(mask, b.binary("add", x, hidden), y).text
+            if one_register:
+                step = b.result(dtype, lanes, f'call {x.type} asm "", "=v,0"({step.typed})')
+            return b.select(mask, b.binary("add", x, step), y).text
 
         shapes: list[Shape | str] = [(bool_, lanes), *[(dtype, lanes)] * 3]
         return self._write(f"rd.step.{dtype.name}x{lanes}", llvm_type(dtype, lanes), shapes, body)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from raido.algo.dtypes import bool_, i32, i64
+from raido.algo.graph.dtypes import bool_, i32, i64
 from raido.schedule.nest.nodes import Alloc, Block, Buffer, Copy, For, If, Let, Produce, Swap, While
 from raido.targets import tvm_corner as T
 from raido.targets.emit.llvm_text import memory_dtype

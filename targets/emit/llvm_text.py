@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from raido.algo.dtypes import DType, bool_, f16, f32, u8
+from raido.algo.graph.dtypes import DType, bool_, f16, f32, u8
 
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 

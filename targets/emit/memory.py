@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from raido.algo.dtypes import DType, bool_, i64, u8
+from raido.algo.graph.dtypes import DType, bool_, i64, u8
 from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, scalar_type
 
 _MANY = 32  # lanes from which what no instruction does is a loop over them, not a copy of the code for each

@@ -1,4 +1,4 @@
-"""Every primitive operation as LLVM instructions, with exactly the meaning of `raido.algo.primitives`, at any number of lanes.
+"""Every primitive operation as LLVM instructions, with exactly the meaning of `raido.algo.graph.primitives`, at any number of lanes.
 
 `write_operation(builder, name, dtype, *operands)` appends the instructions and returns the result; math functions are written from
 their recipes. Invariants: no float product is left where LLVM could contract it; integers wrap; nothing is undefined for any
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from raido.algo.dtypes import DType, bool_, f16, f32, f64, signed
-from raido.algo.primitives import RECIPES
+from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, signed
+from raido.algo.graph.primitives import RECIPES
 from raido.targets.emit.fused import round_to_odd, write_fma
 from raido.targets.emit.llvm_text import TextBuilder, Value, mangled
 
@@ -227,7 +227,7 @@ def _in_f32(b: TextBuilder, writer: Writer, *args: Value) -> Value:
 
 
 def _float_divmod(b: TextBuilder, x: Value, y: Value) -> tuple[Value, Value]:
-    """As `raido.algo.primitives._float_divmod`, step by step."""
+    """As `raido.algo.graph.primitives._float_divmod`, step by step."""
     if x.dtype is f16:
         wide = _float_divmod(b, b.convert("fpext", x, f32), b.convert("fpext", y, f32))
         return b.convert("fptrunc", wide[0], f16), b.convert("fptrunc", wide[1], f16)

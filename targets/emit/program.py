@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from raido.algo.dtypes import bool_, i64, u8
 from raido.algo.errors import CompileError
-from raido.algo.expr import SizeVar
+from raido.algo.graph.dtypes import bool_, i64, u8
+from raido.algo.graph.expr import SizeVar
 from raido.schedule.nest.nodes import Block, For, Nest, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.helpers import Helpers
@@ -26,16 +26,16 @@ TURN = 8  # where, after the counter of tickets and on a cache line of its own, 
 _FAULT_TYPE = u8  # what a fault record's pointer points to is the runtime's business
 
 
-def emit_program(nest: Nest, entry: str, fused: bool) -> dict[str, Any]:
-    """TIR functions by symbol; `entry` among them. `fused`: the machine has a fused multiply-add."""
-    return Program(nest, entry, fused).functions
+def emit_program(nest: Nest, entry: str, fused: bool, vector_bits: int) -> dict[str, Any]:
+    """TIR functions by symbol; `entry` among them. `fused`: the machine has a fused multiply-add, `vector_bits`: its registers."""
+    return Program(nest, entry, fused, vector_bits).functions
 
 
 class Program:
     """The functions of one nest."""
 
-    def __init__(self, nest: Nest, entry: str, fused: bool) -> None:
-        self.helpers = Helpers(f"{entry}.math", fused)
+    def __init__(self, nest: Nest, entry: str, fused: bool, vector_bits: int) -> None:
+        self.helpers = Helpers(f"{entry}.math", fused, vector_bits)
         self.functions: dict[str, Any] = {}
         self.entry = entry
         unit, parameters = self._entry_unit(nest)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from raido.algo.expr import Const, Node, SizeVar, Var
-from raido.algo.rewrite import topological
+from raido.algo.graph.expr import Const, Node, SizeVar, Var
+from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,

@@ -11,11 +11,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from raido.algo.dtypes import bool_, i32, i64
 from raido.algo.errors import CompileError
-from raido.algo.expr import Op
-from raido.algo.index import Facts, add, as_index, canonical, constant_value, sub
-from raido.algo.rewrite import substitute
+from raido.algo.graph.dtypes import bool_, i32, i64
+from raido.algo.graph.expr import Op
+from raido.algo.graph.index import Facts, add, as_index, canonical, constant_value, sub
+from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,

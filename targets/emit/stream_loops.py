@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from raido.algo.dtypes import i64
+from raido.algo.graph.dtypes import i64
 from raido.schedule.nest.nodes import Buffer, For, VectorStore, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.llvm_text import memory_dtype

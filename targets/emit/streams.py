@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from raido.algo.index import add, as_index, canonical, linear, sub
-from raido.algo.rewrite import substitute
+from raido.algo.graph.index import add, as_index, canonical, linear, sub
+from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,

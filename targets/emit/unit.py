@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from raido.algo.dtypes import DType, bool_, i64, u8
 from raido.algo.errors import CompileError
-from raido.algo.expr import Const, Expr, SizeVar, Var
+from raido.algo.graph.dtypes import DType, bool_, i64, u8
+from raido.algo.graph.expr import Const, Expr, SizeVar, Var
 from raido.schedule.nest.nodes import Buffer, VectorVar
 from raido.targets import tvm_corner as T
 from raido.targets.emit.helpers import Helpers
@@ -129,7 +129,7 @@ def is_plain_index(e: Any, unit: Unit, memo: dict[Any, bool]) -> bool:
 
 
 def _plain(e: Any, unit: Unit, memo: dict[Any, bool]) -> bool:
-    from raido.algo.expr import Op
+    from raido.algo.graph.expr import Op
     from raido.schedule.nest.nodes import Ramp, Splat
 
     if e.dtype is not i64:

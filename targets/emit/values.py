@@ -10,12 +10,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from raido.algo.dtypes import DType, bool_, i64, u8
 from raido.algo.errors import CompileError
-from raido.algo.expr import Const, Op, SizeVar, Var
-from raido.algo.index import as_index, canonical, constant_value, mul
-from raido.algo.primitives import DIVISIONS
-from raido.algo.rewrite import substitute
+from raido.algo.graph.dtypes import DType, bool_, i64, u8
+from raido.algo.graph.expr import Const, Op, SizeVar, Var
+from raido.algo.graph.index import as_index, canonical, constant_value, mul
+from raido.algo.graph.primitives import DIVISIONS
+from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.nodes import (
     Buffer,
     Extract,

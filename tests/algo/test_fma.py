@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from raido.algo.fma import fma
+from raido.algo.graph.fma import fma
 
 FLOATS = [np.float16, np.float32, np.float64]
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raido.algo import index as ix
-from raido.algo.bind_sizes import bind_sizes, evaluate_size
-from raido.algo.dtypes import DType, bool_, f16, f32, f64, i8, i32, i64
 from raido.algo.errors import ArgumentError, ArithmeticFault, IndexOutOfRange, SizeMismatch
-from raido.algo.expr import (
+from raido.algo.graph import index as ix
+from raido.algo.graph.bind_sizes import bind_sizes, evaluate_size
+from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, i8, i32, i64
+from raido.algo.graph.expr import (
     Array,
     ArrayCond,
     ArrayLoop,
@@ -40,9 +40,9 @@ from raido.algo.expr import (
     fresh,
     fresh_parameter,
 )
-from raido.algo.interpret import interpret
-from raido.algo.program import Program, Site, SizeCheck
-from raido.algo.reduction import reduction_update
+from raido.algo.graph.program import Program, Site, SizeCheck
+from raido.algo.graph.reduction import reduction_update
+from raido.algo.interpreter.interpret import interpret
 
 N, M = SizeVar("n"), SizeVar("m")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")

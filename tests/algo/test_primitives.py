@@ -9,9 +9,9 @@ import warnings
 import numpy as np
 import pytest
 
-from raido.algo import dtypes
-from raido.algo.dtypes import DTYPES, DType, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u32, u64
-from raido.algo.primitives import PRIMITIVES, RECIPES, evaluate, result_dtype
+from raido.algo.graph import dtypes
+from raido.algo.graph.dtypes import DTYPES, DType, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u32, u64
+from raido.algo.graph.primitives import PRIMITIVES, RECIPES, evaluate, result_dtype
 
 INTEGERS = [d for d in DTYPES if d.is_integer]
 FLOATS = [f16, f32, f64]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raido.algo.dtypes import DType, f16, f32, f64
-from raido.algo.expr import Const, Expr, Item, Op, Var
-from raido.algo.primitives import PRIMITIVES, evaluate
+from raido.algo.graph.dtypes import DType, f16, f32, f64
+from raido.algo.graph.expr import Const, Expr, Item, Op, Var
+from raido.algo.graph.primitives import PRIMITIVES, evaluate
 from raido.algo.recipes import RECIPES, evaluate_recipe, expand
 from raido.algo.recipes.accuracy import BOUNDS, errors, samples
 from raido.algo.recipes.coefficients import COEFFICIENTS

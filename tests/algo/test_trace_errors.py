@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import raido as rd
-from raido.algo.rewrite import topological
+from raido.algo.graph.rewrite import topological
 
 F, FF, I = rd.f32["n"], rd.f32["h", "w"], rd.i32["n"]
 
@@ -179,7 +179,7 @@ def test_a_return_annotation_is_checked() -> None:
 
 
 def test_checks_can_be_left_out() -> None:
-    from raido.algo.unchecked import without_checks
+    from raido.algo.passes.unchecked import without_checks
 
     look = rd.algorithm(lambda x, i: x[i], x="f32[n]", i="i64[m]").trace()
     assert any(getattr(n, "checked", False) for n in topological(*look.results))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import raido as rd
-from raido.algo.expr import Generate, Load, Op
-from raido.algo.program import Program
-from raido.algo.rewrite import topological
+from raido.algo.graph.expr import Generate, Load, Op
+from raido.algo.graph.program import Program
+from raido.algo.graph.rewrite import topological
 
 
 def count(program: Program, name: str) -> int:

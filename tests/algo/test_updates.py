@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import raido as rd
-from raido.algo.expr import Update
+from raido.algo.graph.expr import Update
 
 KEYS = {
     "an index array": (lambda i, j, m: (i,), 5),

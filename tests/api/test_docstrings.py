@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import raido as rd
-from raido.algo import ufuncs
+from raido.algo.language import ufuncs
 
 FUNCTIONS = [
     name
@@ -19,7 +19,8 @@ FUNCTIONS = [
     if inspect.isfunction(getattr(rd, name)) and getattr(rd, name).__module__.startswith("raido.algo")
 ]
 MODULES = sorted(
-    {getattr(rd, name).__module__ for name in FUNCTIONS} | {f"raido.algo.{m}" for m in ("algorithm", "value", "errors")}
+    {getattr(rd, name).__module__ for name in FUNCTIONS}
+    | {f"raido.algo.{m}" for m in ("trace.algorithm", "trace.value", "errors")}
 )
 
 

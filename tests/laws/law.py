@@ -18,8 +18,8 @@ import numpy as np
 from random_programs import RandomProgram, random_program
 
 from raido.algo.errors import RaidoError, ScheduleError
-from raido.algo.interpret import interpret
-from raido.algo.program import Program
+from raido.algo.graph.program import Program
+from raido.algo.interpreter.interpret import interpret
 from raido.schedule.legal import candidates
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest

@@ -9,7 +9,7 @@ import numpy as np
 from law import CPUS, _as_list
 
 from raido.algo.errors import RaidoError, ScheduleError
-from raido.algo.interpret import interpret
+from raido.algo.interpreter.interpret import interpret
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.nest.checker import check_nest

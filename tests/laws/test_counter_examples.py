@@ -11,7 +11,7 @@ from law import CPUS, hold, outcome
 from random_programs import RandomProgram
 
 import raido as rd
-from raido.algo.interpret import interpret
+from raido.algo.interpreter.interpret import interpret
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.targets.target import Target

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "algo"))
 from law import difference, outcome, random_schedule
 from test_contract_rows import BRANCHES, LOOPS, OPERATORS
 
-from raido.algo.interpret import interpret
+from raido.algo.interpreter.interpret import interpret
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.nest.interpret import interpret_nest

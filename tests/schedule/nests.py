@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from raido.algo.dtypes import DType, bool_, f32, i64
-from raido.algo.expr import Const, Op, SizeVar, Var, const, fresh
+from raido.algo.graph.dtypes import DType, bool_, f32, i64
+from raido.algo.graph.expr import Const, Op, SizeVar, Var, const, fresh
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from raido.algo import index as ix
-from raido.algo.dtypes import DType, bool_, f32, i32, i64
-from raido.algo.expr import (
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, bool_, f32, i32, i64
+from raido.algo.graph.expr import (
     Array,
     ArrayLoop,
     Axis,
@@ -27,7 +27,7 @@ from raido.algo.expr import (
     fresh,
     fresh_parameter,
 )
-from raido.algo.program import Program
+from raido.algo.graph.program import Program
 
 H, W, N, K = SizeVar("h"), SizeVar("w"), SizeVar("n"), SizeVar("k")
 
@@ -80,7 +80,7 @@ def program(
     name: str, results: Any, names: dict[str, Array] | None = None, kinds: dict[Array, str] | None = None
 ) -> Program:
     """A Program around these results; parameters and sizes are those that are mentioned, by name."""
-    from raido.algo.rewrite import topological
+    from raido.algo.graph.rewrite import topological
 
     results = results if isinstance(results, tuple) else (results,)
     nodes = topological(*results)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from programs import PROGRAMS
 
-from raido.algo import index as ix
 from raido.algo.errors import RaidoError, ScheduleError
-from raido.algo.expr import SizeVar
-from raido.algo.interpret import interpret
-from raido.algo.program import Program
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import SizeVar
+from raido.algo.graph.program import Program
+from raido.algo.interpreter.interpret import interpret
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.nest.checker import check_nest

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from raido.algo import index
-from raido.algo.dtypes import f32, i64
-from raido.algo.expr import (
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import f32, i64
+from raido.algo.graph.expr import (
     ArrayLoop,
     Axis,
     Expr,
@@ -20,7 +20,7 @@ from raido.algo.expr import (
     fresh,
     fresh_parameter,
 )
-from raido.algo.program import Program, Site
+from raido.algo.graph.program import Program, Site
 from raido.schedule.stages.stage import ControlStage, Stage, StageGraph
 
 H, W, N, M, K = (SizeVar(name) for name in "hwnmk")

@@ -2,8 +2,8 @@
 
 from nests import at, f, loop, n, name, nest, op, parameter, put, scalar_register
 
-from raido.algo.dtypes import f32, i64
-from raido.algo.expr import const, fresh
+from raido.algo.graph.dtypes import f32, i64
+from raido.algo.graph.expr import const, fresh
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.fold_constants import fold_constants
 from raido.schedule.nest.nodes import Block, If, While

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from nests import add_up, at, f, hold, loop, n, name, nest, op, parameter, put, scalar_register, scratch, w
 
-from raido.algo.dtypes import f32, i32, i64, u8
-from raido.algo.expr import Op, const, fresh
-from raido.algo.index import add, mul, sub
+from raido.algo.graph.dtypes import f32, i32, i64, u8
+from raido.algo.graph.expr import Op, const, fresh
+from raido.algo.graph.index import add, mul, sub
 from raido.schedule.nest.nodes import Alloc, Block, If, Let, Read, Store
 
 rng = np.random.default_rng(7)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from nests import add_up, at, f, hold, loop, n, name, nest, op, parameter, put, scalar_register, scratch, w, zero
 
-from raido.algo.dtypes import f32, i32, i64
 from raido.algo.errors import ArithmeticFault, IndexOutOfRange
-from raido.algo.expr import const, fresh
-from raido.algo.index import add, sub
+from raido.algo.graph.dtypes import f32, i32, i64
+from raido.algo.graph.expr import const, fresh
+from raido.algo.graph.index import add, sub
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Alloc, Block, Check, If, Read, Store, While

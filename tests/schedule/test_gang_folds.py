@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from nests import add_up, at, f, hold, loop, n, nest, op, parameter, put, scalar_register, scratch, w, zero
 
-from raido.algo.dtypes import f32, i32, i64
-from raido.algo.expr import const, fresh
-from raido.algo.index import add, minimum
+from raido.algo.graph.dtypes import f32, i32, i64
+from raido.algo.graph.expr import const, fresh
+from raido.algo.graph.index import add, minimum
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.nest.nodes import Alloc, Fold, Store
 from raido.schedule.nest.printer import print_nest

@@ -9,9 +9,9 @@ import pytest
 from programs import PROGRAMS
 from random_schedules import check_same, random_arguments, scheduled
 
-from raido.algo.expr import Op
-from raido.algo.index import BOUNDARY_OPS
-from raido.algo.rewrite import topological
+from raido.algo.graph.expr import Op
+from raido.algo.graph.index import BOUNDARY_OPS
+from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.nodes import Alloc, Copy, Fold, For, Nest, Statement, Swap
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.walk import expressions_of, statements_within

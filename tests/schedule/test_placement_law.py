@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import raido as rd
-from raido.algo.interpret import interpret
+from raido.algo.interpreter.interpret import interpret
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.nest.checker import check_nest

@@ -1,8 +1,8 @@
 """Golden text of nests at both levels."""
 
-from raido.algo.dtypes import bool_, f32, i64
-from raido.algo.expr import Const, Op, SizeVar, const, fresh
-from raido.algo.index import add, mul
+from raido.algo.graph.dtypes import bool_, f32, i64
+from raido.algo.graph.expr import Const, Op, SizeVar, const, fresh
+from raido.algo.graph.index import add, mul
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,

@@ -6,8 +6,8 @@ import functools
 import numpy as np
 import pytest
 
-from raido.algo.dtypes import i64
-from raido.algo.expr import SizeVar, const, fresh
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import SizeVar, const, fresh
 from raido.schedule.nest.nodes import Block, Buffer, Nest
 from raido.targets.loader import load_object
 from raido.targets.native import Fault
@@ -15,6 +15,7 @@ from raido.targets.native import Fault
 pytest.importorskip("tvm")
 
 CPUS = ("x86-64-v2", "haswell", "skylake-avx512")
+VECTOR_BITS = dict(zip(CPUS, (128, 256, 512), strict=True))
 n = SizeVar("n")
 
 
@@ -50,7 +51,7 @@ class Compiled:
         from raido.targets.emit.program import emit_program
         from raido.targets.tvm_corner import CompiledModule
 
-        self.module = CompiledModule(emit_program(nest, "entry", cpu != "x86-64-v2"), cpu)
+        self.module = CompiledModule(emit_program(nest, "entry", cpu != "x86-64-v2", VECTOR_BITS[cpu]), cpu)
         self.loaded = load_object(self.module.object_bytes())
         count = len(nest.inputs) + len(nest.sizes) + len(nest.outputs) + 1
         self.entry = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * count)(self.loaded.address("entry"))

@@ -15,10 +15,10 @@ import programs
 from emission import every_cpu
 
 import raido as rd
-from raido.algo.bind_sizes import evaluate_size
-from raido.algo.dtypes import i64
 from raido.algo.errors import IndexOutOfRange, ShapeError, SizeMismatch, TargetError
-from raido.algo.interpret import interpret
+from raido.algo.graph.bind_sizes import evaluate_size
+from raido.algo.graph.dtypes import i64
+from raido.algo.interpreter.interpret import interpret
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.targets.cache import Cache

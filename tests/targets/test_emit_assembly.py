@@ -5,9 +5,9 @@ import re
 import pytest
 from emission import array, compile_body, index, n
 
-from raido.algo.dtypes import bool_, f32, i32
-from raido.algo.expr import Op, SizeVar, const, fresh
-from raido.algo.index import add, mul
+from raido.algo.graph.dtypes import bool_, f32, i32
+from raido.algo.graph.expr import Op, SizeVar, const, fresh
+from raido.algo.graph.index import add, mul
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,

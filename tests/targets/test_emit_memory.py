@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from emission import array, compile_body, every_cpu, index, n
 
-from raido.algo.dtypes import bool_, f16, f32, f64, i8, i32, i64, u8
-from raido.algo.expr import Data, Op, const, fresh
-from raido.algo.index import add, mul
+from raido.algo.graph.dtypes import bool_, f16, f32, f64, i8, i32, i64, u8
+from raido.algo.graph.expr import Data, Op, const, fresh
+from raido.algo.graph.index import add, mul
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,
@@ -252,7 +252,7 @@ def test_constant_arrays_are_part_of_the_object():
 @pytest.mark.parametrize("dtype", [f32, f64, i32, i8], ids=str)
 @every_cpu
 def test_lane_folds_are_the_halving_tree(name, dtype, cpu):
-    from raido.algo.primitives import evaluate
+    from raido.algo.graph.primitives import evaluate
 
     source, out = array("a", dtype, 16), array("o", dtype, 2)
     vector = VectorRead(source, (index(0),), 1, 16, None)

@@ -1,4 +1,4 @@
-"""Every primitive operation, on every type, with and without lanes, gives the bits that `raido.algo.primitives.evaluate` gives."""
+"""Every primitive operation, on every type, with and without lanes, gives the bits that `raido.algo.graph.primitives.evaluate` gives."""
 
 import itertools
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from emission import array, compile_body, every_cpu, index
 
-from raido.algo.dtypes import DTYPES, bool_, dtype_named, f64, i64
-from raido.algo.expr import Const, Op, const, fresh
-from raido.algo.primitives import PRIMITIVES, evaluate
+from raido.algo.graph.dtypes import DTYPES, bool_, dtype_named, f64, i64
+from raido.algo.graph.expr import Const, Op, const, fresh
+from raido.algo.graph.primitives import PRIMITIVES, evaluate
 from raido.schedule.nest.nodes import Alloc, Block, For, Let, Read, Splat, Store, VectorRead, VectorStore, VectorVar
 from raido.targets.emit import fused
 

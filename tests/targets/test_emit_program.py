@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from emission import Compiled, array, compile_body, index, n
 
-from raido.algo.dtypes import DTYPES, bool_, f32, f64, i32, i64
 from raido.algo.errors import CompileError
-from raido.algo.expr import Op, SizeVar, const, fresh
-from raido.algo.index import add, mul
+from raido.algo.graph.dtypes import DTYPES, bool_, f32, f64, i32, i64
+from raido.algo.graph.expr import Op, SizeVar, const, fresh
+from raido.algo.graph.index import add, mul
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,

@@ -5,8 +5,8 @@ import pytest
 from emission import array, compile_body, every_cpu, fresh, index, n
 from test_emit_assembly import LANES, is_clean, loop_with, loops
 
-from raido.algo.dtypes import f32
-from raido.algo.index import add
+from raido.algo.graph.dtypes import f32
+from raido.algo.graph.index import add
 from raido.schedule.nest.nodes import Block, For, VectorRead, VectorStore
 
 WIDTH = add(n, 0)

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from emission import every_cpu, on_cpu
 from test_emit_assembly import is_clean, loops
@@ -73,3 +74,17 @@ def test_two_gangs_side_by_side_live_in_registers(cpu):
 def test_bytes_widen_in_registers(cpu):
     body = min((b for b in vector_loops(blur, cpu) if any("pmovzxb" in i for i in b)), key=len)
     assert is_clean(body)
+
+
+@every_cpu
+@pytest.mark.parametrize("lanes", [2, 4, 16, 64])
+def test_counts_under_a_mask_may_have_any_number_of_lanes(cpu, lanes):
+    @rd.algorithm
+    def digits(n: rd.u8["k"]):
+        halve = lambda s: (s[0] // 2, s[1] + 1)
+        return rd.map(lambda x: rd.while_loop(lambda s: s[0] > 0, halve, (x, rd.u8(0)))[1], n, name="digits")
+
+    n = np.arange(100, dtype=np.uint8)
+    s = digits.schedule()
+    s["digits"].vectorize("x", lanes)
+    np.testing.assert_array_equal(digits.compile(f"llvm:{cpu}", schedule=s)(n), digits.interpret(n))

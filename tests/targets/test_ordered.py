@@ -11,8 +11,8 @@ sys.path.append(str(Path(__file__).parent.parent / "schedule"))
 from emission import compile_body, index, n
 from nests import add_up, at, loop, op, parameter, put, scratch
 
-from raido.algo.dtypes import f32
-from raido.algo.expr import Op, fresh
+from raido.algo.graph.dtypes import f32
+from raido.algo.graph.expr import Op, fresh
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest

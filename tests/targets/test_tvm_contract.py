@@ -11,7 +11,7 @@ import pytest
 
 tvm = pytest.importorskip("tvm")
 
-from raido.algo.dtypes import f32, f64, i32, i64, u8  # noqa: E402
+from raido.algo.graph.dtypes import f32, f64, i32, i64, u8  # noqa: E402
 from raido.targets import tvm_corner as T  # noqa: E402
 from raido.targets.loader import load_object  # noqa: E402
 

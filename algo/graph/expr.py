@@ -1,0 +1,509 @@
+"""The graph: every scalar, size, index and array is one small immutable node.
+
+Nodes are interned: building an equal node twice gives the same object, so `is` is equality and sharing is free. Where a node came
+from (names, source lines) is kept outside its identity, in the tables of a `Program`. Binders (`Loop`, `While`, `Reduce`,
+`Generate`) own the variables they bind; every bound `Var` is fresh, so substitution never captures.
+
+Scalars are `Const, SizeVar, Count, Var, Op, Load, Checked, Item` and, behind `Item`, the forms with several results `Cond, Loop,
+While, Reduce`.
+Arrays are `Parameter, Constant, Result`; a `Result` is one output of `Generate` ("at every index, this expression": map,
+elementwise, tabulate, stencil, reduce and index moves alike), of `Scan, Update, Filter, Segmented, Sort`, whose elements depend on
+one another, or of `ArrayLoop, ArrayWhile, ArrayCond` over whole arrays. A form met inside the body of another may mention the
+outer one's axis variables: it is then *open*. A size that data decides is a `Count`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import threading
+import weakref
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from raido.algo.graph.dtypes import DType, bool_, i64
+
+_table: weakref.WeakValueDictionary[tuple[Any, ...], Node] = weakref.WeakValueDictionary()
+_lock = threading.Lock()
+_serials = itertools.count(1)
+
+
+class _Interned(type):
+    """Calling a node class with equal fields gives the same node."""
+
+    def __call__(cls, *args: Any) -> Any:
+        key = (cls, *args)
+        with _lock:
+            node = _table.get(key)
+            if node is None:
+                node = super().__call__(*args)
+                _table[key] = node
+            return node
+
+
+class Node(metaclass=_Interned):
+    """Base of all nodes: equality and hash are identity. Fields are positional, and tuples where there are several."""
+
+    __slots__ = ("__weakref__",)
+    FIELDS: ClassVar[tuple[str, ...]]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), tuple(getattr(self, name) for name in field_names(type(self))))
+
+
+class Opaque(Node):
+    """A scalar that a later stage adds (a read of memory, a value with lanes); the graph knows no more of it than its type."""
+
+    __slots__ = ()
+    dtype: DType
+
+
+def field_names(cls: type[Node]) -> tuple[str, ...]:
+    """The names of a node class's fields, in order."""
+    names = cls.__dict__.get("FIELDS")
+    if names is None:
+        names = tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
+        cls.FIELDS = names
+    return names
+
+
+node = dataclass(frozen=True, eq=False, slots=True, repr=False)
+
+
+@node
+class Const(Node):
+    """A literal. `bits` holds the integer value, or the IEEE bit pattern of a float, so that NaN and −0.0 keep their identity."""
+
+    dtype: DType
+    bits: int
+
+    @property
+    def value(self) -> Any:
+        """The literal as a Python bool, int or float (a NumPy half's value for f16)."""
+        if self.dtype.is_float:
+            code = {16: ("<H", "<e"), 32: ("<I", "<f"), 64: ("<Q", "<d")}[self.dtype.bits]
+            return struct.unpack(code[1], struct.pack(code[0], self.bits))[0]
+        return bool(self.bits) if self.dtype is bool_ else self.bits
+
+
+@node
+class SizeVar(Node):
+    """A size by name: an i64 that is never negative."""
+
+    name: str
+
+    @property
+    def dtype(self) -> DType:
+        return i64
+
+
+@node
+class Count(Node):
+    """A size that data decides: the value of an i64 array of rank 0, never negative, at most `bound` where that is known."""
+
+    array: Array
+    bound: Expr | None
+
+    @property
+    def dtype(self) -> DType:
+        return i64
+
+
+@node
+class Var(Node):
+    """A bound scalar variable: an axis index, a loop counter, a loop state, an operand of an operator."""
+
+    name: str
+    dtype: DType
+    serial: int
+
+
+@node
+class Op(Node):
+    """A primitive of `raido.algo.graph.primitives` applied to scalars."""
+
+    name: str
+    dtype: DType
+    args: tuple[Expr, ...]
+
+
+@node
+class Load(Node):
+    """An element of an array. `checked`: the indices come from the user and may be out of range."""
+
+    array: Array
+    indices: tuple[Expr, ...]
+    checked: bool
+
+    @property
+    def dtype(self) -> DType:
+        return self.array.dtype
+
+
+@node
+class Checked(Node):
+    """`value`, once it is known that `holds`; else a fault of that kind ("size", "bounds", "negative") with those numbers."""
+
+    value: Expr
+    holds: Expr
+    kind: str
+    details: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype
+
+
+@node
+class Cond(Node):
+    """Several results, from the branch taken only."""
+
+    predicate: Expr
+    then: tuple[Expr, ...]
+    orelse: tuple[Expr, ...]
+
+
+@node
+class Loop(Node):
+    """`count` rounds; round `index` replaces `state` by `body`. Results: the last state."""
+
+    count: Expr
+    index: Var
+    state: tuple[Var, ...]
+    init: tuple[Expr, ...]
+    body: tuple[Expr, ...]
+
+
+@node
+class While(Node):
+    """As long as `condition` of `state` holds, `state` becomes `body`. Results: the last state."""
+
+    condition: Expr
+    state: tuple[Var, ...]
+    init: tuple[Expr, ...]
+    body: tuple[Expr, ...]
+
+
+@node
+class Axis(Node):
+    """An index variable and the number of values it takes, 0 … extent − 1."""
+
+    var: Var
+    extent: Expr
+
+    @property
+    def name(self) -> str:
+        return self.var.name
+
+
+@node
+class Reduce(Node):
+    """`values` at every index of `axes` (first outermost), folded from `neutral` by an associative operator.
+
+    The operator takes the k-tuples `left` and `right` to `combine`. `monoid` is the primitive's name ("add", "minimum", …) where
+    the operator is that single primitive on one value, else "". Results: k scalars.
+    """
+
+    axes: tuple[Axis, ...]
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    combine: tuple[Expr, ...]
+    neutral: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    commutative: bool
+    monoid: str
+
+
+@node
+class Item(Node):
+    """Result `index` of a form with several results."""
+
+    form: Cond | Loop | While | Reduce
+    index: int
+
+    @property
+    def dtype(self) -> DType:
+        form = self.form
+        if isinstance(form, Cond):
+            return form.then[self.index].dtype
+        if isinstance(form, Reduce):
+            return form.left[self.index].dtype
+        return form.state[self.index].dtype
+
+
+@node
+class Parameter(Node):
+    """An input array, or the state of a whole-array loop (`serial` tells those apart; 0 for inputs). Rank 0 is a scalar."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    serial: int
+
+
+class Data:
+    """The contents of a constant array; equal contents are equal, whoever made them."""
+
+    __slots__ = ("array", "digest")
+
+    def __init__(self, array: np.ndarray) -> None:
+        import hashlib
+
+        self.array = np.ascontiguousarray(array).reshape(np.shape(array)).copy()
+        self.array.setflags(write=False)
+        text = f"{self.array.dtype.str}{self.array.shape}".encode()
+        self.digest = hashlib.sha256(text + self.array.tobytes()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Data) and other.digest == self.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+@node
+class Constant(Node):
+    """An array known while tracing; its contents belong to the program's identity."""
+
+    data: Data
+    dtype: DType
+    shape: tuple[Expr, ...]
+
+
+@node
+class Generate(Node):
+    """Arrays of shape `axes`: at every index, one scalar of `bodies` each."""
+
+    axes: tuple[Axis, ...]
+    bodies: tuple[Expr, ...]
+
+
+@node
+class Scan(Node):
+    """Prefixes along axis number `along`: element i combines `neutral` and the values at 0 … i (`exclusive`: 0 … i − 1), in order.
+
+    The operator, associative, takes the k-tuples `left` and `right` to `combine`; `neutral` takes part, whatever it is. The other
+    axes are mapped over: `combine` and `neutral` may mention their variables, `values` all. Results: k arrays of shape `axes`.
+    `monoid` as in `Reduce`. Products are not contracted into the operator.
+    """
+
+    axes: tuple[Axis, ...]
+    along: int
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    combine: tuple[Expr, ...]
+    neutral: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    exclusive: bool
+    monoid: str
+
+
+@node
+class Update(Node):
+    """The k arrays `dest`, of one shape, with elements replaced: at every index of `axes`, row-major, the one at `indices`.
+
+    `indices` has an entry for each dimension of `dest` (rows appear as trailing axes). `mode` says what becomes of the element:
+    "set": `values`, and of several the last; "unique": `values`, promised to be the only one; "combine": `combine` of the old one
+    (`left`) and `values` (`right`), associative and commutative with `neutral`; both may mention the variables of axes that are rows.
+    An index out of range is a fault when `checked`; otherwise nothing is done there. Results: k arrays of the shape of `dest`.
+    """
+
+    dest: tuple[Array, ...]
+    axes: tuple[Axis, ...]
+    indices: tuple[Expr, ...]
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    combine: tuple[Expr, ...]
+    neutral: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    mode: str
+    checked: bool
+    monoid: str
+
+
+@node
+class Filter(Node):
+    """Along the first of `axes` (the others are rows), the `values` where `predicate` of the first axis holds, in order.
+
+    Results: k arrays of shape (count, *rows), the last one the count, of rank 0 and i64. With `partition` the others follow, in
+    order, and the shape is that of `axes`.
+    """
+
+    axes: tuple[Axis, ...]
+    predicate: Expr
+    values: tuple[Expr, ...]
+    partition: bool
+
+
+@node
+class Segmented(Node):
+    """A reduction or, with `scan`, an inclusive scan of each segment of the first of `axes` (the others are rows), from `neutral`.
+
+    Segment s is offsets[s] … offsets[s + 1] − 1; the i64 array `offsets` is checked to lie in 0 … n and not to decrease. Results: k
+    arrays of shape (segments, *rows), for a scan of shape `axes`; where no segment is, a scan gives `neutral`. Operator,
+    `neutral` and `values` as in `Scan`.
+    """
+
+    axes: tuple[Axis, ...]
+    offsets: Array
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    combine: tuple[Expr, ...]
+    neutral: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    scan: bool
+    monoid: str
+
+
+@node
+class Sort(Node):
+    """`values` along axis number `along`, in increasing order of the first `keys` of them (the first decides first); stable.
+
+    −0.0 equals 0.0, NaN comes last, as in NumPy. Results: k arrays of shape `axes`.
+    """
+
+    axes: tuple[Axis, ...]
+    along: int
+    keys: int
+    values: tuple[Expr, ...]
+
+
+@node
+class ArrayLoop(Node):
+    """`count` rounds over whole arrays: `state` (fresh parameters) starts as `init` and becomes `results`.
+
+    A dimension that changes from round to round is the `Count` of a state of rank 0.
+    """
+
+    count: Expr
+    index: Var
+    state: tuple[Parameter, ...]
+    init: tuple[Array, ...]
+    results: tuple[Array, ...]
+
+
+@node
+class ArrayWhile(Node):
+    """As `ArrayLoop`, as long as the scalar `condition` over the state holds."""
+
+    condition: Expr
+    state: tuple[Parameter, ...]
+    init: tuple[Array, ...]
+    results: tuple[Array, ...]
+
+
+@node
+class ArrayCond(Node):
+    """Whole arrays from the branch taken only. A dimension in which they differ is, in each branch, the `Count` of its result of rank 0."""
+
+    predicate: Expr
+    then: tuple[Array, ...]
+    orelse: tuple[Array, ...]
+
+
+@node
+class Result(Node):
+    """Array `index` of an array form."""
+
+    form: ArrayForm
+    index: int
+
+    @property
+    def dtype(self) -> DType:
+        form = self.form
+        if isinstance(form, Generate):
+            return form.bodies[self.index].dtype
+        if isinstance(form, ArrayCond):
+            return form.then[self.index].dtype
+        if isinstance(form, (Scan, Segmented)):
+            return form.left[self.index].dtype
+        if isinstance(form, Update):
+            return form.dest[self.index].dtype
+        if isinstance(form, (Filter, Sort)):
+            return form.values[self.index].dtype if self.index < len(form.values) else i64
+        return form.state[self.index].dtype
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        form = self.form
+        if isinstance(form, (Generate, Scan, Sort)):
+            return tuple(axis.extent for axis in form.axes)
+        if isinstance(form, ArrayCond):
+            sides = zip(form.then[self.index].shape, form.orelse[self.index].shape, strict=True)
+            return tuple(a if a is b else _after(form, form.then, a) for a, b in sides)
+        if isinstance(form, Update):
+            return form.dest[self.index].shape
+        if isinstance(form, Filter):
+            return _filtered_shape(form, self.index)
+        if isinstance(form, Segmented):
+            return _segmented_shape(form)
+        return tuple(_after(form, form.state, extent) for extent in form.state[self.index].shape)
+
+
+def result_count(form: ArrayForm) -> int:
+    """How many arrays a form gives."""
+    if isinstance(form, Generate):
+        return len(form.bodies)
+    if isinstance(form, ArrayCond):
+        return len(form.then)
+    if isinstance(form, Update):
+        return len(form.dest)
+    if isinstance(form, (ArrayLoop, ArrayWhile)):
+        return len(form.state)
+    return len(form.values) + isinstance(form, Filter)
+
+
+def _filtered_shape(form: Filter, index: int) -> tuple[Expr, ...]:
+    if index == len(form.values):
+        return ()
+    extents = tuple(axis.extent for axis in form.axes)
+    if form.partition:
+        return extents
+    return (Count(Result(form, len(form.values)), extents[0]), *extents[1:])
+
+
+def _segmented_shape(form: Segmented) -> tuple[Expr, ...]:
+    extents = tuple(axis.extent for axis in form.axes)
+    if form.scan:
+        return extents
+    from raido.algo.graph.index import sub
+
+    return (sub(form.offsets.shape[0], 1), *extents[1:])
+
+
+def _after(form: ArrayLoop | ArrayWhile | ArrayCond, own: tuple[Array, ...], extent: Expr) -> Expr:
+    """The extent of a result: a state when the loop is over, or what the branch taken gives."""
+    if isinstance(extent, Count) and extent.array in own:
+        return Count(Result(form, own.index(extent.array)), None)
+    return extent
+
+
+Expr: TypeAlias = Const | SizeVar | Count | Var | Op | Load | Checked | Item | Opaque
+Array: TypeAlias = Parameter | Constant | Result
+ArrayForm: TypeAlias = Generate | Scan | Update | Filter | Segmented | Sort | ArrayLoop | ArrayWhile | ArrayCond
+ARRAY_FORMS = (Generate, Scan, Update, Filter, Segmented, Sort, ArrayLoop, ArrayWhile, ArrayCond)
+
+
+def const(dtype: DType, value: Any) -> Const:
+    """The literal `value` of that type; integers wrap to the type's width."""
+    if dtype.is_float:
+        array = np.asarray(value, dtype=dtype.numpy)
+        return Const(dtype, int(array.view(f"u{dtype.itemsize}")))
+    if dtype is bool_:
+        return Const(dtype, int(bool(value)))
+    bits = int(value) & ((1 << dtype.bits) - 1)
+    if dtype.kind == "i" and bits >> (dtype.bits - 1):
+        bits -= 1 << dtype.bits
+    return Const(dtype, bits)
+
+
+def fresh(name: str, dtype: DType = i64) -> Var:
+    """A new variable, different from every other."""
+    return Var(name, dtype, next(_serials))
+
+
+def fresh_parameter(name: str, dtype: DType, shape: tuple[Expr, ...]) -> Parameter:
+    """A new array name, different from every other: the state of a whole-array loop."""
+    return Parameter(name, dtype, shape, next(_serials))

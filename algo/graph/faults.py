@@ -1,0 +1,82 @@
+"""What a running program can find wrong, as exceptions: one place for the words, whoever found the fault.
+
+A fault has a kind, a site (the user's line, or None) and up to three numbers: "index" (dimension, index, size), "division" (),
+"power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "bounds" (start, stop, size), "negative" (size), "empty" ().
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.algo.errors import ArithmeticFault, IndexOutOfRange, RaidoError, SizeMismatch, explain
+from raido.algo.graph.expr import Checked, Const, Load, Node, Op, Segmented, SizeVar, Update, Var
+from raido.algo.graph.primitives import DIVISIONS
+from raido.algo.graph.program import Site
+
+
+def can_fault(node: Node) -> bool:
+    """Whether a node itself, not what stands below it, may find something wrong when it is evaluated."""
+    if isinstance(node, (Load, Update)):
+        return node.checked
+    if not isinstance(node, Op) or not node.dtype.is_integer:
+        return isinstance(node, (Checked, Segmented))
+    if node.name in DIVISIONS:
+        return not is_never_zero(node.args[1]) and not all(_is_index(arg) for arg in node.args)
+    return node.name == "ipow" and node.dtype.kind == "i" and not is_never_negative(node.args[1])
+
+
+def is_never_zero(e: Node) -> bool:
+    """Whether a divisor is a literal other than 0, or `e where e != 0 else` such a literal."""
+    if isinstance(e, Op) and e.name == "select":
+        test, value, other = e.args
+        asked = isinstance(test, Op) and test.name == "ne" and test.args[0] is value and _is_literal(test.args[1], 0)
+        return asked and is_never_zero(other)
+    return isinstance(e, Const) and e.bits != 0
+
+
+def is_never_negative(e: Node) -> bool:
+    """Whether an exponent is a literal from 0 on, or the greater of something and such a literal."""
+    if isinstance(e, Op) and e.name == "maximum":
+        return any(is_never_negative(arg) for arg in e.args)
+    return isinstance(e, Const) and e.value >= 0
+
+
+def _is_literal(e: Node, value: int) -> bool:
+    return isinstance(e, Const) and e.bits == value
+
+
+def _is_index(e: Node) -> bool:
+    """Whether an expression is arithmetic of sizes and indices, whose divisors are sizes of arrays that have elements."""
+    if isinstance(e, Op):
+        return all(_is_index(arg) for arg in e.args)
+    return isinstance(e, (Const, SizeVar, Var))
+
+
+def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoError:
+    """The exception for a fault."""
+    where = None if site is None else str(site)
+    if kind == "index":
+        dimension, index, size = (int(v) for v in values[:3])
+        why = f"dimension {dimension} has size {size}, so its indices are 0 … {size - 1}" if size else "it is empty"
+        headline = f"index {index} is out of range for dimension {dimension} of size {size}"
+        return IndexOutOfRange(explain(headline, algorithm=where, why=why))
+    if kind == "division":
+        return ArithmeticFault(explain("integer division by zero", algorithm=where))
+    if kind == "power":
+        exponent = f"an integer to the power {int(values[0])} is not an integer" if len(values) else None
+        return ArithmeticFault(explain("negative power of an integer", algorithm=where, why=exponent))
+    if kind == "empty":
+        headline = "a reduction over an empty axis has no value"
+        return SizeMismatch(explain(headline, algorithm=where, **{"try": "initial="}))
+    numbers = [int(v) for v in values]
+    if kind == "offsets" and len(numbers) == 3:
+        headline = f"offsets {numbers[0]}, {numbers[1]} must not decrease and must lie within 0..{numbers[2]}"
+        return IndexOutOfRange(explain(headline, algorithm=where))
+    if kind == "bounds" and len(numbers) == 3:
+        headline = f"slice {numbers[0]}:{numbers[1]} leaves a dimension of size {numbers[2]}"
+        return IndexOutOfRange(explain(headline, algorithm=where))
+    if kind == "negative" and numbers:
+        return SizeMismatch(explain(f"a size must not be negative, this one is {numbers[0]}", algorithm=where))
+    if len(numbers) == 2:
+        return SizeMismatch(explain(f"sizes {numbers[0]} and {numbers[1]} do not agree", algorithm=where))
+    return SizeMismatch(explain("sizes that must agree do not", algorithm=where))

@@ -1,0 +1,276 @@
+"""The primitive operations on scalars: one table of names, arities, type rules and meanings.
+
+`evaluate` is the meaning: vectorised over NumPy arrays, with broadcasting, and never a warning or an error. Interpreters compute
+through it and compiled code must agree bit for bit (any NaN equals any NaN). Where NumPy leaves a choice, the rule here decides:
+integers wrap; the integer divisions give 0 for divisor 0 and wrap for INT_MIN / -1; `ipow` takes a negative exponent as 0 (who
+calls has checked both); `minimum(a, b)` is `select(a < b or isnan(a), a, b)`, so that equal operands, -0.0 and 0.0 included, give b
+(x86's MINPS), and `maximum` likewise; `sign` of a zero is +0; a shift by a negative count or by the width or more gives 0, or -1 for
+a negative `shr`; float to integer truncates, saturates and takes NaN to 0; every f16 operation is the f32 operation, rounded;
+`floordiv` and `floormod` of floats are NumPy's (`_float_divmod` spells them out), `truncdiv` of floats is `trunc(a / b)`.
+`popcount` counts the bits of the two's complement (NumPy's `bitwise_count` is that of the absolute value).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from raido.algo.graph.dtypes import DType, bool_, f16, f32
+
+Array: TypeAlias = Any
+Rule = Literal["same", "compare", "predicate", "select", "cast", "shift", "count"]
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A row of the table.
+
+    `kinds` are the operand kinds allowed, of "b", "i", "u", "f". `rule` tells the result: "same" (operands and result of one type),
+    "compare" (two of one type, bool_), "predicate" (one operand, bool_), "select" (bool_, T, T: T), "cast" (any type, the caller
+    says which), "shift" (the left operand's), "count" (an integer: any integer type that the caller says).
+    `recipe`: not native, but a DAG of primitives (`raido.algo.recipes`).
+    """
+
+    name: str
+    arity: int
+    rule: Rule
+    kinds: str
+    compute: Callable[..., Array] | None
+    recipe: bool = False
+
+
+def _minimum(a: Array, b: Array) -> Array:
+    return np.where((a < b) | (a != a), a, b)
+
+
+def _maximum(a: Array, b: Array) -> Array:
+    return np.where((a > b) | (a != a), a, b)
+
+
+def _fma(a: Array, b: Array, c: Array) -> Array:
+    from raido.algo.graph.fma import fma
+
+    return fma(a, b, c)
+
+
+def _float_divmod(a: Array, b: Array) -> tuple[Array, Array]:
+    """Floor quotient and remainder as CPython and NumPy define them, in f32 for f16.
+
+    mod = fmod(a, b); where mod != 0 and its sign is not b's: mod += b and the quotient is one less; an exact zero takes b's sign.
+    quotient = (a - fmod) / b, corrected as said, rounded down, plus one when more than half was lost; 0 takes the sign of a / b;
+    where b is 0 it is a / b.
+    """
+    if a.dtype == np.float16:
+        quotient, rest = _float_divmod(a.astype(np.float32), b.astype(np.float32))
+        return quotient.astype(np.float16), rest.astype(np.float16)
+    one, zero, half = a.dtype.type(1), a.dtype.type(0), a.dtype.type(0.5)
+    rest = np.fmod(a, b)
+    quotient = (a - rest) / b
+    wrong = (rest != 0) & ((b < 0) != (rest < 0))
+    rest = np.where(rest != 0, np.where(wrong, rest + b, rest), np.copysign(zero, b))
+    quotient = np.where(wrong, quotient - one, quotient)
+    floored = np.floor(quotient)
+    floored = np.where(quotient - floored > half, floored + one, floored)
+    floored = np.where(quotient != 0, floored, np.copysign(zero, a / b))
+    return np.where(b == 0, a / b, floored), np.where(b == 0, np.fmod(a, b), rest)
+
+
+def _floordiv(a: Array, b: Array) -> Array:
+    return _float_divmod(a, b)[0] if a.dtype.kind == "f" else np.floor_divide(a, b)
+
+
+def _floormod(a: Array, b: Array) -> Array:
+    return _float_divmod(a, b)[1] if a.dtype.kind == "f" else np.remainder(a, b)
+
+
+def _truncdiv(a: Array, b: Array) -> Array:
+    if a.dtype.kind == "f":
+        return _in_f32(lambda x, y: np.trunc(x / y), a, b)
+    floored = np.floor_divide(a, b)
+    rest = a - floored * b
+    return np.where((b != 0) & (rest != 0) & ((a < 0) != (b < 0)), floored + a.dtype.type(1), floored)
+
+
+def _in_f32(f: Callable[..., Array], *args: Array) -> Array:
+    """`f`, with f16 operands taken to f32 and the result rounded back."""
+    if args[0].dtype == np.float16:
+        return f(*(a.astype(np.float32) for a in args)).astype(np.float16)
+    return f(*args)
+
+
+def _ipow(a: Array, b: Array) -> Array:
+    return np.power(a, np.maximum(b, b.dtype.type(0)))
+
+
+def _cast(a: Array, dtype: DType) -> Array:
+    if a.dtype.kind != "f" or dtype.kind not in "iu":
+        return a.astype(dtype.numpy)
+    info = np.iinfo(dtype.numpy)
+    wide = a.astype(np.float64)
+    beyond = math.ldexp(1.0, dtype.bits - (dtype.kind == "i"))
+    inside = (wide >= float(info.min)) & (wide < beyond)  # what lies between min - 1 and min saturates to the same
+    whole = np.where(inside, wide, 0.0).astype(dtype.numpy)
+    low, high = dtype.numpy.type(info.min), dtype.numpy.type(info.max)
+    return np.where(inside | (wide != wide), whole, np.where(wide > 0, high, low))
+
+
+def _unsigned(a: Array) -> Array:
+    return a.view(f"u{a.dtype.itemsize}")
+
+
+def _popcount(a: Array) -> Array:
+    bits = _unsigned(a).astype(np.uint64)
+    total = np.zeros(bits.shape, np.int64)
+    for _ in range(8):
+        total += _BITS_OF_BYTE[(bits & np.uint64(255)).astype(np.intp)]
+        bits = bits >> np.uint64(8)
+    return total
+
+
+_BITS_OF_BYTE = np.array([bin(byte).count("1") for byte in range(256)], np.int64)
+
+
+def _clz(a: Array) -> Array:
+    bits = _unsigned(a).copy()
+    for distance in (1, 2, 4, 8, 16, 32):
+        if distance < bits.dtype.itemsize * 8:
+            bits |= bits >> bits.dtype.type(distance)
+    return bits.dtype.itemsize * 8 - _popcount(bits)
+
+
+def _ctz(a: Array) -> Array:
+    bits = _unsigned(a)
+    return _popcount(~bits & (bits - bits.dtype.type(1)))
+
+
+def _clamp_index(e: Array, n: Array) -> Array:
+    return np.maximum(np.minimum(e, n - 1), 0)
+
+
+def _wrap_index(e: Array, n: Array) -> Array:
+    return np.remainder(e, n)
+
+
+def _mirror_index(e: Array, n: Array) -> Array:
+    """c b | a b c | b a, with period 2(n - 1); 0 where n is 1."""
+    period = np.maximum(2 * (n - 1), 1)
+    place = np.remainder(e, period)
+    return np.minimum(place, period - place) * (n > 1)
+
+
+def _symmetric_index(e: Array, n: Array) -> Array:
+    """b a | a b c | c b, with period 2n."""
+    place = np.remainder(e, 2 * n)
+    return np.minimum(place, 2 * n - 1 - place)
+
+
+def _rows() -> list[Primitive]:
+    rows = [
+        Primitive("fma", 3, "same", "f", _fma),
+        Primitive("select", 3, "select", "biuf", np.where),
+        Primitive("cast", 1, "cast", "biuf", None),
+        Primitive("bitcast", 1, "cast", "iuf", None),
+        Primitive("ipow", 2, "same", "iu", _ipow),
+        Primitive("truncdiv", 2, "same", "iuf", _truncdiv),
+        Primitive("truncrem", 2, "same", "iuf", np.fmod),
+        Primitive("fmod", 2, "same", "f", np.fmod),
+        Primitive("floordiv", 2, "same", "iuf", _floordiv),
+        Primitive("floormod", 2, "same", "iuf", _floormod),
+        Primitive("mod", 2, "same", "iuf", _floormod),
+        Primitive("div", 2, "same", "f", np.divide),
+        Primitive("copysign", 2, "same", "f", np.copysign),
+        Primitive("shl", 2, "shift", "iu", np.left_shift),
+        Primitive("shr", 2, "shift", "iu", np.right_shift),
+        Primitive("popcount", 1, "count", "iu", _popcount),
+        Primitive("clz", 1, "count", "iu", _clz),
+        Primitive("ctz", 1, "count", "iu", _ctz),
+        Primitive("clamp_index", 2, "same", "i", _clamp_index),
+        Primitive("wrap_index", 2, "same", "i", _wrap_index),
+        Primitive("mirror_index", 2, "same", "i", _mirror_index),
+        Primitive("symmetric_index", 2, "same", "i", _symmetric_index),
+        Primitive("minimum", 2, "same", "biuf", _minimum),
+        Primitive("maximum", 2, "same", "biuf", _maximum),
+        Primitive("add", 2, "same", "biuf", np.add),
+        Primitive("sub", 2, "same", "iuf", np.subtract),
+        Primitive("mul", 2, "same", "biuf", np.multiply),
+        Primitive("neg", 1, "same", "iuf", np.negative),
+        Primitive("abs", 1, "same", "biuf", np.absolute),
+        Primitive("sign", 1, "same", "iuf", np.sign),
+        Primitive("sqrt", 1, "same", "f", np.sqrt),
+        Primitive("bit_not", 1, "same", "iu", np.invert),
+        Primitive("logical_not", 1, "same", "b", np.logical_not),
+    ]
+    native = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+    rows += [Primitive(f"bit_{name}", 2, "same", "biu", f) for name, f in native.items()]
+    rows += [Primitive(f"logical_{name}", 2, "same", "b", f) for name, f in native.items()]
+    comparisons = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+    comparisons |= {"eq": np.equal, "ne": np.not_equal}
+    rows += [Primitive(name, 2, "compare", "biuf", f) for name, f in comparisons.items()]
+    rows += [Primitive(f.__name__, 1, "same", "f", f) for f in (np.floor, np.ceil, np.trunc, np.rint)]
+    rows += [Primitive(f.__name__, 1, "predicate", "f", f) for f in (np.isnan, np.isinf, np.isfinite, np.signbit)]
+    rows += [Primitive(name, 1, "same", "f", None, recipe=True) for name in RECIPES if name not in _BINARY_RECIPES]
+    rows += [Primitive(name, 2, "same", "f", None, recipe=True) for name in _BINARY_RECIPES]
+    return rows
+
+
+_BINARY_RECIPES = ("pow", "atan2", "hypot")
+RECIPES = (
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "hypot", "rsqrt", "pow"),
+)
+PRIMITIVES = {row.name: row for row in _rows()}
+DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
+CAN_FAULT = (*DIVISIONS, "ipow")
+"""Operations on integers that have no answer for some operands."""
+
+
+def result_dtype(name: str, operands: Sequence[DType], given: DType | None = None) -> DType:
+    """The result's type from those of the operands; `given` is the caller's choice for "cast" and "count". TypeError if they do not fit."""
+    row = PRIMITIVES[name]
+    if len(operands) != row.arity:
+        raise TypeError(f"{name} takes {row.arity} operands, not {len(operands)}")
+    values = operands[1:] if row.rule == "select" else operands
+    if row.rule == "select" and operands[0] is not bool_:
+        raise TypeError(f"{name} takes a bool_ first, not {operands[0]}")
+    if any(dtype.kind not in row.kinds for dtype in values) or any(dtype is not values[0] for dtype in values):
+        raise TypeError(f"{name} does not take {', '.join(map(str, operands))}")
+    if row.rule in ("compare", "predicate"):
+        return bool_
+    if row.rule not in ("cast", "count"):
+        return values[0]
+    if given is None or (row.rule == "count" and not given.is_integer):
+        raise TypeError(f"{name} must be told the type of its result")
+    if name == "bitcast" and given.bits != values[0].bits:
+        raise TypeError(f"{name} keeps the width: {values[0]} has {values[0].bits} bits, {given} {given.bits}")
+    return given
+
+
+def evaluate(name: str, dtype: DType, args: Sequence[Any]) -> np.ndarray:
+    """Primitive `name` with a result of type `dtype`, at every element of the operands (arrays or NumPy scalars, broadcast)."""
+    row = PRIMITIVES[name]
+    arrays = [np.asarray(a) for a in args]
+    with np.errstate(all="ignore"):
+        if name == "cast":
+            result = _cast(arrays[0], dtype)
+        elif name == "bitcast":
+            result = np.ascontiguousarray(arrays[0]).reshape(arrays[0].shape).view(dtype.numpy)
+        elif row.recipe:
+            result = _evaluate_recipe(name, dtype, arrays)
+        elif row.compute is not None:
+            result = row.compute(*arrays)
+        else:
+            raise NotImplementedError(name)
+        return np.asarray(result).astype(dtype.numpy, copy=False)
+
+
+def _evaluate_recipe(name: str, dtype: DType, args: list[np.ndarray]) -> Array:
+    """A function that is a DAG of primitives; f16 in f32."""
+    from raido.algo.recipes import evaluate_recipe
+
+    if dtype is f16:
+        return evaluate_recipe(name, f32, *(a.astype(np.float32) for a in args)).astype(np.float16)
+    return evaluate_recipe(name, dtype, *args)

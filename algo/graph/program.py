@@ -1,0 +1,66 @@
+"""What tracing yields: a `Program`, the pure graph of one algorithm with the tables that stand outside the identity of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from raido.algo.graph.expr import Array, ArrayForm, Expr, Node, Parameter, SizeVar, Var
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the user's code: file, line and the line's text."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}   {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCheck:
+    """Two sizes that must be equal at the call, and what they belong to, for the message of `SizeMismatch`.
+
+    With "" for the left owner, the left is the right or 1: what belongs to the right must not be empty.
+    """
+
+    left: Expr
+    right: Expr
+    left_owner: str
+    right_owner: str
+    site: Site | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One algorithm, traced for one signature.
+
+    `parameters` are the input arrays in call order, structures flattened; `results` the output arrays, flattened. `input_tree`
+    and `output_tree` say how they nest, as JSON-able data: an int is a leaf (a position in the flat tuple), {"tuple": [...]},
+    {"record": {field: ...}}, {"size": name} for an `rd.size` argument.
+    `names[form]` are the user's names for an array form, in order; `kinds[form]` is what default names are made of ("map",
+    "reduce", "stencil", "elementwise", "tabulate", "move", "loop", …); `order` lists named and unnamed forms in program order;
+    `sites` maps nodes to the user's line; `named_axes` are the variables of axes that the user named.
+    `complex_inputs` and `complex_outputs` are the positions of parameters and results whose
+    last dimension, of 2, holds the parts of complex numbers.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    sizes: tuple[SizeVar, ...]
+    results: tuple[Array, ...]
+    input_tree: Any
+    output_tree: Any
+    size_checks: tuple[SizeCheck, ...] = ()
+    order: tuple[ArrayForm, ...] = ()
+    names: Mapping[ArrayForm, tuple[str, ...]] = field(default_factory=dict)
+    kinds: Mapping[ArrayForm, str] = field(default_factory=dict)
+    sites: Mapping[Node, Site] = field(default_factory=dict)
+    named_axes: frozenset[Var] = frozenset()
+    contract: bool = True
+    complex_inputs: frozenset[int] = frozenset()
+    complex_outputs: frozenset[int] = frozenset()

@@ -1,0 +1,475 @@
+"""The reference interpreter: what a program means, over NumPy arrays.
+
+Expressions are evaluated on demand, for many indices at once (`lanes.Frame`), each at most once in a frame, by `primitives.evaluate`.
+A closed `Generate` is evaluated whole, in blocks along its first axis, and kept; one that mentions outer variables is evaluated where
+it is read. `Cond` evaluates a branch in the lanes that take it, loops go round with the lanes that are not done, and a lane that is
+off never faults. `Reduce` folds from `neutral` in the order of its axes, the last one fastest: `acc = combine(acc, value)`.
+Evaluation is written as generators that yield what they need evaluated first (`run` drives them), so that depth has no limit.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from raido.algo.errors import ArgumentError
+from raido.algo.graph.bind_sizes import bind_sizes
+from raido.algo.graph.expr import (
+    Array,
+    ArrayCond,
+    ArrayLoop,
+    ArrayWhile,
+    Checked,
+    Cond,
+    Const,
+    Constant,
+    Count,
+    Filter,
+    Generate,
+    Item,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Parameter,
+    Reduce,
+    Result,
+    Scan,
+    Segmented,
+    SizeVar,
+    Sort,
+    Update,
+    While,
+    result_count,
+)
+from raido.algo.graph.faults import fault_error
+from raido.algo.graph.primitives import DIVISIONS, evaluate
+from raido.algo.graph.program import Program
+from raido.algo.graph.reduction import contracted_product
+from raido.algo.graph.rewrite import bound_variables, children, topological
+from raido.algo.interpreter import forms as interpret_forms
+from raido.algo.interpreter.fold import fold_fma, fold_primitive, rounds_floats
+from raido.algo.interpreter.lanes import Bound, Frame, find, grid, home, rank_of, spread
+from raido.algo.interpreter.ragged import group_by_sizes, put_lanes, uniform
+
+Task: TypeAlias = Generator[Any, Any, Any]
+BLOCK = 1 << 16  # lanes at once: large enough to hide Python, small enough for the cache
+_NOTHING: Bound = frozenset()
+
+
+def interpret(
+    program: Program, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None
+) -> list[np.ndarray]:
+    """The program's results, flat, for flat arguments; `sizes` gives the `rd.size` arguments. No result shares memory with an argument."""
+    arrays = [np.asarray(a) for a in arrays]
+    if len(arrays) != len(program.parameters):
+        raise ArgumentError(f"{program.name} takes {len(program.parameters)} arrays, not {len(arrays)}")
+    for parameter, array in zip(program.parameters, arrays, strict=True):
+        if array.dtype != parameter.dtype.numpy or array.ndim != len(parameter.shape):
+            expected = f"{parameter.dtype} of rank {len(parameter.shape)}"
+            raise ArgumentError(f'argument "{parameter.name}" is {array.dtype} of rank {array.ndim}, not {expected}')
+    bound = bind_sizes(program, [a.shape for a in arrays], sizes)
+    values: dict[Node, np.ndarray] = dict(zip(program.parameters, arrays, strict=True))
+    values |= {SizeVar(name): np.asarray(size, np.int64) for name, size in bound.items()}
+    return run(_Interpreter(program, values).results())
+
+
+def run(task: Task) -> Any:
+    """The value of a generator that yields generators whose values it wants."""
+    stack, value = [task], None
+    while stack:
+        try:
+            request = stack[-1].send(value)
+        except StopIteration as done:  # noqa: PERF203
+            stack.pop()
+            value = done.value
+        else:
+            stack.append(request)
+            value = None
+    return value
+
+
+class _Interpreter:
+    """Evaluates the nodes of one program for one set of arguments."""
+
+    def __init__(self, program: Program, values: dict[Node, np.ndarray]) -> None:
+        self.program = program
+        self.root = Frame((), None, values)
+        self.depends = _dependencies(program)
+        self.constants: dict[Node, np.ndarray] = {}
+
+    def results(self) -> Task:
+        outputs = []
+        for node in self.program.results:
+            value = self.look(node, self.root)
+            if value is None:
+                value = yield self.value(node, self.root)
+            outputs.append(np.array(value, dtype=node.dtype.numpy, order="C"))
+        return outputs
+
+    def look(self, node: Node, frame: Frame) -> np.ndarray | None:
+        """What is known without evaluation."""
+        value = frame.values.get(node)
+        if value is not None:
+            return value
+        if isinstance(node, (Const, Constant)):
+            value = self.constants.get(node)
+            if value is None:
+                value = self.constants[node] = constant_array(node)
+            return value
+        return find(node, frame, self.depends_on(node))
+
+    def depends_on(self, node: Node) -> Bound:
+        node = node.form if isinstance(node, (Item, Result)) else node
+        found = self.depends.get(node)
+        if found is None:  # a size that stands in no expression of the program
+            below = children(node) if isinstance(node, (Count, Op)) else ()
+            found = self.depends[node] = _NOTHING.union(*(self.depends_on(child) for child in below))
+        return found
+
+    def value(self, node: Node, frame: Frame) -> Task:
+        """The value of a scalar or of a whole array in `frame`, kept in the outermost frame where it means the same."""
+        place = home(frame, self.depends_on(node))
+        if place is not frame:
+            if self.look(node, place) is None:
+                yield self.value(node, place)
+            return self.look(node, frame)
+        value: np.ndarray
+        if isinstance(node, Op):
+            value = yield from self._op(node, frame)
+        elif isinstance(node, Load):
+            value = yield from self._load(node, frame)
+        elif isinstance(node, Count):
+            (value,) = yield from self.values([node.array], frame)
+        elif isinstance(node, Checked):
+            value = yield from self._checked(node, frame)
+        elif isinstance(node, (Item, Result)):
+            form = node.form
+            if isinstance(form, (Cond, ArrayCond)):
+                value = yield from self._cond(form, node.index, rank_of(node), frame)
+            else:
+                values = yield from _FORMS[type(form)](self, form, frame)
+                frame.values.update({type(node)(form, k): v for k, v in enumerate(values)})
+                value = values[node.index]
+        else:
+            raise AssertionError(f"{node} is not bound here")
+        frame.values[node] = value
+        return value
+
+    def values(self, nodes: Sequence[Node], frame: Frame) -> Task:
+        """The values of several nodes."""
+        answers = []
+        for node in nodes:
+            value = self.look(node, frame)
+            if value is None:
+                value = yield self.value(node, frame)
+            answers.append(value)
+        return answers
+
+    def _op(self, node: Op, frame: Frame) -> Task:
+        args = yield from self.values(node.args, frame)
+        if node.dtype.is_integer:
+            site = self.program.sites.get(
+                node
+            )  # divisions that moves of indices make have none: of an empty array, nobody looks
+            if node.name in DIVISIONS and site is not None and (args[1] == 0).any():
+                raise fault_error("division", (), site)
+            if node.name == "ipow" and (args[1] < 0).any():
+                raise fault_error("power", (args[1][args[1] < 0].flat[0],), site)
+        return evaluate(node.name, node.dtype, args)
+
+    def _checked(self, node: Checked, frame: Frame) -> Task:
+        (holds,) = yield from self.values([node.holds], frame)
+        if not holds.all():
+            details = yield from self.values(node.details, frame)
+            found = [np.broadcast_to(d, holds.shape)[~holds].flat[0] if holds.ndim else d for d in details]
+            raise fault_error(node.kind, [int(d) for d in found], self.program.sites.get(node))
+        return (yield from self.values([node.value], frame))[0]
+
+    def _load(self, node: Load, frame: Frame) -> Task:
+        """An element. From an empty array an unchecked load gives 0: `select` will not take it (padding, joining)."""
+        array = node.array
+        where = yield from self.values(node.indices, frame)
+        open_form = array.form if isinstance(array, Result) and isinstance(array.form, Generate) else None
+        if open_form is not None and home(frame, self.depends_on(open_form)).shape == ():
+            open_form = None
+        if open_form is not None:
+            extents = yield from self.values([axis.extent for axis in open_form.axes], frame)
+            empty = _any_zero(extents)
+            if empty.any() and not node.checked:
+                return (yield from self._load_where(node, ~empty, frame))
+            self._check(node, where, extents)
+            key = (open_form, node.indices)
+            place = frame.branches.get(key)
+            if place is None:
+                variables: list[Node] = [axis.var for axis in open_form.axes]
+                place = frame.branches[key] = frame.bind(dict(zip(variables, where, strict=True)))
+            (value,) = yield from self.values([open_form.bodies[cast(Result, array).index]], place)
+            return value
+        (data,) = yield from self.values([array], frame)
+        rank = len(node.indices)
+        lead = data.ndim - rank
+        if data.size == 0 and not node.checked:
+            return np.zeros((), node.dtype.numpy)
+        extents = [np.asarray(n) for n in data.shape[lead:]]
+        if frame.shape and any(self.depends_on(extent) for extent in array.shape):
+            extents = yield from self.values(array.shape, frame)
+            empty = _any_zero(extents)
+            if empty.any() and not node.checked:
+                return (yield from self._load_where(node, ~empty, frame))
+        self._check(node, where, extents)
+        if rank == 0:
+            return data
+        lanes = [np.zeros((), np.int64)] * lead
+        if lead:
+            lanes = [
+                own if extent > 1 else zero
+                for own, zero, extent in zip(grid((0,) * lead, frame.shape), lanes, data.shape, strict=False)
+            ]
+        value = np.asarray(data[(*lanes, *where)])
+        return value.reshape((1,) * (len(frame.shape) - value.ndim) + value.shape) if value.ndim else value
+
+    def _load_where(self, node: Load, mask: np.ndarray, frame: Frame) -> Task:
+        """The element in the lanes whose array is not empty, 0 in the others."""
+        if not mask.any():
+            return np.zeros((), node.dtype.numpy)
+        place = frame.pick(np.broadcast_to(mask, frame.shape))
+        (value,) = yield from self.values([node], place)
+        return put_lanes(None, frame, place, value, 0)
+
+    def _check(self, node: Load, where: Sequence[np.ndarray], extents: Sequence[np.ndarray]) -> None:
+        for dimension, (place, extent) in enumerate(zip(where, extents, strict=True)):
+            wrong = (place < 0) | (place >= extent)
+            if wrong.any():
+                index = int(np.broadcast_to(place, wrong.shape)[wrong].flat[0])
+                size = int(np.broadcast_to(extent, wrong.shape)[wrong].flat[0])
+                if not node.checked:
+                    raise AssertionError(f"unchecked load of {node.array} at {index}, dimension {dimension} of {size}")
+                raise fault_error("index", (dimension, index, size), self.program.sites.get(node))
+
+    def _cond(self, form: Cond | ArrayCond, index: int, rank: int, frame: Frame) -> Task:
+        """One result of the branch taken; lanes that disagree evaluate theirs in frames of their own."""
+        (predicate,) = yield from self.values([form.predicate], frame)
+        if predicate.all() or not predicate.any():
+            branch = form.then if predicate.flat[0] else form.orelse
+            (value,) = yield from self.values([branch[index]], frame)
+            return value
+        if form not in frame.branches:
+            mask = np.broadcast_to(predicate, frame.shape)
+            frame.branches[form] = frame.pick(mask), frame.pick(~mask)
+        result = None
+        for place, branch in zip(frame.branches[form], (form.then, form.orelse), strict=True):
+            (value,) = yield from self.values([branch[index]], place)
+            result = put_lanes(result, frame, place, value, rank)
+        return result
+
+    def _loop(self, form: Loop | ArrayLoop, frame: Frame) -> Task:
+        bodies = form.body if isinstance(form, Loop) else form.results
+
+        def goes_on(place: Frame, turn: int) -> Task:
+            (count,) = yield from self.values([form.count], place)
+            return turn < count
+
+        return (yield from self._rounds(form, bodies, goes_on, frame))
+
+    def _while(self, form: While | ArrayWhile, frame: Frame) -> Task:
+        bodies = form.body if isinstance(form, While) else form.results
+
+        def goes_on(place: Frame, turn: int) -> Task:
+            (condition,) = yield from self.values([form.condition], place)
+            return condition
+
+        return (yield from self._rounds(form, bodies, goes_on, frame))
+
+    def _rounds(
+        self,
+        form: Loop | While | ArrayLoop | ArrayWhile,
+        bodies: Sequence[Node],
+        goes_on: Callable[[Frame, int], Task],
+        frame: Frame,
+    ) -> Task:
+        """States after as many rounds as each lane wants: all lanes together until they disagree, then those that go on."""
+        state = yield from self.values(form.init, frame)
+        ranks = [rank_of(variable) for variable in form.state]
+        active, finished, turn = frame, None, 0
+        while True:
+            place = active.bind(self._state(form, state, turn))
+            again = yield from goes_on(place, turn)
+            if not again.any():
+                break
+            if not again.all():
+                mask = np.broadcast_to(again, active.shape)
+                if finished is None:
+                    finished = [spread(v, frame, rank).copy() for v, rank in zip(state, ranks, strict=True)]
+                    state = [spread(v, active, rank)[mask] for v, rank in zip(state, ranks, strict=True)]
+                    active = frame.pick(mask)
+                else:
+                    self._finish(finished, frame, active, state, ranks)
+                    state = [spread(v, active, rank)[mask] for v, rank in zip(state, ranks, strict=True)]
+                    active = active.narrow(mask)
+                place = active.bind(self._state(form, state, turn))
+            state = yield from self.values(bodies, place)
+            turn += 1
+        if finished is None:
+            return state
+        self._finish(finished, frame, active, state, ranks)
+        return finished
+
+    @staticmethod
+    def _finish(
+        finished: list[np.ndarray], frame: Frame, active: Frame, state: list[np.ndarray], ranks: list[int]
+    ) -> None:
+        for k, (value, rank) in enumerate(zip(state, ranks, strict=True)):
+            finished[k] = put_lanes(finished[k], frame, active, value, rank)
+
+    def _state(self, form: Any, state: list[np.ndarray], turn: int) -> dict[Node, np.ndarray]:
+        values: dict[Node, np.ndarray] = dict(zip(form.state, state, strict=True))
+        if isinstance(form, (Loop, ArrayLoop)):
+            values[form.index] = np.asarray(turn, form.index.dtype.numpy)
+        return values
+
+    def _by_sizes(self, form: Any, frame: Frame) -> Task:
+        """A form over axes, by its rule; lanes that see different extents go their own ways."""
+        rule = _RULES[type(form)]
+        sizes = yield from self.values([axis.extent for axis in form.axes], frame)
+        extents = uniform(sizes)
+        if extents is not None:
+            return (yield from rule(self, form, frame, extents))
+        scalar = isinstance(form, Reduce)
+        ranks = [0] * len(form.left) if scalar else [rank_of(Result(form, k)) for k in range(result_count(form))]
+        wholes: list[np.ndarray | None] = [None] * len(ranks)
+        for extents, place in group_by_sizes(sizes, frame):
+            values = yield from rule(self, form, place, extents)
+            triples = zip(wholes, values, ranks, strict=True)
+            wholes = [put_lanes(whole, frame, place, value, rank) for whole, value, rank in triples]
+        return wholes
+
+    def _generate(self, form: Generate, frame: Frame, extents: tuple[int, ...]) -> Task:
+        """Every element: in blocks along the first axis, or, where it depends on the lanes, for all of them at once."""
+        variables: list[Node] = [axis.var for axis in form.axes]
+        if frame.shape != () or not extents:
+            shape = frame.shape + extents
+            if 0 in extents:
+                return [np.empty(extents, body.dtype.numpy) for body in form.bodies]
+            place = frame.extend(extents, dict(zip(variables, grid((0,) * len(extents), extents), strict=True)))
+            values = yield from self.values(form.bodies, place)
+            return [np.broadcast_to(v, extents if v.ndim == 0 else shape) for v in values]
+        outputs = [np.empty(extents, body.dtype.numpy) for body in form.bodies]
+        if 0 in extents:
+            return outputs
+        step = max(1, BLOCK // math.prod(extents[1:]))
+        for start in range(0, extents[0], step):
+            stop = min(start + step, extents[0])
+            indices = grid((start, *(0,) * (len(extents) - 1)), (stop, *extents[1:]))
+            place = frame.extend((stop - start, *extents[1:]), dict(zip(variables, indices, strict=True)))
+            for output, body in zip(outputs, form.bodies, strict=True):
+                (value,) = yield from self.values([body], place)
+                output[start:stop] = value
+        return outputs
+
+    def _reduce(self, form: Reduce, frame: Frame, extents: tuple[int, ...]) -> Task:
+        """The fold, in blocks of the reduction's indices."""
+        state = yield from self.values(form.neutral, frame)
+        total = math.prod(extents)
+        step = max(1, BLOCK // math.prod(frame.shape))
+        product = contracted_product(form, self.program.contract)
+        for start in range(0, total, step):
+            count = min(step, total - start)
+            indices = np.unravel_index(np.arange(start, start + count, dtype=np.int64), extents)
+            shaped = [np.asarray(i, np.int64).reshape((1,) * len(frame.shape) + (-1,)) for i in indices]
+            variables: list[Node] = [axis.var for axis in form.axes]
+            block = frame.extend((count,), dict(zip(variables, shaped, strict=True)))
+            if product is not None:
+                a, b = yield from self.values(product, block)
+                state = [fold_fma(state[0], np.atleast_1d(a), np.atleast_1d(b), count)]
+                continue
+            values = yield from self.values(form.values, block)
+            values = [v if v.ndim else v.reshape((1,) * len(block.shape)) for v in values]
+            values = [np.broadcast_to(v, (*v.shape[:-1], count)) for v in values]
+            folded = fold_primitive(form.monoid, form.left[0].dtype, state[0], values[0])
+            state = [folded] if folded is not None else (yield from self._fold(form, state, values, frame))
+        return state
+
+    def _fold(self, form: Reduce, state: list[np.ndarray], values: list[np.ndarray], frame: Frame) -> Task:
+        """`combine`, once for each index of the block; in pairs where it rounds nothing and so cannot tell."""
+        count = values[0].shape[-1]
+        if count > 64 and not rounds_floats(form.combine):
+            while count > 1:
+                even = count - count % 2
+                left = [v[..., 0:even:2] for v in values]
+                right = [v[..., 1:even:2] for v in values]
+                place = frame.extend((even // 2,), _operands(form, left, right))
+                joined = yield from self.values(form.combine, place)
+                joined = [v if v.ndim else v.reshape((1,) * len(place.shape)) for v in joined]
+                joined = [np.broadcast_to(v, (*v.shape[:-1], even // 2)) for v in joined]
+                pairs = zip(joined, values, strict=True)
+                values = [np.concatenate(_same_lead(v, old[..., even:]), axis=-1) for v, old in pairs]
+                count = values[0].shape[-1]
+        for j in range(count):
+            place = frame.bind(_operands(form, state, [v[..., j] for v in values]))
+            state = yield from self.values(form.combine, place)
+        return state
+
+
+_FORMS: dict[type[Node], Callable[[_Interpreter, Any, Frame], Task]] = {
+    Loop: _Interpreter._loop,
+    ArrayLoop: _Interpreter._loop,
+    While: _Interpreter._while,
+    ArrayWhile: _Interpreter._while,
+}
+_RULES: dict[type[Node], Callable[..., Task]] = {
+    Generate: _Interpreter._generate,
+    Reduce: _Interpreter._reduce,
+    Scan: interpret_forms.scan,
+    Update: interpret_forms.update,
+    Filter: interpret_forms.filtered,
+    Segmented: interpret_forms.segmented,
+    Sort: interpret_forms.sort,
+}
+_FORMS |= dict.fromkeys(_RULES, _Interpreter._by_sizes)
+_BINDERS = (*_FORMS,)
+
+
+def _operands(form: Reduce, left: list[np.ndarray], right: list[np.ndarray]) -> dict[Node, np.ndarray]:
+    return dict(zip(form.left + form.right, left + right, strict=True))
+
+
+def _same_lead(*values: np.ndarray) -> list[np.ndarray]:
+    """The arrays with their dimensions before the last broadcast to each other."""
+    lead = np.broadcast_shapes(*(v.shape[:-1] for v in values))
+    return [np.broadcast_to(v, (*lead, v.shape[-1])) for v in values]
+
+
+def _any_zero(extents: Sequence[np.ndarray]) -> np.ndarray:
+    """Where any of the extents is 0."""
+    return np.asarray(functools.reduce(np.logical_or, [extent == 0 for extent in extents], np.False_))
+
+
+def constant_array(node: Const | Constant) -> np.ndarray:
+    """A literal or a constant array in NumPy, bit for bit."""
+    if isinstance(node, Constant):
+        return node.data.array
+    if node.dtype.is_float:
+        return np.array(node.bits, f"u{node.dtype.itemsize}").view(node.dtype.numpy)
+    return np.array(node.value, node.dtype.numpy)
+
+
+def _dependencies(program: Program) -> dict[Node, Bound]:
+    """For each node, the variables and loop states that it mentions and does not bind."""
+    table: dict[Node, Bound] = {}
+    for node in topological(*cast("tuple[Array, ...]", program.results)):
+        below = [table[child] for child in children(node)]
+        distinct = set(below)
+        found: Bound = next(iter(distinct)) if len(distinct) == 1 else _NOTHING.union(*distinct)
+        if type(node).__name__ == "Var" or (isinstance(node, Parameter) and node.serial):
+            found |= {node}
+        elif isinstance(node, _BINDERS):
+            found -= bound_variables(node)
+            if isinstance(node, (ArrayLoop, ArrayWhile)):
+                found -= frozenset(node.state)
+        table[node] = found
+    return table

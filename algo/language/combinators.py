@@ -1,0 +1,243 @@
+"""`map`, `elementwise`, `tabulate` and `reduce`: functions of elements made into arrays.
+
+Functions run once, on symbolic elements; what they return becomes the body of one `Generate`. A nested combinator inside makes a
+`Generate` of its own that is open in the outer axes; a reduction inside a function, unless named, is part of the function's body.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from raido.algo.errors import ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import (
+    Axis,
+    Expr,
+    Item,
+    Reduce,
+)
+from raido.algo.trace.building import (
+    call,
+    check_result,
+    collect,
+    elements,
+    make_axes,
+    outer_extent,
+    reduction_names,
+    structure,
+)
+from raido.algo.trace.building import elementwise as _elementwise
+from raido.algo.trace.combining import COMMUTATIVE, RowsMixed, starting_values, trace_operator
+from raido.algo.trace.context import current, is_size
+from raido.algo.trace.existential import joined_size, size_from
+from raido.algo.trace.locations import complaint, plain_int
+from raido.algo.trace.scalars import cast
+from raido.algo.trace.trees import leaves, unflatten
+from raido.algo.trace.types import describe
+from raido.algo.trace.value import COUNTER, Array
+
+
+def map(f: Callable[..., Any], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None) -> Any:
+    """`f` of every element along the outermost dimension of the arrays: `[f(a[0], b[0]), f(a[1], b[1]), …]`.
+
+    Elements are scalars, or rows of arrays of higher rank. `f` may return a scalar, an array (its shape is appended) or a tuple.
+    ShapeError when the outer sizes provably differ.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def row_sums(a: rd.f32["n", "m"]):
+        ...     return rd.map(lambda row: rd.sum(row), a)
+        >>> row_sums.interpret(np.ones((2, 3), np.float32))
+        array([3., 3.], dtype=float32)
+    """
+    given = [structure(a) for a in arrays]
+    own = make_axes([outer_extent(given, "rd.map")], axes)
+    value = call(f, *(elements(a, [own[0].var]) for a in given))
+    return collect(own, value, "map", name, named_axes=axes is not None)
+
+
+def elementwise(f: Callable[..., Any], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None) -> Any:
+    """`f` of the elements at every index of all dimensions, with broadcasting of dimensions whose size is the literal 1.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def distance(x: rd.f32["n"], y: rd.f32["n"]):
+        ...     return rd.elementwise(lambda a, b: rd.sqrt(a * a + b * b), x, y)
+        >>> distance.interpret(np.float32([3]), np.float32([4]))
+        array([5.], dtype=float32)
+    """
+    if not arrays:
+        raise TraceError(complaint("rd.elementwise needs an array"))
+    return _elementwise(f, arrays, name=name, axes=axes)
+
+
+def tabulate(shape: Any, f: Callable[..., Any], *, name: str | None = None, axes: Sequence[str] | None = None) -> Any:
+    """The array of `shape` with `f(i, j, …)` at index i, j, …. The parameter names of `f` name the axes.
+
+    Example:
+        >>> import raido as rd
+        >>> @rd.algorithm
+        ... def table(n: rd.size):
+        ...     return rd.tabulate((n, n), lambda i, j: i * j)
+        >>> table.interpret(3)
+        array([[0, 0, 0],
+               [0, 1, 2],
+               [0, 2, 4]])
+    """
+    extents = shape_of(shape)
+    names = list(axes) if axes is not None else _parameter_names(f, len(extents))
+    own = make_axes(extents, names)
+    value = call(f, *(Array(axis.var, COUNTER) for axis in own))
+    return collect(own, value, "tabulate", name, named_axes=names is not None)
+
+
+def _parameter_names(f: Callable[..., Any], rank: int) -> list[str] | None:
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    names = [p.name for p in parameters[:rank] if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(names) != rank or any(name.startswith("_") for name in names):
+        return None
+    return names
+
+
+def shape_of(shape: Any) -> list[Expr]:
+    """A shape argument (an int, a size, or a tuple of them) as expressions."""
+    dims = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return [extent_of(dim) for dim in dims]
+
+
+def extent_of(dim: Any) -> Expr:
+    """One size as an expression; of a traced integer, one that data decides."""
+    if isinstance(dim, bool) or not (isinstance(dim, (int, Array)) or hasattr(dim, "__index__")):
+        raise ShapeError(complaint(f"a size is an int or a size of an array, not {dim!r}"))
+    if not isinstance(dim, Array):
+        value = plain_int(dim, "a size")
+        if value < 0:
+            raise ShapeError(complaint(f"a size cannot be negative: {value}"))
+        return index.as_index(value)
+    if not dim.dtype.is_integer or dim.ndim:
+        raise ShapeError(complaint(f"a size is an integer, not {describe(dim.dtype, dim.extents)}"))
+    node = dim.node if dim.dtype is i64 else cast(dim, i64)
+    node = index.canonical(node)
+    if not is_size(node):
+        return size_from(node)
+    if current().facts.nonnegative(node):
+        return node
+    return index.maximum(node, 0)
+
+
+def reduce(
+    op: Callable[..., Any],
+    neutral: Any,
+    *arrays: Any,
+    axis: int = 0,
+    commutative: bool | None = None,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Any:
+    """The elements along `axis`, combined by the associative `op(x, y)`, starting from `neutral`.
+
+    Leading dimensions are mapped over, trailing ones belong to the element. With k arrays, operands and `neutral` are k-tuples:
+    `op((a, b), (c, d))`. The type of the elements is kept. `commutative` promises that operands may also be exchanged; it is known
+    for single operators such as `rd.add`. An `op` on rows that mixes their elements is folded in registers where rows are small and
+    of constant size (2 × 2 matrices), else one row after the other.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def product(a: rd.i64["n"]):
+        ...     return rd.reduce(rd.multiply, 1, a)
+        >>> product.interpret(np.arange(1, 6))
+        np.int64(120)
+    """
+    given = [structure(a) for a in arrays]
+    value = given[0] if len(given) == 1 else tuple(given)
+    flat = leaves(value)
+    if not flat:
+        raise TraceError(complaint("rd.reduce needs an array"))
+    rank = min(leaf.ndim for leaf in flat)
+    if not -rank <= axis < rank:
+        raise ShapeError(complaint(f"axis {axis} of an array of rank {rank}"))
+    place, tables = axis % rank, current().snapshot()
+    try:
+        return reduce_axes(op, neutral, value, (place,), commutative=commutative, name=name, kind="reduce", names=axes)
+    except RowsMixed:
+        from raido.algo.language.row_reductions import reduce_rows
+
+        current().restore(tables)
+        return reduce_rows(op, neutral, value, place, commutative=bool(commutative), name=name, names=axes)
+
+
+def reduce_axes(
+    op: Callable[..., Any],
+    neutral: Any,
+    value: Any,
+    reduced: tuple[int, ...],
+    *,
+    commutative: bool | None = None,
+    name: str | None = None,
+    kind: str = "reduce",
+    names: Sequence[str] | None = None,
+    finish: Callable[[Any], Any] | None = None,
+    read: Callable[[Any, tuple[Expr, ...]], Any] | None = None,
+    keep: bool = True,
+) -> Any:
+    """Every leaf of `value` reduced over the axes `reduced`; the other axes stay.
+
+    `read(elements, indices of the reduced axes)` may change what is folded; `finish` is applied to the result of each element.
+    Where `keep` is false, axes behind the reduced ones are mapped over like those in front: `op` sees scalars.
+    """
+    trace = current()
+    flat = leaves(value)
+    first = flat[0]
+    extents = list(first.extents)
+    for leaf in flat[1:]:
+        for k in range(max(reduced) + 1):
+            owners = f"dimension {k} of one array", f"dimension {k} of another"
+            extents[k] = joined_size(extents[k], leaf.extents[k], *owners)
+    rank = first.ndim
+    if any(leaf.extents[max(reduced) + 1 :] != first.extents[max(reduced) + 1 :] for leaf in flat):
+        raise RowsMixed(complaint("rd.reduce over elements of different shapes"))
+    pure = [k for k in range(rank) if k not in reduced]
+    own = make_axes([extents[k] for k in pure], names)
+    over = make_axes([extents[k] for k in reduced], reduction_names(len(reduced)))
+    where: dict[int, Expr] = {k: a.var for k, a in zip(pure, own, strict=True)}
+    where |= {k: a.var for k, a in zip(reduced, over, strict=True)}
+    places = [where[k] for k in range(rank)]
+    with trace.deeper():
+        inner = elements(value, places)
+        if read is not None:
+            inner = read(inner, tuple(a.var for a in over))
+    trailing = [k for k in pure if k > max(reduced)] if keep else []
+    rows = tuple(own[pure.index(k)] for k in trailing)
+    total = _fold(op, neutral, inner, over, commutative, rows)
+    if finish is not None:
+        with trace.deeper():
+            total = check_result(finish(total))
+    if not own and trace.depth > 0 and name is None:
+        return total
+    return collect(own, total, kind, name, named_axes=True)
+
+
+def _fold(
+    op: Callable[..., Any],
+    neutral: Any,
+    inner: Any,
+    over: tuple[Axis, ...],
+    commutative: bool | None,
+    rows: tuple[Axis, ...],
+) -> Any:
+    operator = trace_operator(op, inner, rows, "rd.reduce")
+    start = starting_values(neutral, inner, rows)
+    known = commutative if commutative is not None else operator.monoid in COMMUTATIVE
+    flat = leaves(inner)
+    values = tuple(leaf.node for leaf in flat)
+    form = Reduce(over, *operator.fields, start, values, bool(known), operator.monoid)
+    return unflatten(inner, [Array(Item(form, k)) for k in range(len(flat))])

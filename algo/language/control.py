@@ -1,0 +1,422 @@
+"""`loop`, `while_loop` and `cond`: in functions of elements (each element goes its own way) and over whole arrays.
+
+State is any nesting of tuples; its types may not change, except that a literal in `init` takes the type that the body gives it. With
+scalar state the loop is an expression; so it is in a function of elements with rows of few elements, which become scalars. State
+that holds other arrays, or a body that makes arrays from its state, becomes a loop of stages (`ArrayLoop` …). A dimension that a
+round may change has a size that data decides, in every round and after the loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.expr import (
+    ARRAY_FORMS,
+    ArrayCond,
+    ArrayLoop,
+    ArrayWhile,
+    Cond,
+    Count,
+    Expr,
+    Generate,
+    Item,
+    Loop,
+    Parameter,
+    Result,
+    SizeVar,
+    Var,
+    While,
+    fresh,
+    fresh_parameter,
+)
+from raido.algo.graph.expr import (
+    Array as Node,
+)
+from raido.algo.graph.rewrite import topological
+from raido.algo.graph.scopes import open_variables
+from raido.algo.language.moves import moved
+from raido.algo.trace.building import check_result, collect, make_axes, new_form, structure, wrap
+from raido.algo.trace.context import Trace, current, load
+from raido.algo.trace.existential import counted
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import common_type
+from raido.algo.trace.scalars import cast, truth
+from raido.algo.trace.small_rows import MOST, places_of, row_of, scalars_of, small_shape
+from raido.algo.trace.trees import leaves, same_nesting, unflatten
+from raido.algo.trace.types import describe
+from raido.algo.trace.value import COUNTER, LITERAL, STRONG, Array, is_scalar
+
+_ORDER = {"b": 0, "i": 1, "u": 1, "f": 2}
+
+
+def loop(n: Any, body: Callable[..., Any], init: Any, *, name: str | None = None) -> Any:
+    """The state after n rounds of `state = body(i, state)`, i = 0 … n − 1, from `init`.
+
+    The state is a scalar, an array or a tuple of these; its dtypes and ranks stay the same, its sizes may change from round to round.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def powers(x: rd.f32["n"]):
+        ...     return rd.map(lambda v: rd.loop(3, lambda i, p: p * v, rd.f32(1)), x)
+        >>> powers.interpret(np.float32([2, 3]))
+        array([ 8., 27.], dtype=float32)
+    """
+    count = structure(n)
+    if isinstance(count, tuple) or count.ndim or not count.dtype.is_integer:
+        raise TraceError(complaint("the number of rounds of rd.loop is an integer"))
+    rounds = index.canonical(cast(count, i64))
+    return _Iteration("loop", init, lambda i, state: body(i, state), None, rounds, name).value()
+
+
+def while_loop(
+    condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, name: str | None = None
+) -> Any:
+    """The first state for which `condition(state)` does not hold, `state = body(state)` from `init`.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def halvings(x: rd.i64["n"]):
+        ...     return rd.map(lambda v: rd.while_loop(lambda s: s[0] > 1, lambda s: (s[0] // 2, s[1] + 1), (v, 0))[1], x)
+        >>> halvings.interpret(np.array([1, 8, 9]))
+        array([0, 3, 3])
+    """
+    return _Iteration("while", init, lambda _, state: body(state), condition, None, name).value()
+
+
+class _Iteration:
+    """One loop, while its types are worked out."""
+
+    def __init__(
+        self,
+        kind: str,
+        init: Any,
+        body: Callable[[Any, Any], Any],
+        condition: Callable[[Any], Any] | None,
+        count: Expr | None,
+        name: str | None,
+    ) -> None:
+        self.kind, self.body, self.condition, self.count, self.name = kind, body, condition, count, name
+        self.trace: Trace = current()
+        self.init = structure(init)
+        self.flat: list[Array] = leaves(self.init)
+        self.dtypes = [leaf.dtype for leaf in self.flat]
+        self.open = [leaf.weak == LITERAL for leaf in self.flat]
+        self.changing: dict[tuple[int, int], int] = {}
+        if not self.flat:
+            raise TraceError(complaint("the state of a loop is empty"))
+
+    def value(self) -> Any:
+        scalars = all(leaf.ndim == 0 for leaf in self.flat)
+        if scalars or (self.trace.depth and self._fits_registers()):
+            tables, dtypes, open_state = self.trace.snapshot(), list(self.dtypes), list(self.open)
+            found = self._settle(self._scalar_round if scalars else self._register_round)
+            if found is not None:
+                return found
+            self.trace.restore(tables)
+            self.dtypes, self.open = dtypes, open_state
+        return self._settle(self._array_round)
+
+    def _fits_registers(self) -> bool:
+        """Whether the arrays of the state are few enough scalars."""
+        shapes = [small_shape(leaf.extents) for leaf in self.flat]
+        known = [math.prod(shape) for shape in shapes if shape is not None]
+        return len(known) == len(shapes) and sum(known) <= MOST
+
+    def _settle(self, attempt: Callable[[], Any]) -> Any:
+        """Attempts until the types of literal state, and which sizes change, no longer change."""
+        for _ in range(4 + 2 * len(self.flat)):
+            tables = self.trace.snapshot()
+            before = list(self.dtypes), dict(self.changing)
+            found = attempt()
+            if (self.dtypes, self.changing) == before:
+                return found
+            self.trace.restore(tables)
+        raise DTypeError(complaint("the types of the loop's state never settle", remedy="rd.f32(…) in `init`"))
+
+    def _counter(self) -> Var:
+        var = fresh("t" if self.trace.depth == 0 else "k")
+        if self.count is not None:
+            self.trace.range(var, self.count)
+        return var
+
+    def _state_value(self, position: int, node: Any) -> Array:
+        return Array(node, LITERAL if self.open[position] else STRONG)
+
+    def _run(self, counter: Var, state: Any) -> tuple[list[Array], Expr | None]:
+        """One round: the next state's leaves, and the condition's expression."""
+        test: Expr | None = None
+        if self.condition is not None:
+            given = check_result(self.condition(state))
+            if isinstance(given, tuple) or given.ndim or given.dtype is not bool_:
+                raise TraceError(complaint("the condition of rd.while_loop returns one bool_"))
+            test = truth(given).node
+        value = check_result(self.body(Array(counter, COUNTER), state))
+        if not same_nesting(value, self.init):
+            raise TraceError(complaint("the loop's body returns another structure than `init`"))
+        return leaves(value), test
+
+    def _next_state(self, results: list[Array]) -> list[Array]:
+        """The results, with literals given the state's types; the types of open state follow their result."""
+        settled: list[Array] = []
+        for k, result in enumerate(results):
+            dtype = self.dtypes[k]
+            if result.weak == LITERAL:
+                if _ORDER[result.dtype.kind] > _ORDER[dtype.kind] and self.open[k]:
+                    self.dtypes[k] = dtype = result.dtype
+                settled.append(result if result.dtype is dtype else Array(cast(result, dtype)))
+                continue
+            if self.open[k] and _ORDER[self.flat[k].dtype.kind] <= _ORDER[result.dtype.kind]:
+                self.dtypes[k], self.open[k] = result.dtype, False
+            elif result.dtype is not dtype:
+                raise DTypeError(
+                    complaint(
+                        f"the loop's state is {dtype}, its body returns {result.dtype}",
+                        remedy=f"`.astype(rd.{dtype})` in the body, or rd.{result.dtype}(…) in `init`",
+                    )
+                )
+            settled.append(result)
+        return settled
+
+    def _scalar_round(self) -> Any:
+        """The loop as an expression; None when its body makes arrays from its state."""
+        counter = self._counter()
+        state = tuple(fresh(f"s{k}", dtype) for k, dtype in enumerate(self.dtypes))
+        given = unflatten(self.init, [self._state_value(k, var) for k, var in enumerate(state)])
+        results, test = self._run(counter, given)
+        if any(result.ndim for result in results):
+            raise ShapeError(complaint("the loop's state is a scalar, its body returns an array"))
+        before = list(self.dtypes)
+        results = self._next_state(results)
+        if self.dtypes != before:
+            return None  # another attempt follows
+        if self._makes_arrays([result.node for result in results], test, (counter, *state)):
+            return None
+        init = tuple(cast(leaf, dtype) for leaf, dtype in zip(self.flat, self.dtypes, strict=True))
+        form = self._scalar_form(counter, state, init, tuple(result.node for result in results), test)
+        items = [Array(Item(form, k)) for k in range(len(state))]
+        value = unflatten(self.init, items)
+        if self.trace.depth and self.name is None:
+            return value
+        return collect((), value, self.kind, self.name)
+
+    def _scalar_form(
+        self, counter: Var, state: tuple[Var, ...], init: tuple[Expr, ...], body: tuple[Expr, ...], test: Expr | None
+    ) -> Loop | While:
+        if test is not None:
+            return While(test, state, init, body)
+        assert self.count is not None
+        return Loop(self.count, counter, state, init, body)
+
+    def _makes_arrays(self, results: Sequence[Expr], test: Expr | None, variables: tuple[Var, ...]) -> bool:
+        """Whether a round needs arrays of its own, beyond those that are an expression at every index in a function of elements."""
+        own = frozenset(variables)
+        made = tuple(form for form in ARRAY_FORMS if form is not Generate or self.trace.depth == 0)
+        nodes = topological(*results, *([test] if test is not None else []))
+        return any(isinstance(n, Result) and isinstance(n.form, made) and open_variables(n) & own for n in nodes)
+
+    def _register_round(self) -> Any:
+        """The loop as an expression, with every element of its arrays a scalar of its own; None when its body makes larger ones."""
+        counter = self._counter()
+        shapes = [small_shape(leaf.extents) or () for leaf in self.flat]
+        groups = [
+            tuple(fresh(f"s{k}", dtype) for _ in places_of(shape))
+            for k, (shape, dtype) in enumerate(zip(shapes, self.dtypes, strict=True))
+        ]
+        rows = [row_of(group, shape).node for group, shape in zip(groups, shapes, strict=True)]
+        results, test = self._run(counter, unflatten(self.init, [self._state_value(k, r) for k, r in enumerate(rows)]))
+        before = list(self.dtypes)
+        results = self._next_state(results)
+        if self.dtypes != before or any(a.extents != b.extents for a, b in zip(self.flat, results, strict=True)):
+            return None
+        body = tuple(e for result, shape in zip(results, shapes, strict=True) for e in scalars_of(result, shape))
+        state = tuple(var for group in groups for var in group)
+        if self._makes_arrays(body, test, (counter, *state)):
+            return None
+        init = [
+            Array(cast(leaf, dtype)) if is_scalar(leaf) else leaf
+            for leaf, dtype in zip(self.flat, self.dtypes, strict=True)
+        ]
+        start = tuple(e for leaf, shape in zip(init, shapes, strict=True) for e in scalars_of(leaf, shape))
+        form = self._scalar_form(counter, state, start, body, test)
+        items = tuple(Array(Item(form, k)) for k in range(len(state)))
+        parts = iter(leaf.node for leaf in collect((), items, self.kind, self.name))
+        return unflatten(self.init, [row_of([next(parts) for _ in places_of(s)], s) for s in shapes])
+
+    def _array_round(self) -> Any:
+        """The loop over whole arrays."""
+        counter = self._counter()
+        sizes = [fresh_parameter(f"size{group}", i64, ()) for group in range(len(set(self.changing.values())))]
+        state = tuple(
+            fresh_parameter(f"state{k}", dtype, self._extents(k, leaf, sizes))
+            for k, (leaf, dtype) in enumerate(zip(self.flat, self.dtypes, strict=True))
+        )
+        values = [self._state_value(k, p if p.shape else load(p, ())) for k, p in enumerate(state)]
+        results, test = self._run(counter, unflatten(self.init, values))
+        before = list(self.dtypes)
+        results = self._next_state(results)
+        if self.dtypes != before or self._sizes_change(state, results):
+            return None
+        init = tuple(
+            as_node(leaf if leaf.dtype is dtype else Array(cast(leaf, dtype)))
+            for leaf, dtype in zip(self.flat, self.dtypes, strict=True)
+        )
+        outcome = tuple(as_node(result) for result in results)
+        for group in range(len(sizes)):
+            k, axis = next(place for place, own in self.changing.items() if own == group)
+            init += (as_node(Array(self.flat[k].extents[axis])),)
+            outcome += (as_node(Array(results[k].extents[axis])),)
+        state += tuple(sizes)
+        form: ArrayLoop | ArrayWhile
+        if test is not None:
+            form = ArrayWhile(test, state, init, outcome)
+        else:
+            assert self.count is not None
+            form = ArrayLoop(self.count, counter, state, init, outcome)
+        self.trace.form(form, self.kind, self.name)
+        return unflatten(self.init, [wrap(Result(form, k)) for k in range(len(self.flat))])
+
+    def _extents(self, position: int, leaf: Array, sizes: list[Parameter]) -> tuple[Expr, ...]:
+        """The extents of a state: those that change are the values of states of rank 0."""
+        extents = list(leaf.extents)
+        for axis in range(leaf.ndim):
+            group = self.changing.get((position, axis))
+            if group is not None:
+                extents[axis] = Count(sizes[group], None)
+        return tuple(extents)
+
+    def _sizes_change(self, state: Sequence[Parameter], results: list[Array]) -> bool:
+        """Whether this round shows that more dimensions change, or change otherwise than those they went with; then noted."""
+        found: dict[tuple[int, int], tuple[Any, Expr]] = {}
+        for k, (parameter, result) in enumerate(zip(state, results, strict=True)):
+            if len(parameter.shape) != result.ndim:
+                shapes = f"{describe(parameter.dtype, parameter.shape)} and {describe(result.dtype, result.extents)}"
+                raise ShapeError(complaint(f"the loop's state changes its rank: {shapes}"))
+            for axis, (a, b) in enumerate(zip(parameter.shape, result.extents, strict=True)):
+                if (k, axis) in self.changing:
+                    found[k, axis] = self.changing[k, axis], b
+                elif may_differ(a, b, f"dimension {axis} of the loop's state {k}", "that after a round"):
+                    found[k, axis] = a, b
+        numbers: dict[tuple[Any, Expr], int] = {}
+        groups = {place: numbers.setdefault(pair, len(numbers)) for place, pair in found.items()}
+        changed, self.changing = groups != self.changing, groups
+        return changed
+
+
+def may_differ(a: Expr, b: Expr, owner_a: str, owner_b: str) -> bool:
+    """Whether two sizes may differ from now on. Sizes of two names are meant to be equal, which is checked at the call."""
+    trace = current()
+    if isinstance(a, SizeVar) and isinstance(b, SizeVar):
+        trace.equal_sizes(a, b, owner_a, owner_b)
+        return False
+    return not trace.facts.equal(a, b)
+
+
+def as_node(value: Array) -> Node:
+    """A value as an array node; a scalar becomes an array of rank 0."""
+    if not is_scalar(value):
+        return value.node
+    return new_form((), (value.node,), "elementwise")[0]
+
+
+def cond(predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any], *, name: str | None = None) -> Any:
+    """`then()` where the scalar predicate holds, else `orelse()`; the branch not taken is not evaluated.
+
+    Both give values of the same structure, dtypes and ranks; a size in which they may differ is then decided by data.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def safe_inverse(x: rd.i64["n"]):
+        ...     return rd.map(lambda v: rd.cond(v == 0, lambda: 0, lambda: 100 // v), x)
+        >>> safe_inverse.interpret(np.array([0, 4]))
+        array([ 0, 25])
+    """
+    trace = current()
+    given = structure(predicate)
+    if isinstance(given, tuple) or given.ndim:
+        raise TraceError(complaint("the predicate of rd.cond is one scalar", remedy="rd.where for arrays"))
+    test = truth(given).node
+    known = len(trace.order)
+    first, second = check_result(then()), check_result(orelse())
+    made_forms = len(trace.order) > known
+    if not same_nesting(first, second):
+        raise TraceError(complaint("the branches of rd.cond return different structures"))
+    pairs = [_matched(a, b) for a, b in zip(leaves(first), leaves(second), strict=True)]
+    scalars = all(a.ndim == 0 for a, _ in pairs)
+    if trace.depth == 0 and not (scalars and not made_forms):
+        form = _branches(test, pairs)
+        trace.form(form, "cond", name)
+        return unflatten(first, [wrap(Result(form, k)) for k in range(len(pairs))])
+    if scalars:
+        form_of = Cond(test, tuple(a.node for a, _ in pairs), tuple(b.node for _, b in pairs))
+        value = unflatten(first, [Array(Item(form_of, k)) for k in range(len(pairs))])
+        return collect((), value, "cond", name) if trace.depth == 0 or name else value
+    return unflatten(first, [_rowwise(test, a, b, name) for a, b in pairs])
+
+
+def _matched(a: Array, b: Array) -> tuple[Array, Array]:
+    """The two branches' values, in one type and shape."""
+    if a.ndim != b.ndim:
+        raise ShapeError(complaint(f"the branches of rd.cond have rank {a.ndim} and {b.ndim}"))
+    dtype = _branch_type(a, b)
+    if a.ndim:
+        return a, b
+    return Array(cast(a, dtype)), Array(cast(b, dtype))
+
+
+def _branches(test: Expr, pairs: list[tuple[Array, Array]]) -> ArrayCond:
+    """Whole arrays from one branch; sizes that may differ are results of rank 0 of their own, last."""
+    sizes: dict[tuple[Expr, Expr], tuple[Count, Count]] = {}
+    for a, b in pairs:
+        for m, n in zip(a.extents, b.extents, strict=True):
+            if may_differ(m, n, "a dimension of one branch of rd.cond", "that of the other"):
+                sizes.setdefault((m, n), (_as_count(m), _as_count(n)))
+
+    def side(which: int) -> tuple[Node, ...]:
+        arrays = []
+        for pair in pairs:
+            extents = zip(*(value.extents for value in pair), strict=True)
+            chosen = [sizes[m, n][which] if (m, n) in sizes else (m, n)[which] for m, n in extents]
+            value = pair[which]
+            same = tuple(chosen) == value.extents
+            arrays.append(as_node(value) if same else moved(chosen, lambda *p, v=value: load(v.node, p)).node)
+        return (*arrays, *(pair[which].array for pair in sizes.values()))
+
+    return ArrayCond(test, side(0), side(1))
+
+
+def _as_count(size: Expr) -> Count:
+    return size if isinstance(size, Count) else counted(size, None)
+
+
+def _branch_type(a: Array, b: Array) -> DType:
+    if a.weak == LITERAL or b.weak == LITERAL:
+        return common_type((a, b))[0]
+    if a.dtype is not b.dtype:
+        raise DTypeError(
+            complaint(
+                f"the branches of rd.cond are {a.dtype} and {b.dtype}", remedy=f".astype(rd.{a.dtype}) on the second"
+            )
+        )
+    return a.dtype
+
+
+def _rowwise(test: Expr, a: Array, b: Array, name: str | None) -> Array:
+    """A conditional between rows, element by element; a size that may differ is the one of the branch taken."""
+    owners = "a dimension of one branch of rd.cond", "that of the other"
+    extents = [
+        counted(Item(Cond(test, (m,), (n,)), 0), None) if may_differ(m, n, *owners) else m
+        for m, n in zip(a.extents, b.extents, strict=True)
+    ]
+    axes = make_axes(extents)
+    places = tuple(axis.var for axis in axes)
+    x = a.node if is_scalar(a) else load(a.node, places)
+    y = b.node if is_scalar(b) else load(b.node, places)
+    return collect(axes, Array(Item(Cond(test, (x,), (y,)), 0)), "cond", name)

@@ -1,0 +1,287 @@
+"""`a[...]` and `rd.gather`: NumPy's indexing on traced arrays.
+
+Integers and traced scalars drop their dimension, slices with literal or size bounds clamp as NumPy's do, integer arrays gather (their
+shapes broadcast together; their dimensions stand where NumPy puts them). An index that is not provably inside makes a checked load.
+A literal counts from the end when negative; a traced value does not.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import DTypeError, IndexOutOfRange, ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Axis, Const, Constant, Expr
+from raido.algo.language import ufuncs
+from raido.algo.language.filtering import compress, places_where
+from raido.algo.language.slicing import Range, index_value, read_slice
+from raido.algo.language.stencil import Fill, boundaries, load_with_boundary
+from raido.algo.trace.building import broadcast, broadcast_element, make_axes, new_form, structure, wrap
+from raido.algo.trace.context import current
+from raido.algo.trace.existential import nonempty_size
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import lift
+from raido.algo.trace.trees import leaves, map_leaves, unflatten
+from raido.algo.trace.types import describe
+from raido.algo.trace.value import COUNTER, LITERAL, Array
+
+
+def get_item(array: Array, key: Any) -> Any:
+    """`array[key]`."""
+    return index_with(array, key, None)
+
+
+def index_structure(arrays: Any, key: Any) -> Any:
+    """`key` in every array of a structure; a mask selects from all of them together."""
+    if _is_mask(key):
+        mask = lift(np.asarray(key) if isinstance(key, list) else key)
+        return unflatten(arrays, compress(mask, leaves(arrays)))
+    return map_leaves(lambda leaf: get_item(leaf, key), arrays)
+
+
+def gather(a: Any, index: Any, mode: Any = "raise", *, name: str | None = None) -> Any:
+    """`a[index]` with a rule for what is out of range: "raise", or any boundary of a stencil (`rd.constant(v)` included).
+
+    `index` is an integer array or scalar, or a tuple of them for the leading dimensions; a tuple of arrays is gathered leaf by leaf.
+
+    Example:
+        >>> rd.algorithm(lambda a, i: rd.gather(a, i, mode="clamp")).interpret(np.array([3, 1, 2]), np.array([0, 7, -1]))
+        array([3, 2, 3])
+    """
+    key = index if isinstance(index, tuple) else (index,)
+    return map_leaves(lambda leaf: index_with(leaf, key, mode, name), structure(a))
+
+
+class _Drop:
+    """A dimension read at one place."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Expr) -> None:
+        self.place = place
+
+
+class _Take:
+    """A dimension read where an integer array says; `size` where the array is known to stay below that."""
+
+    __slots__ = ("array", "size")
+
+    def __init__(self, array: Array, size: Expr | None = None) -> None:
+        self.array, self.size = array, size
+
+
+class _New:
+    """A new dimension of size 1."""
+
+
+def index_with(array: Array, key: Any, mode: Any, name: str | None = None) -> Any:
+    """`array[key]`, where indices by arrays and scalars follow `mode`; None: checked, negative literals from the end."""
+    if array.ndim == 0:
+        new = [k for k in (key if isinstance(key, tuple) else (key,)) if k is not Ellipsis]
+        if all(k is None for k in new):
+            axes = make_axes([index.as_index(1)] * len(new))
+            return wrap(new_form(axes, (array.node,), "move")[0], array.weak) if new else array
+        raise ShapeError(complaint("a scalar has no elements to index"))
+    if mode is None and _is_mask(key):
+        return compress(lift(np.asarray(key) if isinstance(key, list) else key), [array], name)[0]
+    axes, places, safe, arrays = placed(array, key, mode)
+    rules: list[Any] = ["raise"] * array.ndim if mode is None else boundaries(mode, array.ndim, extra=("raise",))
+    sizes = list(array.extents)
+    for k, (rule, known) in enumerate(zip(rules, safe, strict=True)):
+        if not known and rule != "raise" and not isinstance(rule, Fill):
+            sizes[k] = nonempty_size(sizes[k], k, f"dimension {k} of an array to gather from")
+    body = load_with_boundary(array, places, rules, safe, sizes)
+    if not axes:
+        return Array(body, array.weak)
+    plain = not arrays and (mode is None or all(safe))
+    return wrap(new_form(axes, (body,), "move" if plain else "gather", name)[0], array.weak)
+
+
+def placed(array: Array, key: Any, mode: Any = None) -> tuple[tuple[Axis, ...], list[Expr], list[bool], bool]:
+    """The axes of `array[key]`, the index in each dimension of the array there and whether it is known to be inside; whether arrays index."""
+    parts = _parts(array, key, mode is None)
+    takes = [k for k, part in enumerate(parts) if isinstance(part, _Take)]
+    arrays = [parts[k].array for k in takes]
+    shared = broadcast(arrays, "the index arrays") if arrays else ()
+    # NumPy: the gathered dimensions stand where the index arrays stood if those are neighbours, else in front
+    advanced = [k for k, part in enumerate(parts) if isinstance(part, (_Take, _Drop))] if arrays else []
+    together = bool(advanced) and advanced == list(range(advanced[0], advanced[-1] + 1))
+    extents: list[Expr] = []
+    owners: list[int | str] = []
+    if arrays and not together:
+        extents += shared
+        owners += ["shared"] * len(shared)
+    for k, part in enumerate(parts):
+        if isinstance(part, Range):
+            extents.append(part.extent)
+            owners.append(k)
+        elif isinstance(part, _New):
+            extents.append(index.as_index(1))
+            owners.append(k)
+        elif together and k == advanced[0]:
+            extents += shared
+            owners += ["shared"] * len(shared)
+    axes = make_axes(extents)
+    gathered = [axis.var for axis, own in zip(axes, owners, strict=True) if own == "shared"]
+    by_part = {own: axis for axis, own in zip(axes, owners, strict=True)}
+    places, safe = _places(array, parts, by_part, gathered, mode)
+    return axes, places, safe, bool(arrays)
+
+
+def _places(
+    array: Array, parts: list[Any], axes: dict[Any, Axis], gathered: list[Any], mode: Any
+) -> tuple[list[Expr], list[bool]]:
+    """The index in each dimension of the array, and whether it is known to be inside."""
+    trace = current()
+    places: list[Expr] = []
+    safe: list[bool] = []
+    for k, part in enumerate(parts):
+        if isinstance(part, _New):
+            continue
+        extent = array.extents[len(places)]
+        if isinstance(part, Range):
+            places.append(index.add(part.start, index.mul(axes[k].var, part.step)))
+            safe.append(part.safe)
+            continue
+        place = part.place if isinstance(part, _Drop) else index_value(broadcast_element(part.array, gathered))
+        known = trace.inside(place, extent)
+        if isinstance(part, _Take) and part.size is not None:
+            trace.equal_sizes(part.size, extent, "a dimension of the mask", f"dimension {len(places)} of the array")
+            known = True
+        if not known and mode is None:
+            _refuse_outside(place, extent, len(places), array)
+        places.append(place)
+        safe.append(known)
+    return places, safe
+
+
+def _refuse_outside(place: Expr, extent: Expr, dimension: int, array: Array) -> None:
+    value, n = index.constant_value(place), index.constant_value(extent)
+    if value is not None and (value < 0 or (n is not None and value >= n)):
+        shape = describe(array.dtype, array.extents)
+        raise IndexOutOfRange(complaint(f"index {value} is out of range for dimension {dimension} of {shape}"))
+
+
+def _parts(array: Array, key: Any, from_end: bool) -> list[Any]:
+    """What happens to each dimension, the new ones included."""
+    keys = [part for k in (key if isinstance(key, tuple) else (key,)) for part in _unmasked(k)]
+    used = sum(1 for k in keys if k is not None and k is not Ellipsis)
+    ellipses = sum(1 for k in keys if k is Ellipsis)
+    if used > array.ndim or ellipses > 1:
+        what = "more than one `...`" if ellipses > 1 else f"{used} indices"
+        raise ShapeError(complaint(f"{what} for {describe(array.dtype, array.extents)} of rank {array.ndim}"))
+    rest = [slice(None)] * (array.ndim - used)
+    if ellipses:
+        at = next(i for i, k in enumerate(keys) if k is Ellipsis)
+        keys[at : at + 1] = rest
+    else:
+        keys += rest
+    parts: list[Any] = []
+    dimension = 0
+    for k in keys:
+        if k is None:
+            parts.append(_New())
+            continue
+        parts.append(_part(k, array.extents[dimension], from_end))
+        dimension += 1
+    return parts
+
+
+def _is_mask(key: Any) -> bool:
+    if isinstance(key, list):
+        return bool(key) and all(isinstance(k, bool) for k in key)
+    if not isinstance(key, (Array, np.ndarray)) or key.ndim == 0:
+        return False
+    return key.dtype is bool_ or key.dtype == np.bool_
+
+
+def _unmasked(key: Any) -> list[Any]:
+    """A mask as the arrays of the indices where it holds; any other key alone."""
+    if not _is_mask(key):
+        return [key]
+    mask = lift(np.asarray(key) if isinstance(key, list) else key)
+    return [_Take(where, n) for where, n in zip(places_where(mask), mask.extents, strict=True)]
+
+
+def _part(key: Any, extent: Expr, from_end: bool) -> Any:
+    if isinstance(key, _Take):
+        return key
+    if isinstance(key, slice):
+        return read_slice(key, extent)
+    if isinstance(key, (Array, np.ndarray, np.generic, list)):
+        if isinstance(key, np.integer) or (isinstance(key, np.ndarray) and key.ndim == 0 and key.dtype.kind in "iu"):
+            return _literal(int(key), extent, from_end)
+        value = lift(np.asarray(key)) if isinstance(key, list) and _plain_list(key) else lift(key)
+        if from_end:
+            value = _from_end(value, extent)
+        if value.dtype is bool_:
+            raise TraceError(complaint("one bool_ as an index", remedy="rd.where(p, a, b), or rd.cond"))
+        if not value.dtype.is_integer:
+            raise DTypeError(complaint(f"an index is an integer, not {value.dtype}"))
+        if value.ndim:
+            return _Take(value)
+        if value.weak == LITERAL and isinstance(value.node, Const):
+            return _literal(int(value.node.value), extent, from_end)
+        return _Drop(index_value(value))
+    if isinstance(key, bool):
+        raise TraceError(complaint("a bool as an index"))
+    if isinstance(key, tuple):
+        raise TraceError(complaint("a tuple inside an index"))
+    try:
+        return _literal(operator.index(key), extent, from_end)
+    except TypeError:
+        raise TraceError(complaint(f"an index cannot be {key!r}")) from None
+
+
+def _from_end(value: Array, extent: Expr) -> Array:
+    """A constant index array with its negative entries counted from the end; others as they are."""
+    if not isinstance(value.node, Constant) or value.node.dtype.kind != "i":
+        return value
+    known = value.node.data.array
+    if not (known < 0).any():
+        return value
+    n = index.constant_value(extent)
+    if n is not None:
+        return lift(np.where(known < 0, known.astype(np.int64) + n, known))
+    return ufuncs.where(value < 0, value + Array(extent, COUNTER), value)
+
+
+def _plain_list(key: list[Any]) -> bool:
+    return all(isinstance(k, int) for k in key)
+
+
+def _literal(value: int, extent: Expr, from_end: bool) -> _Drop:
+    return _Drop(index.add(extent, value) if value < 0 and from_end else index.as_index(value))
+
+
+class Chosen:
+    """One dimension of a selection: the index `start` alone (extent None), or start + step · i for i below extent."""
+
+    __slots__ = ("extent", "start", "step")
+
+    def __init__(self, start: Expr, step: int, extent: Expr | None) -> None:
+        self.start, self.step, self.extent = start, step, extent
+
+
+def selection(array: Array, key: Any) -> list[Chosen] | None:
+    """What `array.at[key]` selects, dimension by dimension; None where arrays of indices select."""
+    chosen: list[Chosen] = []
+    for part in _parts(array, key, True):
+        if isinstance(part, _Drop):
+            extent = array.extents[len(chosen)]
+            if not current().inside(part.place, extent):
+                _refuse_outside(part.place, extent, len(chosen), array)
+            chosen.append(Chosen(part.place, 1, None))
+        elif isinstance(part, Range):
+            if not part.safe:
+                return None
+            chosen.append(Chosen(part.start, part.step, part.extent))
+        elif isinstance(part, _New):
+            raise TraceError(complaint("`.at` takes no None"))
+        else:
+            return None
+    return chosen

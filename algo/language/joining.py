@@ -1,0 +1,223 @@
+"""Arrays put together and moved along their axes: `concat`, `stack`, `roll`, `shift`, `pad`. Index-space moves, as in `moves`.
+
+Where a place may belong to one of several operands, the body selects between loads whose indices are clamped into their array, so
+that the side not chosen reads something harmless (nothing is defined for an empty operand: it is never chosen).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raido.algo.errors import ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Op
+from raido.algo.language.moves import array_of, flatten, moved, normal_axis, reshape
+from raido.algo.language.stencil import Fill, boundaries, load_with_boundary
+from raido.algo.trace.building import owner
+from raido.algo.trace.context import load, load_chosen
+from raido.algo.trace.existential import joined_size, nonempty_size
+from raido.algo.trace.locations import complaint, plain_int
+from raido.algo.trace.promotion import common_type
+from raido.algo.trace.scalars import cast
+from raido.algo.trace.value import COUNTER, STRONG, Array
+
+
+def concat(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
+    """Arrays one after the other along `axis`; their other sizes agree, their types are promoted.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.concat([a, b])).interpret(np.array([3, 1, 2]), np.array([7, 8]))
+        array([3, 1, 2, 7, 8])
+    """
+    parts = [array_of(a, "rd.concat") for a in _sequence(arrays, "rd.concat")]
+    rank = parts[0].ndim
+    if rank == 0 or any(part.ndim != rank for part in parts):
+        raise ShapeError(complaint("rd.concat takes arrays of one rank, at least 1"))
+    place = normal_axis(axis, rank)
+    shape = list(parts[0].extents)
+    for part in parts[1:]:
+        for k in range(rank):
+            if k != place:
+                pair = (owner(parts[0], k, "one array"), owner(part, k, "another array"))
+                shape[k] = joined_size(shape[k], part.extents[k], *pair)
+    dtype, weak = common_type(parts)
+    starts: list[Expr] = []
+    total: Expr = index.as_index(0)
+    for part in parts:
+        starts.append(total)
+        total = index.add(total, part.extents[place])
+
+    def body(*p: Expr) -> Expr:
+        result: Expr | None = None
+        for part, start in zip(reversed(parts), reversed(starts), strict=True):
+            e = Op("clamp_index", i64, (index.sub(p[place], start), part.extents[place]))
+            here = e if len(parts) > 1 else p[place]
+            inside = (*p[:place], here, *p[place + 1 :])
+            value = cast(Array(load_chosen(part.node, inside), part.weak), dtype)
+            if result is None:
+                result = value
+                continue
+            if index.constant_value(part.extents[place]) == 0:
+                continue
+            end = index.add(start, part.extents[place])
+            result = Op("select", dtype, (Op("lt", bool_, (p[place], end)), value, result))
+        assert result is not None
+        return result
+
+    if len(parts) > 1:
+        parts, starts = _nonempty(parts, starts, place)
+    extents = [total if k == place else n for k, n in enumerate(shape)]
+    return moved(extents, body, name, weak if weak == COUNTER else STRONG)
+
+
+def _nonempty(parts: list[Array], starts: list[Expr], place: int) -> tuple[list[Array], list[Expr]]:
+    """Parts known to be empty are left out: nothing is ever read from them."""
+    kept = [k for k, part in enumerate(parts) if index.constant_value(part.extents[place]) != 0] or [0]
+    return [parts[k] for k in kept], [starts[k] for k in kept]
+
+
+def stack(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
+    """Arrays (or scalars) of one shape along a new axis.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.stack([a, a + 10])).interpret(np.array([3, 1, 2]))
+        array([[ 3,  1,  2],
+               [13, 11, 12]])
+    """
+    parts = [array_of(a, "rd.stack") for a in _sequence(arrays, "rd.stack")]
+    place = axis % (parts[0].ndim + 1)
+    extents = list(parts[0].extents)
+    for part in parts[1:]:
+        if part.ndim != parts[0].ndim:
+            raise ShapeError(complaint("rd.stack takes arrays of one shape"))
+        for k, (m, n) in enumerate(zip(extents, part.extents, strict=True)):
+            extents[k] = joined_size(m, n, owner(parts[0], k, "one array"), owner(part, k, "another array"))
+    dtype, _ = common_type(parts)
+
+    def body(*p: Expr) -> Expr:
+        inside = (*p[:place], *p[place + 1 :])
+        values = [cast(Array(broadcast_free(part, inside), part.weak), dtype) for part in parts]
+        result = values[-1]
+        for k in reversed(range(len(values) - 1)):
+            result = Op("select", dtype, (Op("lt", bool_, (p[place], index.as_index(k + 1))), values[k], result))
+        return result
+
+    extents.insert(place, index.as_index(len(parts)))
+    return moved(extents, body, name)
+
+
+def broadcast_free(part: Array, places: tuple[Expr, ...]) -> Expr:
+    """The element of an array (or the scalar itself) at `places`."""
+    return part.node if part.ndim == 0 else load(part.node, places)
+
+
+def roll(a: Any, shift: Any, axis: Any = None, *, name: str | None = None) -> Array:
+    """Elements moved by `shift` along `axis`, those that fall off coming in at the other end; NumPy's `roll`.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.roll(a, 1)).interpret(np.array([3, 1, 2]))
+        array([2, 3, 1])
+    """
+    array = array_of(a, "rd.roll")
+    if axis is None:
+        if array.ndim == 1:
+            return roll(array, shift, 0, name=name)
+        return reshape(roll(flatten(array), shift, 0), array.shape, name=name)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    steps = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    by: dict[int, Expr] = {}
+    for k, step in zip(axes, steps, strict=True):
+        place = normal_axis(k, array.ndim)
+        by[place] = index.add(by.get(place, index.as_index(0)), _offset(step))
+
+    def body(*p: Expr) -> Expr:
+        places = [
+            Op("wrap_index", i64, (index.sub(e, by[k]), array.extents[k])) if k in by else e for k, e in enumerate(p)
+        ]
+        return load(array.node, tuple(places))
+
+    return moved(array.extents, body, name, array.weak)
+
+
+def _offset(step: Any) -> Expr:
+    if isinstance(step, Array):
+        if step.ndim or not step.dtype.is_integer:
+            raise ShapeError(complaint("an offset is an integer"))
+        return index.canonical(cast(step, i64))
+    return index.as_index(plain_int(step, "an offset"))
+
+
+def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = None) -> Array:
+    """Elements moved by k along `axis` (towards higher indices for positive k); `fill` comes in.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.shift(a, 1, fill=9)).interpret(np.array([3, 1, 2]))
+        array([9, 3, 1])
+    """
+    array = array_of(a, "rd.shift")
+    place = normal_axis(axis, array.ndim)
+    by = _offset(k)
+    rules = boundaries(Fill(fill), array.ndim)
+
+    def body(*p: Expr) -> Expr:
+        places = [index.sub(e, by) if n == place else e for n, e in enumerate(p)]
+        return load_with_boundary(array, places, rules, [n != place for n in range(array.ndim)])
+
+    return moved(array.extents, body, name, array.weak)
+
+
+def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *, name: str | None = None) -> Array:
+    """The array with a border, NumPy's `pad`: `width` is n, (before, after), or one such pair for each axis.
+
+    `mode`: "constant" (with `constant_values`), "edge", "reflect", "symmetric", "wrap", or any boundary of a stencil.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.pad(a, 2, mode="reflect")).interpret(np.array([3, 1, 2]))
+        array([2, 1, 3, 1, 2, 1, 3])
+    """
+    array = array_of(a, "rd.pad")
+    rank = array.ndim
+    pairs = _widths(width, rank)
+    if mode == "constant":
+        mode = Fill(constant_values)
+    rules = boundaries(mode, rank, extra=())
+
+    def body(*p: Expr) -> Expr:
+        places = [index.sub(e, before) for e, (before, _) in zip(p, pairs, strict=True)]
+        return load_with_boundary(array, places, rules, [pair == (0, 0) for pair in pairs], sizes)
+
+    sizes = list(array.extents)
+    for k, pair in enumerate(pairs):
+        if pair != (0, 0) and not isinstance(rules[k], Fill):
+            sizes[k] = nonempty_size(sizes[k], k, f"dimension {k} of the array to pad")
+    extents = [index.add(n, before + after) for n, (before, after) in zip(array.extents, pairs, strict=True)]
+    return moved(extents, body, name, array.weak)
+
+
+def _widths(width: Any, rank: int) -> list[tuple[int, int]]:
+    def amount(value: Any) -> int:
+        n = plain_int(value, "the width of a border")
+        if n < 0:
+            raise ShapeError(complaint(f"a border cannot be {n} wide"))
+        return n
+
+    if isinstance(width, (tuple, list)) and width and isinstance(width[0], (tuple, list)):
+        pairs = [(amount(before), amount(after)) for before, after in width]
+        pairs = pairs * rank if len(pairs) == 1 else pairs
+    elif isinstance(width, (tuple, list)):
+        values = [amount(v) for v in width]
+        pairs = [(values[0], values[-1])] * rank
+    else:
+        pairs = [(amount(width), amount(width))] * rank
+    if len(pairs) != rank:
+        raise ShapeError(complaint(f"{len(pairs)} borders for {rank} axes"))
+    return pairs
+
+
+def _sequence(values: Any, what: str) -> list[Any]:
+    if isinstance(values, Array):
+        return list(values)
+    if not isinstance(values, (list, tuple)) or not values:
+        raise TraceError(complaint(f"{what} takes a list of arrays"))
+    return list(values)

@@ -1,0 +1,129 @@
+"""Arrays made from nothing or from values: `array`, `iota`, `replicate`, `full`; and `zip`, `unzip` of arrays."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import ShapeError, TraceError
+from raido.algo.graph.dtypes import DType
+from raido.algo.language.combinators import extent_of, shape_of
+from raido.algo.language.joining import stack
+from raido.algo.language.moves import astype, moved, named
+from raido.algo.trace.building import Zipped, outer_extent, structure
+from raido.algo.trace.context import load
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import constant, lift
+from raido.algo.trace.scalars import cast
+from raido.algo.trace.trees import map_leaves
+from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
+
+
+def iota(n: Any, dtype: DType | None = None, *, name: str | None = None) -> Array:
+    """0, 1, …, n − 1. Without `dtype` it counts as i64 but takes a float operand's type.
+
+    Example:
+        >>> @rd.algorithm
+        ... def f(n: rd.size):
+        ...     return rd.iota(n) * 10
+        >>> f.interpret(3)
+        array([ 0, 10, 20])
+    """
+    extent = extent_of(n)
+    if dtype is None:
+        return moved([extent], lambda i: i, name, COUNTER)
+    return moved([extent], lambda i: cast(Array(i, STRONG), dtype), name)
+
+
+def replicate(n: Any, value: Any, *, name: str | None = None) -> Any:
+    """n copies of a value along a new outermost dimension; `n` may be a tuple of sizes.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.replicate(2, a)).interpret(np.array([3, 1, 2]))
+        array([[3, 1, 2],
+               [3, 1, 2]])
+    """
+    extents = shape_of(n)
+
+    def copies(leaf: Array) -> Array:
+        rank = len(extents)
+        body = lambda *p: leaf.node if leaf.ndim == 0 else load(leaf.node, tuple(p[rank:]))
+        return moved([*extents, *leaf.extents], body, name)
+
+    return map_leaves(copies, structure(value))
+
+
+def zip(*arrays: Any) -> Zipped:
+    """Arrays of one outer size as one array of tuples: `rd.zip(a, b)[i]` is `(a[i], b[i])`.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.map(lambda p: p[0] * p[1], rd.zip(a, b))).interpret(np.array([3, 1, 2]), np.array([3, 1, 2]))
+        array([9, 1, 4])
+    """
+    parts = tuple(structure(a) for a in arrays)
+    outer_extent(parts, "rd.zip")
+    return Zipped(parts)
+
+
+def unzip(zipped: Any) -> tuple[Any, ...]:
+    """The arrays of a zipped array, as a tuple.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.unzip(rd.map(lambda v: (v, -v), a))).interpret(np.array([3, 1, 2]))
+        (array([3, 1, 2]), array([-3, -1, -2]))
+    """
+    if isinstance(zipped, Zipped):
+        return zipped.parts
+    if isinstance(zipped, tuple):
+        return zipped
+    raise TraceError(complaint("rd.unzip takes what rd.zip or a map with a tuple result gave"))
+
+
+def array(value: Any, dtype: DType | None = None, *, name: str | None = None) -> Array:
+    """An array from NumPy (a constant of the program, copied) or from a list of scalars or arrays, nested at will.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> TABLE = np.array([10, 20, 30])
+        >>> @rd.algorithm
+        ... def look_up(i: rd.i64["n"]):
+        ...     return rd.array(TABLE)[i]
+        >>> look_up.interpret(np.array([2, 0]))
+        array([30, 10])
+    """
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise ShapeError(complaint("rd.array of an empty list", remedy="rd.replicate(0, value)"))
+        if builtins.all(_plain(v) for v in value):
+            lifted = constant(np.asarray(value))
+        else:
+            lifted = stack([array(v) if isinstance(v, (list, tuple)) else v for v in value])
+    else:
+        lifted = lift(value)
+    if dtype is not None:
+        lifted = astype(Array(lifted.node, STRONG), dtype)
+    elif is_scalar(lifted):
+        lifted = Array(lifted.node, STRONG)
+    return lifted if name is None else named(lifted, name)
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return builtins.all(_plain(v) for v in value)
+    return isinstance(value, (bool, int, float)) or type(value).__module__ == "numpy"
+
+
+def full(shape: Any, value: Any, *, name: str | None = None) -> Array:
+    """An array of `shape` with one value everywhere.
+
+    Example:
+        >>> @rd.algorithm
+        ... def f(n: rd.size):
+        ...     return rd.full((n, 2), 7)
+        >>> f.interpret(2)
+        array([[7, 7],
+               [7, 7]])
+    """
+    return replicate(tuple(shape) if isinstance(shape, (tuple, list)) else shape, value, name=name)

@@ -1,0 +1,329 @@
+"""Index-space moves: arrays that hold the elements of others at other places. None is a stage of its own unless it is named.
+
+Each is a `Generate` of kind "move" whose body loads from its operand at canonical indices, so that consumers read straight through
+it. Sizes are NumPy's; what depends on sizes not known while tracing is worked out symbolically.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import DType, bool_
+from raido.algo.graph.expr import ARRAY_FORMS, Expr, Load, Op, Result, const
+from raido.algo.language.combinators import extent_of, shape_of
+from raido.algo.trace.building import (
+    broadcast,
+    broadcast_element,
+    collect,
+    make_axes,
+    new_form,
+    structure,
+    wrap,
+)
+from raido.algo.trace.context import current, load
+from raido.algo.trace.locations import complaint, plain_int
+from raido.algo.trace.promotion import lift
+from raido.algo.trace.scalars import cast
+from raido.algo.trace.trees import map_leaves
+from raido.algo.trace.types import describe
+from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
+
+
+def moved(extents: Sequence[Expr], body: Any, name: str | None = None, weak: int = STRONG) -> Array:
+    """The array of that shape with `body(i, j, …)`, an expression, at every index."""
+    axes = make_axes(extents)
+    result = new_form(axes, (body(*(axis.var for axis in axes)),), "move", name)[0]
+    return wrap(result, weak)
+
+
+def array_of(value: Any, what: str) -> Array:
+    """An operand of a move."""
+    given = structure(value)
+    if isinstance(given, tuple):
+        raise TraceError(complaint(f"{what} of a tuple", remedy="apply it to each array"))
+    return given
+
+
+def named(value: Any, name: str) -> Any:
+    """The value as a stage of that name; structures leaf by leaf."""
+    if isinstance(value, tuple):
+        return map_leaves(lambda leaf: named(leaf, name), value)
+    array = lift(value)
+    node = array.node
+    trace = current()
+    if isinstance(node, Result) and isinstance(node.form, ARRAY_FORMS):
+        trace.name(node.form, name)
+        return array
+    if is_scalar(array):
+        source = node.array if isinstance(node, Load) and not node.indices else None
+        if isinstance(source, Result) and source.form in trace.order:
+            trace.name(source.form, name)
+            return array
+        return collect((), array, "elementwise", name)
+    return moved(array.extents, lambda *places: load(node, places), name, array.weak)
+
+
+def _axes_of(axes: Any) -> Sequence[Any]:
+    if not isinstance(axes, (tuple, list)):
+        raise TraceError(complaint(f"axes are a tuple of ints, not {axes!r}"))
+    return axes
+
+
+def transpose(a: Any, axes: Any = None, *, name: str | None = None) -> Array:
+    """The axes in the order given; reversed without one.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.transpose(a)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([[1, 4],
+               [2, 5],
+               [3, 6]])
+    """
+    array = array_of(a, "rd.transpose")
+    order = list(range(array.ndim))[::-1] if axes is None else [plain_int(k, "an axis") for k in _axes_of(axes)]
+    if sorted(k % max(array.ndim, 1) for k in order) != list(range(array.ndim)):
+        raise ShapeError(complaint(f"axes {tuple(order)} are no order of {array.ndim} axes"))
+    order = [k % array.ndim for k in order]
+    if array.ndim == 0:
+        return array
+    back = [order.index(k) for k in range(array.ndim)]
+    extents = [array.extents[k] for k in order]
+    return moved(extents, lambda *p: load(array.node, tuple(p[k] for k in back)), name, array.weak)
+
+
+def swapaxes(a: Any, first: int, second: int, *, name: str | None = None) -> Array:
+    """Two axes exchanged.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.swapaxes(a, 0, 1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([[1, 4],
+               [2, 5],
+               [3, 6]])
+    """
+    array = array_of(a, "rd.swapaxes")
+    order = list(range(array.ndim))
+    one, other = (normal_axis(axis, array.ndim) for axis in (first, second))
+    order[one], order[other] = order[other], order[one]
+    return transpose(array, order, name=name)
+
+
+def reshape(a: Any, shape: Any, *, name: str | None = None) -> Array:
+    """The same elements in row-major order in another shape; one −1 is worked out. ShapeError where the counts cannot agree.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.reshape(a, (3, -1))).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([[1, 2],
+               [3, 4],
+               [5, 6]])
+    """
+    array = array_of(a, "rd.reshape")
+    trace = current()
+    dims = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    total = _count(array.extents)
+    unknown = [k for k, dim in enumerate(dims) if isinstance(dim, int) and dim == -1]
+    if len(unknown) > 1:
+        raise ShapeError(complaint("only one size of a reshape can be −1"))
+    extents = [index.as_index(1) if k in unknown else extent_of(dim) for k, dim in enumerate(dims)]
+    if unknown:
+        known = _count(extents)
+        extents[unknown[0]] = _quotient(total, known)
+    shapes = f"{describe(array.dtype, array.extents)} to {describe(array.dtype, tuple(extents))}"
+    trace.equal_sizes(total, _count(extents), "the number of elements", "that of the new shape", shapes)
+    if tuple(extents) == array.extents:
+        return array if name is None else named(array, name)
+    if not extents:
+        places = tuple(index.as_index(0) for _ in array.extents)
+        return Array(load(array.node, places), array.weak)
+    if array.ndim == 0:
+        return moved(extents, lambda *_: array.node, name, array.weak)
+    return moved(extents, lambda *p: load(array.node, regrouped(p, extents, array.extents)), name, array.weak)
+
+
+def regrouped(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Indices in shape `old` of the element at `places` of shape `new`; runs of axes with equal counts are regrouped apart."""
+    result: list[Expr] = []
+    i = j = 0
+    while i < len(new) or j < len(old):
+        a, b = i, j
+        size_new: Expr = index.as_index(1)
+        size_old: Expr = index.as_index(1)
+        while True:
+            if i < len(new) and (i == a or len(old) == j):
+                size_new, i = index.mul(size_new, new[i]), i + 1
+            elif j < len(old) and (j == b or len(new) == i):
+                size_old, j = index.mul(size_old, old[j]), j + 1
+            elif size_new is size_old:
+                break
+            elif _smaller(size_new, size_old) and i < len(new):
+                size_new, i = index.mul(size_new, new[i]), i + 1
+            elif j < len(old):
+                size_old, j = index.mul(size_old, old[j]), j + 1
+            elif i < len(new):
+                size_new, i = index.mul(size_new, new[i]), i + 1
+            else:
+                break
+            if size_new is size_old and i > a and j > b:
+                break
+            if i == len(new) and j == len(old):
+                break
+        result += _regroup(places[a:i], new[a:i], old[b:j])
+    return tuple(result)
+
+
+def _smaller(a: Expr, b: Expr) -> bool:
+    x, y = index.constant_value(a), index.constant_value(b)
+    if x is not None and y is not None:
+        return x < y
+    return len(index.linear(a)[1]) == 0 or index.text(a) in index.text(b)
+
+
+def _regroup(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> list[Expr]:
+    flat: Expr = index.as_index(0)
+    for e, extent in zip(places, new, strict=True):
+        flat = index.add(index.mul(flat, extent), e)
+    result: list[Expr] = []
+    for k in reversed(range(len(old))):
+        if k == 0:
+            result.append(flat)
+        elif index.constant_value(old[k]) == 1:
+            result.append(index.as_index(0))
+        else:
+            result.append(index.mod(flat, old[k]))
+            flat = index.floordiv(flat, old[k])
+    return result[::-1]
+
+
+def _count(extents: Sequence[Expr]) -> Expr:
+    total: Expr = index.as_index(1)
+    for extent in extents:
+        total = index.mul(total, extent)
+    return total
+
+
+def _quotient(total: Expr, known: Expr) -> Expr:
+    """total / known, exactly where that shows; else rounded down."""
+    value = index.constant_value(known)
+    if value == 0:
+        raise ShapeError(complaint("−1 beside a size of 0 in a reshape"))
+    if value is None:
+        constant_part, terms = index.linear(total)
+        if constant_part == 0 and len(terms) == 1:
+            ((atom, factor),) = terms.items()
+            rest = _without(atom, known)
+            if rest is not None:
+                return index.mul(rest, factor)
+    return index.floordiv(total, known)
+
+
+def _factors(e: Expr) -> list[Expr]:
+    if isinstance(e, Op) and e.name == "mul":
+        return [f for part in e.args for f in _factors(part)]
+    return [e]
+
+
+def _without(product: Expr, divisor: Expr) -> Expr | None:
+    rest = _factors(product)
+    for factor in _factors(divisor):
+        if factor not in rest:
+            return None
+        rest.remove(factor)
+    return _count(rest)
+
+
+def flatten(a: Any, *, name: str | None = None) -> Array:
+    """All elements in one dimension, row-major.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.flatten(a)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([1, 2, 3, 4, 5, 6])
+    """
+    array = array_of(a, "rd.flatten")
+    return reshape(array, (Array(_count(array.extents), COUNTER),), name=name)
+
+
+def expand_dims(a: Any, axis: int, *, name: str | None = None) -> Array:
+    """A dimension of size 1 put in at `axis`.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.expand_dims(a, 0)).interpret(np.array([3, 1, 2]))
+        array([[3, 1, 2]])
+    """
+    array = array_of(a, "rd.expand_dims")
+    place = axis % (array.ndim + 1)
+    result = array[tuple([slice(None)] * place + [None])]
+    return result if name is None else named(result, name)
+
+
+def broadcast_to(a: Any, shape: Any, *, name: str | None = None) -> Array:
+    """The array repeated along dimensions whose size is the literal 1, and along new leading ones.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.broadcast_to(a, (2, a.shape[0]))).interpret(np.array([3, 1, 2]))
+        array([[3, 1, 2],
+               [3, 1, 2]])
+    """
+    array = array_of(a, "rd.broadcast_to")
+    extents = shape_of(shape)
+    own = moved(extents, lambda *_: const(bool_, 0))
+    if tuple(broadcast([array, own], "rd.broadcast_to")) != tuple(extents):
+        raise ShapeError(complaint(f"{describe(array.dtype, array.extents)} does not broadcast to that shape"))
+    return moved(extents, lambda *p: broadcast_element(array, p).node, name, array.weak)
+
+
+def astype(a: Any, dtype: Any, *, name: str | None = None) -> Any:
+    """The elements converted to `dtype`: floats to integers truncate and saturate, NaN gives 0.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.astype(a, rd.i8)).interpret(np.array([1.7, -1.7, np.nan, 1e9]))
+        array([  1,  -1,   0, 127], dtype=int8)
+    """
+    from raido.algo.trace.building import elementwise
+
+    if not isinstance(dtype, DType):
+        raise DTypeError(complaint(f"`astype` takes a raido dtype such as rd.f32, not {dtype!r}"))
+    array = array_of(a, "astype")
+    if array.dtype is dtype and name is None:
+        return Array(array.node, STRONG)
+    return elementwise(lambda x: Array(_converted(x, dtype)), [array], kind="elementwise", name=name)
+
+
+def _converted(x: Array, dtype: DType) -> Expr:
+    node = x.node
+    return node if node.dtype is dtype else cast(Array(node, STRONG), dtype)
+
+
+def convert(dtype: DType, value: Any) -> Any:
+    """`rd.f32(x)`: a value of that type, strong from then on; an integer literal must fit."""
+    given = structure(value)
+    if isinstance(given, tuple):
+        raise TraceError(complaint(f"rd.{dtype} of a tuple", remedy="convert its parts"))
+    if given.ndim:
+        return astype(given, dtype)
+    return Array(cast(given, dtype), STRONG)
+
+
+DType.convert = convert
+
+
+def view(a: Any, dtype: Any, *, name: str | None = None) -> Any:
+    """The bits of the elements read as another type of the same width.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.view(a, rd.i32)).interpret(np.array([1.0], np.float32))
+        array([1065353216], dtype=int32)
+    """
+    from raido.algo.trace.building import elementwise
+
+    array = array_of(a, "view")
+    if not isinstance(dtype, DType) or dtype.bits != array.dtype.bits or bool_ in (dtype, array.dtype):
+        raise DTypeError(complaint(f"a view of {array.dtype} as {dtype!r}: both must have the same width"))
+    return elementwise(lambda x: Array(Op("bitcast", dtype, (x.node,))), [array], kind="elementwise", name=name)
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    k = plain_int(axis, "an axis")
+    if not -rank <= k < rank:
+        raise ShapeError(complaint(f"axis {k} of an array of rank {rank}"))
+    return k % rank

@@ -1,0 +1,183 @@
+"""Records: elements with named fields, `Vec = rd.record(x=rd.f32, y=rd.f32)`; an array of them is a structure of arrays.
+
+A record is a tuple that knows its fields, so every combinator takes it as it takes tuples: leaf by leaf. `v.x` reads a field, of an
+array of records the array of that field; `records[key]` indexes every field. Outside of algorithms an array of records is a dict of
+arrays, or a NumPy structured array, which is copied. Records with equal fields are one class.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from raido.algo.errors import DTypeError, TraceError
+from raido.algo.graph.dtypes import DType
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.trees import leaves, map_leaves
+from raido.algo.trace.types import ArrayType
+from raido.algo.trace.value import LITERAL, Array
+
+
+class Record(tuple):
+    """Base of all records. Build one with its fields by name or position: `Vec(x=1.0, y=0.0)`; literals take the field's dtype."""
+
+    __slots__ = ()
+    _fields: ClassVar[tuple[str, ...]] = ()
+    _types: ClassVar[tuple[Any, ...]] = ()
+
+    def __new__(cls, *values: Any, **named: Any) -> Record:
+        if len(values) > len(cls._fields):
+            raise TraceError(complaint(f"{len(values)} values for the fields {', '.join(cls._fields)}"))
+        given = dict(zip(cls._fields, values, strict=False))
+        for name, value in named.items():
+            if name not in cls._fields or name in given:
+                problem = "given twice" if name in given else f"no field; there are {', '.join(cls._fields)}"
+                raise TraceError(complaint(f"{name!r} is {problem}"))
+            given[name] = value
+        missing = [name for name in cls._fields if name not in given]
+        if missing:
+            raise TraceError(complaint(f"the field {missing[0]!r} is missing"))
+        fields = zip(cls._fields, cls._types, strict=True)
+        return cls._make(_field(name, kind, given[name]) for name, kind in fields)
+
+    @classmethod
+    def _make(cls, parts: Iterable[Any]) -> Any:
+        """A record of values as they are."""
+        return tuple.__new__(cls, parts)
+
+    def __class_getitem__(cls, shape: Any) -> Any:
+        """The type of an array of these records: `Vec["n"]`."""
+        return cls._make(kind[shape] for kind in cls._types)
+
+    def __getitem__(self, key: Any) -> Any:
+        from raido.algo.language.indexing import index_structure
+
+        return index_structure(self, key)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and tuple.__eq__(self, other)  # type: ignore[arg-type]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self._fields, tuple(self)))
+
+    def __repr__(self) -> str:
+        return f"record({', '.join(f'{n}={v!r}' for n, v in zip(self._fields, self, strict=True))})"
+
+    def __add__(self, other: Any) -> Any:
+        raise TraceError(complaint("arithmetic of records", remedy="build one from its fields: Vec(x=a.x + b.x, …)"))
+
+    __radd__ = __mul__ = __rmul__ = __lt__ = __le__ = __gt__ = __ge__ = __add__
+
+    def replace(self, **fields: Any) -> Any:
+        """The record with some fields changed."""
+        return type(self)(**{**dict(zip(self._fields, self, strict=True)), **fields})
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The shape of the array of records; () for one record."""
+        return leaves(self)[0].shape
+
+    @property
+    def ndim(self) -> int:
+        """The rank of the array of records."""
+        return leaves(self)[0].ndim
+
+    @property
+    def at(self) -> RecordAt:
+        """`records.at[key].set(record)`: every field changed at the key."""
+        return RecordAt(self)
+
+    def reshape(self, *shape: Any) -> Any:
+        """Every field in another shape."""
+        return map_leaves(lambda leaf: leaf.reshape(*shape), self)
+
+    def flatten(self) -> Any:
+        """Every field in one dimension, row-major."""
+        return map_leaves(lambda leaf: leaf.flatten(), self)
+
+    @property
+    def T(self) -> Any:
+        """Every field with its axes in reverse order."""
+        return map_leaves(lambda leaf: leaf.T, self)
+
+
+class RecordAt:
+    """`records.at`, waiting for its key, then for the value."""
+
+    __slots__ = ("key", "records")
+
+    def __init__(self, records: Record, key: Any = None) -> None:
+        self.records, self.key = records, key
+
+    def __getitem__(self, key: Any) -> RecordAt:
+        return RecordAt(self.records, key)
+
+    def set(self, value: Any, *, name: str | None = None) -> Any:
+        """The records with `value` at the key."""
+        return self._changed("set", value, name)
+
+    def add(self, value: Any, *, name: str | None = None) -> Any:
+        """The records with `value` added at the key, field by field."""
+        return self._changed("add", value, name)
+
+    def _changed(self, method: str, value: Any, name: str | None) -> Any:
+        return map_leaves(lambda leaf, new: getattr(leaf.at[self.key], method)(new, name=name), self.records, value)
+
+
+def record(**fields: Any) -> Any:
+    """A class of records with these fields: dtypes, or other records.
+
+    `Vec(x=…, y=…)` builds one inside an algorithm; DTypeError where a value has another dtype than its field. `Vec["n"]` is the type of an
+    array of them, `Vec` that of one, in annotations.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> Vec = rd.record(x=rd.f32, y=rd.f32)
+        >>> @rd.algorithm
+        ... def turned(v: Vec["n"]):
+        ...     return rd.map(lambda p: Vec(x=-p.y, y=p.x), v)
+        >>> turned.interpret({"x": np.float32([1, 2]), "y": np.float32([3, 4])})
+        {'x': array([-3., -4.], dtype=float32), 'y': array([1., 2.], dtype=float32)}
+    """
+    if not fields:
+        raise TraceError("a record has at least one field")
+    for name, kind in fields.items():
+        if not isinstance(kind, DType) and not (isinstance(kind, type) and issubclass(kind, Record)):
+            raise TraceError(f"the field {name!r} of a record has a dtype such as rd.f32, or is a record, not {kind!r}")
+        if name.startswith("_") or name == "replace":
+            raise TraceError(f"a field of a record cannot be called {name!r}")
+    return record_class(tuple(fields), tuple(fields.values()))
+
+
+@functools.cache
+def record_class(names: tuple[str, ...], types: tuple[Any, ...]) -> Any:
+    """The one class of records with these fields."""
+    members: dict[str, Any] = {"__slots__": (), "_fields": names, "_types": types}
+    for k, name in enumerate(names):
+        members[name] = property(lambda self, k=k: tuple.__getitem__(self, k), doc=f"The field {name!r}.")
+    return type("Record", (Record,), members)
+
+
+def _field(name: str, kind: Any, value: Any) -> Any:
+    """The value of a field, of its dtype; types and records stay as they are."""
+    from raido.algo.language.moves import convert
+    from raido.algo.trace.building import structure
+
+    if not isinstance(kind, DType):
+        if not isinstance(value, kind):
+            raise DTypeError(complaint(f"the field {name!r} is a record with {', '.join(kind._fields)}"))
+        return value
+    if isinstance(value, ArrayType):
+        return value
+    given = structure(value)
+    if not isinstance(given, Array):
+        raise DTypeError(complaint(f"the field {name!r} is {kind}, not a tuple"))
+    if given.dtype is kind:
+        return given
+    if given.weak != LITERAL or (given.dtype.is_float and not kind.is_float):
+        raise DTypeError(complaint(f"the field {name!r} is {kind}, not {given.dtype}", remedy=f"rd.{kind}(…)"))
+    return convert(kind, given)

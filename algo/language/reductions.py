@@ -1,0 +1,407 @@
+"""NumPy's reductions, `sum prod min max any all mean argmin argmax`, and matrix products, each one `Generate` around one `Reduce`.
+
+`axis` is None (all), an int or a tuple; `keepdims`, `dtype` and the widening of small integers are NumPy's. What has no neutral
+element (min, max, arg*) requires at least one element along the reduced axes, unless `initial=` is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, i64, u64
+from raido.algo.graph.expr import Expr, Item, Op, Reduce, const, fresh
+from raido.algo.language import ufuncs
+from raido.algo.language.combinators import reduce_axes
+from raido.algo.language.complexes import Complex, as_complex
+from raido.algo.trace import scalars
+from raido.algo.trace.building import broadcast, collect, element, make_axes, structure
+from raido.algo.trace.context import current
+from raido.algo.trace.existential import checked, decided_by_data, joined_size
+from raido.algo.trace.locations import complaint, plain_int
+from raido.algo.trace.promotion import common_type, lift
+from raido.algo.trace.trees import map_leaves
+from raido.algo.trace.types import describe
+from raido.algo.trace.value import Array, is_scalar
+
+
+def _array(a: Any, what: str) -> Array:
+    value = structure(a)
+    if isinstance(value, tuple):
+        raise TraceError(complaint(f"{what} of a tuple of arrays", remedy="one array, or rd.reduce with an operator"))
+    return value
+
+
+def normal_axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes meant by None, an int or a tuple, in increasing order."""
+    if axis is None:
+        return tuple(range(rank))
+    chosen = axis if isinstance(axis, tuple) else (axis,)
+    axes: list[int] = []
+    for one in chosen:
+        k = plain_int(one, "an axis")
+        if not -rank <= k < rank:
+            raise ShapeError(complaint(f"axis {k} of an array of rank {rank}"))
+        axes.append(k % rank)
+    if len(set(axes)) != len(axes):
+        raise ShapeError(complaint(f"an axis is named twice in {chosen}"))
+    return tuple(sorted(axes))
+
+
+def _reduced(
+    a: Array,
+    op: Callable[..., Any],
+    neutral: Callable[[DType], Any],
+    axis: Any,
+    keepdims: bool,
+    name: str | None,
+    prepare: Callable[[Array], Array] = lambda x: x,
+    finish: Callable[[Any], Any] | None = None,
+) -> Any:
+    axes = normal_axes(axis, a.ndim)
+    if not axes:
+        whole = lambda x: finish(prepare(x)) if finish else prepare(x)
+        from raido.algo.trace.building import elementwise
+
+        return elementwise(whole, [a], name=name)
+    probe = prepare(Array(fresh("probe", a.dtype), a.weak))
+    result = reduce_axes(
+        op,
+        Array(const(probe.dtype, neutral(probe.dtype))),
+        a,
+        axes,
+        name=name,
+        kind="reduce",
+        finish=finish,
+        read=lambda x, _: prepare(x),
+        keep=False,
+    )
+    return _kept(result, a.ndim, axes) if keepdims else result
+
+
+def _kept(result: Any, rank: int, axes: tuple[int, ...]) -> Any:
+    from raido.algo.language.indexing import get_item
+
+    return get_item(result, tuple(None if k in axes else slice(None) for k in range(rank)))
+
+
+def _widened(dtype: DType) -> DType:
+    if dtype is bool_ or dtype.kind == "i":
+        return i64
+    return u64 if dtype.kind == "u" else dtype
+
+
+def _accumulator(a: Array, dtype: Any) -> Callable[[Array], Array]:
+    if dtype is not None and not isinstance(dtype, DType):
+        raise DTypeError(complaint(f"`dtype` is a raido dtype such as rd.f64, not {dtype!r}"))
+    wide = dtype or _widened(a.dtype)
+    return lambda x: Array(scalars.cast(x, wide))
+
+
+def _with_initial(op: Callable[..., Any], initial: Any) -> Callable[[Any], Any] | None:
+    return None if initial is None else lambda total: op(initial, total)
+
+
+def sum(
+    a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, initial: Any = None, name: str | None = None
+) -> Any:
+    """The sum over `axis` (all axes for None). Booleans and small integers are summed in i64 or u64, floats in their own type.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def total(a: rd.u8["h", "w"]):
+        ...     return rd.sum(a, axis=1)
+        >>> total.interpret(np.full((2, 3), 200, np.uint8))
+        array([600, 600], dtype=uint64)
+    """
+    if isinstance(structure(a), Complex):
+        return map_leaves(lambda part: sum(part, axis, keepdims=keepdims, name=name), structure(a))
+    value = _array(a, "rd.sum")
+    finish = _with_initial(ufuncs.add, initial)
+    return _reduced(value, ufuncs.add, lambda _: 0, axis, keepdims, name, _accumulator(value, dtype), finish)
+
+
+def prod(
+    a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, initial: Any = None, name: str | None = None
+) -> Any:
+    """The product over `axis`, with the types of `rd.sum`.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.prod(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([  6, 120])
+    """
+    if isinstance(structure(a), Complex):
+        return _complex_product(structure(a), axis, keepdims, name)
+    value = _array(a, "rd.prod")
+    finish = _with_initial(ufuncs.multiply, initial)
+    return _reduced(value, ufuncs.multiply, lambda _: 1, axis, keepdims, name, _accumulator(value, dtype), finish)
+
+
+def lowest(dtype: DType) -> Any:
+    """The neutral element of max."""
+    return -math.inf if dtype.is_float else False if dtype is bool_ else int(np.iinfo(dtype.numpy).min)
+
+
+def highest(dtype: DType) -> Any:
+    """The neutral element of min."""
+    return math.inf if dtype.is_float else True if dtype is bool_ else int(np.iinfo(dtype.numpy).max)
+
+
+def _not_empty(a: Array, axis: Any, what: str) -> Callable[[Array], Array]:
+    """Refuses axes without elements; the function gives a result after a check of those sizes that data decides."""
+    unknown: list[Expr] = []
+    for k in normal_axes(axis, a.ndim):
+        extent = a.extents[k]
+        if decided_by_data(extent) and not current().facts.less_equal(1, extent):
+            unknown.append(extent)
+        else:
+            current().at_least_one(extent, f"axis {k} in {what} of {describe(a.dtype, a.extents)}")
+
+    def after_check(total: Array) -> Array:
+        node = total.node
+        for extent in unknown:
+            node = checked(node, Op("ge", bool_, (extent, const(i64, 1))), "empty", ())
+        return Array(node, total.weak)
+
+    return after_check
+
+
+def min(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Any:
+    """The smallest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.min(a, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([1, 2, 3])
+    """
+    value = _array(a, "rd.min")
+    finish = _with_initial(ufuncs.minimum, initial) or _not_empty(value, axis, "rd.min")
+    return _reduced(value, ufuncs.minimum, highest, axis, keepdims, name, finish=finish)
+
+
+def max(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Any:
+    """The largest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.max(a, axis=1, keepdims=True)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([[3],
+               [6]])
+    """
+    value = _array(a, "rd.max")
+    finish = _with_initial(ufuncs.maximum, initial) or _not_empty(value, axis, "rd.max")
+    return _reduced(value, ufuncs.maximum, lowest, axis, keepdims, name, finish=finish)
+
+
+def any(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+    """Whether some element along `axis` is not zero.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.any(a > 5, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([False, False,  True])
+    """
+    value = _array(a, "rd.any")
+    return _reduced(value, ufuncs.logical_or, lambda _: False, axis, keepdims, name, scalars.truth)
+
+
+def all(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+    """Whether every element along `axis` is not zero.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.all(a > 1, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([False,  True,  True])
+    """
+    value = _array(a, "rd.all")
+    return _reduced(value, ufuncs.logical_and, lambda _: True, axis, keepdims, name, scalars.truth)
+
+
+def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """The mean along `axis`: of integers in f64, of f16 summed in f32. NaN for an empty axis.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.mean(a, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([2.5, 3.5, 4.5])
+    """
+    if isinstance(structure(a), Complex):
+        return map_leaves(lambda part: mean(part, axis, keepdims=keepdims, name=name), structure(a))
+    value = _array(a, "rd.mean")
+    if dtype is not None and not (isinstance(dtype, DType) and dtype.is_float):
+        raise DTypeError(complaint(f"the `dtype` of rd.mean is a float type, not {dtype!r}"))
+    result = dtype or (value.dtype if value.dtype.is_float else f64)
+    wide = f32 if result is f16 and dtype is None else result
+    count: Expr = index.as_index(1)
+    for k in normal_axes(axis, value.ndim):
+        count = index.mul(count, value.extents[k])
+
+    def finish(total: Array) -> Array:
+        divided = scalars.true_division(total, Array(scalars.cast(Array(count), wide)))
+        return Array(scalars.cast(divided, result))
+
+    prepare = lambda x: Array(scalars.cast(x, wide))
+    return _reduced(value, ufuncs.add, lambda _: 0, axis, keepdims, name, prepare, finish)
+
+
+def argmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+    """Where the smallest element along `axis` is (i64): the first of equals, the first NaN if there is one.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.argmin(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([0, 0])
+    """
+    return _arg(a, axis, keepdims, name, "lt", "rd.argmin", highest)
+
+
+def argmax(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+    """Where the largest element along `axis` is (i64): the first of equals, the first NaN if there is one.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.argmax(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([2, 2])
+    """
+    return _arg(a, axis, keepdims, name, "gt", "rd.argmax", lowest)
+
+
+def _arg(
+    a: Any, axis: Any, keepdims: bool, name: str | None, better: str, what: str, neutral: Callable[[DType], Any]
+) -> Any:
+    value = _array(a, what)
+    if value.ndim == 0:
+        return lift(np.int64(0))
+    if axis is not None and isinstance(axis, tuple):
+        raise TraceError(complaint(f"{what} takes one axis, or None"))
+    after_check = _not_empty(value, axis, what)
+    axes = normal_axes(axis, value.ndim)
+    extents = [value.extents[k] for k in axes]
+
+    def pick(x: Any, y: Any) -> Any:
+        (left, i), (right, j) = x, y
+        first = scalars.comparison("lt", j, i)
+        ahead = scalars.comparison(better, right, left)
+        same = scalars.comparison("eq", right, left)
+        if value.dtype.is_float:
+            left_nan, right_nan = scalars.predicate("isnan", left), scalars.predicate("isnan", right)
+            ahead = scalars.select(left_nan, lift(False), scalars.logical("logical_or", ahead, right_nan))
+            same = scalars.logical("logical_or", same, scalars.logical("logical_and", left_nan, right_nan))
+        take = scalars.logical("logical_or", ahead, scalars.logical("logical_and", same, first))
+        return scalars.select(take, right, left), scalars.select(take, j, i)
+
+    def read(x: Array, places: tuple[Expr, ...]) -> Any:
+        place: Expr = index.as_index(0)
+        for e, extent in zip(places, extents, strict=True):
+            place = index.add(index.mul(place, extent), e)
+        return x, Array(place)
+
+    start = (Array(const(value.dtype, neutral(value.dtype))), Array(const(i64, (1 << 63) - 1)))
+    result = reduce_axes(
+        pick,
+        start,
+        value,
+        axes,
+        commutative=True,
+        name=name,
+        finish=lambda total: after_check(total[1]),
+        read=read,
+        keep=False,
+    )
+    return _kept(result, value.ndim, axes) if keepdims else result
+
+
+def matmul(a: Any, b: Any, *, name: str | None = None) -> Any:
+    """The matrix product, NumPy's `@`: axes `y`, `x` and reduction axis `r`; leading dimensions broadcast. Never widens.
+
+    ShapeError when the inner sizes provably differ.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def product(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
+        ...     return a @ b
+        >>> product.interpret(np.eye(2, dtype=np.float32), np.float32([[1, 2], [3, 4]]))
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
+    """
+    if isinstance(structure(a), Complex) or isinstance(structure(b), Complex):
+        return _complex_matmul(as_complex(structure(a)), as_complex(structure(b)))
+    x, y = _array(a, "rd.matmul"), _array(b, "rd.matmul")
+    if x.ndim == 0 or y.ndim == 0:
+        raise ShapeError(complaint("rd.matmul of a scalar", remedy="a * b"))
+    inner_y = y.extents[-2] if y.ndim > 1 else y.extents[0]
+    shapes = f"{describe(x.dtype, x.extents)} and {describe(y.dtype, y.extents)}"
+    trace = current()
+    inner = joined_size(x.extents[-1], inner_y, "the last dimension of the left", "that of the right", shapes)
+    lead_x = Array(_shaped(x.dtype, x.extents[:-2])) if x.ndim > 2 else lift(0)
+    lead_y = Array(_shaped(y.dtype, y.extents[:-2])) if y.ndim > 2 else lift(0)
+    lead = broadcast([lead_x, lead_y], "matmul") if x.ndim > 2 or y.ndim > 2 else ()
+    rows, columns = x.ndim > 1, y.ndim > 1
+    extents = [*lead, *([x.extents[-2]] if rows else []), *([y.extents[-1]] if columns else [])]
+    own = make_axes(extents)
+    (over,) = make_axes([inner], ["r"])
+    front = [axis.var for axis in own[: len(lead)]]
+    place_x = [*_aligned(front, x.extents[:-2]), *([own[len(lead)].var] if rows else []), over.var]
+    place_y = [*_aligned(front, y.extents[:-2]), over.var, *([own[-1].var] if columns else [])]
+    with trace.deeper():
+        left, right = element(x, place_x), element(y, place_y)
+        dtype, _ = common_type((left, right))
+        product = scalars.arithmetic("mul", left, right)
+    name_of, start = ("logical_or", False) if dtype is bool_ else ("add", 0)
+    p, q = fresh("a", dtype), fresh("b", dtype)
+    form = Reduce(
+        (over,), (p,), (q,), (Op(name_of, dtype, (p, q)),), (const(dtype, start),), (product.node,), True, name_of
+    )
+    total = Array(Item(form, 0))
+    if not own and trace.depth > 0 and name is None:
+        return total
+    return collect(own, total, "matmul", name, named_axes=True)
+
+
+def _complex_product(z: Complex, axis: Any, keepdims: bool, name: str | None) -> Any:
+    rank = z.real.ndim
+    axes = normal_axes(axis, rank)
+    if not axes:
+        return z
+    one = Complex._make(Array(const(part.dtype, k)) for part, k in zip(z, (1, 0), strict=True))
+    product = reduce_axes(ufuncs.multiply, one, z, axes, name=name, kind="reduce", keep=False)
+    return map_leaves(lambda part: _kept(part, rank, axes), product) if keepdims else product
+
+
+def _complex_matmul(a: Complex, b: Complex) -> Any:
+    """The product of complex matrices from products of their parts; a real one has no second part."""
+    product = lambda p, q: matmul(p, q) if p.ndim and q.ndim else None
+    parts = [[product(p, q) for q in b] for p in a]
+    re = parts[0][0] if parts[1][1] is None else parts[0][0] - parts[1][1]
+    cross = [part for part in (parts[0][1], parts[1][0]) if part is not None]
+    return Complex._make((re, cross[0] if len(cross) == 1 else cross[0] + cross[1]))
+
+
+def _shaped(dtype: DType, shape: tuple[Expr, ...]) -> Any:
+    from raido.algo.graph.expr import Parameter
+
+    return Parameter("leading dimensions", dtype, shape, 0)
+
+
+def _aligned(variables: list[Any], extents: tuple[Expr, ...]) -> list[Expr]:
+    chosen = variables[len(variables) - len(extents) :]
+    zero = index.as_index(0)
+    return [zero if index.constant_value(n) == 1 else v for v, n in zip(chosen, extents, strict=True)]
+
+
+def dot(a: Any, b: Any, *, name: str | None = None) -> Any:
+    """NumPy's `dot` for ranks up to 2: the inner product of vectors, the product of matrices; with a scalar, the product.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.dot(a, b)).interpret(np.array([[1, 2, 3], [4, 5, 6]]), np.array([3, 1, 2]))
+        array([11, 29])
+    """
+    if isinstance(structure(a), Complex) or isinstance(structure(b), Complex):
+        scalars_only = not structure(a).ndim or not structure(b).ndim
+        return ufuncs.multiply(a, b, name=name) if scalars_only else matmul(a, b, name=name)
+    x, y = _array(a, "rd.dot"), _array(b, "rd.dot")
+    if is_scalar(x) or is_scalar(y):
+        return ufuncs.multiply(x, y, name=name)
+    if x.ndim > 2 or y.ndim > 2:
+        raise ShapeError(complaint("rd.dot of arrays of rank above 2", remedy="rd.matmul"))
+    return matmul(x, y, name=name)

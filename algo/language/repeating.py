@@ -1,0 +1,84 @@
+"""`rd.repeat`: every element several times, the same number for all or one for each (Futhark's `expand`).
+
+With a count for each element, the result's size is decided by the data. Which element stands at a place is the number of elements that
+end at or before it: prefix sums of the counts give the ends, a histogram of these and its prefix sums the elements.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Op, const
+from raido.algo.language.combinators import extent_of
+from raido.algo.language.making import replicate
+from raido.algo.language.moves import astype, moved, normal_axis
+from raido.algo.language.reductions import sum
+from raido.algo.language.scanning import scan
+from raido.algo.language.scattering import bincount
+from raido.algo.language.ufuncs import add
+from raido.algo.trace.building import collect, make_axes, structure
+from raido.algo.trace.context import is_size, load
+from raido.algo.trace.existential import checked, counted, joined_size
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.trees import leaves, map_leaves
+from raido.algo.trace.types import describe
+from raido.algo.trace.value import COUNTER, Array
+
+
+def repeat(a: Any, counts: Any, axis: int = 0, *, name: str | None = None) -> Any:
+    """Every element along `axis` as often as `counts` says, in order: an int, or an integer array with one for each.
+
+    A tuple of arrays is repeated array by array. SizeMismatch for a negative count, when the program runs.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def spread(a: rd.i64["n"], counts: rd.i64["n"]):
+        ...     return rd.repeat(a, counts), rd.repeat(a, 2)
+        >>> spread.interpret(np.array([7, 8]), np.array([1, 3]))
+        (array([7, 8, 8, 8]), array([7, 7, 8, 8]))
+    """
+    value = structure(a)
+    flat: list[Array] = leaves(value)
+    rank = min(leaf.ndim for leaf in flat)
+    if rank == 0:
+        raise TraceError(complaint("rd.repeat of a scalar", remedy="rd.replicate(n, value)"))
+    along = normal_axis(axis, rank)
+    number = structure(counts)
+    if isinstance(number, tuple) or number.ndim > 1:
+        got = "a tuple" if isinstance(number, tuple) else describe(number.dtype, number.extents)
+        raise ShapeError(complaint(f"the counts of rd.repeat are an integer or an array of rank 1, not {got}"))
+    if not number.dtype.is_integer:
+        raise DTypeError(complaint(f"the counts of rd.repeat are integers, not {number.dtype}"))
+    if number.ndim == 0 and is_size(index.canonical(astype(number, i64).node)):
+        times = extent_of(counts)
+        source = lambda i: index.floordiv(i, times)
+        return map_leaves(lambda leaf: _read(leaf, along, index.mul(leaf.extents[along], times), source, name), value)
+    extent = flat[0].extents[along]
+    if number.ndim == 0:
+        number = replicate(Array(extent, COUNTER), number)
+    for leaf in flat:
+        pair = (f"dimension {along} of one array to repeat", f"dimension {along} of another")
+        extent = joined_size(extent, leaf.extents[along], *pair)
+    extent = joined_size(extent, number.extents[0], "the repeated dimension", "that of the counts")
+    given = astype(number, i64).node
+    axes = make_axes([extent])
+    number = collect(axes, Array(_not_negative(load(given, (axes[0].var,)))), "elementwise")
+    total = counted(sum(number).node, None)
+    ends = scan(add, 0, number)
+    element = scan(add, 0, bincount(ends, Array(total, COUNTER)))
+    return map_leaves(lambda leaf: _read(leaf, along, total, lambda i: load(element.node, (i,)), name), value)
+
+
+def _not_negative(count: Expr) -> Expr:
+    return checked(count, Op("ge", bool_, (count, const(i64, 0))), "negative", (count,))
+
+
+def _read(array: Array, along: int, extent: Expr, source: Any, name: str | None) -> Array:
+    """The array with dimension `along` of that extent, read at `source` of the index there."""
+    extents = [*array.extents[:along], extent, *array.extents[along + 1 :]]
+    body = lambda *p: load(array.node, (*p[:along], source(p[along]), *p[along + 1 :]))
+    return moved(extents, body, name, array.weak)

@@ -1,0 +1,200 @@
+"""`rd.reduce` with an operator that mixes the elements of its rows: products of matrices, the longest of some vectors.
+
+Rows of few elements of constant size become as many scalars of one `Reduce`, which schedules like any other. Larger ones are folded in
+order by a loop whose state is the row: associativity allows it, and the work inside each step is still parallel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.expr import Expr, Item, Reduce, Var, fresh
+from raido.algo.language.combinators import map as map_outermost
+from raido.algo.language.control import loop
+from raido.algo.language.moves import moved
+from raido.algo.trace.building import (
+    broadcast_element,
+    call,
+    collect,
+    element,
+    elements,
+    make_axes,
+    structure,
+)
+from raido.algo.trace.combining import refuse_open_loops
+from raido.algo.trace.context import current, load
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.scalars import cast
+from raido.algo.trace.small_rows import MOST, choose, places_of, row_of, scalars_of, small_shape
+from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
+from raido.algo.trace.types import describe
+from raido.algo.trace.value import LITERAL, Array, is_scalar
+
+
+def reduce_rows(
+    op: Callable[..., Any],
+    neutral: Any,
+    value: Any,
+    axis: int,
+    *,
+    commutative: bool,
+    name: str | None,
+    names: Sequence[str] | None,
+) -> Any:
+    """The elements of `value`, a structure of arrays, along `axis`, combined by `op`; what follows the axis belongs to the element."""
+    shapes = small_shapes(value, axis)
+    if shapes is not None:
+        return _in_registers(op, neutral, value, axis, shapes, commutative, name, names)
+    return _in_order(op, neutral, value, axis, name)
+
+
+def small_shapes(value: Any, axis: int) -> list[tuple[int, ...]] | None:
+    """The shapes of the rows behind an axis, where they are few scalars altogether."""
+    shapes = [small_shape(leaf.extents[axis + 1 :]) for leaf in leaves(value)]
+    known = [shape for shape in shapes if shape is not None]
+    few = len(known) == len(shapes) and sum(len(list(places_of(shape))) for shape in known) <= MOST
+    return known if few else None
+
+
+def _in_registers(
+    op: Callable[..., Any],
+    neutral: Any,
+    value: Any,
+    axis: int,
+    shapes: list[tuple[int, ...]],
+    commutative: bool,
+    name: str | None,
+    names: Sequence[str] | None,
+) -> Any:
+    flat = leaves(value)
+    own = make_axes(flat[0].extents[:axis], names)
+    (over,) = make_axes([flat[0].extents[axis]], ["r"])
+    parts = scalar_operator(op, neutral, value, axis, shapes, [one.var for one in (*own, over)], "rd.reduce")
+    form = Reduce((over,), *parts, commutative, "")
+    total = tuple(Array(Item(form, k)) for k in range(len(form.left)))
+    results = iter(collect(own, total, "reduce", name, named_axes=True))
+    rows = [assembled([next(results) for _ in places_of(shape)], shape, own) for shape in shapes]
+    return unflatten(value, rows)
+
+
+def scalar_operator(
+    op: Callable[..., Any],
+    neutral: Any,
+    value: Any,
+    axis: int,
+    shapes: list[tuple[int, ...]],
+    front: list[Var],
+    what: str,
+) -> tuple[tuple[Any, ...], ...]:
+    """An operator on rows of known shapes as one on their scalars: `left, right, combine, neutral, values` of a `Reduce` or a `Scan`.
+
+    `front` are the variables of the leading axes, the one that is combined along last.
+    """
+    values: list[Expr] = []
+    sides: list[list[Any]] = [[], []]
+    for leaf, shape in zip(leaves(value), shapes, strict=True):
+        with current().deeper():
+            values += [element(leaf, [*front, *map(index.as_index, place)]).node for place in places_of(shape)]
+        for side, letter in zip(sides, "ab", strict=True):
+            side.append([fresh(letter, leaf.dtype) for _ in places_of(shape)])
+    operands = [
+        unflatten(value, [row_of(scalars, shape) for scalars, shape in zip(side, shapes, strict=True)])
+        for side in sides
+    ]
+    combined = leaves(checked_operator(op, value, axis, what)(*operands))
+    bodies = tuple(e for leaf, shape in zip(combined, shapes, strict=True) for e in scalars_of(leaf, shape))
+    start = tuple(
+        broadcast_element(leaf, [index.as_index(k) for k in place]).node
+        for leaf, shape in zip(leaves(start_of(neutral, value, axis)), shapes, strict=True)
+        for place in places_of(shape)
+    )
+    left, right = (tuple(var for group in side for var in group) for side in sides)
+    refuse_open_loops(bodies, (*left, *right), what)
+    return left, right, bodies, start, tuple(values)
+
+
+def assembled(parts: list[Array], shape: tuple[int, ...], own: Sequence[Any]) -> Array:
+    """The array whose rows have these arrays (or scalars) as their elements."""
+
+    def body(*places: Expr) -> Expr:
+        outer = places[: len(own)]
+        scalars = [part.node if is_scalar(part) else load(part.node, tuple(outer)) for part in parts]
+        return choose(scalars, shape, places[len(own) :])
+
+    return moved([*(axis.extent for axis in own), *map(index.as_index, shape)], body)
+
+
+def _in_order(op: Callable[..., Any], neutral: Any, value: Any, axis: int, name: str | None) -> Any:
+    flat = leaves(value)
+    if axis:
+        return map_outermost(lambda *rows: _in_order(op, neutral, unflatten(value, rows), axis - 1, name), *flat)
+    operator = checked_operator(op, value, axis, "rd.reduce")
+    rounds = Array(flat[0].extents[0])
+    return loop(
+        rounds, lambda i, total: operator(total, elements(value, [i.node])), start_of(neutral, value, axis), name=name
+    )
+
+
+def checked_operator(op: Callable[..., Any], value: Any, axis: int, what: str) -> Callable[[Any, Any], Any]:
+    """The operator, whose results have the types and shapes of the elements."""
+
+    def operator(x: Any, y: Any) -> Any:
+        combined = call(op, x, y)
+        if not same_nesting(combined, value):
+            raise TraceError(complaint(f"the operator of {what} returns another structure than its operands"))
+        return map_leaves(lambda result, leaf: _fitted(result, leaf, axis, what), combined, value)
+
+    return operator
+
+
+def _fitted(result: Array, leaf: Array, axis: int, what: str) -> Array:
+    expected = leaf.extents[axis + 1 :]
+    if result.weak != LITERAL and result.dtype is not leaf.dtype:
+        raise DTypeError(
+            complaint(
+                f"the operator of {what} returns {result.dtype} for elements of {leaf.dtype}",
+                why=f"{what} never widens",
+                remedy=f".astype(rd.{result.dtype}) on the array, or .astype(rd.{leaf.dtype}) on the result",
+            )
+        )
+    if result.ndim == 0:
+        scalar = cast(result, leaf.dtype)
+        return moved(expected, lambda *_: scalar) if expected else Array(scalar)
+    shapes = f"{describe(result.dtype, result.extents)} for elements {describe(leaf.dtype, expected)}"
+    if result.ndim != len(expected):
+        raise ShapeError(complaint(f"the operator of {what} returns {shapes}"))
+    for k, (a, b) in enumerate(zip(result.extents, expected, strict=True)):
+        own = f"dimension {k} of what the operator of {what} returns"
+        current().equal_sizes(a, b, own, "that of the elements", shapes)
+    return result
+
+
+def start_of(neutral: Any, value: Any, axis: int) -> Any:
+    """`neutral` as an element: broadcast, in the elements' types."""
+    given = structure(neutral)
+    if isinstance(value, tuple) and not isinstance(given, tuple):
+        given = map_leaves(lambda _: given, value)
+    if not same_nesting(given, value):
+        raise TraceError(complaint("`neutral` has another structure than the elements"))
+    return map_leaves(lambda start, leaf: _broadcast(start, leaf, axis), given, value)
+
+
+def _broadcast(start: Array, leaf: Array, axis: int) -> Array:
+    expected = leaf.extents[axis + 1 :]
+    literal = start.weak == LITERAL and (leaf.dtype.is_float or not start.dtype.is_float)
+    if not literal and start.dtype is not leaf.dtype:
+        raise DTypeError(
+            complaint(f"`neutral` is {start.dtype}, the elements are {leaf.dtype}", remedy=f"rd.{leaf.dtype}(…)")
+        )
+    if start.ndim > len(expected):
+        raise ShapeError(complaint(f"`neutral` of rank {start.ndim} for elements of rank {len(expected)}"))
+    first = Array(cast(start, leaf.dtype)) if start.ndim == 0 else start
+    if not expected:
+        return first
+    for a, b in zip(first.extents, expected[len(expected) - first.ndim :], strict=True):
+        if index.constant_value(a) != 1:
+            current().equal_sizes(a, b, "a dimension of `neutral`", "that of the elements")
+    return moved(expected, lambda *places: broadcast_element(first, places).node)

@@ -1,0 +1,162 @@
+"""`rd.reduce_by_index`, `rd.bincount` and `rd.scatter`: arrays with elements combined with, or replaced by, values at given places.
+
+Each is one `Update`. Indices are an integer array, or a tuple of them for the leading dimensions of `dest`; what dimensions are left
+are rows, which the values then have too. An index that is negative or too large is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Axis, Expr, Update, fresh
+from raido.algo.language.making import replicate
+from raido.algo.language.ufuncs import add
+from raido.algo.trace.building import broadcast, broadcast_element, form_results, make_axes, structure
+from raido.algo.trace.combining import starting_values, trace_operator
+from raido.algo.trace.context import current
+from raido.algo.trace.existential import joined_size
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import lift
+from raido.algo.trace.scalars import cast
+from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
+from raido.algo.trace.types import describe
+from raido.algo.trace.value import LITERAL, STRONG, Array
+
+
+def reduce_by_index(
+    dest: Any, op: Callable[..., Any], neutral: Any, index: Any, *values: Any, name: str | None = None
+) -> Any:
+    """`dest` with `dest[index[i]] = op(dest[index[i]], values[i])` for every i; a histogram, with any operator.
+
+    `op` is associative and commutative, and `neutral` is neutral for it. `index` is an integer array (any rank), or a tuple of them
+    for the leading dimensions of `dest`; an index out of range is ignored. Values are elements or, where `dest` has more
+    dimensions, rows; they have the shape of `index` followed by that of a row, or broadcast to it, and the dtype of `dest`.
+    With a tuple of arrays as `dest`, `neutral` and the operands of `op` are tuples too. Results have the shapes of `dest`.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def weights(bins: rd.i64["n"], w: rd.f64["n"]):
+        ...     return rd.reduce_by_index(rd.full(3, rd.f64(0)), rd.add, 0, bins, w)
+        >>> weights.interpret(np.array([2, 0, 2, 7]), np.array([1.0, 2.0, 3.0, 4.0]))
+        array([2., 0., 4.])
+    """
+    what = "rd.reduce_by_index"
+    given, flat, own, places, rows, elements = _operands(dest, index, values, what)
+    like = unflatten(given, [Array(fresh("old", leaf.dtype)) for leaf in flat])
+    operator = trace_operator(op, like, rows, what)
+    start = starting_values(neutral, like, rows)
+    nodes = tuple(leaf.node for leaf in flat)
+    form = Update(nodes, own, places, *operator.fields, start, elements, "combine", False, operator.monoid)
+    return unflatten(given, form_results(form, "reduce_by_index", name))
+
+
+def bincount(index: Any, length: Any, weights: Any = None, *, name: str | None = None) -> Array:
+    """How often each of 0 … length − 1 occurs in an integer array, as i64; or the sums of the `weights` there, in their dtype.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def histogram(a: rd.u8["n"]):
+        ...     return rd.bincount(a // 64, 4)
+        >>> histogram.interpret(np.array([0, 63, 64, 255], np.uint8))
+        array([2, 1, 0, 1])
+    """
+    value = lift(1) if weights is None else structure(weights)
+    dtype = i64 if weights is None else value.dtype
+    return reduce_by_index(replicate(length, Array(cast(lift(0), dtype))), add, 0, index, value, name=name)
+
+
+def scatter(dest: Any, index: Any, values: Any, unique_indices: bool = False, *, name: str | None = None) -> Any:
+    """`dest` with `dest[index[i]] = values[i]`; where an index occurs more than once, the last value wins.
+
+    `index`, `values` and tuples of arrays as for `rd.reduce_by_index`: an index out of range is ignored. `unique_indices=True` promises
+    that no index within range occurs twice: then the order of writing does not matter, and a broken promise gives any of the values.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def inverse(permutation: rd.i64["n"]):
+        ...     n = permutation.shape[0]
+        ...     return rd.scatter(rd.replicate(n, rd.i64(0)), permutation, rd.iota(n), unique_indices=True)
+        >>> inverse.interpret(np.array([2, 0, 1]))
+        array([1, 2, 0])
+    """
+    given, flat, own, places, _, elements = _operands(dest, index, (values,), "rd.scatter")
+    mode = "unique" if unique_indices else "set"
+    nodes = tuple(leaf.node for leaf in flat)
+    form = Update(nodes, own, places, (), (), (), (), elements, mode, False, "")
+    return unflatten(given, form_results(form, "scatter", name))
+
+
+def _operands(
+    dest: Any, index: Any, values: Sequence[Any], what: str
+) -> tuple[Any, list[Array], tuple[Axis, ...], tuple[Expr, ...], tuple[Axis, ...], tuple[Expr, ...]]:
+    """`dest` and its leaves, the axes of an update, the place it writes, its axes that are rows, and its values."""
+    trace = current()
+    given = structure(dest)
+    flat: list[Array] = leaves(given)
+    if any(leaf.ndim == 0 for leaf in flat):
+        raise TraceError(complaint(f"{what} into a scalar", remedy="an array such as rd.replicate(n, value)"))
+    shape = flat[0].extents
+    for leaf in flat[1:]:
+        if leaf.ndim != len(shape):
+            raise ShapeError(complaint(f"{what} into arrays of rank {len(shape)} and {leaf.ndim}"))
+        for k, (a, b) in enumerate(zip(shape, leaf.extents, strict=True)):
+            trace.equal_sizes(a, b, f"dimension {k} of one array of `dest`", f"dimension {k} of another")
+    indices = [_index(i, what) for i in (index if isinstance(index, tuple) else (index,))]
+    if not 0 < len(indices) <= len(shape):
+        raise ShapeError(complaint(f"{len(indices)} indices into {describe(flat[0].dtype, shape)}"))
+    where = broadcast(indices, "the indices")
+    value = structure(values[0] if len(values) == 1 else tuple(values))
+    if isinstance(given, tuple) and not isinstance(value, tuple):
+        value = map_leaves(lambda _: value, given)
+    if not same_nesting(value, given):
+        raise TraceError(complaint(f"the values of {what} have another structure than `dest`"))
+    extents = [*where, *shape[len(indices) :]]
+    for leaf, array in zip(leaves(value), flat, strict=True):
+        extents = _fitting(leaf, array, extents, what)
+    own = make_axes(extents)
+    variables = [axis.var for axis in own]
+    rows = own[len(where) :]
+    chosen = [broadcast_element(i, variables[: len(where)]) for i in indices]
+    places = tuple(ix.canonical(cast(Array(i.node, STRONG), i64)) for i in chosen)
+    places += tuple(axis.var for axis in rows)
+    pairs = zip(leaves(value), flat, strict=True)
+    elements = tuple(cast(Array(broadcast_element(v, variables).node, v.weak), d.dtype) for v, d in pairs)
+    return given, flat, own, places, rows, elements
+
+
+def _index(value: Any, what: str) -> Array:
+    array = structure(value)
+    if isinstance(array, tuple):
+        raise TraceError(complaint(f"a tuple among the indices of {what}"))
+    if not array.dtype.is_integer:
+        raise DTypeError(complaint(f"an index of {what} is an integer, not {array.dtype}"))
+    return array
+
+
+def _fitting(value: Array, dest: Array, extents: list[Expr], what: str) -> list[Expr]:
+    """The shape of the places, where a value fits it; DTypeError, ShapeError where it does not."""
+    if value.dtype is not dest.dtype and value.weak != LITERAL:
+        raise DTypeError(
+            complaint(
+                f"{what} of {value.dtype} into an array of {dest.dtype}",
+                remedy=f".astype(rd.{dest.dtype}) on the values",
+            )
+        )
+    if value.weak == LITERAL and value.dtype.is_float and not dest.dtype.is_float:
+        raise DTypeError(complaint(f"{what} of a float literal into an array of {dest.dtype}"))
+    expected, actual = describe(dest.dtype, tuple(extents)), describe(value.dtype, value.extents)
+    if value.ndim > len(extents):
+        raise ShapeError(complaint(f"{what} of {actual} where {expected} fits"))
+    known = list(extents)
+    for k, extent in enumerate(value.extents, len(extents) - value.ndim):
+        if ix.constant_value(extent) != 1:
+            owners = "that of the indices and rows", f"a dimension of the values of {what}"
+            known[k] = joined_size(known[k], extent, *owners, f"{actual} and {expected}")
+    return known

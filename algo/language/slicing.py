@@ -1,0 +1,112 @@
+"""Slices of one dimension: literal and size bounds clamp as NumPy's do, bounds that data decides are checked.
+
+A slice between traced bounds has a size that data decides, unless its length is a size: `a[i : i + 4]` has four elements, each of which
+is then checked by itself.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Op, const
+from raido.algo.trace.context import current, is_size
+from raido.algo.trace.existential import checked, counted
+from raido.algo.trace.locations import complaint, plain_int
+from raido.algo.trace.scalars import cast
+from raido.algo.trace.value import STRONG, Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Range:
+    """A dimension read at start + step · i for i below extent; `safe` where that is known to be inside."""
+
+    extent: Expr
+    start: Expr
+    step: int
+    safe: bool = True
+
+
+def read_slice(key: slice, n: Expr) -> Range:
+    """What a slice means for a dimension of size `n`."""
+    step = 1 if key.step is None else _plain_step(key.step)
+    traced = [bound for bound in (key.start, key.stop) if isinstance(bound, Array) and not is_size(index_value(bound))]
+    if traced and step < 0:
+        raise TraceError(
+            complaint("a slice with a negative step and bounds that depend on the data", remedy="a[lo:hi][::-1]")
+        )
+    if step < 0:
+        return _backward(key, n, step)
+    start = index.as_index(0) if key.start is None else _bound(key.start, n)
+    # no clamping of the start to n: where it matters, the slice is empty
+    stop = n if key.stop is None else _bound(key.stop, n)
+    if not traced:
+        return Range(_length(start, index.minimum(n, stop), step), start, step)
+    span = index.sub(stop, start)
+    if is_size(span):
+        return Range(_length(start, stop, step), start, step, False)
+    return _between(start, stop, n, step, [index_value(bound) for bound in traced])
+
+
+def _between(start: Expr, stop: Expr, n: Expr, step: int, traced: list[Expr]) -> Range:
+    """Between bounds of which those that are traced must lie in 0 … n."""
+    facts = current().facts
+    stop = stop if stop in traced else index.minimum(n, stop)
+    tests = [Op("ge", bool_, (bound, const(i64, 0))) for bound in traced if not facts.nonnegative(bound)]
+    tests += [Op("le", bool_, (bound, n)) for bound in traced if not facts.less_equal(bound, n)]
+    length = _length(start, stop, step)
+    if tests:
+        holds = tests[0]
+        for test in tests[1:]:
+            holds = Op("logical_and", bool_, (holds, test))
+        length = checked(length, holds, "bounds", (start, stop, n))
+    return Range(counted(length, n), start, step)
+
+
+def _length(start: Expr, stop: Expr, step: int) -> Expr:
+    return index.maximum(index.floordiv(index.add(index.sub(stop, start), step - 1), step), 0)
+
+
+def _backward(key: slice, n: Expr, step: int) -> Range:
+    last = index.sub(n, 1)
+    start = last if key.start is None else index.minimum(_raw_bound(key.start, n), last)
+    stop = index.as_index(-1) if key.stop is None else index.maximum(_raw_bound(key.stop, n), -1)
+    span = index.sub(start, stop)
+    count = index.maximum(index.floordiv(index.add(span, -step - 1), -step), 0)
+    return Range(count, start, step)
+
+
+def _plain_step(step: Any) -> int:
+    try:
+        value = operator.index(step)
+    except TypeError as error:
+        raise TraceError(complaint("the step of a slice must be an int constant")) from error
+    if value == 0:
+        raise ShapeError(complaint("the step of a slice cannot be 0"))
+    return value
+
+
+def _raw_bound(bound: Any, n: Expr) -> Expr:
+    """A bound as NumPy counts it, from the end where a literal is negative; not yet clamped."""
+    if isinstance(bound, Array):
+        return index_value(bound)
+    value = plain_int(bound, "the bound of a slice")
+    return index.add(n, value) if value < 0 else index.as_index(value)
+
+
+def _bound(bound: Any, n: Expr) -> Expr:
+    """A bound, at least 0 where that is not left to a check."""
+    raw = _raw_bound(bound, n)
+    return index.maximum(raw, 0) if is_size(raw) else raw
+
+
+def index_value(value: Array) -> Expr:
+    """A scalar index as an i64 expression."""
+    if value.ndim or not value.dtype.is_integer:
+        raise DTypeError(complaint("the bound of a slice is an integer"))
+    node = value.node if value.dtype is i64 else cast(Array(value.node, STRONG), i64)
+    return index.canonical(node)

@@ -1,0 +1,261 @@
+"""`rd.stencil`: a function of the neighbourhood of every element, with a rule for what lies outside.
+
+The neighbourhood is what the function touches: a window hands out loads at constant offsets. A tap that does not move along an
+axis needs no boundary there, so the index is left plain; the other indices carry the boundary as one operation on (index, size),
+from which lowering finds interior and borders by interval analysis.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raido.algo.errors import ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Axis, Const, Expr, Op, fresh
+from raido.algo.trace.building import call, collect, element, make_axes, owner, structure
+from raido.algo.trace.context import current, load, load_chosen
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import lift
+from raido.algo.trace.scalars import cast
+from raido.algo.trace.trees import leaves, map_leaves
+from raido.algo.trace.types import describe
+from raido.algo.trace.value import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fill:
+    """`rd.constant(v)`: outside the array, the value is v."""
+
+    value: Any
+
+
+def constant(value: Any) -> Fill:
+    """The boundary of a stencil, gather or pad outside which every element is `value`.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.stencil(lambda p: p[-1] + p[1], a, boundary=rd.constant(0))).interpret(np.array([3, 1, 2]))
+        array([1, 5, 1])
+    """
+    return Fill(value)
+
+
+MODES = {
+    "clamp": "clamp_index",
+    "edge": "clamp_index",
+    "wrap": "wrap_index",
+    "mirror": "mirror_index",
+    "reflect": "mirror_index",
+    "symmetric": "symmetric_index",
+}
+
+
+def boundaries(boundary: Any, rank: int, extra: tuple[str, ...] = ("valid",)) -> list[Any]:
+    """The rule for each axis: the name of a boundary operation, "valid", or a `Fill`."""
+    rules = list(boundary) if isinstance(boundary, tuple) else [boundary] * rank
+    if len(rules) != rank:
+        raise ShapeError(complaint(f"{len(rules)} boundaries for {rank} axes"))
+    known = ("clamp", "wrap", "mirror", "symmetric", *extra)
+    for rule in rules:
+        if not isinstance(rule, Fill) and (not isinstance(rule, str) or (rule not in MODES and rule not in extra)):
+            raise TraceError(
+                complaint(
+                    f"there is no boundary {rule!r}",
+                    remedy="one of "
+                    + ", ".join(f'"{k}"' for k in known)
+                    + ", rd.constant(v), or a tuple, one per axis",
+                )
+            )
+    return [rule if isinstance(rule, Fill) or rule in extra else MODES[rule] for rule in rules]
+
+
+def load_with_boundary(
+    array: Array,
+    indices: Sequence[Expr],
+    rules: Sequence[Any],
+    safe: Sequence[bool],
+    extents: Sequence[Expr] | None = None,
+) -> Expr:
+    """An element at indices that may lie outside, unless `safe`, brought in or replaced by its axis's rule; `extents` are the array's."""
+    places: list[Expr] = []
+    value: Expr | None = None
+    inside: Expr | None = None
+    for e, extent, rule, known in zip(indices, extents or array.extents, rules, safe, strict=True):
+        if known or rule in ("valid", "raise"):
+            places.append(e)
+            continue
+        operation = "clamp_index" if isinstance(rule, Fill) else rule
+        places.append(Op(operation, i64, (e, extent)))
+        if isinstance(rule, Fill):
+            fill = _fill_value(rule, array)
+            if value is not None and fill is not value:
+                raise TraceError(complaint("different rd.constant values on different axes"))
+            value = fill
+            low = Op("ge", bool_, (e, Const(i64, 0)))
+            test = Op("logical_and", bool_, (low, Op("lt", bool_, (e, extent))))
+            inside = test if inside is None else Op("logical_and", bool_, (inside, test))
+    check = any(rule == "raise" and not k for rule, k in zip(rules, safe, strict=True))
+    chosen = inside is not None and not check
+    node = load_chosen(array.node, tuple(places)) if chosen else load(array.node, tuple(places), check)
+    if inside is None or value is None:
+        return node
+    return Op("select", array.dtype, (inside, node, value))
+
+
+def _fill_value(rule: Fill, array: Array) -> Expr:
+    value = lift(rule.value)
+    if value.ndim:
+        raise ShapeError(complaint("rd.constant takes a scalar"))
+    return cast(value, array.dtype)
+
+
+class Window:
+    """The neighbourhood of one element: `p[dy, dx]` with integer constants is the element that many places away."""
+
+    __slots__ = ("array", "base", "high", "low", "rules")
+
+    def __init__(self, array: Array, base: Sequence[Expr], rules: list[Any], low: list[Any], high: list[Any]) -> None:
+        self.array, self.base, self.rules, self.low, self.high = array, base, rules, low, high
+
+    @property
+    def dtype(self) -> Any:
+        return self.array.dtype
+
+    def __getitem__(self, key: Any) -> Array:
+        offsets = key if isinstance(key, tuple) else (key,)
+        if len(offsets) != len(self.base):
+            raise ShapeError(complaint(f"{len(offsets)} offsets in a window of rank {len(self.base)}"))
+        try:
+            steps = [operator.index(offset) for offset in offsets]
+        except TypeError as error:
+            if isinstance(error, TraceError):
+                raise TraceError(
+                    complaint("an offset in a window must be an integer constant", remedy="rd.gather")
+                ) from None
+            raise TraceError(complaint(f"an offset in a window must be an integer constant, not {key!r}")) from None
+        for k, step in enumerate(steps):
+            self.low[k] = step if self.low[k] is None else min(self.low[k], step)
+            self.high[k] = step if self.high[k] is None else max(self.high[k], step)
+        places = [index.add(base, step) for base, step in zip(self.base, steps, strict=True)]
+        node = load_with_boundary(self.array, places, self.rules, [step == 0 for step in steps])
+        return Array(node, self.array.weak)
+
+    def __iter__(self) -> Any:
+        raise TraceError(complaint("cannot iterate over a window", remedy="p[dy, dx] with constant offsets"))
+
+
+def stencil(
+    f: Callable[..., Any],
+    *arrays: Any,
+    boundary: Any = "clamp",
+    invariant: Any = (),
+    stride: Any = 1,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Any:
+    """`f(p, q, …)` at every index, where `p[dy, dx]` is the element of the first array dy rows and dx columns away.
+
+    `boundary`: "clamp", "wrap", "mirror" (NumPy's reflect), "symmetric", "valid" (only where the whole neighbourhood is inside) or
+    `rd.constant(v)`; a tuple gives one per axis. `invariant` arrays arrive after the windows as plain elements. `stride` keeps
+    every stride-th position (a tuple: per axis). The arrays have one shape. A tuple result is one stage.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def differences(a: rd.f32["n"]):
+        ...     return rd.stencil(lambda p: p[1] - p[0], a, boundary="valid")
+        >>> differences.interpret(np.float32([1, 4, 9]))
+        array([3., 5.], dtype=float32)
+    """
+    trace = current()
+    given = [structure(a) for a in arrays]
+    flat = [leaf for value in given for leaf in leaves(value)]
+    if not flat:
+        raise TraceError(complaint("rd.stencil needs an array"))
+    first = flat[0]
+    rank = first.ndim
+    if rank == 0:
+        raise ShapeError(complaint("rd.stencil over a scalar"))
+    for other in flat[1:]:
+        _same_shape(first, other)
+    rules = boundaries(boundary, rank)
+    strides = list(stride) if isinstance(stride, tuple) else [stride] * rank
+    if len(strides) != rank or any(not isinstance(s, int) or isinstance(s, bool) or s < 1 for s in strides):
+        raise TraceError(complaint(f"`stride` is a positive int or one for each axis, not {stride!r}"))
+    base = [fresh(f"at{k}") for k in range(rank)]
+    for var, extent in zip(base, first.extents, strict=True):
+        trace.range(var, extent)
+    low: list[Any] = [None] * rank
+    high: list[Any] = [None] * rank
+    windows = [map_leaves(lambda leaf: Window(leaf, base, rules, low, high), value) for value in given]
+    fixed = [structure(a) for a in (invariant if isinstance(invariant, (tuple, list)) else (invariant,))]
+    elements, late = _invariants(fixed, first, base)
+    value = call(f, *windows, *elements)
+    own, places = _domain(first, rules, strides, low, high, axes)
+    moved = dict(zip(base, places, strict=True))
+    moved |= late(own)
+    rest = leaves(value)
+    value = map_leaves(lambda leaf: Array(_moved(leaf, moved), leaf.weak), value) if rest else value
+    return collect(own, value, "stencil", name, named_axes=axes is not None)
+
+
+def _moved(leaf: Array, values: dict[Any, Expr]) -> Any:
+    trace = current()
+    return trace.substitute(leaf.node, values)
+
+
+def _same_shape(first: Array, other: Array) -> None:
+    shapes = f"{describe(first.dtype, first.extents)} and {describe(other.dtype, other.extents)}"
+    if first.ndim != other.ndim:
+        raise ShapeError(complaint(f"rd.stencil over arrays of different rank: {shapes}"))
+    for k, (a, b) in enumerate(zip(first.extents, other.extents, strict=True)):
+        current().equal_sizes(a, b, owner(first, k, "one array"), owner(other, k, "another array"), shapes)
+
+
+def _invariants(fixed: list[Any], first: Array, base: list[Any]) -> tuple[list[Any], Any]:
+    """The plain elements, at the window's centre; arrays of the result's shape are read at the result's index, known later."""
+    waiting = [fresh(f"out{k}") for k in range(first.ndim)]
+    for var, extent in zip(waiting, first.extents, strict=True):
+        current().range(var, extent)
+    used: list[Array] = []
+
+    def one(leaf: Array) -> Array:
+        if leaf.ndim == 0:
+            return leaf
+        if leaf.ndim != first.ndim:
+            raise ShapeError(complaint(f"an invariant of rank {leaf.ndim} for windows of rank {first.ndim}"))
+        if all(current().facts.equal(a, b) for a, b in zip(leaf.extents, first.extents, strict=True)):
+            return element(leaf, base)
+        used.append(leaf)
+        return element(leaf, waiting)
+
+    def late(own: tuple[Axis, ...]) -> dict[Any, Expr]:
+        for leaf in used:
+            for k, (extent, axis) in enumerate(zip(leaf.extents, own, strict=True)):
+                current().equal_sizes(
+                    extent, axis.extent, owner(leaf, k, "an invariant"), f"dimension {k} of the result"
+                )
+        return dict(zip(waiting, (axis.var for axis in own), strict=True))
+
+    return [map_leaves(one, value) for value in fixed], late
+
+
+def _domain(
+    first: Array, rules: list[Any], strides: list[int], low: list[Any], high: list[Any], names: Sequence[str] | None
+) -> tuple[tuple[Axis, ...], list[Expr]]:
+    """The axes of the result, and the place in the input of each of their values."""
+    extents: list[Expr] = []
+    for extent, rule, step, a, b in zip(first.extents, rules, strides, low, high, strict=True):
+        positions = extent
+        if rule == "valid":
+            positions = index.maximum(index.sub(extent, (b or 0) - (a or 0)), 0)
+        extents.append(index.ceildiv(positions, step))
+    own = make_axes(extents, names)
+    places: list[Expr] = []
+    for axis, rule, step, a in zip(own, rules, strides, low, strict=True):
+        place = index.mul(axis.var, step)
+        places.append(index.sub(place, a or 0) if rule == "valid" else place)
+    return own, places

@@ -1,0 +1,207 @@
+"""`a.at[key].set(v)` and its like: a new array that differs from `a` at `key`.
+
+Integers and slices make one `Generate`; arrays of indices, masks, slices whose bounds data decides and, over whole arrays, indices known
+only at run time make one `Update`, which changes the places it names and no others.
+
+The body of a `Generate` asks, at every index, whether it is one of the places: a comparison for an index, a range test for a slice.
+An index that is not provably inside is read through a checked load of 0, 1, …, n − 1, so that it fails as `a[i]` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Op, Result, Update, const, fresh
+from raido.algo.language import ufuncs
+from raido.algo.language.indexing import Chosen, placed, selection
+from raido.algo.language.moves import moved
+from raido.algo.language.reductions import highest, lowest
+from raido.algo.trace.building import (
+    Zipped,
+    broadcast,
+    broadcast_element,
+    collect,
+    form_results,
+    make_axes,
+)
+from raido.algo.trace.combining import trace_operator
+from raido.algo.trace.context import current, is_size, load
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import lift
+from raido.algo.trace.scalars import cast
+from raido.algo.trace.types import describe
+from raido.algo.trace.value import LITERAL, STRONG, Array, is_scalar
+
+_NEUTRAL: dict[Any, Callable[[Any], Any]] = {
+    ufuncs.add: lambda _: 0,
+    ufuncs.multiply: lambda _: 1,
+    ufuncs.minimum: highest,
+    ufuncs.maximum: lowest,
+}
+
+
+class At:
+    """`a.at`, waiting for its key."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __getitem__(self, key: Any) -> Changed:
+        return Changed(self.array, key)
+
+
+class Changed:
+    """`a.at[key]`, waiting for what to do there."""
+
+    __slots__ = ("array", "key")
+
+    def __init__(self, array: Array, key: Any) -> None:
+        self.array, self.key = array, key
+
+    def set(self, value: Any, *, name: str | None = None) -> Array:
+        """The array with `value` (broadcast, of the array's dtype) at the key."""
+        return _updated(self.array, self.key, value, None, name)
+
+    def add(self, value: Any, *, name: str | None = None) -> Array:
+        """The array with `value` added at the key."""
+        return _updated(self.array, self.key, value, ufuncs.add, name)
+
+    def multiply(self, value: Any, *, name: str | None = None) -> Array:
+        """The array multiplied by `value` at the key."""
+        return _updated(self.array, self.key, value, ufuncs.multiply, name)
+
+    def min(self, value: Any, *, name: str | None = None) -> Array:
+        """The smaller of the array and `value` at the key."""
+        return _updated(self.array, self.key, value, ufuncs.minimum, name)
+
+    def max(self, value: Any, *, name: str | None = None) -> Array:
+        """The larger of the array and `value` at the key."""
+        return _updated(self.array, self.key, value, ufuncs.maximum, name)
+
+
+def _updated(array: Array, key: Any, value: Any, operation: Callable[..., Any] | None, name: str | None) -> Array:
+    trace = current()
+    if isinstance(value, (tuple, Zipped)):
+        raise TraceError(complaint("a tuple where one array is updated"))
+    new = lift(value)
+    if new.dtype is not array.dtype:
+        if new.weak != LITERAL or (new.dtype.is_float and not array.dtype.is_float):
+            raise DTypeError(
+                complaint(
+                    f"{new.dtype} into an array of {array.dtype}", remedy=f".astype(rd.{array.dtype}) on the value"
+                )
+            )
+        new = Array(cast(new, array.dtype))
+    parts = selection(array, key)
+    if parts is None or (trace.depth == 0 and _is_small(parts, array)):
+        return _scattered(array, key, new, operation, name)
+    axes = make_axes(array.extents)
+    tests: list[Expr] = []
+    places: list[Expr] = []
+    extents: list[Expr] = []
+    for part, axis in zip(parts, axes, strict=True):
+        e, n = axis.var, axis.extent
+        if part.extent is None:
+            place = part.start
+            if not trace.inside(place, n):
+                place = _checked(place, n)
+            tests.append(Op("eq", bool_, (e, place)))
+            continue
+        extents.append(part.extent)
+        offset = index.sub(e, part.start) if part.step > 0 else index.sub(part.start, e)
+        step = abs(part.step)
+        places.append(index.floordiv(offset, step))
+        if part.extent is n and step == 1 and part.step > 0:
+            continue
+        if not trace.facts.nonnegative(offset):
+            tests.append(Op("ge", bool_, (offset, const(i64, 0))))
+        if step > 1:
+            tests.append(Op("eq", bool_, (index.mod(offset, step), const(i64, 0))))
+        last = index.mul(part.extent, step)
+        if not trace.facts.less(offset, last):
+            tests.append(Op("lt", bool_, (offset, last)))
+    shape = broadcast([moved(extents, lambda *_: const(bool_, 0)), new], "the update") if extents else ()
+    if tuple(shape) != tuple(extents) or new.ndim > len(extents):
+        chosen = describe(array.dtype, tuple(extents))
+        raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {chosen}"))
+    old = load(array.node, tuple(axis.var for axis in axes))
+    here = _value_at(new, places)
+    if operation is not None:
+        with trace.deeper():
+            here = operation(Array(old), Array(here)).node
+    if not tests:
+        body = here
+    else:
+        match = tests[0]
+        for test in tests[1:]:
+            match = Op("logical_and", bool_, (match, test))
+        body = Op("select", array.dtype, (match, here, old))
+    return collect(axes, Array(body, STRONG), "update", name, named_axes=True)
+
+
+def _is_small(parts: list[Chosen], array: Array) -> bool:
+    """Whether an index known only at run time chooses one of many places, and slices beside it are whole: then few elements change."""
+    single = [part for part in parts if part.extent is None]
+    whole = all(
+        part.extent is None or (part.extent is n and part.step == 1)
+        for part, n in zip(parts, array.extents, strict=True)
+    )
+    return whole and any(not is_size(part.start) for part in single)
+
+
+def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any] | None, name: str | None) -> Array:
+    """The update at every index of `array[key]`, checked; of several values set at one place, the last wins."""
+    axes, places, safe, _ = placed(array, key)
+    chosen = moved([axis.extent for axis in axes], lambda *_: const(bool_, 0))
+    if new.ndim > len(axes) or (axes and not _fits(new, chosen)):
+        shapes = describe(array.dtype, tuple(axis.extent for axis in axes))
+        raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {shapes}"))
+    value = broadcast_element(new, [axis.var for axis in axes]).node
+    axes = axes or make_axes([index.as_index(1)])  # one element: one step
+    dest, indices, check = (array.node,), tuple(places), not all(safe)
+    if operation is None:
+        form = Update(dest, axes, indices, (), (), (), (), (value,), "set", check, "")
+    else:
+        operator = trace_operator(operation, Array(fresh("old", array.dtype)), (), "an update")
+        start = const(array.dtype, _NEUTRAL[operation](array.dtype))
+        form = Update(dest, axes, indices, *operator.fields, (start,), (value,), "combine", check, operator.monoid)
+    return form_results(form, "update", name)[0]
+
+
+def _fits(new: Array, chosen: Array) -> bool:
+    """Whether a value broadcasts to the places chosen."""
+    places = chosen.extents[chosen.ndim - new.ndim :]
+    if any(
+        index.constant_value(n) == 1 and index.constant_value(m) != 1 for m, n in zip(new.extents, places, strict=True)
+    ):
+        return False
+    broadcast([new, chosen], "the update")
+    return True
+
+
+def _checked(place: Expr, extent: Expr) -> Expr:
+    """The index, checked to be below `extent`."""
+    counting = moved([extent], lambda i: i).node
+    assert isinstance(counting, Result)
+    return load(counting, (place,), True)
+
+
+def _value_at(value: Array, places: list[Expr]) -> Expr:
+    """The new value for an index of the array; anything where the index is not one of the chosen."""
+    if is_scalar(value):
+        return value.node
+    chosen: list[Expr] = []
+    for e, n in zip(places[len(places) - value.ndim :], value.extents, strict=True):
+        if index.constant_value(n) == 1:
+            chosen.append(index.as_index(0))
+        elif current().inside(e, n):
+            chosen.append(e)
+        else:
+            chosen.append(Op("clamp_index", i64, (e, n)))
+    return load(value.node, tuple(chosen))

@@ -1,0 +1,1 @@
+"""Passes over a traced program: contraction, sharing, arrays of private size, known sizes, trust."""

@@ -1,0 +1,69 @@
+"""The last passes over a traced program, in order: contract products into sums, reduce arrays of private size where they are made, make
+equal expressions one, keep only the tables' live rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from raido.algo.graph.expr import Node
+from raido.algo.graph.program import Program
+from raido.algo.graph.rewrite import topological
+from raido.algo.passes.contract import contract_products
+from raido.algo.passes.private_sizes import reduce_private_arrays
+from raido.algo.passes.share import share_equal
+
+PASSES = (contract_products, reduce_private_arrays, share_equal)
+
+
+def finish_program(program: Program) -> Program:
+    """The program as every later layer sees it."""
+    for rewrite in PASSES:
+        program = rewrite(program)
+    return _live(program)
+
+
+def _live(program: Program) -> Program:
+    """Only forms that the results need stay in the tables."""
+    alive = set(topological(*program.results))
+    for check in program.size_checks:
+        alive.update(topological(check.left, check.right))
+
+    def living(table: Mapping[Any, Any]) -> dict[Any, Any]:
+        return {node: value for node, value in table.items() if node in alive}
+
+    return replace(
+        program,
+        order=tuple(form for form in program.order if form in alive),
+        names={form: names for form, names in living(program.names).items() if names},
+        kinds=living(program.kinds),
+        sites=living(program.sites),
+    )
+
+
+def follow_tables(program: Program, memo: Mapping[Node, Node], results: Any) -> Program:
+    """The program with the given results and its tables following a rewrite that replaced nodes one for one."""
+
+    def moved(node: Any) -> Any:
+        return memo.get(node, node)
+
+    names: dict[Any, tuple[str, ...]] = {}
+    for form, given in program.names.items():
+        new = moved(form)
+        names[new] = names.get(new, ()) + tuple(n for n in given if n not in names.get(new, ()))
+    return replace(
+        program,
+        results=tuple(results),
+        order=tuple(dict.fromkeys(moved(form) for form in program.order)),
+        names=names,
+        kinds=_first_rows((moved(form), kind) for form, kind in program.kinds.items()),
+        sites=_first_rows((moved(node), site) for node, site in program.sites.items()),
+    )
+
+
+def _first_rows(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    table: dict[Any, Any] = {}
+    for node, value in rows:
+        table.setdefault(node, value)
+    return table

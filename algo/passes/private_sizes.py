@@ -1,0 +1,209 @@
+"""Arrays of private size, inside functions of elements, that are only reduced: they become loops and need no memory.
+
+    rd.sum(row[lo:hi]) in a map over rows       a loop of hi - lo rounds
+    rd.sum(rd.filter(p, row)), kept.shape[0]    a reduction of the row, of what `p` keeps
+
+A reduction over a size that differs from lane to lane becomes a `Loop`, in the order of a fold; arrays of that size are written out where
+they are read. Whatever else private arrays are used for stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.expr import (
+    Axis,
+    Cond,
+    Const,
+    Count,
+    Expr,
+    Filter,
+    Generate,
+    Item,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Reduce,
+    Result,
+    const,
+    fresh,
+)
+from raido.algo.graph.program import Program
+from raido.algo.graph.reduction import reduction_update
+from raido.algo.graph.rewrite import rebuild, topological
+from raido.algo.graph.scopes import open_variables, substitute_variables
+from raido.algo.trace.context import canonical_indices
+
+
+def reduce_private_arrays(program: Program) -> Program:
+    """The program without those private arrays that are only reduced, counted or read element by element."""
+    from raido.algo.passes.finish import follow_tables
+
+    nodes = topological(*program.results)
+    if not any(isinstance(node, Count) and open_variables(node) for node in nodes):
+        return program
+    rewriting = _Rewriting(program)
+    for node in nodes:
+        rewriting.memo[node] = rewriting.rewritten(node)
+    results = tuple(rewriting.memo[result] for result in program.results)
+    program = replace(program, sites={**program.sites, **rewriting.sites})
+    return follow_tables(program, rewriting.memo, results)
+
+
+class _Rewriting:
+    """One pass, children first."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.memo: dict[Node, Node] = {}
+        self.sites: dict[Node, Any] = {}
+
+    def rewritten(self, old: Node) -> Any:
+        if isinstance(old, (Axis, Count, Result)):
+            return rebuild(old, self.memo.__getitem__)
+        new: Any = rebuild(old, self._value)
+        if isinstance(new, Load) and not new.checked and isinstance(new.array, Result):
+            return self._element(new)
+        if isinstance(new, Item) and isinstance(new.form, Reduce):
+            return self._reduced(new)
+        return new
+
+    def _value(self, child: Any) -> Any:
+        """What became of a child; a private size as a scalar."""
+        new = self.memo[child]
+        return self._scalar(new) if isinstance(new, Count) and open_variables(new) else new
+
+    def _scalar(self, size: Count) -> Any:
+        array = size.array
+        if isinstance(array, Result) and isinstance(array.form, Generate):
+            return array.form.bodies[array.index]
+        if isinstance(array, Result) and isinstance(array.form, Filter):
+            return _count(array.form)
+        return size
+
+    def _extent(self, extent: Any) -> Any:
+        """An extent as a scalar expression."""
+        if isinstance(extent, Count) and open_variables(extent):
+            return self._scalar(extent)
+        return rebuild(extent, self._extent) if isinstance(extent, Op) else extent
+
+    def _element(self, load: Load) -> Any:
+        """An element of a private array, written out."""
+        array = load.array
+        if not isinstance(array, Result) or not isinstance(form := array.form, Generate):
+            return load
+        if not any(_is_private(axis.extent) for axis in form.axes):
+            return load
+        places = {axis.var: e for axis, e in zip(form.axes, load.indices, strict=True)}
+        return self._put(form.bodies[array.index], places)
+
+    def _put(self, root: Any, values: dict[Any, Any]) -> Any:
+        """`root` with variables replaced; lines follow."""
+        memo: dict[Node, Node] = {}
+        new = substitute_variables(root, values, canonical_indices, memo)
+        for before, after in memo.items():
+            site = self.sites.get(before) or self.program.sites.get(before)
+            if site is not None:
+                self.sites.setdefault(after, site)
+        return new
+
+    def _reduced(self, item: Item) -> Any:
+        form = item.form
+        assert isinstance(form, Reduce)
+        if len(form.axes) != 1 or not _is_private(form.axes[0].extent):
+            return item
+        (axis,) = form.axes
+        kept = self._over_kept(form, axis)
+        if kept is not None:
+            return Item(kept, item.index)
+        steps = reduction_update(form, self.program.contract)
+        loop = Loop(self._extent(axis.extent), axis.var, form.left, form.neutral, steps)
+        return Item(loop, item.index)
+
+    def _over_kept(self, form: Reduce, axis: Axis) -> Reduce | Loop | None:
+        """A reduction over what a filter keeps, as one over all that it looks at; None where it is none."""
+        size = axis.extent
+        if not (isinstance(size, Count) and isinstance(size.array, Result) and isinstance(size.array.form, Filter)):
+            return None
+        chosen = size.array.form
+        var = fresh(axis.name)
+        values: dict[Any, Any] = {}
+        for node in topological(*form.values):
+            if isinstance(node, Load) and isinstance(node.array, Result) and node.array.form is chosen:
+                if node.indices[0] is not axis.var:
+                    return None
+                places = {a.var: e for a, e in zip(chosen.axes, (var, *node.indices[1:]), strict=True)}
+                values[node] = self._put(chosen.values[node.array.index], places)
+        inside = tuple(self._replaced(value, values) for value in form.values)
+        test = self._put(chosen.predicate, {chosen.axes[0].var: var})
+        over = Axis(var, chosen.axes[0].extent)
+        neutral = _identity(form.monoid, form.left[0].dtype)
+        numbered = any(axis.var in open_variables(value) for value in inside)
+        if neutral is not None and not numbered:
+            held = (Item(Cond(test, inside, (neutral,)), 0),)
+            fields = form.left, form.right, form.combine, form.neutral, held, form.commutative, form.monoid
+            whole = Reduce((over,), *fields)
+            if not _is_private(over.extent):
+                return whole
+            nested = self._over_kept(whole, over)
+            if nested is not None:
+                return nested
+        # the place among what is kept is one more state
+        state, start = (*form.left, axis.var), (*form.neutral, const(i64, 0))
+        joined = tuple(self._put(e, dict(zip(form.right, inside, strict=True))) for e in form.combine)
+        choice = Cond(test, (*joined, Op("add", i64, (axis.var, const(i64, 1)))), state)
+        steps = tuple(Item(choice, k) for k in range(len(state)))
+        return Loop(self._extent(over.extent), var, state, start, steps)
+
+    def _replaced(self, root: Any, values: dict[Any, Any]) -> Any:
+        """`root` with nodes replaced."""
+        memo: dict[Node, Node] = dict(values)
+        for node in topological(root):
+            if node not in memo:
+                memo[node] = rebuild(node, memo.__getitem__)
+                site = self.program.sites.get(node)
+                if site is not None:
+                    self.sites.setdefault(memo[node], site)
+        return memo[root]
+
+
+def _is_private(extent: Expr) -> bool:
+    if isinstance(extent, Op):
+        return any(_is_private(arg) for arg in extent.args)
+    return isinstance(extent, Count) and bool(open_variables(extent))
+
+
+def _count(form: Filter) -> Item:
+    """How many elements a filter keeps."""
+    left, right = fresh("a"), fresh("b")
+    one = Op("select", i64, (form.predicate, const(i64, 1), const(i64, 0)))
+    total = Op("add", i64, (left, right))
+    first = form.axes[:1]
+    return Item(Reduce(first, (left,), (right,), (total,), (const(i64, 0),), (one,), True, "add"), 0)
+
+
+def _identity(monoid: str, dtype: DType) -> Const | None:
+    """What changes nothing under a primitive, bit for bit; None where there is none."""
+    if monoid == "add":
+        return const(dtype, -0.0 if dtype.is_float else 0)
+    if monoid in ("bit_or", "bit_xor", "logical_or", "logical_xor"):
+        return const(dtype, 0)
+    if monoid == "mul":
+        return const(dtype, 1)
+    if monoid in ("minimum", "maximum"):
+        sign = 1 if monoid == "minimum" else -1
+        if dtype.is_float:
+            return const(dtype, sign * math.inf)
+        if dtype is bool_:
+            return const(bool_, sign > 0)
+        info = np.iinfo(dtype.numpy)
+        return const(dtype, info.max if sign > 0 else info.min)
+    if monoid == "logical_and":
+        return const(bool_, 1)
+    return const(dtype, -1) if monoid == "bit_and" else None

@@ -1,0 +1,78 @@
+"""Equal expressions become one stage, which answers to all its names.
+
+Every form binds variables of its own, so interning alone never finds two traces of one expression equal. Here closed ones are
+compared up to the names of bound variables, bottom-up, and the first stands for all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raido.algo.graph.expr import (
+    Const,
+    Constant,
+    Filter,
+    Generate,
+    Node,
+    Parameter,
+    Result,
+    Scan,
+    Segmented,
+    SizeVar,
+    Sort,
+    Update,
+    Var,
+    field_names,
+)
+from raido.algo.graph.program import Program
+from raido.algo.graph.rewrite import children, rebuild, topological
+from raido.algo.graph.scopes import open_variables
+
+_LEAVES = (Result, Parameter, Constant, Const, SizeVar)
+_FORMS = (Generate, Scan, Update, Filter, Segmented, Sort)
+
+
+def share_equal(program: Program) -> Program:
+    """The program in which no two closed forms are the same expression."""
+    from raido.algo.passes.finish import follow_tables
+
+    memo: dict[Node, Node] = {}
+    first: dict[Any, Node] = {}
+    for node in topological(*program.results):
+        new: Node = rebuild(node, memo.__getitem__)
+        if isinstance(new, _FORMS) and not open_variables(new):
+            new = first.setdefault(_key(new), new)
+        memo[node] = new
+    return follow_tables(program, memo, tuple(memo[result] for result in program.results))
+
+
+def _key(form: Node) -> tuple[Any, ...]:
+    """What the form says, with its nodes numbered as they are visited; closed arrays below stand for themselves."""
+    numbers: dict[Node, int] = {}
+    rows: list[Any] = []
+    stack: list[tuple[Node, bool]] = [(form, False)]
+    while stack:
+        node, entered = stack.pop()
+        if node in numbers:
+            continue
+        if isinstance(node, Var):
+            numbers[node] = len(rows)
+            rows.append((Var, node.name, node.dtype))
+        elif isinstance(node, _LEAVES) and not open_variables(node):
+            numbers[node] = len(rows)
+            rows.append(node)
+        elif entered:
+            numbers[node] = len(rows)
+            rows.append((type(node), *(_field(getattr(node, name), numbers) for name in field_names(type(node)))))
+        else:
+            stack.append((node, True))
+            stack += [(child, False) for child in reversed(list(children(node))) if child not in numbers]
+    return tuple(rows)
+
+
+def _field(value: Any, numbers: dict[Node, int]) -> Any:
+    if isinstance(value, Node):
+        return -1 - numbers[value]
+    if isinstance(value, tuple):
+        return tuple(_field(part, numbers) for part in value)
+    return value

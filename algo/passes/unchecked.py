@@ -1,0 +1,49 @@
+"""`without_checks(program)`: the same program, trusting its indices, divisors, exponents and sizes. What was a fault is undefined.
+
+Checked loads become plain ones. A divisor that might be 0 becomes 1 where it is, and a negative exponent 0: integer units trap, and
+lanes that are masked off divide too; the selection costs nothing beside the division.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Checked, Load, Node, Op, Update, const, field_names
+from raido.algo.graph.faults import can_fault
+from raido.algo.graph.program import Program
+from raido.algo.graph.rewrite import rebuild, topological
+from raido.algo.passes.finish import follow_tables
+
+
+def without_checks(program: Program) -> Program:
+    """The program without checks of indices, divisors, exponents, sizes and bounds; the same one when it has none."""
+    memo: dict[Node, Node] = {}
+    for node in topological(*program.results):
+        new: Node = rebuild(node, memo.__getitem__)
+        if isinstance(new, Load) and new.checked:
+            new = Load(new.array, new.indices, False)
+        elif isinstance(new, Checked):
+            new = new.value
+        elif isinstance(new, Update) and new.checked:
+            new = _trusting(new)
+        elif isinstance(new, Op) and can_fault(new):
+            new = _harmless(new)
+        memo[node] = new
+    results = tuple(memo[result] for result in program.results)
+    program = replace(program, size_checks=()) if program.size_checks else program
+    return program if results == program.results else follow_tables(program, memo, results)
+
+
+def _harmless(node: Op) -> Op:
+    """A division or power whose second operand cannot do harm."""
+    a, b = node.args
+    if node.name == "ipow":
+        return Op(node.name, node.dtype, (a, Op("maximum", b.dtype, (b, const(b.dtype, 0)))))
+    nonzero = Op("ne", bool_, (b, const(b.dtype, 0)))
+    return Op(node.name, node.dtype, (a, Op("select", b.dtype, (nonzero, b, const(b.dtype, 1)))))
+
+
+def _trusting(form: Update) -> Update:
+    """An update that trusts its indices."""
+    return Update(*(False if name == "checked" else getattr(form, name) for name in field_names(Update)))

@@ -1,0 +1,414 @@
+"""`Algorithm`: a Python function that is traced, once for each signature, into a `Program`.
+
+Called on traced values it is inlined: its size names are its own, its stages stand under its name. What needs the layers above,
+compiling and scheduling, is added by the front door, which derives the public class from this one.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import ArgumentError, DTypeError, ShapeError, TraceError, explain
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Array as Node
+from raido.algo.graph.expr import Expr, Load, Parameter, Result, SizeVar
+from raido.algo.graph.program import Program
+from raido.algo.graph.rewrite import substitute, topological
+from raido.algo.language.complexes import Complex, as_complex, interleaved, separated
+from raido.algo.language.moves import moved
+from raido.algo.language.records import Record
+from raido.algo.passes.finish import finish_program
+from raido.algo.trace.building import new_form, structure
+from raido.algo.trace.context import Trace, current, load, running, tracing
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import lift
+from raido.algo.trace.scalars import cast
+from raido.algo.trace.signature import (
+    Signature,
+    join_parts,
+    match,
+    names_of,
+    read_signature,
+    resolve_types,
+    size_variables,
+    static_key,
+)
+from raido.algo.trace.trees import build_tree, describe_tree, leaves, map_leaves, rebuild_tuple
+from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, describe
+from raido.algo.trace.value import COUNTER, LITERAL, Array, is_scalar
+
+
+class Algorithm:
+    """A function under `@rd.algorithm`. `.trace` gives its `Program`, `.interpret` runs it on NumPy; calling it compiles it.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def double(a: rd.f32["n"]):
+        ...     return 2 * a
+        >>> double.interpret(np.float32([1, 2]))
+        array([2., 4.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        types: Mapping[str, Any] | None = None,
+        contract: bool = True,
+        fixed: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not callable(function) or not hasattr(function, "__name__"):
+            raise ArgumentError(f"rd.algorithm makes an algorithm of a function, not of {function!r}")
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.name = function.__name__ if function.__name__.isidentifier() else "algorithm"
+        self.contract = contract
+        self.fixed = dict(fixed or {})
+        self._types = dict(types or {})
+        self._lock = threading.RLock()
+        self._programs: dict[Any, Program] = {}
+
+    @functools.cached_property
+    def signature(self) -> Signature:
+        """The parameters, read when first needed: annotations may name what is defined later."""
+        return read_signature(self.function, self._types)
+
+    def captured(self, static: Mapping[str, Any]) -> Algorithm:
+        """This algorithm with static parameters fixed."""
+        self._statics(static, complete=False)
+        return type(self)(self.function, self._types, self.contract, {**self.fixed, **static})
+
+    def trace(self, *arguments: Any, **static: Any) -> Program:
+        """The program for these arguments or types (none: the declared types) and static parameters; traced once for each.
+
+        Raises `TraceError`, `DTypeError`, `ShapeError` for what the function may not do.
+        """
+        return self.program_for(arguments, static)
+
+    def program_for(self, arguments: Sequence[Any], static: Mapping[str, Any], call: bool = False) -> Program:
+        """`trace`; in a call arguments are arrays and never types."""
+        for name in static:
+            if any(name == declaration.name for declaration in self.signature.positional):
+                names = ", ".join(declaration.name for declaration in self.signature.positional)
+                raise ArgumentError(f"{self.name}: {name!r} is passed by position: {self.name}({names})")
+        types = resolve_types(self.signature, arguments, self.name, call)
+        values = self._statics(static)
+        key = (types, tuple((name, static_key(value)) for name, value in sorted(values.items())))
+        with self._lock:
+            program = self._programs.get(key)
+            if program is None:
+                program = self._programs[key] = self._traced(types, values)
+        return program
+
+    def flatten(self, arguments: Sequence[Any]) -> tuple[list[np.ndarray], dict[str, int]]:
+        """The arrays of a call's arguments in the order of a program's parameters, and its `rd.size` arguments."""
+        types = resolve_types(self.signature, arguments, self.name, call=True)
+        flat: list[np.ndarray] = []
+        sizes: dict[str, int] = {}
+        for declaration, declared, argument in zip(self.signature.positional, types, arguments, strict=True):
+            match(argument, declared, declaration.name, flat, sizes)
+        return flat, sizes
+
+    def interpret(self, *arrays: Any, **static: Any) -> Any:
+        """The result by the reference interpreter, over NumPy: the oracle for compiled code."""
+        from raido.algo.interpreter.interpret import interpret
+
+        flat, sizes = self.flatten(arrays)
+        program = self.program_for(arrays, static, call=True)
+        found = enumerate(interpret(program, flat, sizes))
+        results = [join_parts(array) if k in program.complex_outputs else array for k, array in found]
+        results = [array if array.ndim else array[()] for array in results]
+        return build_tree(program.output_tree, results)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        if running() is not None:
+            return self.inline(*arguments, **options)
+        return self.run(*arguments, **options)
+
+    def run(self, *arrays: Any, **static: Any) -> Any:
+        """The result for NumPy arrays: interpreted here, compiled in the class that users see."""
+        return self.interpret(*arrays, **static)
+
+    def inline(self, *arguments: Any, name: str | None = None, **static: Any) -> Any:
+        """The function's value for traced arguments, its stages named under `name` or the algorithm's name."""
+        values = self._statics(static)
+        declared = self.signature.positional
+        if len(arguments) != len(declared):
+            raise ArgumentError(complaint(f"{self.name} takes {len(declared)} arguments, not {len(arguments)}"))
+        bound = [structure(argument) for argument in arguments]
+        sizes: dict[str, Expr] = {}
+        pairs: list[tuple[Expr, Expr, str]] = []
+        for k, declaration in enumerate(declared):
+            if declaration.type is not None:
+                bound[k] = _bind(declaration.type, bound[k], declaration.name, sizes, pairs)
+        _unify(self.name, sizes, pairs)
+        trace = current()
+        before, trace.prefix = trace.prefix, (*trace.prefix, name or self.name)
+        try:
+            return structure(self.function(*bound, **values))
+        finally:
+            trace.prefix = before
+
+    def _statics(self, given: Mapping[str, Any], complete: bool = True) -> dict[str, Any]:
+        signature = self.signature
+        known = {*signature.defaults, *signature.required}
+        for name in given:
+            if name not in known:
+                raise ArgumentError(
+                    f"{self.name} has no static parameter {name!r}; it has: {', '.join(sorted(known)) or 'none'}"
+                )
+        values = {**signature.defaults, **self.fixed, **given}
+        missing = signature.required - set(values)
+        if missing and complete:
+            raise ArgumentError(f"{self.name} needs the static parameter {min(missing)!r}")
+        return values
+
+    def _traced(self, types: Sequence[Type], static: Mapping[str, Any]) -> Program:
+        names = [d.name for d in self.signature.positional]
+        flat: list[Parameter] = []
+        sizes = size_variables(types, names)
+        given = {n for t, n in zip(types, names, strict=True) if isinstance(t, SizeType)}
+        with tracing(Trace(self.contract)) as trace:
+            values = [_declared(t, name, flat) for t, name in zip(types, names, strict=True)]
+            _require_solvable(flat, given)
+            value = self.function(*values, **static)
+            if value is None:
+                raise TraceError(f"{self.name} returned None: an algorithm returns arrays")
+            result = structure(value)
+            if self.signature.result is not None:
+                _check_result(self.signature.result, result, self.name)
+            result, complex_outputs = interleave_complex(result)
+            outputs = [_output(leaf) for leaf in leaves(result)]
+        counter = iter(range(len(flat)))
+        complex_inputs = [isinstance(leaf, ComplexArrayType) for t in types for leaf in _arrays_of(t)]
+        program = Program(
+            name=self.name,
+            parameters=tuple(flat),
+            sizes=tuple(sizes),
+            results=tuple(outputs),
+            input_tree={"tuple": [_input_tree(t, n, counter) for t, n in zip(types, names, strict=True)]},
+            output_tree=describe_tree(result),
+            size_checks=tuple(trace.checks.values()),
+            order=tuple(trace.order),
+            names=trace.names,
+            kinds=trace.kinds,
+            sites=trace.sites,
+            contract=self.contract,
+            named_axes=frozenset(trace.named_axes),
+            complex_inputs=frozenset(k for k, known in enumerate(complex_inputs) if known),
+            complex_outputs=complex_outputs,
+        )
+        return finish_program(program)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(d.name if d.type is None else f"{d.name}: {d.type}" for d in self.signature.positional)
+        return f"<algorithm {self.name}({parts})>"
+
+
+def _declared(declared: Type, name: str, flat: list[Parameter]) -> Any:
+    """The traced value of a parameter; its arrays are appended to `flat`."""
+    if isinstance(declared, tuple):
+        parts = zip(names_of(declared), declared, strict=True)
+        return rebuild_tuple(declared, [_declared(part, f"{name}_{own}", flat) for own, part in parts])
+    if isinstance(declared, SizeType):
+        return Array(SizeVar(name), COUNTER)
+    if isinstance(declared, ComplexArrayType):
+        flat.append(Parameter(name, declared.dtype, (*declared.shape, index.as_index(2)), 0))
+        return separated(flat[-1])
+    parameter = Parameter(name, declared.dtype, declared.shape, 0)
+    flat.append(parameter)
+    return Array(parameter) if declared.shape else Array(Load(parameter, (), False))
+
+
+def _input_tree(declared: Type, name: str, counter: Any) -> Any:
+    if isinstance(declared, tuple):
+        trees = [_input_tree(part, f"{name}_{k}", counter) for k, part in enumerate(declared)]
+        record = isinstance(declared, Record)
+        return {"record": dict(zip(declared._fields, trees, strict=True))} if record else {"tuple": trees}
+    return {"size": name} if isinstance(declared, SizeType) else next(counter)
+
+
+def _arrays_of(declared: Type) -> list[Type]:
+    """The types of the arrays of a parameter, in order."""
+    return [leaf for leaf in leaves(declared) if not isinstance(leaf, SizeType)]
+
+
+def interleave_complex(value: Any) -> tuple[Any, frozenset[int]]:
+    """A result with every complex array as one array of pairs, and the positions of these."""
+    found: set[int] = set()
+    count = 0
+
+    def change(part: Any) -> Any:
+        nonlocal count
+        if isinstance(part, tuple) and not isinstance(part, Complex):
+            return rebuild_tuple(part, [change(inner) for inner in part])
+        if isinstance(part, Complex):
+            found.add(count)
+            part = interleaved(part)
+        count += 1
+        return part
+
+    return change(value), frozenset(found)
+
+
+def _require_solvable(parameters: Sequence[Parameter], given: set[str]) -> None:
+    """ShapeError when some size cannot be worked out from the arguments."""
+    known = set(given)
+    waiting = [(p, e) for p in parameters for e in p.shape]
+    progress = True
+    while progress:
+        progress = False
+        for _, extent in waiting:
+            terms = index.linear(extent)[1]
+            unknown = {v.name for v in _variables(extent)} - known
+            if len(unknown) == 1 and any(isinstance(a, SizeVar) and a.name in unknown for a in terms):
+                name = unknown.pop()
+                if sum(name in {v.name for v in _variables(atom)} for atom in terms) == 1:
+                    known.add(name)
+                    progress = True
+    for parameter, extent in waiting:
+        for var in _variables(extent):
+            if var.name not in known:
+                labelled: dict[str, Any] = {
+                    "why": f"it stands in {index.text(extent)} of {parameter.name!r} and nowhere by itself",
+                    "try": f"make {var.name} a dimension of its own, or a parameter `{var.name}: rd.size`",
+                }
+                raise ShapeError(explain(f"the size {var.name!r} cannot be worked out from the arguments", **labelled))
+
+
+def _variables(e: Expr) -> list[SizeVar]:
+    return [node for node in topological(e) if isinstance(node, SizeVar)]
+
+
+def _output(value: Array) -> Node:
+    """A result as an array of its own."""
+    node = value.node
+    if is_scalar(value):
+        if isinstance(node, Load) and not node.checked and not node.indices and isinstance(node.array, Result):
+            return node.array
+        return new_form((), (node,), "elementwise")[0]
+    if isinstance(node, Result):
+        return node
+    return moved(value.extents, lambda *places: load(node, places)).node
+
+
+def _check_result(declared: Type, value: Any, name: str) -> None:
+    """The return annotation, compared with what was traced."""
+    if isinstance(declared, tuple):
+        if not isinstance(value, tuple) or len(value) != len(declared):
+            raise TraceError(f"{name} is declared to return a tuple of {len(declared)}")
+        for part, inner in zip(declared, value, strict=True):
+            _check_result(part, inner, name)
+        return
+    if isinstance(declared, SizeType):
+        return
+    if isinstance(declared, ComplexArrayType) and isinstance(value, Complex):
+        value, declared = value.real, ArrayType(declared.dtype, declared.shape)
+    if isinstance(value, tuple):
+        raise TraceError(f"{name} is declared to return {declared}, but returns a tuple")
+    actual = describe(value.dtype, value.extents)
+    if value.dtype is not declared.dtype:
+        raise DTypeError(f"{name} is declared to return {declared}, but returns {actual}")
+    if value.ndim != len(declared.shape):
+        raise ShapeError(f"{name} is declared to return {declared}, but returns {actual}")
+    for k, (a, b) in enumerate(zip(value.extents, declared.shape, strict=True)):
+        current().equal_sizes(
+            a, b, f"dimension {k} of the result", "what is declared", f"{name} is declared to return {declared}"
+        )
+
+
+def _bind(declared: Type, value: Any, name: str, sizes: dict[str, Expr], pairs: list[tuple[Expr, Expr, str]]) -> Any:
+    """A traced argument of an inlined algorithm, checked; sizes that are names are bound, the others noted."""
+    if isinstance(declared, tuple):
+        if not isinstance(value, tuple) or len(value) != len(declared):
+            raise ArgumentError(complaint(f"argument {name!r} must be a tuple of {len(declared)}"))
+        return rebuild_tuple(value, [_bind(t, v, name, sizes, pairs) for t, v in zip(declared, value, strict=True)])
+    if isinstance(declared, ComplexArrayType):
+        part = ArrayType(declared.dtype, declared.shape)
+        return map_leaves(lambda leaf: _bind(part, leaf, name, sizes, pairs), as_complex(value))
+    if isinstance(declared, SizeType):
+        if isinstance(value, tuple) or value.ndim or not value.dtype.is_integer:
+            raise ArgumentError(complaint(f"argument {name!r} is a size: an integer"))
+        node = value.node if value.dtype is i64 else cast(value, i64)
+        sizes[name] = node
+        return Array(node, COUNTER)
+    assert isinstance(declared, ArrayType)
+    if isinstance(value, tuple):
+        raise ArgumentError(complaint(f"argument {name!r} is a tuple; {declared} is expected"))
+    actual = describe(value.dtype, value.extents)
+    if value.ndim != len(declared.shape):
+        raise ArgumentError(complaint(f"argument {name!r} is {actual}; {declared} is expected"))
+    if value.dtype is not declared.dtype:
+        if value.weak != LITERAL or value.ndim:
+            raise ArgumentError(complaint(f"argument {name!r} is {actual}; {declared} is expected", remedy=".astype"))
+        value = Array(cast(value, declared.dtype))
+    for k, (extent, own) in enumerate(zip(value.extents, declared.shape, strict=True)):
+        if isinstance(own, SizeVar) and own.name not in sizes:
+            sizes[own.name] = extent
+        else:
+            pairs.append((own, extent, f"dimension {k} of {name!r}"))
+    return Array(value.node, value.weak if value.weak == COUNTER else 0)
+
+
+def _unify(algorithm: str, sizes: dict[str, Expr], pairs: list[tuple[Expr, Expr, str]]) -> None:
+    """Every declared size that is no fresh name equals the argument's."""
+    for own, extent, _ in pairs:
+        terms = index.linear(own)[1]
+        unknown = [a for a in terms if isinstance(a, SizeVar) and a.name not in sizes]
+        if len(unknown) == 1 and terms[unknown[0]] == 1:
+            rest = index.sub(own, unknown[0])
+            known = substitute(rest, {SizeVar(n): e for n, e in sizes.items()})
+            sizes[unknown[0].name] = index.sub(extent, index.canonical(known))
+    values = {SizeVar(n): e for n, e in sizes.items()}
+    for own, extent, where in pairs:
+        expected = index.canonical(substitute(own, values))
+        current().equal_sizes(extent, expected, f"{where} of {algorithm}", f"its type's {index.text(own)}")
+
+
+def capture(algorithm: Algorithm, **static: Any) -> Any:
+    """The algorithm with static (keyword-only) parameters fixed.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def scaled(a: rd.f32["n"], *, by=1.0):
+        ...     return by * a
+        >>> rd.capture(scaled, by=3.0).interpret(np.float32([1, 2]))
+        array([3., 6.], dtype=float32)
+    """
+    if not isinstance(algorithm, Algorithm):
+        raise ArgumentError(f"rd.capture takes an algorithm, not {type(algorithm).__name__}")
+    return algorithm.captured(static)
+
+
+def decorator(cls: type[Algorithm]) -> Callable[..., Any]:
+    """`@rd.algorithm` making objects of a class."""
+
+    def algorithm(function: Callable[..., Any] | None = None, /, *, contract: bool = True, **types: Any) -> Any:
+        """Makes a function an algorithm: `@rd.algorithm`, or `@rd.algorithm(img="f32[h, w]")` with types as text.
+
+        `contract=False` rounds after every operation; otherwise `a * b + c` written in one expression is one fused multiply-add.
+
+        Example:
+            >>> import numpy as np, raido as rd
+            >>> @rd.algorithm(a="f32[n]", b="f32[n]")
+            ... def dot(a: rd.Array, b: rd.Array) -> rd.Array:
+            ...     return rd.sum(a * b)
+            >>> dot.interpret(np.float32([1, 2]), np.float32([3, 4]))
+            np.float32(11.0)
+        """
+        if function is None:
+            return lambda f: cls(f, types, contract)
+        return cls(function, types, contract)
+
+    return algorithm
+
+
+algorithm = decorator(Algorithm)
+__all__ = ["Algorithm", "algorithm", "capture", "decorator", "lift"]

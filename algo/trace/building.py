@@ -1,0 +1,281 @@
+"""What every combinator is built from: axes, elements of arrays, and `collect`, which makes one `Generate` of what a function gave.
+
+Structures (tuples of arrays, `rd.zip`) are handled leaf by leaf. The element of an array of rank 1 is a scalar; of a higher rank, a
+row: a view that is itself a `Generate` of kind "move" open in the axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from raido.algo.errors import ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.expr import ARRAY_FORMS, ArrayForm, Axis, Expr, Generate, Result, result_count
+from raido.algo.language.complexes import complex_constant, is_complex
+from raido.algo.trace.context import current, load
+from raido.algo.trace.existential import joined_size, keep_inside
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import lift
+from raido.algo.trace.trees import leaves, map_leaves, unflatten
+from raido.algo.trace.types import describe
+from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
+
+
+class Zipped:
+    """`rd.zip(a, b)`: an array whose elements are tuples. `rd.zip(a, b)[i]` is `(a[i], b[i])`."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self.parts = parts
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return leaves(self.parts)[0].shape[:1]
+
+    def __getitem__(self, key: Any) -> Any:
+        from raido.algo.language.indexing import index_structure
+
+        return index_structure(self.parts, key)
+
+    def __iter__(self) -> Any:
+        return iter([self[i] for i in range(len(leaves(self.parts)[0]))])
+
+
+def structure(value: Any) -> Any:
+    """An argument of a combinator as nested tuples of arrays."""
+    if isinstance(value, Zipped):
+        return map_leaves(structure, value.parts)
+    if isinstance(value, tuple):
+        return map_leaves(structure, value)
+    return complex_constant(value) if is_complex(value) else lift(value)
+
+
+def axis_names(rank: int) -> list[str]:
+    """The default names: x; y, x; z, y, x; further ones d0, d1, … in front."""
+    extra = max(rank - 3, 0)
+    return [f"d{k}" for k in range(extra)] + ["z", "y", "x"][3 - (rank - extra) :]
+
+
+def reduction_names(rank: int) -> list[str]:
+    """The default names of reduction axes: r; ry, rx; rz, ry, rx; …"""
+    return ["r"] if rank == 1 else [f"r{name}" for name in axis_names(rank)]
+
+
+def make_axes(extents: Sequence[Expr], names: Sequence[str] | None = None) -> tuple[Axis, ...]:
+    """New axes of those extents; `names` are the user's, which stay whatever stage the axes end up in."""
+    axes = plain_axes(extents, axis_names(len(extents)) if names is None else names)
+    if names is not None and list(names) != reduction_names(len(extents)):
+        current().named_axes.update(axis.var for axis in axes)
+    return axes
+
+
+def plain_axes(extents: Sequence[Expr], names: Sequence[str]) -> tuple[Axis, ...]:
+    """New axes whose names give way to those of the stage that they end up in."""
+    trace = current()
+    chosen = list(names)
+    if len(chosen) != len(extents):
+        raise TraceError(complaint(f"{len(chosen)} axis names for {len(extents)} axes"))
+    if len(set(chosen)) != len(chosen):
+        raise TraceError(complaint(f"axis names repeat: {', '.join(chosen)}"))
+    return tuple(trace.axis(name, extent) for name, extent in zip(chosen, extents, strict=True))
+
+
+def element(array: Array, indices: Sequence[Expr]) -> Array:
+    """`array[indices]`, where the indices are known to be inside: a scalar, or a row of the dimensions left."""
+    extents = array.extents
+    taken = tuple(indices)
+    weak = array.weak
+    if len(taken) == len(extents):
+        return Array(load(array.node, taken), weak)
+    axes = make_axes(extents[len(taken) :])
+    body = load(array.node, taken + tuple(axis.var for axis in axes))
+    return Array(new_form(axes, (body,), "move")[0], weak)
+
+
+def elements(value: Any, indices: Sequence[Expr]) -> Any:
+    """`element` of every array of a structure."""
+    return map_leaves(lambda array: element(array, indices), value)
+
+
+def new_form(axes: tuple[Axis, ...], bodies: tuple[Expr, ...], kind: str, name: str | None = None) -> list[Result]:
+    """The arrays of one new `Generate`."""
+    form = Generate(axes, bodies)
+    current().form(form, kind, name)
+    return [Result(form, k) for k in range(len(bodies))]
+
+
+def form_results(form: ArrayForm, kind: str, name: str | None = None) -> list[Array]:
+    """The arrays of one new form that is no `Generate`, all of them."""
+    current().form(form, kind, name)
+    return [wrap(Result(form, k)) for k in range(result_count(form))]
+
+
+def wrap(result: Result, weak: int = STRONG) -> Array:
+    """A value for an array node; of rank 0, its one element."""
+    return Array(result, weak) if result.shape else Array(load(result, ()), weak)
+
+
+def check_result(value: Any) -> Any:
+    """What a function of elements gave, as a structure of values."""
+    if value is None:
+        raise TraceError(complaint("the function returned None", remedy="return the value of the element"))
+    return structure(value)
+
+
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Runs a function of elements."""
+    if not callable(function):
+        raise TraceError(complaint(f"a function was expected, not {type(function).__name__}"))
+    with current().deeper():
+        return check_result(function(*arguments))
+
+
+def collect(
+    axes: tuple[Axis, ...],
+    value: Any,
+    kind: str,
+    name: str | None = None,
+    *,
+    named_axes: bool = False,
+    inner_names: Sequence[str] | None = None,
+) -> Any:
+    """Arrays with `axes` in front of every leaf of `value`, in one `Generate` where their shapes agree.
+
+    With default names, the axes are renamed for the rank they end up in, unless `named_axes`.
+    """
+    flat = leaves(value)
+    groups: dict[tuple[Expr, ...], list[int]] = {}
+    for position, leaf in enumerate(flat):
+        keep_inside(axes, leaf)
+        groups.setdefault(leaf.extents, []).append(position)
+    done: dict[int, Array] = {}
+    for inner, positions in groups.items():
+        names = list(inner_names or axis_names(len(axes) + len(inner))[len(axes) :])
+        rows = plain_axes(inner, _apart(names[-len(inner) :] if inner else [], axes if named_axes else ()))
+        bodies = tuple(
+            flat[p].node if is_scalar(flat[p]) else load(flat[p].node, tuple(axis.var for axis in rows))
+            for p in positions
+        )
+        front = axes
+        if inner and not named_axes:
+            front, bodies = _renamed(axes, axis_names(len(axes) + len(inner)), bodies)
+        for p, result in zip(positions, new_form(front + rows, bodies, kind, name), strict=True):
+            weak = COUNTER if flat[p].weak == COUNTER else STRONG
+            done[p] = wrap(result, weak)
+    return unflatten(value, [done[p] for p in range(len(flat))])
+
+
+def _apart(names: list[str], axes: tuple[Axis, ...]) -> list[str]:
+    taken = {axis.name for axis in axes}
+    apart: list[str] = []
+    for name in names:
+        new, k = name, 2
+        while new in taken:
+            new, k = f"{name}{k}", k + 1
+        taken.add(new)
+        apart.append(new)
+    return apart
+
+
+def _renamed(
+    axes: tuple[Axis, ...], names: list[str], bodies: tuple[Expr, ...]
+) -> tuple[tuple[Axis, ...], tuple[Expr, ...]]:
+    trace = current()
+    front = plain_axes([axis.extent for axis in axes], names[: len(axes)])
+    values = {old.var: new.var for old, new in zip(axes, front, strict=True)}
+    holder = trace.substitute(Generate((), bodies), values)
+    return front, holder.bodies
+
+
+def outer_extent(arrays: Sequence[Any], what: str) -> Expr:
+    """The common size of the outermost dimension of structures of arrays."""
+    flat = [leaf for value in arrays for leaf in leaves(value)]
+    if not flat:
+        raise TraceError(complaint(f"{what} needs an array"))
+    for leaf in flat:
+        if leaf.ndim == 0:
+            raise ShapeError(complaint(f"{what} over a scalar of type {leaf.dtype}"))
+    first = flat[0]
+    extent = first.extents[0]
+    for k, leaf in enumerate(flat[1:], 2):
+        extent = joined_size(
+            extent,
+            leaf.extents[0],
+            owner(first, 0, f"the first array of {what}"),
+            owner(leaf, 0, f"array {k} of {what}"),
+            f"{describe(first.dtype, first.extents)} and {describe(leaf.dtype, leaf.extents)}",
+        )
+    return extent
+
+
+def owner(array: Array, axis: int, otherwise: str) -> str:
+    """How a message names a dimension of an array."""
+    node = array.node
+    trace = current()
+    if hasattr(node, "name"):
+        return f"dimension {axis} of {node.name!r}"
+    if isinstance(node, Result) and isinstance(node.form, ARRAY_FORMS) and trace.names.get(node.form):
+        return f"dimension {axis} of {trace.names[node.form][0]!r}"
+    return f"dimension {axis} of {otherwise}"
+
+
+def broadcast(arrays: Sequence[Array], what: str) -> tuple[Expr, ...]:
+    """The shape that arrays take together: a dimension broadcasts only if its size is the literal 1."""
+    rank = max(array.ndim for array in arrays)
+    shape: list[Expr] = [index.as_index(1)] * rank
+    source: list[tuple[Array, int] | None] = [None] * rank
+    shapes = " and ".join(describe(a.dtype, a.extents) for a in arrays if a.ndim)
+    for array in arrays:
+        for axis, extent in enumerate(array.extents):
+            place = rank - array.ndim + axis
+            if index.constant_value(extent) == 1:
+                continue
+            known = source[place]
+            if known is None:
+                shape[place], source[place] = extent, (array, axis)
+            else:
+                shape[place] = joined_size(
+                    shape[place],
+                    extent,
+                    owner(known[0], known[1], f"one operand of {what}"),
+                    owner(array, axis, f"another operand of {what}"),
+                    shapes,
+                )
+    return tuple(shape)
+
+
+def broadcast_element(array: Array, variables: Sequence[Expr]) -> Array:
+    """The element that a broadcast array has at those indices."""
+    if array.ndim == 0:
+        return array
+    places = variables[len(variables) - array.ndim :]
+    zero = index.as_index(0)
+    chosen = tuple(
+        zero if index.constant_value(extent) == 1 else place
+        for place, extent in zip(places, array.extents, strict=True)
+    )
+    return element(array, chosen)
+
+
+def elementwise(
+    function: Callable[..., Any],
+    arrays: Sequence[Any],
+    *,
+    kind: str = "elementwise",
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Any:
+    """`function` at every index of the broadcast shape; of scalars alone, its value."""
+    given = [structure(a) for a in arrays]
+    flat = [leaf for value in given for leaf in leaves(value)]
+    if all(leaf.ndim == 0 for leaf in flat):
+        value = check_result(function(*given))
+        return value if name is None else collect((), value, kind, name)
+    own = make_axes(broadcast(flat, "the operation"), axes)
+    variables = [axis.var for axis in own]
+    inside = [map_leaves(lambda leaf: broadcast_element(leaf, variables), value) for value in given]
+    with current().deeper():
+        value = check_result(function(*inside))
+    return collect(own, value, kind, name, named_axes=axes is not None)

@@ -1,0 +1,207 @@
+"""Binary operators of reductions and scans: traced once, on symbolic operands, into expressions of `left` and `right`.
+
+An operator takes and returns elements: a scalar, a tuple of scalars, or rows. An operator on rows that works on each element of the row
+by itself becomes an operator on those elements: it then holds at every index of the axes of the rows. Others are `RowsMixed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.graph import index, scopes
+from raido.algo.graph.expr import Axis, Expr, Generate, Load, Op, Result, Var, fresh, fresh_parameter
+from raido.algo.graph.rewrite import topological, transform
+from raido.algo.language.complexes import Complex, as_complex
+from raido.algo.trace.building import call, structure
+from raido.algo.trace.context import current, load
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import lift
+from raido.algo.trace.scalars import cast
+from raido.algo.trace.trees import leaves, map_leaves, rebuild_tuple, same_nesting, unflatten
+from raido.algo.trace.value import LITERAL, Array, is_scalar
+
+
+class RowsMixed(TraceError):
+    """An operator on rows that does not work on each of their elements by itself."""
+
+
+COMMUTATIVE = frozenset(
+    ["add", "mul", "minimum", "maximum", "logical_and", "logical_or", "logical_xor", "bit_and", "bit_or", "bit_xor"],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """The operands, their combination, and the primitive's name where the operator is a single one on one value, else ""."""
+
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    combine: tuple[Expr, ...]
+    monoid: str
+
+    @property
+    def fields(self) -> tuple[tuple[Var, ...], tuple[Var, ...], tuple[Expr, ...]]:
+        """As forms hold them."""
+        return self.left, self.right, self.combine
+
+
+def trace_operator(op: Callable[..., Any], like: Any, rows: tuple[Axis, ...], what: str) -> Operator:
+    """The operator on operands that look like `like`, a structure of scalars: the elements at an index of `rows`."""
+    flat = leaves(like)
+    left = tuple(fresh("a", leaf.dtype) for leaf in flat)
+    right = tuple(fresh("b", leaf.dtype) for leaf in flat)
+    if rows:
+        combined = _pointwise_rows(op, like, left, right, rows, what)
+    else:
+        sides = [unflatten(like, [Array(v) for v in side]) for side in (left, right)]
+        combined = call(op, *sides)
+    if not same_nesting(combined, like):
+        raise TraceError(complaint(f"the operator of {what} returns another structure than its operands"))
+    bodies = tuple(_operator_result(leaf, v.dtype, what) for leaf, v in zip(leaves(combined), left, strict=True))
+    refuse_open_loops(bodies, (*left, *right), what)
+    return Operator(left, right, bodies, _monoid(bodies, left, right))
+
+
+def refuse_open_loops(bodies: Sequence[Expr], variables: Sequence[Var], what: str) -> None:
+    """TraceError where an operator on scalars loops over arrays made from its operands: it would need memory for each step."""
+    own = frozenset(variables)
+    for node in topological(*bodies):
+        if isinstance(node, Result) and not isinstance(node.form, Generate) and scopes.open_variables(node) & own:
+            raise TraceError(
+                complaint(
+                    f"a loop, sort or update of arrays in the operator of {what}",
+                    why=f"the operator runs at every step of {what}, on scalars",
+                    remedy="rd.loop over the elements, with the arrays as its state",
+                )
+            )
+
+
+def _operator_result(leaf: Array, dtype: Any, what: str) -> Expr:
+    if not is_scalar(leaf):
+        raise TraceError(complaint(f"the operator of {what} returns an array where its operands are scalars"))
+    if leaf.dtype is not dtype and leaf.weak != LITERAL:
+        raise DTypeError(
+            complaint(
+                f"the operator of {what} returns {leaf.dtype} for elements of {dtype}",
+                why=f"{what} never widens",
+                remedy=f".astype(rd.{leaf.dtype}) on the array, or .astype(rd.{dtype}) on the result",
+            )
+        )
+    return cast(leaf, dtype)
+
+
+def _monoid(bodies: tuple[Expr, ...], left: tuple[Var, ...], right: tuple[Var, ...]) -> str:
+    if len(bodies) == 1 and isinstance(bodies[0], Op) and len(bodies[0].args) == 2:
+        if set(bodies[0].args) == {left[0], right[0]} and bodies[0].name in COMMUTATIVE:
+            return bodies[0].name
+        if bodies[0].args == (left[0], right[0]):
+            return bodies[0].name
+    return ""
+
+
+def _like(given: Any, inner: Any) -> Any:
+    """A real number where a complex one is due, as one."""
+    if isinstance(inner, Complex):
+        return as_complex(given) if not isinstance(given, tuple) else given
+    if isinstance(inner, tuple) and isinstance(given, tuple) and len(given) == len(inner):
+        return rebuild_tuple(given, (_like(g, i) for g, i in zip(given, inner, strict=True)))
+    return given
+
+
+def starting_values(neutral: Any, inner: Any, rows: tuple[Axis, ...]) -> tuple[Expr, ...]:
+    """`neutral` at an index of `rows`, one expression for each leaf of `inner`, of its dtype; a neutral without rows broadcasts."""
+    given = _like(structure(neutral), inner)
+    if isinstance(inner, tuple) and not isinstance(given, tuple):
+        given = map_leaves(lambda _: given, inner)
+    if not same_nesting(given, inner):
+        raise TraceError(complaint("`neutral` has another structure than the elements"))
+    start: list[Expr] = []
+    for leaf, like in zip(leaves(given), leaves(inner), strict=True):
+        if leaf.ndim > len(rows):
+            raise ShapeError(complaint(f"`neutral` of rank {leaf.ndim} for elements of rank {len(rows)}"))
+        if leaf.weak != LITERAL and leaf.dtype is not like.dtype:
+            raise DTypeError(
+                complaint(f"`neutral` is {leaf.dtype}, the elements are {like.dtype}", remedy=f"rd.{like.dtype}(…)")
+            )
+        if leaf.weak == LITERAL and leaf.dtype.is_float and not like.dtype.is_float:
+            raise DTypeError(complaint(f"`neutral` is a float literal, the elements are {like.dtype}"))
+        node: Expr
+        if leaf.ndim:
+            places = tuple(axis.var for axis in rows[len(rows) - leaf.ndim :])
+            zero = index.as_index(0)
+            ones = [index.constant_value(extent) == 1 for extent in leaf.extents]
+            node = load(leaf.node, tuple(zero if one else v for one, v in zip(ones, places, strict=True)))
+        else:
+            node = cast(leaf, like.dtype)
+        start.append(node)
+    return tuple(start)
+
+
+def _pointwise_rows(
+    op: Callable[..., Any],
+    inner: Any,
+    left: tuple[Var, ...],
+    right: tuple[Var, ...],
+    rows: tuple[Axis, ...],
+    what: str,
+) -> Any:
+    """The operator on rows, as an operator on their elements; `RowsMixed` when it mixes elements of a row."""
+    extents = tuple(axis.extent for axis in rows)
+    stand_ins: dict[Any, Var] = {}
+    sides: list[Any] = []
+    for side in (left, right):
+        arrays = []
+        for var in side:
+            parameter = fresh_parameter(var.name, var.dtype, extents)
+            stand_ins[parameter] = var
+            arrays.append(Array(parameter))
+        sides.append(unflatten(inner, arrays))
+    combined = call(op, *sides)
+    places = tuple(axis.var for axis in rows)
+
+    def at_element(leaf: Array) -> Array:
+        lifted = lift(leaf)
+        node = lifted.node if is_scalar(lifted) else pull(lifted.node, places)
+        node = transform(node, lambda n: _stand_in(n, stand_ins, places))
+        if any(n in stand_ins for n in topological(node)):
+            raise RowsMixed(
+                complaint(
+                    "this operator on rows mixes elements of a row",
+                    why=f"{what} takes operators that work on each element of a row by itself",
+                    remedy="rd.loop with the row as its state",
+                )
+            )
+        return Array(node, lifted.weak)
+
+    return map_leaves(at_element, combined)
+
+
+def _stand_in(node: Any, stand_ins: dict[Any, Var], places: tuple[Expr, ...]) -> Any:
+    if not isinstance(node, Load) or node.array not in stand_ins:
+        return node
+    # Along an extent of 1 a broadcast reads index 0, whatever the place.
+    sides = zip(node.indices, places, node.array.shape, strict=True)
+    alone = all(e is place or index.constant_value(extent) == 1 for e, place, extent in sides)
+    return stand_ins[node.array] if alone else node
+
+
+def pull(array: Any, indices: tuple[Expr, ...]) -> Expr:
+    """The element of an array as an expression, with every `Generate` behind it written out at its index."""
+    trace = current()
+
+    def written_out(node: Any) -> Any:
+        if isinstance(node, Load) and isinstance(node.array, Result) and isinstance(node.array.form, Generate):
+            form = node.array.form
+            if form in trace.names or node.checked:
+                return node
+            places = {axis.var: e for axis, e in zip(form.axes, node.indices, strict=True)}
+            return trace.substitute(form.bodies[node.array.index], places)
+        return node
+
+    memo: dict[Any, Any] = {}
+    result = transform(Load(array, indices, False), written_out, memo)
+    trace.follow(memo)
+    return result

@@ -1,0 +1,269 @@
+"""The trace that is running: the tables that will stand beside the graph, what is known about indices, and how deep we are.
+
+One `Trace` for each call of `Algorithm.trace`; combinators reach it through `current()`. `depth` counts the functions of elements
+around the code that runs: at 0 values are whole arrays and control flow runs over arrays.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from raido.algo.errors import ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import (
+    ARRAY_FORMS,
+    Array,
+    ArrayForm,
+    Axis,
+    Const,
+    Count,
+    Expr,
+    Generate,
+    Load,
+    Node,
+    Op,
+    Result,
+    SizeVar,
+    Var,
+    fresh,
+)
+from raido.algo.graph.index import Facts
+from raido.algo.graph.program import Site, SizeCheck
+from raido.algo.graph.rewrite import topological
+from raido.algo.graph.scopes import substitute_variables
+from raido.algo.trace.locations import complaint, user_site
+
+_running = threading.local()
+
+
+class Trace:
+    """The state of one trace."""
+
+    def __init__(self, contract: bool) -> None:
+        self.contract = contract
+        self.order: dict[ArrayForm, None] = {}
+        self.names: dict[ArrayForm, tuple[str, ...]] = {}
+        self.kinds: dict[ArrayForm, str] = {}
+        self.sites: dict[Node, Site] = {}
+        self.checks: dict[tuple[Expr, Expr], SizeCheck] = {}
+        self.named_axes: set[Var] = set()
+        self.facts = Facts()
+        self.depth = 0
+        self.prefix: tuple[str, ...] = ()
+
+    def form(self, form: ArrayForm, kind: str, name: str | None = None) -> None:
+        """Enters an array form into the tables."""
+        self.order.setdefault(form, None)
+        self.kinds.setdefault(form, kind)
+        self.sites.setdefault(form, user_site())
+        if name is not None:
+            self.name(form, name)
+
+    def name(self, form: ArrayForm, name: str) -> None:
+        """Gives a form one more name, under the prefix of the algorithm that is being inlined."""
+        if not isinstance(name, str) or not name or "/" in name:
+            raise TraceError(complaint(f"a stage's name is a string without '/', not {name!r}"))
+        path = "/".join((*self.prefix, name))
+        known = self.names.get(form, ())
+        if path not in known:
+            self.names[form] = (*known, path)
+
+    def site(self, node: Node) -> None:
+        """Notes the user's line for a node that can fault."""
+        self.sites.setdefault(node, user_site())
+
+    def axis(self, name: str, extent: Expr) -> Axis:
+        """A new axis, with its range known from now on."""
+        var = fresh(name)
+        self.range(var, extent)
+        return Axis(var, extent)
+
+    def range(self, var: Var, extent: Expr) -> None:
+        """From now on 0 <= var < extent."""
+        self.facts.ranges[var] = (index.as_index(0), index.sub(extent, 1))
+
+    def inside(self, e: Expr, extent: Expr) -> bool:
+        """Whether 0 <= e < extent is provable."""
+        return self.facts.nonnegative(e) and self.facts.less(e, extent)
+
+    def substitute(self, root: Any, values: Mapping[Any, Any]) -> Any:
+        """`root` with variables replaced and indices canonical again; the tables follow the nodes that change."""
+        memo: dict[Node, Node] = {}
+        new = substitute_variables(root, values, canonical_indices, memo)
+        self.follow(memo)
+        return new
+
+    def follow(self, memo: Mapping[Node, Node]) -> None:
+        """Carries names, kinds, order and sites from the nodes of a rewrite to what they became."""
+        for old, new in memo.items():
+            if old is new:
+                continue
+            if old in self.sites:
+                self.sites.setdefault(new, self.sites[old])
+            if isinstance(old, Axis) and isinstance(new, Axis):
+                self.range(new.var, new.extent)
+            if isinstance(old, ARRAY_FORMS) and isinstance(new, ARRAY_FORMS) and old in self.order:
+                self.kinds.setdefault(new, self.kinds[old])
+                names = self.names.get(new, ())
+                self.names[new] = names + tuple(n for n in self.names.get(old, ()) if n not in names)
+        moved: dict[Any, Any] = {old: new for old, new in memo.items() if old is not new and old in self.order}
+        if moved:
+            self.order = {f: None for form in self.order for f in (form, moved.get(form, form))}
+
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        """While a function of elements runs."""
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """The tables, to give up an attempt with `restore`."""
+        return tuple(dict(t) for t in (self.order, self.names, self.kinds, self.sites, self.checks))
+
+    def restore(self, tables: tuple[Any, ...]) -> None:
+        """Back to a snapshot."""
+        self.order, self.names, self.kinds, self.sites, self.checks = tables
+
+    def equal_sizes(self, a: Expr, b: Expr, owner_a: str, owner_b: str, shapes: str = "") -> None:
+        """a = b: known, refused, or left to a check at the call."""
+        if self.facts.equal(a, b):
+            return
+        self.refuse_different(a, b, owner_a, owner_b, shapes)
+        if any(isinstance(node, Count) for node in topological(a, b)):
+            head = f"sizes that data decides may differ: {owner_a} and {owner_b}"
+            raise ShapeError(complaint(head, why=shapes or None, remedy="arrays of one rd.filter have one size"))
+        self.checks.setdefault((a, b), SizeCheck(a, b, owner_a, owner_b, user_site()))
+
+    def refuse_different(self, a: Expr, b: Expr, owner_a: str, owner_b: str, shapes: str = "") -> None:
+        """ShapeError where a and b provably differ."""
+        if different(a, b, self.facts):
+            head = f"sizes differ: {owner_a} is {index.text(a)}, {owner_b} is {index.text(b)}"
+            raise ShapeError(complaint(head, why=shapes or None))
+
+    def at_least_one(self, extent: Expr, owner: str) -> None:
+        """extent >= 1: known, refused, or left to a check at the call (as max(extent, 1) = extent)."""
+        if self.facts.less_equal(1, extent):
+            return
+        if index.constant_value(extent) == 0:
+            raise ShapeError(complaint(f"{owner} is empty"))
+        if any(isinstance(node, Count) for node in topological(extent)):
+            raise ShapeError(complaint(f"{owner} may be empty: its size is decided by data"))
+        self.checks.setdefault(
+            (index.maximum(extent, 1), extent),
+            SizeCheck(index.maximum(extent, 1), extent, "", owner, user_site()),
+        )
+
+
+def different(a: Expr, b: Expr, facts: Facts) -> bool:
+    """Whether a and b provably differ, whatever the sizes."""
+    return facts.less(a, b) or facts.less(b, a)
+
+
+def current() -> Trace:
+    """The running trace; TraceError outside one."""
+    trace = running()
+    if trace is None:
+        raise TraceError(
+            complaint(
+                "raido's array operations work inside an algorithm",
+                remedy="write it in a function under @rd.algorithm, and call that with NumPy arrays",
+            )
+        )
+    return trace
+
+
+def running() -> Trace | None:
+    """The running trace, if any."""
+    return getattr(_running, "trace", None)
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[Trace]:
+    """While a trace runs in this thread."""
+    before = running()
+    _running.trace = trace
+    try:
+        yield trace
+    finally:
+        _running.trace = before
+
+
+def canonical_indices(node: Node) -> Node:
+    """A load or boundary whose index expressions are canonical, after its variables have been replaced."""
+    if isinstance(node, Load):
+        places = tuple(index.canonical(e) for e in node.indices)
+        return Load(node.array, places, node.checked)
+    if isinstance(node, Op) and node.name in index.BOUNDARY_OPS:
+        return Op(node.name, node.dtype, tuple(index.canonical(e) for e in node.args))
+    return node
+
+
+def load(array: Array, indices: tuple[Expr, ...], checked: bool = False) -> Expr:
+    """An element. Loads of unnamed index moves become loads of what they move, where that keeps the check's meaning."""
+    trace = current()
+    site: Site | None = None
+    while isinstance(array, Result) and isinstance(array.form, Generate):
+        form = array.form
+        body = form.bodies[array.index]
+        if trace.kinds.get(form) != "move" or trace.names.get(form) or not isinstance(body, Load):
+            break
+        if checked and not _keeps_range(form, body):
+            break
+        places = dict(zip((axis.var for axis in form.axes), indices, strict=True))
+        indices = tuple(index.canonical(trace.substitute(e, places)) for e in body.indices)
+        array, site = body.array, trace.sites.get(body, site)
+        checked = checked or body.checked
+    result = Load(array, indices, checked)
+    if checked:
+        trace.sites.setdefault(result, site or user_site())
+    return result
+
+
+def load_chosen(array: Array, indices: tuple[Expr, ...]) -> Expr:
+    """An element that a selection takes only where there is one: if the array moves another's elements and is empty, some other element."""
+    trace = current()
+    element = load(array, indices)
+    if not isinstance(element, Load) or element.array is array or element.checked:
+        return element
+    if all(trace.facts.less_equal(1, extent) for extent in array.shape):
+        return element
+    places = [  # what is known of an index brought into an empty array is worth nothing
+        Op("clamp_index", i64, (e, extent)) if _brought_in(e) else e
+        for e, extent in zip(element.indices, element.array.shape, strict=True)
+    ]
+    return Load(element.array, tuple(places), False)
+
+
+def _brought_in(e: Expr) -> bool:
+    return isinstance(e, Op) and (e.name in index.BOUNDARY_OPS or any(_brought_in(arg) for arg in e.args))
+
+
+def _keeps_range(form: Generate, body: Load) -> bool:
+    """Whether the moved array's indices are out of range exactly when these are."""
+    seen: set[Var] = set()
+    variables = {axis.var: axis.extent for axis in form.axes}
+    for e, extent in zip(body.indices, body.array.shape, strict=True):
+        if isinstance(e, Var) and e in variables:
+            if e in seen or variables[e] is not extent:
+                return False
+            seen.add(e)
+        elif any(node in variables for node in topological(e)):
+            return False
+    return len(seen) == len(variables)
+
+
+def is_size(e: Expr) -> bool:
+    """Whether an i64 expression is made of sizes and literals alone."""
+    if isinstance(e, Op):
+        return e.name in _SIZE_OPS and all(is_size(arg) for arg in e.args)
+    return isinstance(e, (SizeVar, Count, Const)) and e.dtype is i64
+
+
+_SIZE_OPS = frozenset(("add", "sub", "mul", "floordiv", "mod", "floormod", "minimum", "maximum", "neg"))

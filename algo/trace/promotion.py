@@ -1,0 +1,134 @@
+"""How element types meet: NumPy 2's promotion with the contract's exceptions, and how literals take a type.
+
+Operands are traced values and Python literals (bool, int, float). Literals, and values that are `LITERAL`, bend to any operand's
+type of their kind or above; `COUNTER`s (sizes, counters, indices) bend to floats only. NumPy scalars are not literals: they come
+in as constants of their type. u64 with a signed integer has no common type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import DTypeError, TraceError
+from raido.algo.graph import dtypes
+from raido.algo.graph.dtypes import DType, bool_, dtype_of, f64, i64
+from raido.algo.graph.expr import Constant, Data, const
+from raido.algo.graph.index import as_index
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.value import LITERAL, STRONG, Array
+
+_ORDER = {"b": 0, "i": 1, "u": 1, "f": 2}
+
+
+def lift(value: Any) -> Array:
+    """A traced value for anything that may stand in an expression; literals become `LITERAL` values of bool_, i64 or f64."""
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, np.generic):
+        return Array(const(_dtype_of(value), value), STRONG)
+    if isinstance(value, np.ndarray):
+        return constant(value)
+    if isinstance(value, bool):
+        return Array(const(bool_, value), LITERAL)
+    if isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 64:
+            raise DTypeError(complaint(f"the literal {value} fits no integer type"))
+        return Array(const(i64 if value < 1 << 63 else dtypes.u64, value), LITERAL)
+    if isinstance(value, float):
+        return Array(const(f64, value), LITERAL)
+    remedy = "rd.array([...]) builds an array of them" if isinstance(value, list) else None
+    raise TraceError(complaint(f"{type(value).__name__} in an expression: {_short(value)}", remedy=remedy))
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def _dtype_of(value: Any) -> DType:
+    dtype = dtype_of(value.dtype.newbyteorder("=")) if value.dtype.kind in "biuf" else None
+    if dtype is None:
+        raise DTypeError(complaint(f"raido has no element type for NumPy's {value.dtype}"))
+    return dtype
+
+
+def constant(value: np.ndarray) -> Array:
+    """A NumPy array as a constant of the graph, copied."""
+    dtype = _dtype_of(value)
+    if value.ndim == 0:
+        return Array(const(dtype, value[()]), STRONG)
+    native = np.asarray(value, dtype=dtype.numpy)
+    return Array(Constant(Data(native), dtype, tuple(as_index(n) for n in native.shape)), STRONG)
+
+
+def is_literal(value: Array) -> bool:
+    return value.weak == LITERAL
+
+
+def common_type(values: Sequence[Array]) -> tuple[DType, int]:
+    """The type that operands take together, and how weak it still is."""
+    strong = [v.dtype for v in values if v.weak == STRONG]
+    counters = any(v.weak != STRONG and v.weak != LITERAL for v in values)
+    literals = [v for v in values if v.weak == LITERAL]
+    dtype: DType | None = None
+    for other in strong:
+        dtype = other if dtype is None else promote(dtype, other)
+    weak = STRONG if strong else (1 if counters else LITERAL)
+    if counters and (dtype is None or not dtype.is_float):
+        dtype = i64 if dtype is None else promote(dtype, i64)
+    for literal in literals:
+        dtype, weak = _with_literal(dtype, weak, literal.dtype)
+    assert dtype is not None
+    return dtype, weak
+
+
+def _with_literal(dtype: DType | None, weak: int, literal: DType) -> tuple[DType, int]:
+    """The type after a literal of bool_, i64, u64 or f64 has joined."""
+    if dtype is None:
+        return literal, weak
+    if weak == LITERAL:
+        return (literal if _ORDER[literal.kind] > _ORDER[dtype.kind] else dtype), weak
+    if _ORDER[literal.kind] <= _ORDER[dtype.kind]:
+        return dtype, weak
+    return literal, STRONG
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The common type of two strong types; DTypeError for u64 with a signed integer."""
+    if a is b:
+        return a
+    if {a.kind, b.kind} == {"i", "u"} and max(a.bits * (a.kind == "u"), b.bits * (b.kind == "u")) == 64:
+        raise DTypeError(
+            complaint(
+                f"{a} with {b}: no integer type holds both",
+                remedy="x.astype(rd.i64) or x.astype(rd.u64) on one of them",
+            )
+        )
+    dtype = dtype_of(np.promote_types(a.numpy, b.numpy))
+    assert dtype is not None
+    return dtype
+
+
+def check_fits(value: Array, dtype: DType) -> None:
+    """DTypeError when an integer literal does not fit the type it takes."""
+    node = value.node
+    if value.weak != LITERAL or not hasattr(node, "bits") or not dtype.is_integer or not value.dtype.is_integer:
+        return
+    info = np.iinfo(dtype.numpy)
+    if not info.min <= node.value <= info.max:
+        raise DTypeError(
+            complaint(f"the literal {node.value} does not fit {dtype}", why=f"{dtype} holds {info.min} to {info.max}")
+        )
+
+
+def float_type_for(dtype: DType, weak: int) -> DType:
+    """The float type in which NumPy computes a math function of a value of that type."""
+    if dtype.is_float:
+        return dtype
+    if weak != STRONG:
+        return f64
+    bits = dtype.bits
+    return dtypes.f16 if bits <= 8 else dtypes.f32 if bits == 16 else f64

@@ -1,0 +1,233 @@
+"""Building scalar expressions: operands are converted to a common type, and one `Op` is made.
+
+Values here have rank 0. Arithmetic of counters and sizes goes through `raido.algo.graph.index`, so that indices are canonical; what can
+fault (integer division, integer power) has its line noted.
+"""
+
+from __future__ import annotations
+
+import math
+
+from raido.algo.errors import DTypeError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import DType, bool_, f64, i64
+from raido.algo.graph.expr import Const, Expr, Op, const
+from raido.algo.graph.primitives import evaluate
+from raido.algo.trace.context import running
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import check_fits, common_type, float_type_for
+from raido.algo.trace.value import COUNTER, LITERAL, STRONG, Array
+
+_INDEX = {
+    "add": index.add,
+    "sub": index.sub,
+    "mul": index.mul,
+    "minimum": index.minimum,
+    "maximum": index.maximum,
+}
+
+
+def cast(value: Array, dtype: DType) -> Expr:
+    """The expression converted to a type; literals exactly."""
+    check_fits(value, dtype)
+    node = value.node
+    if node.dtype is dtype:
+        return node
+    if isinstance(node, Const):
+        if value.weak == LITERAL or not node.dtype.is_float or dtype.is_float:
+            literal = node.value
+            if dtype.is_float and isinstance(literal, int) and abs(literal) > 1 << 1000:
+                literal = math.inf
+            if not (node.dtype.is_float and dtype.is_integer):
+                return const(dtype, literal)
+        folded = evaluate("cast", dtype, [node.dtype.numpy.type(node.value)])
+        return const(dtype, folded[()])
+    return Op("cast", dtype, (node,))
+
+
+def operands(values: tuple[Array, ...]) -> tuple[list[Expr], DType, int]:
+    """The expressions converted to their common type."""
+    dtype, weak = common_type(values)
+    return [cast(v, dtype) for v in values], dtype, weak
+
+
+def _folded(name: str, dtype: DType, args: list[Expr], weak: int) -> Array | None:
+    """Literals are computed while tracing."""
+    if weak != LITERAL or not all(isinstance(a, Const) for a in args):
+        return None
+    result = evaluate(name, dtype, [a.dtype.numpy.type(a.value) for a in args])  # type: ignore[union-attr]
+    return Array(const(dtype, result[()]), LITERAL)
+
+
+def arithmetic(name: str, *values: Array) -> Array:
+    """A primitive whose operands and result have one type."""
+    args, dtype, weak = operands(values)
+    if dtype is i64 and weak == COUNTER and name in _INDEX:
+        return Array(_INDEX[name](args[0], args[1]), COUNTER)
+    if dtype is i64 and weak == COUNTER and name == "neg":
+        return Array(index.mul(args[0], -1), COUNTER)
+    if dtype is bool_ and name in _ON_BOOL:
+        name = _ON_BOOL[name]
+    if dtype is bool_ and name in ("sub", "neg"):
+        raise DTypeError(complaint(f"`{'-'}` on bool_", remedy="a ^ b, or ~a"))
+    if dtype.is_float and name.startswith(("bit_", "sh")):
+        raise DTypeError(complaint(f"a bit operation on {dtype}", remedy="x.view(rd.i32) for the bits of a float"))
+    return _folded(name, dtype, args, weak) or Array(Op(name, dtype, tuple(args)), weak)
+
+
+_ON_BOOL = {
+    "add": "logical_or",
+    "mul": "logical_and",
+    "bit_and": "logical_and",
+    "bit_or": "logical_or",
+    "bit_xor": "logical_xor",
+    "bit_not": "logical_not",
+    "minimum": "logical_and",
+    "maximum": "logical_or",
+}
+
+
+def division(name: str, a: Array, b: Array) -> Array:
+    """`floordiv`, `floormod`, `truncdiv`, `truncrem`; the line is noted where the divisor may be zero."""
+    args, dtype, weak = operands((a, b))
+    if dtype is bool_:
+        raise DTypeError(complaint("division of bool_ by bool_", remedy="x.astype(rd.i32)"))
+    divisor = index.constant_value(args[1]) if dtype.is_integer else None
+    if dtype is i64 and weak == COUNTER and divisor and divisor > 0:
+        if name == "floordiv":
+            return Array(index.floordiv(*args), COUNTER)
+        if name == "floormod":
+            return Array(index.mod(*args), COUNTER)
+    if name == "truncrem" and dtype.is_float:
+        name = "fmod"
+    if not (dtype.is_integer and divisor == 0):
+        known = _folded(name, dtype, args, weak)
+        if known is not None:
+            return known
+    node = Op(name, dtype, tuple(args))
+    trace = running()
+    if dtype.is_integer and not divisor and trace is not None:
+        trace.site(node)
+    return Array(node, weak)
+
+
+def true_division(a: Array, b: Array) -> Array:
+    """`/`: in f64 for integers."""
+    dtype, weak = common_type((a, b))
+    if not dtype.is_float:
+        dtype, weak = f64, (LITERAL if weak == LITERAL else STRONG)
+    args = [cast(a, dtype), cast(b, dtype)]
+    return _folded("div", dtype, args, weak) or Array(Op("div", dtype, tuple(args)), weak)
+
+
+def comparison(name: str, a: Array, b: Array) -> Array:
+    """A comparison: bool_."""
+    args, _, weak = operands((a, b))
+    known = _folded(name, bool_, args, weak)
+    return known or Array(Op(name, bool_, tuple(args)), STRONG)
+
+
+def math_function(name: str, *values: Array) -> Array:
+    """A float function; integers are taken to the float type that NumPy takes them to."""
+    dtype, weak = common_type(values)
+    dtype = float_type_for(dtype, weak)
+    args = [cast(v, dtype) for v in values]
+    weak = LITERAL if weak == LITERAL else STRONG
+    return _folded(name, dtype, args, weak) or Array(Op(name, dtype, tuple(args)), weak)
+
+
+def rounding(name: str, value: Array) -> Array:
+    """floor, ceil, trunc, rint: integers stay as they are."""
+    if not value.dtype.is_float:
+        return value
+    return math_function(name, value)
+
+
+def predicate(name: str, value: Array) -> Array:
+    """isnan and its like: bool_."""
+    dtype = float_type_for(value.dtype, value.weak)
+    return Array(Op(name, bool_, (cast(value, dtype),)), STRONG)
+
+
+def shift(name: str, a: Array, b: Array) -> Array:
+    """A shift: the left operand's type."""
+    left = a
+    if a.weak == LITERAL and b.weak != LITERAL:
+        left = Array(cast(a, b.dtype), b.weak)
+    if not left.dtype.is_integer or not (b.dtype.is_integer or b.dtype is bool_):
+        raise DTypeError(complaint(f"a shift of {left.dtype} by {b.dtype}: both must be integers"))
+    return arithmetic_same(name, left, b)
+
+
+def arithmetic_same(name: str, a: Array, b: Array) -> Array:
+    """A shift in the type of `a`; counts too large for that type still shift everything out."""
+    count = b.node
+    if b.dtype is not a.dtype:
+        if isinstance(count, Const):
+            value = int(count.value)
+            count = const(a.dtype, value if 0 <= value < a.dtype.bits else a.dtype.bits)
+        elif b.dtype.bits > a.dtype.bits or b.dtype.kind != a.dtype.kind:
+            top = const(b.dtype, min(a.dtype.bits, 64))
+            beyond = Op(
+                "logical_or", bool_, (Op("lt", bool_, (count, const(b.dtype, 0))), Op("gt", bool_, (count, top)))
+            )
+            count = Op("cast", a.dtype, (Op("select", b.dtype, (beyond, top, count)),))
+        else:
+            count = Op("cast", a.dtype, (count,))
+    node = Op(name, a.dtype, (a.node, count))
+    return Array(node, STRONG if a.weak != LITERAL else LITERAL)
+
+
+def select(condition: Array, a: Array, b: Array) -> Array:
+    """`a` where the condition holds, else `b`; both are evaluated."""
+    args, dtype, weak = operands((a, b))
+    weak = weak if weak == COUNTER else STRONG
+    test = truth(condition).node
+    if args[0] is args[1]:
+        return Array(args[0], weak)
+    return Array(Op("select", dtype, (test, *args)), weak)
+
+
+def truth(value: Array) -> Array:
+    """The value as bool_: not zero."""
+    if value.dtype is bool_:
+        return value
+    if isinstance(value.node, Const):
+        return Array(const(bool_, value.node.value != 0), STRONG)
+    return Array(Op("ne", bool_, (value.node, const(value.dtype, 0))), STRONG)
+
+
+def logical(name: str, *values: Array) -> Array:
+    """logical_and and its like, on truth values."""
+    return Array(Op(name, bool_, tuple(truth(v).node for v in values)), STRONG)
+
+
+def power(a: Array, b: Array) -> Array:
+    """`a ** b`: small literal exponents by multiplication and sqrt, as NumPy does; integers by `ipow`."""
+    dtype, weak = common_type((a, b))
+    exponent = b.node.value if isinstance(b.node, Const) and b.weak == LITERAL else None
+    if dtype is bool_:
+        raise DTypeError(complaint("a power of bool_", remedy="x.astype(rd.i32)"))
+    if exponent == 2:
+        base = Array(cast(a, dtype), weak)
+        return arithmetic("mul", base, base)
+    if exponent == 1:
+        return Array(cast(a, dtype), weak)
+    if dtype.is_float:
+        if exponent == 0.5:
+            return math_function("sqrt", Array(cast(a, dtype), weak))
+        if exponent == -1:
+            return true_division(Array(const(dtype, 1), weak), Array(cast(a, dtype), weak))
+        return math_function("pow", a, b)
+    if isinstance(exponent, int) and exponent < 0:
+        raise DTypeError(complaint("an integer to a negative power", remedy="x.astype(rd.f64) ** -1"))
+    args, dtype, weak = operands((a, b))
+    if exponent is not None:
+        known = _folded("ipow", dtype, args, weak)
+        if known is not None:
+            return known
+    node = Op("ipow", dtype, tuple(args))
+    trace = running()
+    if dtype.kind == "i" and exponent is None and trace is not None:
+        trace.site(node)
+    return Array(node, weak)

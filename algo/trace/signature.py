@@ -1,0 +1,312 @@
+"""From a Python signature to types: what each parameter of an algorithm is, and what a call's arguments make of it.
+
+Positional parameters are arrays, sizes or tuples of them; a parameter without a type takes dtype and rank from its argument.
+Keyword-only parameters are static. Types come from annotations (also as strings under `from __future__ import annotations`) or from
+the decorator's keywords.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import ArgumentError, TraceError, explain
+from raido.algo.graph.dtypes import DType, dtype_of, f32, f64
+from raido.algo.graph.expr import SizeVar
+from raido.algo.graph.rewrite import topological
+from raido.algo.language.complexes import ComplexType
+from raido.algo.language.records import Record, record_class
+from raido.algo.trace.foreign import is_foreign, read_foreign
+from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, as_type, describe
+from raido.algo.trace.value import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A positional parameter: its name and its type, None where the argument decides."""
+
+    name: str
+    type: Type | None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What an algorithm takes and, if it says so, returns."""
+
+    positional: tuple[Declaration, ...]
+    defaults: Mapping[str, Any]
+    required: frozenset[str]
+    result: Type | None
+
+
+def read_signature(function: Callable[..., Any], types: Mapping[str, Any]) -> Signature:
+    """The signature of a function, its annotations read, those of the decorator first."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        raise TraceError(f"the parameters of {function!r} are not known: write a function around it") from None
+    known = {*parameters, "returns"}
+    for name in types:
+        if name not in known:
+            raise TraceError(f"{function.__name__} has no parameter {name!r}: it has {', '.join(parameters) or 'none'}")
+    positional: list[Declaration] = []
+    defaults: dict[str, Any] = {}
+    required: set[str] = set()
+    for parameter in parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise TraceError(f"{function.__name__}: an algorithm cannot take *{parameter.name}")
+        if parameter.kind == parameter.KEYWORD_ONLY:
+            if parameter.default is parameter.empty:
+                required.add(parameter.name)
+            else:
+                defaults[parameter.name] = parameter.default
+            continue
+        if parameter.default is not parameter.empty:
+            raise TraceError(
+                f"{function.__name__}: the parameter {parameter.name!r} has a default; "
+                "make it keyword-only (static) with `*` before it"
+            )
+        declared = types.get(parameter.name)
+        if declared is None:
+            annotation = _evaluated(function, parameter.annotation)
+            declared = None if annotation is parameter.empty else annotation
+        positional.append(Declaration(parameter.name, _type(function, parameter.name, declared)))
+    returned = types.get("returns", function.__annotations__.get("return"))
+    result = as_type(_evaluated(function, returned)) if returned is not None else None
+    return Signature(tuple(positional), defaults, frozenset(required), result)
+
+
+def _type(function: Callable[..., Any], name: str, declared: Any) -> Type | None:
+    if (
+        declared is None
+        or declared is Any
+        or declared is Array
+        or getattr(declared, "__name__", "") in ("Array", "ndarray")
+    ):
+        return None
+    found = as_type(declared)
+    if found is None and not isinstance(declared, tuple):
+        raise TraceError(
+            f'{function.__name__}: the type of {name!r} is {declared!r}; write rd.f32["h", "w"], rd.size, a tuple of these, or none'
+        )
+    return found
+
+
+def _evaluated(function: Callable[..., Any], annotation: Any) -> Any:
+    """An annotation that was kept as text, as the value it means."""
+    if not isinstance(annotation, str):
+        return annotation
+    inner = inspect.unwrap(function)
+    closure = inspect.getclosurevars(inner).nonlocals if hasattr(inner, "__code__") else {}
+    try:
+        return eval(annotation, getattr(inner, "__globals__", {}), dict(closure))
+    except NameError:
+        try:
+            return as_type(annotation)
+        except TraceError:
+            return None
+
+
+def type_of(argument: Any, name: str, call: bool = False) -> Type | ArrayType:
+    """The type of an argument for a parameter without one; its sizes are named after the parameter. In a call, types are no arguments."""
+    if not call and is_type(argument) and not isinstance(argument, tuple):
+        found = as_type(argument)
+        assert found is not None
+        return found
+    if isinstance(argument, tuple):
+        return tuple(type_of(part, f"{name}_{k}", call) for k, part in enumerate(argument))
+    if isinstance(argument, Array):
+        return ArrayType(argument.dtype, argument.extents)
+    fields = _fields_of(argument)
+    if fields is not None:
+        parts = [type_of(fields[field], name, call) for field in fields]
+        kinds = tuple(type(part) if isinstance(part, Record) else getattr(part, "dtype", None) for part in parts)
+        return record_class(tuple(fields), kinds)._make(parts)
+    array = as_array(argument, name)
+    if array.dtype in _PARTS:
+        return ComplexArrayType(_PARTS[array.dtype], tuple(SizeVar(f"{name}_{k}") for k in range(array.ndim)))
+    dtype = dtype_of(array.dtype)
+    if dtype is None:
+        raise ArgumentError(f"argument {name!r} has the dtype {array.dtype}, which raido does not have")
+    return ArrayType(dtype, tuple(SizeVar(f"{name}_{k}") for k in range(array.ndim)))
+
+
+def as_array(argument: Any, name: str) -> np.ndarray:
+    """An argument as a NumPy array, without a copy where that is possible; ArgumentError for what is none."""
+    if isinstance(argument, np.ma.MaskedArray):
+        raise ArgumentError(f"argument {name!r} is a masked array\n  try       {name}.filled(…)")
+    if isinstance(argument, np.ndarray):
+        return argument if argument.dtype.isnative else argument.astype(argument.dtype.newbyteorder("="))
+    if isinstance(argument, (bool, int, float, complex, np.generic)):
+        return np.asarray(argument)
+    if isinstance(argument, (list, dict, str, bytes)) or not is_foreign(argument):
+        raise ArgumentError(f"argument {name!r} is a {type(argument).__name__}; an array is expected")
+    try:
+        return read_foreign(argument)
+    except ArgumentError as error:
+        raise ArgumentError(explain(f"argument {name!r} is a {type(argument).__name__}", why=str(error))) from error
+
+
+def is_type(argument: Any) -> bool:
+    """Whether an argument of `trace` is a type instead of an array."""
+    if isinstance(argument, tuple):
+        return any(is_type(part) for part in argument)
+    return isinstance(argument, (ArrayType, ComplexArrayType, SizeType, DType, ComplexType, str)) or (
+        isinstance(argument, type) and issubclass(argument, Record)
+    )
+
+
+def resolve_types(
+    signature: Signature, arguments: Sequence[Any], function: str, call: bool = False
+) -> tuple[Type, ...]:
+    """The type of every positional parameter for these arguments. Without any, unless this is a call, the declared types."""
+    declared = signature.positional
+    if not arguments and declared and not call:
+        missing = [d.name for d in declared if d.type is None]
+        if missing:
+            raise ArgumentError(
+                f"{function}: the type of {missing[0]!r} is not declared; give its type or an example, as in "
+                f'{function}.trace(rd.f32["n"])'
+            )
+        return tuple(d.type for d in declared)  # type: ignore[misc]
+    if len(arguments) != len(declared):
+        names = ", ".join(d.name for d in declared) or "none"
+        raise ArgumentError(f"{function} takes {len(declared)} arguments ({names}), not {len(arguments)}")
+    return tuple(
+        type_of(argument, d.name, call) if d.type is None or (is_type(argument) and not call) else d.type
+        for d, argument in zip(declared, arguments, strict=True)
+    )
+
+
+def match(argument: Any, declared: Type, name: str, flat: list[np.ndarray], sizes: dict[str, int]) -> None:
+    """Appends the arrays of an argument to `flat`, checked for dtype and rank, and notes sizes given as ints."""
+    if isinstance(declared, Record):
+        fields = _fields_of(argument)
+        if fields is None or set(fields) != set(declared._fields):
+            got = type(argument).__name__ if fields is None else f"one with {', '.join(map(str, fields))}"
+            expected = f"a dict or structured array with the fields {', '.join(declared._fields)}"
+            raise ArgumentError(f"argument {name!r} must be {expected}, not {got}")
+        for field, inner in zip(declared._fields, declared, strict=True):
+            match(fields[field], inner, f"{name}.{field}", flat, sizes)
+        return
+    if isinstance(declared, tuple):
+        if not isinstance(argument, tuple) or len(argument) != len(declared):
+            raise ArgumentError(f"argument {name!r} must be a tuple of {len(declared)}")
+        for k, (part, inner) in enumerate(zip(argument, declared, strict=True)):
+            match(part, inner, f"{name}[{k}]", flat, sizes)
+        return
+    if isinstance(declared, SizeType):
+        if isinstance(argument, (bool, np.bool_)) or not hasattr(argument, "__index__"):
+            raise ArgumentError(f"argument {name!r} is a size: an int, not {type(argument).__name__}")
+        value = int(argument.__index__())
+        if value < 0:
+            raise ArgumentError(f"argument {name!r} is a size and cannot be {value}")
+        sizes[name] = value
+        return
+    array = as_array(argument, name)
+    if isinstance(declared, ComplexArrayType):
+        flat.append(_split_parts(array, argument, declared, name))
+        return
+    plain = isinstance(argument, (bool, int, float)) and not isinstance(argument, np.generic)
+    if array.ndim != len(declared.shape):
+        raise ArgumentError(
+            f"argument {name!r} has rank {array.ndim}; {describe(declared.dtype, declared.shape)} has rank {len(declared.shape)}"
+        )
+    if plain:
+        array = _plain_argument(argument, declared.dtype, name)
+    elif dtype_of(array.dtype) is not declared.dtype:
+        given = dtype_of(array.dtype)
+        raise ArgumentError(
+            f"argument {name!r} is {given or array.dtype}; {describe(declared.dtype, declared.shape)} is expected\n"
+            f"  try       {name}.astype({str(declared.dtype.numpy)!r})"
+        )
+    flat.append(array)
+
+
+_PARTS = {np.dtype("complex64"): f32, np.dtype("complex128"): f64}
+
+
+def names_of(declared: tuple[Any, ...]) -> Sequence[Any]:
+    """What tells the parts of a tuple apart: fields of a record, else positions."""
+    return declared._fields if isinstance(declared, Record) else range(len(declared))
+
+
+def _fields_of(argument: Any) -> Mapping[str, Any] | None:
+    """The arrays of a dict or a structured array by their names."""
+    if isinstance(argument, Mapping):
+        return argument
+    if isinstance(argument, (np.ndarray, np.void)) and argument.dtype.names is not None:
+        return {
+            field: np.ascontiguousarray(argument[field]).reshape(np.shape(argument)) for field in argument.dtype.names
+        }
+    return None
+
+
+def _split_parts(array: np.ndarray, argument: Any, declared: ComplexArrayType, name: str) -> np.ndarray:
+    """A complex array as one of floats, with a last dimension of 2; the same memory where that is possible."""
+    if array.ndim != len(declared.shape):
+        raise ArgumentError(f"argument {name!r} has rank {array.ndim}; {declared} has rank {len(declared.shape)}")
+    if isinstance(argument, (bool, int, float, complex)) and not isinstance(argument, np.generic):
+        array = np.asarray(argument, np.dtype(f"complex{2 * declared.dtype.bits}"))
+    if _PARTS.get(array.dtype) is not declared.dtype:
+        expected = f"complex{2 * declared.dtype.bits}"
+        raise ArgumentError(
+            f"argument {name!r} is {array.dtype}; {declared} is expected\n  try       {name}.astype({expected!r})"
+        )
+    flat = np.ascontiguousarray(array).reshape(-1).view(declared.dtype.numpy)
+    return flat.reshape(*array.shape, 2)
+
+
+def join_parts(array: np.ndarray) -> np.ndarray:
+    """An array of floats with a last dimension of 2, as a complex one in the same memory."""
+    flat = np.ascontiguousarray(array).reshape(-1).view(f"complex{16 * array.dtype.itemsize}")
+    return flat.reshape(array.shape[:-1])
+
+
+def _plain_argument(argument: Any, dtype: DType, name: str) -> np.ndarray:
+    """A Python number for a scalar parameter takes the parameter's type, where it can."""
+    fits = dtype.is_float or (not isinstance(argument, float) and (dtype.is_integer or isinstance(argument, bool)))
+    if fits and dtype.is_integer:
+        info = np.iinfo(dtype.numpy)
+        fits = info.min <= int(argument) <= info.max
+    if not fits:
+        raise ArgumentError(f"argument {name!r} is {argument!r}, which is not a value of {dtype}")
+    return np.asarray(argument, dtype.numpy)
+
+
+def size_variables(types: Sequence[Type], names: Sequence[str]) -> list[SizeVar]:
+    """The sizes of a signature in order of first appearance."""
+    found: dict[SizeVar, None] = {}
+
+    def visit(declared: Type, name: str) -> None:
+        if isinstance(declared, tuple):
+            for part in declared:
+                visit(part, name)
+        elif isinstance(declared, SizeType):
+            found[SizeVar(name)] = None
+        else:
+            for extent in declared.shape:
+                found.update((node, None) for node in topological(extent) if isinstance(node, SizeVar))
+
+    for declared, name in zip(types, names, strict=True):
+        visit(declared, name)
+    return list(found)
+
+
+def static_key(value: Any) -> Any:
+    """A hashable stand-in for a static value, equal when the values are."""
+    if isinstance(value, np.ndarray):
+        return ("ndarray", value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, (list, tuple)):
+        return (type(value), tuple(static_key(part) for part in value))
+    if isinstance(value, dict):
+        return (dict, tuple((key, static_key(part)) for key, part in value.items()))
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentError(f"a static parameter must be hashable, not {type(value).__name__}") from None
+    return (type(value), repr(value) if isinstance(value, float) else value)

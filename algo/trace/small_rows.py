@@ -1,0 +1,109 @@
+"""Small arrays of constant size as tuples of scalars: what loops and reductions inside functions of elements keep in registers.
+
+`row_of` makes an array whose element at an index is chosen among scalars; `scalars_of` is its inverse: every element of an array as an
+expression, with choices that literals decide taken and small reductions written out, so that `a @ b` of 2 × 2 matrices is four sums
+of two products.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Const, Expr, Item, Node, Op, Reduce, const
+from raido.algo.graph.primitives import evaluate
+from raido.algo.graph.rewrite import transform
+from raido.algo.trace.building import make_axes, new_form
+from raido.algo.trace.combining import pull
+from raido.algo.trace.context import current
+from raido.algo.trace.value import Array, is_scalar
+
+MOST = 16  # scalars: what fits into registers with room to work
+
+
+def small_shape(extents: Sequence[Expr]) -> tuple[int, ...] | None:
+    """The shape as ints; None where a size is not known or there are more elements than `MOST`."""
+    known = [index.constant_value(extent) for extent in extents]
+    shape = tuple(n for n in known if n is not None)
+    return shape if len(shape) == len(known) and math.prod(shape) <= MOST else None
+
+
+def places_of(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Every index of the shape, row-major."""
+    return itertools.product(*map(range, shape))
+
+
+def row_of(scalars: Sequence[Expr], shape: tuple[int, ...]) -> Array:
+    """The array of that shape with these elements, row-major."""
+    if not shape:
+        return Array(scalars[0])
+    axes = make_axes([index.as_index(n) for n in shape])
+    body = choose(list(scalars), shape, [axis.var for axis in axes])
+    return Array(new_form(axes, (body,), "move")[0])
+
+
+def choose(scalars: Sequence[Expr], shape: tuple[int, ...], places: Sequence[Expr]) -> Expr:
+    """The one of the scalars, row-major in that shape, which is at the places."""
+    if not shape:
+        return scalars[0]
+    size = len(scalars) // shape[0]
+    parts = [choose(scalars[k * size : (k + 1) * size], shape[1:], places[1:]) for k in range(shape[0])]
+    result = parts[-1]
+    for k in reversed(range(len(parts) - 1)):
+        below = Op("lt", bool_, (places[0], index.as_index(k + 1)))
+        result = Op("select", result.dtype, (below, parts[k], result))
+    return result
+
+
+def scalars_of(value: Array, shape: tuple[int, ...]) -> list[Expr]:
+    """The elements of an array of that shape, row-major; a scalar stands for all of them."""
+    if is_scalar(value):
+        return [value.node] * math.prod(shape)
+    return [_rewritten(pull(value.node, tuple(index.as_index(k) for k in place)), {}) for place in places_of(shape)]
+
+
+def _rewritten(root: Expr, values: Mapping[Any, Node]) -> Any:
+    """The expression with variables replaced, settled; source lines follow."""
+    memo: dict[Node, Node] = {**values}
+    new = transform(root, _settled, memo)
+    current().follow(memo)
+    return new
+
+
+def _settled(node: Any) -> Node:
+    """Integer arithmetic and choices of literals done; a reduction over few indices written out."""
+    if isinstance(node, Op):
+        if node.name == "select" and isinstance(node.args[0], Const):
+            return node.args[1] if node.args[0].value else node.args[2]
+        if node.args and all(isinstance(a, Const) and not a.dtype.is_float for a in node.args):
+            return _done(node)
+    if isinstance(node, Item) and isinstance(node.form, Reduce):
+        return _written_out(node)
+    return node
+
+
+def _done(node: Op) -> Node:
+    literals = [a for a in node.args if isinstance(a, Const)]
+    fails = node.name in ("floordiv", "floormod", "mod", "truncdiv", "truncrem", "ipow") and literals[1].value <= 0
+    if fails or node.dtype.is_float:
+        return node
+    return const(node.dtype, evaluate(node.name, node.dtype, [a.dtype.numpy.type(a.value) for a in literals])[()])
+
+
+def _written_out(item: Item) -> Node:
+    form = item.form
+    assert isinstance(form, Reduce)
+    shape = small_shape([axis.extent for axis in form.axes])
+    if shape is None:
+        return item
+    state: tuple[Expr, ...] = form.neutral
+    for place in places_of(shape):
+        here: dict[Any, Node] = {axis.var: index.as_index(k) for axis, k in zip(form.axes, place, strict=True)}
+        values = tuple(_rewritten(e, here) for e in form.values)
+        operands: dict[Any, Node] = dict(zip((*form.left, *form.right), (*state, *values), strict=True))
+        state = tuple(_rewritten(e, operands) for e in form.combine)
+    return state[item.index]

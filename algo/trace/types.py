@@ -1,0 +1,165 @@
+"""Array types as users write them: `rd.f32["h", "w"]`, `rd.f32`, `"f32[h, w + 1]"`, `rd.size`, and tuples of these.
+
+A dimension is a name, an int, or an expression of names in a string (`+ - * // % min max`). Types are plain data; what they mean
+for an argument is decided in `signature.py`. Importing this file gives `DType` its subscript.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from raido.algo.errors import ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import DType, dtype_named
+from raido.algo.graph.expr import Expr, SizeVar
+from raido.algo.trace.trees import rebuild_tuple
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """`dtype[shape]`; the shape holds sizes in canonical form. Rank 0 is a scalar."""
+
+    dtype: DType
+    shape: tuple[Expr, ...]
+
+    def __repr__(self) -> str:
+        return describe(self.dtype, self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class ComplexArrayType:
+    """An array of complex numbers whose parts are `dtype`; rank 0 is one number."""
+
+    dtype: DType
+    shape: tuple[Expr, ...]
+
+    def __repr__(self) -> str:
+        name = f"complex{2 * self.dtype.bits}"
+        return f"{name}[{', '.join(index.text(extent) for extent in self.shape)}]" if self.shape else name
+
+
+COMPLEX_TYPES: dict[DType, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class SizeType:
+    """An int argument that serves as a size named after it; write `rd.size`."""
+
+    def __repr__(self) -> str:
+        return "size"
+
+
+size = SizeType()
+Type: TypeAlias = ArrayType | ComplexArrayType | SizeType | tuple["Type", ...]
+
+
+def describe(dtype: DType, shape: tuple[Expr, ...]) -> str:
+    """A type as a person writes it: `f32[h, w]`, or `f32` for a scalar."""
+    return f"{dtype}[{', '.join(index.text(extent) for extent in shape)}]" if shape else str(dtype)
+
+
+def as_type(value: Any) -> Type | None:
+    """The type that an annotation means, or None when it means none (`rd.Array`, no annotation)."""
+    if isinstance(value, (ArrayType, ComplexArrayType, SizeType)):
+        return value
+    if isinstance(value, DType) or any(value is kind for kind in COMPLEX_TYPES.values()):
+        return value[()]
+    if isinstance(value, type) and hasattr(value, "_types"):
+        return value[()]  # type: ignore[index]
+    if isinstance(value, str):
+        return parse_type(value)
+    if isinstance(value, tuple):
+        parts = tuple(as_type(part) for part in value)
+        return None if any(part is None for part in parts) else rebuild_tuple(value, parts)  # type: ignore[return-value]
+    return None
+
+
+def parse_type(text: str) -> Type:
+    """The type written as `f32[h, w]`, `f32`, `size`, or a tuple of them in parentheses."""
+    try:
+        return _type_of(ast.parse(text.strip(), mode="eval").body, text)
+    except SyntaxError as error:
+        raise TraceError(f"cannot read the type {text!r}: write it like f32[h, w + 1]") from error
+
+
+def _type_of(tree: ast.expr, text: str) -> Type:
+    if isinstance(tree, ast.Tuple):
+        return tuple(_type_of(part, text) for part in tree.elts)
+    if isinstance(tree, ast.Name):
+        return size if tree.id == "size" else _array_type(tree.id, (), text)
+    if isinstance(tree, ast.Subscript) and isinstance(tree.value, ast.Name):
+        inside = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
+        return _array_type(tree.value.id, tuple(_dimension(part, text) for part in inside), text)
+    raise TraceError(f"cannot read the type {text!r}: write it like f32[h, w + 1]")
+
+
+def _array_type(name: str, shape: tuple[Expr, ...], text: str) -> ArrayType | ComplexArrayType:
+    parts = {"complex64": "f32", "complex128": "f64"}.get(name)
+    return ArrayType(_dtype(name, text), shape) if parts is None else ComplexArrayType(_dtype(parts, text), shape)
+
+
+def _dtype(name: str, text: str) -> DType:
+    try:
+        return dtype_named(name)
+    except KeyError:
+        raise TraceError(f"there is no dtype {name!r} in the type {text!r}") from None
+
+
+_BINARY: dict[type[ast.operator], Any] = {
+    ast.Add: index.add,
+    ast.Sub: index.sub,
+    ast.Mult: index.mul,
+    ast.FloorDiv: index.floordiv,
+    ast.Mod: index.mod,
+}
+
+
+def _dimension(tree: ast.expr, text: str) -> Expr:
+    if isinstance(tree, ast.Constant) and type(tree.value) is int:
+        return index.as_index(tree.value)
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, str):
+        return parse_dimension(tree.value)
+    if isinstance(tree, ast.Name):
+        return SizeVar(tree.id)
+    if isinstance(tree, ast.BinOp) and type(tree.op) in _BINARY:
+        return _BINARY[type(tree.op)](_dimension(tree.left, text), _dimension(tree.right, text))
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
+        return index.mul(_dimension(tree.operand, text), -1)
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in ("min", "max"):
+        parts = [_dimension(part, text) for part in tree.args]
+        build = index.minimum if tree.func.id == "min" else index.maximum
+        total = parts[0]
+        for part in parts[1:]:
+            total = build(total, part)
+        return total
+    raise ShapeError(f"cannot read a size in {text!r}: names, ints and + - * // % min max may stand in it")
+
+
+def parse_dimension(value: Any) -> Expr:
+    """A size from an annotation: an int, or a string such as `"n + 1"`."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise ShapeError(f"a size in a type is a name, an int or an expression in a string, not {value!r}")
+    if isinstance(value, int):
+        if value < 0:
+            raise ShapeError(f"a size cannot be negative: {value}")
+        return index.as_index(value)
+    try:
+        return _dimension(ast.parse(value.strip(), mode="eval").body, value)
+    except SyntaxError as error:
+        raise ShapeError(f"cannot read the size {value!r}") from error
+
+
+def subscript_complex(part: DType, shape: Any) -> ComplexArrayType:
+    """`rd.complex64[shape]`, for parts of a type."""
+    dims = shape if isinstance(shape, tuple) else (shape,)
+    return ComplexArrayType(part, tuple(parse_dimension(dim) for dim in dims))
+
+
+def _subscript(dtype: DType, shape: Any) -> ArrayType:
+    dims = shape if isinstance(shape, tuple) else (shape,)
+    return ArrayType(dtype, tuple(parse_dimension(dim) for dim in dims))
+
+
+DType.subscript = _subscript

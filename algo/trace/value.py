@@ -1,0 +1,300 @@
+"""The traced value: `rd.Array`, an array or a scalar of the graph, with NumPy's operators.
+
+Rank 0 values hold a scalar expression; others an array node. `weak` tells how the type bends in promotion: `STRONG` not at all,
+`COUNTER` (sizes, loop counters, tabulate indices) takes a float operand's dtype, `LITERAL` also an integer operand's.
+Everything Python would need a plain value for raises `TraceError` here, with what to write instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from raido.algo.errors import TraceError
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import DType, bool_
+from raido.algo.graph.expr import Const, Constant, Expr, Node, Parameter, Result
+from raido.algo.trace.locations import complaint, user_site
+from raido.algo.trace.operators import Operators
+from raido.algo.trace.types import describe
+
+STRONG, COUNTER, LITERAL = 0, 1, 2
+_ARRAY_NODES = (Parameter, Constant, Result)
+
+
+class Array(Operators):
+    """An array or scalar inside an algorithm: `.dtype`, `.shape`, `.ndim`, `.T`, NumPy's operators and indexing.
+
+    Example:
+        >>> import raido as rd
+        >>> @rd.algorithm
+        ... def brighter(img: rd.f32["h", "w"]):
+        ...     return img * 1.5 + 0.1
+    """
+
+    __slots__ = ("__weakref__", "node", "weak")
+
+    def __init__(self, node: Any, weak: int = STRONG) -> None:
+        self.node: Any = node
+        self.weak = weak
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self.node.dtype
+
+    @property
+    def extents(self) -> tuple[Expr, ...]:
+        """The shape as expressions of the graph."""
+        return self.node.shape if isinstance(self.node, _ARRAY_NODES) else ()
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Ints, and sizes (i64 scalars) where they are not known while tracing."""
+        return tuple(size_value(extent) for extent in self.extents)
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions."""
+        return len(self.extents)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        total: Expr = index.as_index(1)
+        for extent in self.extents:
+            total = index.mul(total, extent)
+        return size_value(total)
+
+    @property
+    def T(self) -> Array:
+        """The axes in reverse order."""
+        return _moves().transpose(self)
+
+    @property
+    def real(self) -> Array:
+        """The real part: the value itself."""
+        return self
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part: 0."""
+        from raido.algo.language import complex_functions
+
+        return complex_functions.imag(self)
+
+    def transpose(self, *axes: Any) -> Array:
+        """The axes in the given order (reversed without one)."""
+        chosen = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return _moves().transpose(self, chosen or None)
+
+    def reshape(self, *shape: Any) -> Array:
+        """The same elements in row-major order in another shape; one −1 is worked out."""
+        return _moves().reshape(self, shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
+
+    def flatten(self) -> Array:
+        """One dimension, row-major."""
+        return _moves().flatten(self)
+
+    ravel = flatten
+
+    def astype(self, dtype: Any) -> Array:
+        """The elements converted: floats to integers truncate and saturate, NaN gives 0."""
+        return _moves().astype(self, dtype)
+
+    def view(self, dtype: Any) -> Array:
+        """The bits of the elements read as another type of the same width."""
+        return _moves().view(self, dtype)
+
+    def named(self, name: str) -> Array:
+        """This value, as a stage of that name."""
+        return _moves().named(self, name)
+
+    @property
+    def at(self) -> Any:
+        """`a.at[i, j:k].set(v)` and `.add .multiply .min .max`: a new array, changed there."""
+        from raido.algo.language import updates
+
+        return updates.At(self)
+
+    def sum(self, axis: Any = None, **options: Any) -> Any:
+        """`rd.sum` of this array."""
+        return _reductions().sum(self, axis, **options)
+
+    def prod(self, axis: Any = None, **options: Any) -> Any:
+        """`rd.prod` of this array."""
+        return _reductions().prod(self, axis, **options)
+
+    def min(self, axis: Any = None, **options: Any) -> Any:
+        """`rd.min` of this array."""
+        return _reductions().min(self, axis, **options)
+
+    def max(self, axis: Any = None, **options: Any) -> Any:
+        """`rd.max` of this array."""
+        return _reductions().max(self, axis, **options)
+
+    def any(self, axis: Any = None, **options: Any) -> Any:
+        """`rd.any` of this array."""
+        return _reductions().any(self, axis, **options)
+
+    def all(self, axis: Any = None, **options: Any) -> Any:
+        """`rd.all` of this array."""
+        return _reductions().all(self, axis, **options)
+
+    def mean(self, axis: Any = None, **options: Any) -> Any:
+        """`rd.mean` of this array."""
+        return _reductions().mean(self, axis, **options)
+
+    def argmin(self, axis: Any = None, **options: Any) -> Any:
+        """`rd.argmin` of this array."""
+        return _reductions().argmin(self, axis, **options)
+
+    def argmax(self, axis: Any = None, **options: Any) -> Any:
+        """`rd.argmax` of this array."""
+        return _reductions().argmax(self, axis, **options)
+
+    def clip(self, low: Any = None, high: Any = None) -> Any:
+        """`rd.clip` of this array."""
+        from raido.algo.language import ufuncs
+
+        return ufuncs.clip(self, low, high)
+
+    def round(self, decimals: int = 0) -> Any:
+        """`rd.round` of this array."""
+        from raido.algo.language import ufuncs
+
+        return ufuncs.round(self, decimals)
+
+    def __getitem__(self, key: Any) -> Any:
+        from raido.algo.language import indexing
+
+        return indexing.get_item(self, key)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise TraceError(complaint("cannot iterate over a traced scalar"))
+        count = index.constant_value(self.extents[0])
+        if count is None:
+            raise TraceError(
+                complaint(
+                    f"cannot iterate over {describe(self.dtype, self.extents)}: its size is not known while tracing",
+                    remedy="rd.map over its elements, or rd.loop with a[i]",
+                )
+            )
+        return iter([self[i] for i in range(count)])
+
+    def __len__(self) -> int:
+        count = index.constant_value(self.extents[0]) if self.ndim else None
+        if count is None:
+            raise TraceError(complaint("`len()` of a traced value is not a plain int", remedy="a.shape[0]"))
+        return count
+
+    def __bool__(self) -> bool:
+        if isinstance(self.node, Const) and self.weak == LITERAL:
+            return bool(self.node.value)
+        raise TraceError(_truth_complaint())
+
+    def __contains__(self, item: Any) -> bool:
+        raise TraceError(complaint("`in` on a traced value", remedy="rd.any(a == x)"))
+
+    def __index__(self) -> int:
+        raise TraceError(
+            complaint(
+                "a traced value where Python needs a plain int (`range`, an index of a list, …)",
+                remedy="rd.loop(n, body, init) for a loop, rd.array(values)[i] for a table",
+            )
+        )
+
+    def __int__(self) -> int:
+        raise TraceError(complaint("`int()` of a traced value", remedy="rd.i32(x) or x.astype(rd.i64)"))
+
+    def __float__(self) -> float:
+        raise TraceError(complaint("`float()` of a traced value", remedy="rd.f32(x) or x.astype(rd.f64)"))
+
+    def __complex__(self) -> complex:
+        raise TraceError(complaint("`complex()` of a traced value"))
+
+    def __round__(self, decimals: int = 0) -> Any:
+        return self.round(decimals)
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TraceError(complaint("arrays do not change", remedy="b = a.at[i].set(v)"))
+
+    def __array__(self, *args: Any, **options: Any) -> NoReturn:
+        raise TraceError(complaint("a traced value is not a NumPy array", remedy="the `rd` function of the same name"))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        from raido.algo.language import ufuncs
+
+        name = ufunc.__name__
+        operator = ufuncs.OPERATOR_OF_UFUNC.get(name)
+        if method == "__call__" and operator and not options and not all(isinstance(v, Array) for v in inputs):
+            return operator(*inputs)
+        raise TraceError(complaint(f"`np.{name}` on a traced value", remedy=f"rd.{name}"))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> NoReturn:
+        name = function.__name__
+        raise TraceError(complaint(f"`np.{name}` on a traced value", remedy=f"rd.{name}"))
+
+    def __repr__(self) -> str:
+        return f"<traced {describe(self.dtype, self.extents)}>"
+
+
+def size_value(extent: Expr) -> Any:
+    """A size as the user sees it: an int, or an i64 scalar."""
+    known = index.constant_value(extent)
+    return Array(extent, COUNTER) if known is None else known
+
+
+def scalar(node: Expr, weak: int = STRONG) -> Array:
+    """A rank 0 value."""
+    return Array(node, weak)
+
+
+def is_scalar(value: Array) -> bool:
+    """Whether the value has rank 0."""
+    return not isinstance(value.node, _ARRAY_NODES)
+
+
+def array_node(value: Array) -> Node:
+    """The array node of a value of rank 1 or more."""
+    return value.node
+
+
+def _truth_complaint() -> str:
+    line = user_site().text
+    if re.search(r"(?<![.\w])(min|max)\(", line):
+        found = re.search(r"(?<![.\w])(min|max)\(", line)
+        name = found.group(1) if found else "min"
+        return complaint(f"`{name}()` on a traced value", remedy=f"rd.{name}imum(a, b)")
+    if re.search(r"(?<![.\w])(any|all)\(", line):
+        return complaint("`any()` or `all()` on traced values", remedy="rd.any(a) or rd.all(a)")
+    for word, form in (("and", "a & b, with each comparison in parentheses"), ("or", "a | b"), ("not", "~a")):
+        if re.search(rf"(?<![.\w]){word}\b", line):
+            return complaint(f"`{word}` on a traced value", remedy=form)
+    if re.search(r"\bin\b", line) and not re.search(r"\bfor\b", line):
+        return complaint("`in` on a traced value", remedy="rd.any(a == x)")
+    if re.search(r"\bwhile\b", line):
+        return complaint("`while` on a traced value", remedy="rd.while_loop(cond, body, init)")
+    if re.search(r"[<>]=?[^<>=]+[<>]=?", line):
+        return complaint("a chained comparison of traced values", remedy="(a < b) & (b < c)")
+    return complaint(
+        "`if` on a traced value, which is not known while tracing",
+        remedy="rd.where(p, a, b), or rd.cond(p, then, else_) to evaluate one branch only",
+    )
+
+
+def _moves() -> Any:
+    from raido.algo.language import moves
+
+    return moves
+
+
+def _reductions() -> Any:
+    from raido.algo.language import reductions
+
+    return reductions
+
+
+TRUE = Const(bool_, 1)
