@@ -102,16 +102,17 @@ def test_types_hold(package: Path) -> None:
 
 
 def test_import_is_quick_and_leaves_tvm_alone() -> None:
+    """Under 0.2 s where NumPy, which is part of it, takes 0.1; as a ratio, since other tests run at the same time."""
     script = "import time, sys; t = time.process_time(); import numpy; n = time.process_time(); import raido; \
-print(time.process_time() - n, time.process_time() - t, 'tvm' in sys.modules)"
+print(n - t, time.process_time() - t, 'tvm' in sys.modules)"
     best = 1e9
     for _ in range(10):
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        _, whole, tvm = done.stdout.split()
+        numpy, whole, tvm = done.stdout.split()
         assert tvm == "False"
-        best = min(best, float(whole))
+        best = min(best, float(whole) / float(numpy))
         time.sleep(0.05)
-    assert best < 0.2
+    assert best < 2
 
 
 def test_import_works_from_any_directory(tmp_path: Path) -> None:
