@@ -58,6 +58,10 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "a strategy after loops": (line, lambda s: s["sums"].vectorize("x").strategy("chain")),
     "threads along a scan": (line, lambda s: s["sums"].parallel("x")),
     "lanes over blocks that are scanned": (line, lambda s: s["sums"].split("x", 64).vectorize("xo")),
+    "lanes over a fused loop along a scan": (
+        line,
+        lambda s: s["sums"].split("x", 64).fuse("xo", "xi").vectorize("xoxi"),
+    ),
     "another order along a scan": (line, lambda s: s["sums"].split("x", 64).reorder("xi", "xo")),
     "overlap along a scan": (line, lambda s: s["sums"].split("x", 64).tail("xi", "shift")),
     "inline a scan": (table, lambda s: s["sums"].inline()),
