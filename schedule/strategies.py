@@ -122,6 +122,12 @@ def check_update(state: State, name: str) -> None:
         if k in steps and loop.kind == "parallel" and stage.update.mode != "unique":
             remedy = 'strategy("private")' if stage.update.mode == "combine" else "unique_indices=True, if they are"
             raise Refusal(f'steps of "{loop.name}" may meet one element of "{name}"', remedy)
+        if k in steps[:-1] and loop.kind == "vector" and stage.update.mode == "set":
+            last = plan.loops[steps[-1]].name
+            raise Refusal(
+                f'lanes of "{loop.name}" would run side by side over "{last}", whose order counts: the last value wins',
+                f'vectorize "{last}", or unique_indices=True, if they are',
+            )
         axes = set(axes_of(plan, loop.name))
         if whole & axes and axes - whole:
             raise Refusal(

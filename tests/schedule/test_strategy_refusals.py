@@ -62,6 +62,8 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
         line,
         lambda s: s["sums"].split("x", 64).fuse("xo", "xi").vectorize("xoxi"),
     ),
+    "lanes over steps whose last wins": (last, lambda s: s["put"].split("r", 8).vectorize("ro")),
+    "another order of steps whose last wins": (last, lambda s: s["put"].split("r", 8).reorder("ri", "ro")),
     "another order along a scan": (line, lambda s: s["sums"].split("x", 64).reorder("xi", "xo")),
     "overlap along a scan": (line, lambda s: s["sums"].split("x", 64).tail("xi", "shift")),
     "inline a scan": (table, lambda s: s["sums"].inline()),
