@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from program_table import Programs
 
 import raido as rd
 
-PROGRAMS: dict[str, tuple[Any, Callable[[np.random.Generator, int, int], tuple[np.ndarray, ...]]]] = {}
+PROGRAMS = Programs()
+program = PROGRAMS.program
 
 
 def vector(dtype: str, low: int = -9, high: int = 9) -> Callable[..., tuple[np.ndarray, ...]]:
@@ -20,16 +21,6 @@ def vector(dtype: str, low: int = -9, high: int = 9) -> Callable[..., tuple[np.n
 def matrix(dtype: str, low: int = -9, high: int = 9) -> Callable[..., tuple[np.ndarray, ...]]:
     """Inputs: one array of rank 2."""
     return lambda chance, n, m: (chance.integers(low, high, (m, n)).astype(dtype),)
-
-
-def program(inputs: Callable[..., tuple[np.ndarray, ...]]) -> Callable[[Callable[..., Any]], Any]:
-    """Enters an algorithm into the table."""
-
-    def enter(function: Callable[..., Any]) -> Any:
-        PROGRAMS[function.__name__] = (rd.algorithm(function), inputs)
-        return function
-
-    return enter
 
 
 @program(vector("f4"))

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
+from program_table import Programs
 
 import raido as rd
 
-PROGRAMS: dict[str, tuple[Any, Callable[[np.random.Generator, int, int], tuple[np.ndarray, ...]]]] = {}
-
-
-def program(inputs: Callable[..., tuple[np.ndarray, ...]]) -> Callable[[Callable[..., Any]], Any]:
-    """Enters an algorithm into the table."""
-
-    def enter(function: Callable[..., Any]) -> Any:
-        PROGRAMS[function.__name__] = (rd.algorithm(function), inputs)
-        return function
-
-    return enter
+PROGRAMS = Programs()
+program = PROGRAMS.program
 
 
 def floats(chance: np.random.Generator, n: int, m: int) -> tuple[np.ndarray, ...]:

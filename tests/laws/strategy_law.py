@@ -6,9 +6,9 @@ import random
 import zlib
 
 import numpy as np
-from law import CPUS, _as_list
+from law import CPUS, _as_list, outcome
 
-from raido.algo.errors import RaidoError, ScheduleError
+from raido.algo.errors import ScheduleError
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
@@ -68,16 +68,6 @@ def hold(programs, strategies, name, seed, compiled):
         raise AssertionError(f"{name}, seed {seed}, sizes {sizes}:\n{complete}\n{error}") from error
     finally:
         set_threads(None)
-
-
-def outcome(run):
-    """The results, or the kind of fault."""
-    try:
-        return list(run())
-    except ScheduleError:
-        raise
-    except RaidoError as error:
-        return type(error)
 
 
 def same(want, got):

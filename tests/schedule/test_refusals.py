@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import golden
 import pytest
 import sample_graphs as graphs
 
@@ -305,20 +306,16 @@ def message(name: str) -> str:
     return re.sub(r"[0-9a-f]{12}", "0123456789ab", text)
 
 
-def golden() -> dict[str, str]:
-    blocks = GOLDEN.read_text(encoding="utf-8").split("\n## ")[1:]
-    return {name: text.strip("\n") for name, _, text in (block.partition("\n") for block in blocks)}
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_refusal(name):
-    assert message(name) == golden().get(name)
+    assert message(name) == golden.read(GOLDEN).get(name)
 
 
 def test_no_golden_text_is_left_over():
-    assert set(golden()) == set(CASES)
+    assert set(golden.read(GOLDEN)) == set(CASES)
 
 
 if __name__ == "__main__":
-    texts = "".join(f"\n## {name}\n{message(name)}\n" for name in CASES)
-    GOLDEN.write_text("Every refusal of a schedule; written by test_refusals.py.\n" + texts, encoding="utf-8")
+    golden.write(
+        GOLDEN, "Every refusal of a schedule; written by test_refusals.py.", {name: message(name) for name in CASES}
+    )

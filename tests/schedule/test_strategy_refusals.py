@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import golden
 import pytest
 
 import raido as rd
@@ -98,20 +99,18 @@ def message(name: str) -> str:
     return re.sub(r"\S*test_strategy_refusals\.py:\d+", "test_strategy_refusals.py:1", str(caught.value))
 
 
-def golden() -> dict[str, str]:
-    blocks = GOLDEN.read_text(encoding="utf-8").split("\n## ")[1:]
-    return {name: text.strip("\n") for name, _, text in (block.partition("\n") for block in blocks)}
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_refusal(name):
-    assert message(name) == golden().get(name)
+    assert message(name) == golden.read(GOLDEN).get(name)
 
 
 def test_no_golden_text_is_left_over():
-    assert set(golden()) == set(CASES)
+    assert set(golden.read(GOLDEN)) == set(CASES)
 
 
 if __name__ == "__main__":
-    texts = "".join(f"\n## {name}\n{message(name)}\n" for name in CASES)
-    GOLDEN.write_text("Every refusal of a strategy; written by test_strategy_refusals.py.\n" + texts, encoding="utf-8")
+    golden.write(
+        GOLDEN,
+        "Every refusal of a strategy; written by test_strategy_refusals.py.",
+        {name: message(name) for name in CASES},
+    )
