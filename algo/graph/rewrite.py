@@ -7,7 +7,7 @@ nesting. A rewrite that changes nothing returns the same node.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from raido.algo.graph.expr import Load, Node, Parameter, Result, Var, field_names
@@ -62,19 +62,27 @@ def topological(*roots: Node) -> list[Node]:
     return list(done)
 
 
-def scalar_nodes(*roots: Node, stop: Collection[Node] = ()) -> list[Node]:
-    """The scalar nodes reachable without going into an array, nor below `stop`, children first."""
+def post_order(roots: Sequence[Node], below: Callable[[Node], Sequence[Node]]) -> list[Node]:
+    """The nodes reachable from the roots by way of `below`, each once, what is below a node before it, in that order."""
     done: dict[Node, None] = {}
     stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
     while stack:
         node, entered = stack.pop()
-        if entered or node in stop:
+        if entered:
             done[node] = None
         elif node not in done:
             stack.append((node, True))
-            below = [c for c in children(node) if c not in done and not isinstance(c, Result | Parameter)]
-            stack += [(child, False) for child in reversed(below)]
+            stack += [(child, False) for child in reversed(below(node)) if child not in done]
     return list(done)
+
+
+def scalar_nodes(*roots: Node, stop: Collection[Node] = ()) -> list[Node]:
+    """The scalar nodes reachable without going into an array, nor below `stop`, children first."""
+
+    def below(node: Node) -> Sequence[Node]:
+        return () if node in stop else [c for c in children(node) if not isinstance(c, Result | Parameter)]
+
+    return post_order(roots, below)
 
 
 def loads_in(*roots: Node) -> list[Load]:

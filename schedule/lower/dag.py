@@ -8,7 +8,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, SizeVar, Var, While, const
-from raido.algo.graph.rewrite import children
+from raido.algo.graph.rewrite import children, post_order
 from raido.schedule.nest.nodes import Buffer, NestExpr, Read
 
 _CHEAP = {"add", "sub", "mul"}
@@ -49,18 +49,12 @@ def lazy_children(form: Any) -> Iterable[Expr]:
 
 
 def scalar_order(roots: Sequence[Node]) -> list[Node]:
-    done: dict[Node, None] = {}
-    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
-    while stack:
-        node, entered = stack.pop()
-        if entered:
-            done[node] = None
-        elif node not in done:
-            stack.append((node, True))
-            stack += [
-                (c, False) for c in children(node) if not isinstance(c, Buffer) and c is not None and c not in done
-            ]
-    return list(done)
+    """The expressions of a nest that the roots are made of, children first, the last child first of all."""
+
+    def below(node: Node) -> list[Node]:
+        return [c for c in children(node) if c is not None and not isinstance(c, Buffer)][::-1]
+
+    return post_order(roots, below)
 
 
 def count_uses(roots: Sequence[Node]) -> dict[Node, int]:

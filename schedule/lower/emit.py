@@ -13,6 +13,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const, fresh
+from raido.algo.graph.rewrite import post_order
 from raido.schedule.lower.builder import Builder, Scope, closed
 from raido.schedule.lower.convert import Fault
 from raido.schedule.lower.dag import (
@@ -81,16 +82,10 @@ class Emitter:
         return None
 
     def _eager_order(self, roots: Sequence[Expr]) -> list[Node]:
-        done: dict[Node, None] = {}
-        stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
-        while stack:
-            node, entered = stack.pop()
-            if entered:
-                done[node] = None
-            elif node not in done and self._find(node) is None:
-                stack.append((node, True))
-                stack += [(child, False) for child in reversed(eager_children(node))]
-        return list(done)
+        def unknown(nodes: Sequence[Node]) -> list[Node]:
+            return [node for node in nodes if self._find(node) is None]
+
+        return post_order(unknown(roots), lambda node: unknown(eager_children(node)))
 
     def _ensure(self, node: Node) -> None:
         """Evaluates one node whose eager children have values."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import raido as rd
+
+sys.path.append(str(Path(__file__).parent.parent))
+
+from agreement import agree
 
 rng = np.random.default_rng(0)
 A = rng.standard_normal((5, 7)).astype(np.float32)
@@ -18,17 +24,6 @@ V = rng.standard_normal(7).astype(np.float32)
 I = rng.integers(-50, 50, (5, 7)).astype(np.int32)
 AT = np.array([0, 3, 1])
 TO = np.array([[0], [2]])
-
-
-def agree(got: Any, want: Any) -> None:
-    if isinstance(want, tuple):
-        assert isinstance(got, tuple) and len(got) == len(want)
-        for g, w in zip(got, want, strict=True):
-            agree(g, w)
-        return
-    got, want = np.asarray(got), np.asarray(want)
-    assert got.dtype == want.dtype and got.shape == want.shape
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 def check(function: Callable[..., Any], reference: Callable[..., Any], *arguments: Any) -> None:
