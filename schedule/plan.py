@@ -6,6 +6,7 @@ outermost first. Lowering reads this, and nothing else of a schedule.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -103,6 +104,17 @@ class StagePlan:
     scope: str = ""
     pad: int = 0
     strategy: tuple[str, tuple[tuple[str, object], ...]] | None = None
+
+
+def fused_loops(relations: Iterable[Split | Fuse]) -> frozenset[str]:
+    """The loops that were made by fusing others, and those that such loops were split into: they count rounds, not indices of an axis."""
+    found: set[str] = set()
+    for relation in relations:
+        if isinstance(relation, Fuse):
+            found.add(relation.into)
+        elif relation.parent in found:
+            found |= {relation.outer, relation.inner}
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)

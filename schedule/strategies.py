@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from raido.algo.graph.expr import Axis, Node
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
-from raido.schedule.plan import At, Fuse, StagePlan
+from raido.schedule.plan import At, fused_loops
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, is_reduction, position
@@ -87,7 +87,7 @@ def check_scan(state: State, name: str) -> None:
                 f'lanes of "{loop.name}" would run side by side over "{scanned[k + 1].name}", whose order counts',
                 f'vectorize "{scanned[-1].name}"',
             )
-        if loop.kind == "vector" and stage.scan is not None and loop.name in _fused(plan):
+        if loop.kind == "vector" and stage.scan is not None and loop.name in fused_loops(plan.relations):
             raise Refusal(
                 f'lanes of "{loop.name}", which is fused, need not all have an element to scan',
                 "leave the loops along the scan apart",
@@ -98,17 +98,6 @@ def check_scan(state: State, name: str) -> None:
             )
         if stage.filter and loop.kind == "vector" and len(stage.axes) > 1:
             raise Refusal(f'"{name}" keeps whole rows', f'vectorize "{stage.axes[-1].name}"')
-
-
-def _fused(plan: StagePlan) -> set[str]:
-    """The loops that were made by fusing others, and those that such loops were split into."""
-    found: set[str] = set()
-    for relation in plan.relations:
-        if isinstance(relation, Fuse):
-            found.add(relation.into)
-        elif relation.parent in found:
-            found |= {relation.outer, relation.inner}
-    return found
 
 
 def check_update(state: State, name: str) -> None:

@@ -12,7 +12,7 @@ from raido.algo.graph.expr import Const, Expr, Load, Node, Op, Reduce, Result, S
 from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
-from raido.schedule.plan import Fuse, Inline, LoopPlan, Split, StagePlan
+from raido.schedule.plan import Inline, LoopPlan, Split, StagePlan, fused_loops
 from raido.schedule.stages.form_stages import top_reductions
 from raido.schedule.stages.normalise import Tables
 from raido.schedule.stages.stage import AnyStage, Stage
@@ -41,6 +41,7 @@ class Job:
     version_at: int = field(init=False)
     cut: int = field(init=False)
     variables: dict[str, Var] = field(init=False)
+    fused: frozenset[str] = field(init=False)
     blocked: bool = False
     in_place: bool = False
 
@@ -51,6 +52,7 @@ class Job:
         self.axis_of = _axes_of_loops(self.stage, self.plan)
         reduction_axes = {axis.name for axis in self.stage.reduction_axes}
         self.reduced = frozenset(n for n, axes in self.axis_of.items() if axes & reduction_axes)
+        self.fused = fused_loops(self.plan.relations)
         loops = self.plan.loops
         self.first_reduction = _first(i for i, loop in enumerate(loops) if loop.name in self.reduced)
         special = [i for i, loop in enumerate(loops) if loop.kind in ("vector", "unroll") or loop.name in self.reduced]
@@ -63,17 +65,6 @@ class Job:
         if vector:
             return vector[0]
         return pure[-1] if pure and self.plan.partition and loops[pure[-1]].kind == "serial" else 10**9
-
-    @property
-    def fused(self) -> set[str]:
-        """The loops whose values are quotients and remainders of a loop over several."""
-        found: set[str] = set()
-        for relation in self.plan.relations:
-            if isinstance(relation, Fuse):
-                found.add(relation.into)
-            elif relation.parent in found:
-                found |= {relation.outer, relation.inner}
-        return found
 
     @property
     def form(self) -> Node:

@@ -196,8 +196,15 @@ class Loops:
     def _rows(self, work: Work, position: int, rounds: Expr) -> Rows | None:
         """The rows that the loop runs through, if it settles an axis at which arrays are read flat (and rows are not empty)."""
         job = work.job
-        axes = job.axis_of[job.plan.loops[position].name]
-        if work.rows is not None or job.blocked or len(axes) != 1 or work.mode in ("start", "finish"):
+        name = job.plan.loops[position].name
+        axes = job.axis_of[name]
+        if (
+            work.rows is not None
+            or job.blocked
+            or name in job.fused
+            or len(axes) != 1
+            or work.mode in ("start", "finish")
+        ):
             return None
         (axis,) = axes
         if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):

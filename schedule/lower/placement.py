@@ -160,7 +160,10 @@ class Placement:
     def _common(
         self, unit: list[Job], readers: list[Job], ranges: dict[str, Ranges]
     ) -> dict[str, dict[int, tuple[Expr, Expr]]]:
-        """Of a stage with guests, the indices along the axes that they share: what is read of any of them, for all of them."""
+        """Of a stage with guests, the indices along the axes that they share: what is read of any of them, for all of them.
+
+        All of an axis that the stage folds over, or goes through as a whole.
+        """
         host, facts = unit[-1], self.builder.facts
         matched = {guest.job.stage.name: guest.matched for guest in self.guests[host.stage.name]}
         shared = {name for theirs in matched.values() for name in theirs.values()}
@@ -172,8 +175,10 @@ class Placement:
                     if axis.name in matched[job.stage.name]:
                         bounds[matched[job.stage.name][axis.name]].append([reach])
         found: dict[str, tuple[Expr, Expr]] = {}
-        for axis in host.stage.axes:
-            if bounds.get(axis.name):
+        for axis in host.stage.all_axes:
+            if axis not in host.stage.axes or axis in host.stage.whole_axes:
+                found[axis.name] = (ix.as_index(0), ix.sub(axis.extent, 1))
+            elif bounds.get(axis.name):
                 (found[axis.name],) = hull(bounds[axis.name], (axis.extent,), facts)
         return {
             job.stage.name: {

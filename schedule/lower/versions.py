@@ -83,10 +83,11 @@ def cut_of(
     A loop that lies in the interior anyway is not cut either, but the work then knows.
     """
     job = work.job
-    axes = job.axis_of[job.plan.loops[position].name]
+    name = job.plan.loops[position].name
+    axes = job.axis_of[name]
     if position != job.cut or step != 1 or work.mode not in ("compute", "fold", "scan"):
         return None
-    if len(axes) != 1:
+    if len(axes) != 1 or name in job.fused:
         return None
     (axis,) = axes
     if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):

@@ -240,7 +240,7 @@ class Values:
             return self.unit.call(symbol, e.dtype, lanes, args[0], *(self.tir(a) for a in moved.args), args[2])
         if e.name == "cast" and first is e.dtype:
             return terms[0]
-        if e.name == "cast" and first.is_integer and (e.dtype.is_integer or (e.dtype.is_float and e.dtype.bits > 16)):
+        if e.name == "cast" and first.is_integer and _holds_every(e.dtype, first):
             return T.Cast(T.type_name(e.dtype, lanes), args[0])
         literals = {}
         if e.name in _BY_CONSTANT and (divisor := _constant_of(e.args[1])) is not None and first.is_integer:
@@ -369,6 +369,15 @@ class Values:
 
 
 _BY_CONSTANT = (*DIVISIONS, "wrap_index", "shl", "shr")
+
+
+def _holds_every(wide: DType, narrow: DType) -> bool:
+    """Whether TIR may see the cast: its analysis stops at the cast of a bound that the type does not hold."""
+    if wide.is_float:
+        return wide.bits > 16
+    if wide.kind == narrow.kind:
+        return wide.bits >= narrow.bits
+    return narrow.kind == "u" and wide.kind == "i" and wide.bits > narrow.bits
 
 
 def _is_masked_step(e: Op) -> bool:

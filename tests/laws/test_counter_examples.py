@@ -156,6 +156,41 @@ def test_accumulators_of_lanes_over_fused_loops_are_memory() -> None:
     agrees(product, np.arange(6).reshape(2, 3), said=said)
 
 
+# Loops and indices
+
+
+def test_rounds_of_a_fused_loop_are_not_the_indices_of_its_axis() -> None:
+    """A loop over both halves of a split counts rounds in another order: no boundary begins at a certain one, and no row."""
+
+    @rd.algorithm
+    def longer(b: rd.i64["k"]):
+        return rd.pad(b, (0, 3), mode="symmetric").named("longer")
+
+    def said(s: Schedule) -> None:
+        s["longer"].split("x", 2).partition_boundaries("x").reorder("xi", "xo").fuse("xi", "xo")
+
+    agrees(longer, np.arange(3), said=said)
+
+    @rd.algorithm
+    def flat(a: rd.i64["n", "m"]):
+        return (rd.flatten(a) + 1).named("flat")
+
+    def fused(s: Schedule) -> None:
+        s["flat"].split("x", 2).reorder("xi", "xo").fuse("xi", "xo")
+
+    agrees(flat, np.arange(40 * 7).reshape(7, 40), said=fused)
+
+
+def test_an_index_below_zero_is_cast_to_an_unsigned_type() -> None:
+    """TIR's analysis follows bounds of indices through casts, and stops at one that the type does not hold."""
+
+    @rd.algorithm
+    def far(a: rd.i32["n", "n"]):
+        return rd.tabulate((a.shape[0], a.shape[1]), lambda y, x: rd.u64(rd.i64(x) - 100) & 2).named("far")
+
+    agrees(far, np.ones((5, 5), np.int32), said=lambda s: s["far"].unroll("x", 4))
+
+
 # Faults
 
 

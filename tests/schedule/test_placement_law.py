@@ -218,3 +218,19 @@ def test_a_fold_over_an_unrolled_shared_loop_keeps_to_the_copy_it_began_in() -> 
         s["host"].vectorize("y").unroll("z").unroll("x")
 
     hold(sums, [ramp(3, 17, 4, dtype=np.float64)], say)
+
+
+def test_a_guest_over_the_fold_of_a_placed_stage_is_computed_along_all_of_it() -> None:
+    @rd.algorithm
+    def centred(a: rd.u32["h", "w"]):
+        sums = rd.sum(a, axis=1, dtype=rd.u32, name="sums")
+        double = rd.elementwise(lambda x: x * 2, a).named("double")
+        return rd.map(lambda row, s: row + s, double, sums).named("out")
+
+    def say(s: Schedule) -> None:
+        s["out"].split("x", 2)
+        s["sums"].compute_at("out", "xo")
+        s["double"].compute_with("sums", "r")
+
+    for shape in ((3, 5), (1, 1), (4, 17), (0, 3), (3, 0)):
+        hold(centred, [ramp(*shape, dtype=np.uint32)], say)
