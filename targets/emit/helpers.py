@@ -171,7 +171,7 @@ class Helpers:
         def body(b: TextBuilder, value: Value, mask: Value) -> str:
             wide = b.convert("zext", value, u8) if dtype is bool_ else value
             zero = Value(memory, lanes, "zeroinitializer")
-            if lanes * memory.bits == 512 and memory.bits >= 32:
+            if lanes * memory.bits == 512 and memory.bits >= 32 and self.vector_bits >= 512:
                 name = f"llvm.experimental.vector.compress.{mangled(memory, lanes)}"
                 b.declarations.add(f"declare {wide.type} @{name}({wide.type}, {mask.type}, {wide.type})")
                 call = f"call {wide.type} @{name}({wide.typed}, {mask.typed}, {zero.typed})"

@@ -191,6 +191,19 @@ def test_an_index_below_zero_is_cast_to_an_unsigned_type() -> None:
     agrees(far, np.ones((5, 5), np.int32), said=lambda s: s["far"].unroll("x", 4))
 
 
+# Lanes
+
+
+def test_more_lanes_than_fill_a_register_keep_elements() -> None:
+    """The instruction that moves lanes to the front is there for registers of 512 bits, on machines that have them."""
+
+    @rd.algorithm
+    def kept(a: rd.f32["n"]):
+        return rd.filter(lambda x: x > 2, a, name="kept")
+
+    agrees(kept, np.arange(40, dtype=np.float32) % 5, said=lambda s: s["kept"].vectorize("x", 16))
+
+
 # Faults
 
 
