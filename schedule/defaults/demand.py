@@ -1,7 +1,8 @@
 """What is read where, once the cheap stages are inlined: the facts that the default schedule's rules are stated in.
 
 `Demand.points[array][reader]` holds the index tuples, over the reader's axes, at which a stage that is really computed reads an array
-(through whatever is inlined into it); None stands for an index that is itself loaded. `inlined` are the stages that are computed
+(through whatever is inlined into it); None stands for an index that is itself loaded, and `SEGMENTS` for the counter of a segment's
+fold, begun where the segment does. `inlined` are the stages that are computed
 where they are read: those the user said so of, and those that cost least that way:
 
 - each element read once, as far as can be seen, or only in one set of loops that several stages share (`joins`);
@@ -33,6 +34,7 @@ lt le gt ge eq ne logical_and logical_or logical_xor logical_not isnan isinf isf
 bit_and bit_or bit_xor bit_not shl shr clamp_index wrap_index mirror_index symmetric_index
 """
 CHEAP = frozenset(_CHEAP.split())
+SEGMENTS = Var("segments", i64, 0)
 Point = tuple["Expr | None", ...]
 
 
@@ -71,15 +73,29 @@ def find_demand(state: State) -> Demand:
 def _add_reads(state: State, demand: Demand, stage: Stage) -> None:
     inlined = stage.name in demand.inlined
     here = demand.readers(stage.name) if inlined else {stage.name: {tuple(axis.var for axis in stage.axes)}}
+    counters = segment_counters(stage)
     for load in loads_of(stage):
         array = array_name(load.array, state.uses.names)
         if not array:
             continue
-        plain = tuple(i if is_plain(i) else None for i in load.indices)
+        plain = tuple(_point(i, counters) for i in load.indices)
         by_reader = demand.points.setdefault(array, {})
         for reader, points in here.items():
             found = by_reader.setdefault(reader, set())
             found.update(_compose(plain, stage, point) if inlined else plain for point in points)
+
+
+def _point(i: Expr, counters: set[Var]) -> Expr | None:
+    if is_plain(i):
+        return i
+    terms = index.linear(i)[1]
+    return SEGMENTS if any(terms.get(counter) == 1 for counter in counters) else None
+
+
+def segment_counters(stage: Stage) -> set[Var]:
+    """The variables that count the values of a stage's segments."""
+    folds = [node for node in scalar_nodes(*stage_roots(stage)) if isinstance(node, Reduce) and is_ragged(node)]
+    return {axis.var for fold in folds for axis in fold.axes}
 
 
 def _compose(indices: Point, stage: Stage, at: Point) -> Point:
@@ -122,11 +138,13 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
 def rounds(reader: Stage, point: Point) -> int:
     """How often one element is read by a read at this point: once for every index of the axes that the point leaves out.
 
-    Reads at loaded positions may meet an element any number of times; they count as a few.
+    Reads at loaded positions may meet an element any number of times; they count as a few. Segments do not overlap.
     """
     if None in point:
         return 4
     inside = {node for e in point if e is not None for node in scalar_nodes(e)}
+    if SEGMENTS in inside:
+        return 1
     left_out = (index.constant_value(axis.extent) for axis in reader.all_axes if axis.var not in inside)
     return prod(MANY if count is None else max(1, count) for count in left_out)
 
@@ -138,8 +156,8 @@ def is_pointwise(stage: Stage) -> bool:
 
 
 def cost(stage: Stage) -> int:
-    """Operations for one element: 1 each, 20 for a mathematical function, 1000 for a loop; index arithmetic is free."""
-    total = 0
+    """Operations for one element: 1 each, 20 for a mathematical function, 1000 for a loop or a segment; index arithmetic is free."""
+    total = 1000 * len(segment_counters(stage))
     for node in scalar_nodes(*stage_roots(stage)):
         if isinstance(node, (Loop, While)):
             total += 1000
@@ -181,7 +199,7 @@ def _chooses_by_position(stage: Stage) -> bool:
 
 def has_ragged_folds(stage: Stage) -> bool:
     """Whether elements are folds of as many values as the data says (segments)."""
-    return any(isinstance(node, Reduce) and is_ragged(node) for node in scalar_nodes(*stage_roots(stage)))
+    return bool(segment_counters(stage))
 
 
 def is_divergent(stage: Stage) -> bool:

@@ -10,7 +10,7 @@ from math import prod
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Expr, Op, Var
 from raido.algo.graph.rewrite import scalar_nodes
-from raido.schedule.defaults.demand import Point, cost
+from raido.schedule.defaults.demand import SEGMENTS, Point, cost
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.plan import At
@@ -46,7 +46,7 @@ def contiguity(var: Var, point: Point) -> int:
     if any(e is not None and moves(e, var) for e in point[:-1]):
         return -2
     last = point[-1]
-    if last is None:
+    if last is None or last is SEGMENTS:
         return -2
     if isinstance(last, Op) and last.name in index.BOUNDARY_OPS:
         last = last.args[0]

@@ -87,7 +87,8 @@ class KindDirectives(Recorder):
         """Hands the rounds of a loop to threads.
 
         axis: a loop; on a reduction axis each chunk keeps a partial, combined in order, whatever the number of threads.
-        grain: rounds in a chunk. dynamic: chunks are handed out as threads become free instead of evenly beforehand.
+        grain: rounds that a thread takes at a time, at least. dynamic: they are handed out as threads become free, some hundred
+        times to each, instead of evenly beforehand.
 
         before   for y in 0..h
         after    parallel y in 0..h

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.dtypes import bool_, i32, i64, u32
 from raido.algo.graph.expr import Array, Checked, Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, const
 from raido.algo.graph.faults import is_never_negative, is_never_zero
 from raido.algo.graph.primitives import DIVISIONS
@@ -213,10 +213,13 @@ class Converter:
             for d, (i, n) in enumerate(zip(indices, self.shape_of(node.array), strict=True)):
                 parts = []
                 affine = is_affine(i) or _is_boundary(i)
-                if not (affine and facts.nonnegative(i)):
-                    parts.append(Op("ge", bool_, (i, const(i64, 0))))
-                if not (affine and facts.less(i, n)):
-                    parts.append(Op("lt", bool_, (i, n)))
+                if _is_narrow(i):
+                    parts.append(_narrow_inside(i, n))
+                else:
+                    if not (affine and facts.nonnegative(i)):
+                        parts.append(Op("ge", bool_, (i, const(i64, 0))))
+                    if not (affine and facts.less(i, n)):
+                        parts.append(Op("lt", bool_, (i, n)))
                 if parts:
                     holds = conjunction(parts)
                     values = (const(i64, d), i, n)
@@ -314,6 +317,19 @@ def extents_brought_into(indices: Iterable[Expr]) -> list[Expr]:
         if e.name in _INDEX_OPS:
             stack += [a for a in e.args if isinstance(a, Op)]
     return list(found)
+
+
+def _is_narrow(i: Expr) -> bool:
+    """Whether an index was loaded or computed as an integer that 32 bits hold, with sign."""
+    narrow = i.args[0].dtype if isinstance(i, Op) and i.name == "cast" else i64
+    return narrow.is_integer and (narrow.bits < 32 or narrow is i32)
+
+
+def _narrow_inside(i: Expr, n: Expr) -> Expr:
+    """0 <= i < n by one comparison of its own width, twice as many lanes in a register: negative numbers are large ones without sign."""
+    assert isinstance(i, Op)
+    bound = Op("cast", u32, (ix.minimum(n, 1 << 31),))
+    return Op("lt", bool_, (Op("cast", u32, i.args), bound))
 
 
 def _is_boundary(e: Expr) -> bool:

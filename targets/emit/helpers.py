@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from raido.algo.graph.dtypes import DType, bool_, i32, i64, u8
+from raido.algo.graph.dtypes import DType, bool_, i32, i64, signed, u8
 from raido.algo.graph.expr import Const
 from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, memory_dtype, scalar_type
 from raido.targets.emit.memory import (
@@ -136,6 +136,24 @@ class Helpers:
         """The inverse of `pack_mask`; any byte that is not 0 is true only by its lowest bit."""
         body = lambda b, packed: b.convert("trunc", packed, bool_).text
         return self._write(f"rd.unpack.x{lanes}", llvm_type(bool_, lanes), [(u8, lanes)], body)
+
+    def ramp(self, stride: int, lanes: int) -> str:
+        """(base) -> base, base + stride, …"""
+        body = lambda b, base: ramp(b, base, stride, lanes).text
+        return self._write(f"rd.ramp{stride}.x{lanes}".replace("-", "m"), llvm_type(i64, lanes), [(i64, 1)], body)
+
+    def below(self, lanes: int) -> str:
+        """(base, high) -> which of base, base + 1, … are below `high`: one comparison in lanes as narrow as fill a register."""
+        narrow = signed(min(64, max(8 if lanes < 256 else 16, self.vector_bits // lanes)))
+
+        def body(b: TextBuilder, base: Value, high: Value) -> str:
+            count = b.binary("sub", b.intrinsic("smax", high, base), base)
+            count = b.intrinsic("umin", count, b.constant(count, lanes))
+            left = b.spread(b.convert("trunc", count, narrow), lanes)
+            lane = ", ".join(f"{scalar_type(narrow)} {k}" for k in range(lanes))
+            return b.compare("ugt", left, Value(narrow, lanes, f"<{lane}>")).text
+
+        return self._write(f"rd.below.x{lanes}", llvm_type(bool_, lanes), [(i64, 1), (i64, 1)], body)
 
     def extract(self, dtype: DType, lanes: int, lane: int) -> str:
         """One lane."""
@@ -405,7 +423,10 @@ class Helpers:
         return self._write("rd.failed", "i1", ["ptr"], body)
 
     def fault(self, lanes: int, kind: str, site: int, values: Sequence[Shape]) -> str:
-        """(fault, bad lanes, values…) -> 0: records the first bad lane."""
+        """(fault, bad lanes, values…) -> 0: records the first bad lane, unless something is on record.
+
+        What `rd_fault` does, without a call: one inside a hot loop would cost every iteration the registers that calls destroy.
+        """
         shapes: list[Shape | str] = ["ptr", (bool_, lanes), *values]
 
         def body(b: TextBuilder, fault: str, bad: Value, *given: Value) -> str:
@@ -422,8 +443,17 @@ class Helpers:
                 if value.lanes > 1:
                     value = b.result(value.dtype, 1, f"extractelement {value.typed}, i64 {lane}")
                 numbers.append(write_operation(b, "cast", i64, value).text)
-            listed = "".join(f", i64 {n}" for n in (*numbers, "0", "0", "0", "0")[:4])
-            b.line(f"%code = call i32 @rd_fault(ptr {fault}, i32 {FAULT_CODES[kind]}, i32 {site}{listed}) cold")
+            b.line('call void asm sideeffect "", ""() cold nounwind memory(none)')
+            code, fields = FAULT_CODES[kind], [("i32", str(site)), *(("i64", n) for n in (*numbers, *"0000")[:4])]
+            b.line(f"%old = cmpxchg ptr {fault}, i32 0, i32 {code} monotonic monotonic")
+            b.line("%first = extractvalue { i32, i1 } %old, 1")
+            b.line("br i1 %first, label %record, label %done")
+            b.start_block("record")
+            for (type_, number), offset in zip(fields, _FAULT_OFFSETS, strict=True):
+                b.line(f"%at{offset} = getelementptr i8, ptr {fault}, i64 {offset}")
+                b.line(f"store {type_} {number}, ptr %at{offset}")
+            b.line("br label %done")
+            b.start_block("done")
             return "0"
 
         symbol = f"rd.fault.{kind}.{site}.x{lanes}." + ".".join(f"{d.name}x{n}" for d, n in values)
@@ -542,4 +572,5 @@ class Helpers:
         return self._write("rd.copy", "i32", ["ptr", "ptr", (i64, 1)], body)
 
 
+_FAULT_OFFSETS = (4, 8, 16, 24, 32)  # of `RdFault`'s site and values
 _FAULT = "declare i32 @rd_fault(ptr, i32, i32, i64, i64, i64, i64)"

@@ -157,6 +157,14 @@ class TextBuilder:
             return mask
         return self.call(f"llvm.vector.reduce.or.{mangled(bool_, mask.lanes)}", bool_, 1, mask)
 
+    def spread(self, a: Value, lanes: int) -> Value:
+        """A scalar in every lane."""
+        if lanes == 1:
+            return a
+        first = self.result(a.dtype, lanes, f"insertelement {llvm_type(a.dtype, lanes)} poison, {a.typed}, i64 0")
+        picked = f"<{lanes} x i32> zeroinitializer"
+        return self.result(a.dtype, lanes, f"shufflevector {first.typed}, {first.type} poison, {picked}")
+
     def shuffle(self, a: Value, b: Value, lanes: list[int]) -> Value:
         """The lanes of `a` and, from `a.lanes` on, of `b`, picked by number."""
         picked = ", ".join(f"i32 {lane}" for lane in lanes)

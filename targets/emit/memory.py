@@ -82,9 +82,7 @@ def compress_in_memory(b: TextBuilder, value: Value, mask: Value, zero: Value) -
 def ramp(b: TextBuilder, offset: Value, stride: int, lanes: int) -> Value:
     """The offsets of lanes that are `stride` apart."""
     steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
-    first = b.result(i64, lanes, f"insertelement <{lanes} x i64> poison, {offset.typed}, i64 0")
-    spread = b.result(i64, lanes, f"shufflevector {first.typed}, {first.type} poison, <{lanes} x i32> zeroinitializer")
-    return b.binary("add", spread, Value(i64, lanes, f"<{steps}>"))
+    return b.binary("add", b.spread(offset, lanes), Value(i64, lanes, f"<{steps}>"))
 
 
 def _addresses(b: TextBuilder, base: str, offsets: Value, memory: DType) -> tuple[str, str]:

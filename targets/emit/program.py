@@ -23,6 +23,7 @@ from raido.targets.emit.statements import Statements, add_statement
 from raido.targets.emit.unit import Unit, data_of, tir
 
 TURN = 8  # where, after the counter of tickets and on a cache line of its own, stands whose turn an ordered section is
+_PIECES = 512  # of a loop whose rounds threads take by ticket, for each thread: fewer wait at the end, more lose streams of memory
 _FAULT_TYPE = u8  # what a fault record's pointer points to is the runtime's business
 
 
@@ -182,7 +183,7 @@ class Program:
         here = [a for a in moved if loop.var in Uses(a).variables]
         body = For(loop.var, loop.low, loop.high, loop.step, Block((*here, *hoisted.statements)))
         ordered = is_ordered(loop.body)
-        grain = 1 if ordered else max(loop.grain, 1) if loop.dynamic else 0
+        grain = max(loop.grain, 1) if loop.dynamic or ordered else 0
         share_of = _Share(body, given, rounds, share, shares, counter, grain, ordered)
         inner.block([*(a for a in moved if a not in here), share_of])
         self.finish(symbol, unit, [*parameters, first, rounds, share, shares, counter], inner)
@@ -206,9 +207,10 @@ class Program:
 
 
 class _Share:
-    """What one thread does of a loop: a contiguous part, or (grain > 0) pieces of `grain` rounds by ticket.
+    """What one thread does of a loop: a contiguous part, or (grain > 0) pieces by ticket.
 
-    `ordered`: the rounds have sections that run in order.
+    Pieces are as large as leaves `_PIECES` to each thread, and have at least `grain` rounds. `ordered`: the rounds have sections that
+    run in order, and each is a piece.
     """
 
     def __init__(
@@ -230,7 +232,11 @@ class _Share:
 
     def _by_ticket(self, statements: Statements) -> None:
         unit = statements.unit
-        zero, grain = T.IntImm("int64", 0), T.IntImm("int64", self.grain)
+        zero = T.IntImm("int64", 0)
+        grain: Any = T.IntImm("int64", 1)
+        if not self.ordered:
+            many = T.Div(self.rounds, T.Mul(self.shares, T.IntImm("int64", _PIECES)))
+            grain = unit.bind("grain", i64, 1, T.Max(many, T.IntImm("int64", self.grain)))
         place = T.flat_buffer(unit.fresh_name("place"), i64, 1)
         take = lambda: T.BufferStore(place, T.Mul(T.call(unit.helpers.ticket(), "int64", self.counter), grain), [zero])
         unit.out += [T.AllocBuffer(place), take()]

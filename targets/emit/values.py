@@ -169,7 +169,7 @@ class Values:
         if isinstance(e, Op):
             return self._operation(e, plain)
         if isinstance(e, Ramp):
-            return T.Ramp(self.tir(e.base), T.IntImm("int64", e.stride), e.lanes)
+            return self.unit.call(self.unit.helpers.ramp(e.stride, e.lanes), i64, e.lanes, self.tir(e.base))
         if isinstance(e, Splat):
             return T.Broadcast(self.tir(e.value), e.lanes)
         if isinstance(e, Extract):
@@ -229,6 +229,9 @@ class Values:
                 return T.RShift(args[0], T.IntImm("int64", divisor.bit_length() - 1))
         if e.dtype.is_float and e.name in _NATIVE:
             return _NATIVE[e.name](*args)
+        if _is_below(e):
+            symbol, (ramp, high) = self.unit.helpers.below(lanes), e.args
+            return self.unit.call(symbol, bool_, lanes, self.tir(ramp.base), self.tir(high.value))
         if e.name in _COMPARISONS and first is not bool_:
             return _COMPARISONS[e.name](*args)
         if e.name == "ne" and first.is_integer:
@@ -385,6 +388,12 @@ def _is_masked_step(e: Op) -> bool:
     moved, start = e.args[1:]
     counts = isinstance(moved, Op) and moved.name == "add" and _constant_of(moved.args[1]) is not None
     return counts and e.dtype.is_integer and e.dtype.bits * lanes_of(e) == 512 and isinstance(start, (Read, VectorVar))
+
+
+def _is_below(e: Op) -> bool:
+    """Whether `e` says which of consecutive indices are below a bound: the mask of a tail."""
+    ramp, high = e.args if e.name == "lt" else (None, None)
+    return isinstance(ramp, Ramp) and ramp.stride == 1 and isinstance(high, Splat)
 
 
 def _is_leaf(e: Any) -> bool:

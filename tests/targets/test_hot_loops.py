@@ -1,5 +1,7 @@
 """The inner loops of whole programs under their default schedules: registers, no calls, no gathers, no tests but the loop's own."""
 
+import itertools
+
 import numpy as np
 import pytest
 from emission import on_cpu
@@ -137,3 +139,29 @@ def test_interiors_have_no_clamp(cpu):
     body = [line for line in lines[vector + 1 : vector + 7] if "out[" in line or "a_" in line]
     assert body
     assert not any("clamp" in line for line in body)
+
+
+@rd.algorithm
+def sparse_product(offsets: rd.i64["m"], columns: rd.i32["k"], values: rd.f32["k"], x: rd.f32["n"]):
+    return rd.segmented_reduce(rd.add, 0, values * x[columns], offsets)
+
+
+def test_a_sparse_product_gathers_in_its_segments(cpu):
+    exe = sparse_product.compile(rd.Target("llvm", cpu=cpu))
+    assert exe.source("nest").count("parallel") == 1  # the gather, checked, has no loops of its own
+    gathering = [body for body in loops(exe.source("asm")) if any("gather" in i for i in body)]
+    # the mask of a tail is one comparison, indices are taken as they are, faults are recorded without a call
+    assert not any(i.startswith(("call", "vpunpck", "vpmovsx")) for body in gathering for i in body)
+    whole = min((body for body in gathering if sum("gather" in i for i in body) == 2), key=len)
+    assert not any(
+        "zmm" in i and "(%rsp)" in i for i in whole[: next(k for k, i in enumerate(whole) if "cmpxchg" in i)]
+    )
+    assert sum(i.startswith("vpcmp") for i in whole) <= 4
+    offsets = np.array([0, 3, 3, 60, 100])
+    columns, values, x = np.arange(100, dtype="i4") % 7, np.ones(100, "f4"), np.arange(7, dtype="f4")
+    want = [x[columns][a:b].sum() for a, b in itertools.pairwise(offsets)]
+    np.testing.assert_array_equal(exe(offsets, columns, values, x), want)
+    for wrong in (-1, 7, -(2**31)):
+        columns[70] = wrong
+        with pytest.raises(rd.IndexOutOfRange, match=f"index {wrong} is out of range"):
+            exe(offsets, columns, values, x)
