@@ -33,8 +33,13 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
     """The strategies of a stage by name, the plainest first; maps, stencils and reductions have none."""
     if stage.update is not None:
         own = tuple(axis.name for axis in stage.all_axes)
-        private = {"private": Strategy({"copies": 1}, own)} if stage.update.mode == "combine" else {}
-        return {"serial": Strategy({}, own), **private}
+        if stage.update.mode != "combine":
+            return {"serial": Strategy({}, own)}
+        return {
+            "serial": Strategy({}, own),
+            "private": Strategy({"copies": 1}, own),
+            "atomic": Strategy({"reproducible": True}, own),
+        }
     if stage.sort is not None:
         return {"radix": Strategy({}, tuple(axis.name for axis in stage.all_axes))}
     if stage.scan is None and stage.filter is None:
@@ -108,8 +113,11 @@ def check_update(state: State, name: str) -> None:
     steps = [k for k, loop in enumerate(plan.loops) if is_reduction(stage, plan, loop.name)]
     whole = {axis.name for axis in stage.whole_axes}
     for k, loop in enumerate(plan.loops):
-        if k in steps and loop.kind == "parallel" and stage.update.mode != "unique":
-            remedy = 'strategy("private")' if stage.update.mode == "combine" else "unique_indices=True, if they are"
+        together = stage.update.mode == "unique" or strategy_name(state, name) == "atomic"
+        if k in steps and loop.kind == "parallel" and not together:
+            remedy = "unique_indices=True, if they are"
+            if stage.update.mode == "combine":
+                remedy = 'strategy("private") or strategy("atomic")'
             raise Refusal(f'steps of "{loop.name}" may meet one element of "{name}"', remedy)
         if k in steps[:-1] and loop.kind == "vector" and stage.update.mode == "set":
             last = plan.loops[steps[-1]].name

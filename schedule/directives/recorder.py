@@ -84,6 +84,13 @@ def positive(value: object, what: str, least: int = 1, most: int | None = None) 
     return value
 
 
+def truth(value: object, what: str) -> bool:
+    """`value` if it is True or False, else a refusal."""
+    if not isinstance(value, bool):
+        raise Refusal(f"{what} is True or False, not {value!r}")
+    return value
+
+
 def one_of(value: object, what: str, options: tuple[str, ...]) -> str:
     """`value` if it is one of the options, else a refusal."""
     if value not in options:

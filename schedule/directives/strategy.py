@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from raido.schedule.atomics import check_atomic
 from raido.schedule.directives.loops import apply_split
-from raido.schedule.directives.recorder import Name, Number, Recorder, Self, positive, rule
+from raido.schedule.directives.recorder import Name, Number, Recorder, Self, positive, rule, truth
 from raido.schedule.plan import StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.state import State, loop_of, with_loop
@@ -25,7 +26,8 @@ class StrategyDirectives(Recorder):
 
         name: one of those listed; numbers: its parameters. A scan's "chain" and "three_phase" split the scanned axis into blocks for
         threads; its other loops take directives as ever. An update's "private" folds chunks of its steps into bins of their own, and
-        `copies` sets of these in turn.
+        `copies` sets of these in turn; with "atomic" its steps are indivisible, so that loops over them may be parallel, and
+        `reproducible=False` permits sums of floats, whose last bits then depend on the threads.
 
         before   for x in 0..n
         after    parallel xo in 0..n step 131072: for xi in xo..min(xo + 131072, n)           .strategy("chain", block=1 << 17)
@@ -34,7 +36,8 @@ class StrategyDirectives(Recorder):
         {}
 
         Refuses maps, stencils and reductions, which have none: vectorizing or parallelizing a reduction axis makes partials; a
-        second strategy; and a strategy after loop directives on the axis that it splits.
+        second strategy; a strategy after loop directives on the axis that it splits; and indivisible steps of several values that
+        depend on one another.
         """
         return self._record("strategy", name=name, **numbers)
 
@@ -61,7 +64,12 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: int) -> St
             raise Refusal(f'"{name}" has no number "{number}"', numbers=listed(allowed) or "none")
     chosen = {**allowed, **numbers}
     for number in chosen:
-        positive(chosen[number], f"`{number}`", 1, MOST_COPIES if number == "copies" else MOST_IN_BLOCK)
+        if isinstance(allowed[number], bool):
+            truth(chosen[number], f"`{number}`")
+        else:
+            positive(chosen[number], f"`{number}`", 1, MOST_COPIES if number == "copies" else MOST_IN_BLOCK)
+    if name == "atomic" and whole.reduction is not None:
+        check_atomic(stage, whole.reduction, bool(chosen["reproducible"]))
     after = in_blocks(state, stage, name, chosen["block"]) if "block" in chosen else state
     plan = replace(after.plan(stage), strategy=(name, tuple(chosen.items())))
     return replace(after, plans={**after.plans, stage: plan}, asked=state.asked | {(stage, "strategy")})

@@ -8,7 +8,7 @@ under needs no selection, since no lane that is off will look. (Pharr & Mark, is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
 from raido.algo.graph import index as ix
@@ -23,6 +23,7 @@ from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
+    AtomicUpdate,
     Block,
     Buffer,
     Check,
@@ -141,6 +142,8 @@ class GangBody(GangValues):
             self._fold(s)
         elif isinstance(s, Prefix):
             self._prefix(s)
+        elif isinstance(s, AtomicUpdate):
+            self._atomic(s)
         elif isinstance(s, Append):
             self._append(s)
         elif isinstance(s, For):
@@ -287,23 +290,40 @@ class GangBody(GangValues):
 
     def _fold_each_lane(self, s: Fold) -> None:
         """One lane after the other folds into shared memory: for places that only the data knows."""
-        for b in s.buffers:
+        self._keep_in_memory(s.buffers)
+        for on, memo in self._each_lane((*s.step, *s.indices), set(s.left)):
+            steps = tuple(_replace(e, memo) for e in s.step)
+            indices = tuple(_replace(e, memo) for e in s.indices)
+            self._in_lane(on, Fold(s.buffers, indices, steps, s.left, s.right, s.combine, s.neutral, s.monoid))
+
+    def _atomic(self, s: AtomicUpdate) -> None:
+        """One lane after the other, whatever varies: lanes may meet in one element."""
+        self._keep_in_memory((s.buffer,))
+        for on, memo in self._each_lane((*s.indices, s.value, s.combine), {s.left, s.right}):
+            value, combine = (_replace(e, memo) for e in (s.value, s.combine))
+            indices = tuple(_replace(e, memo) for e in s.indices)
+            self._in_lane(on, AtomicUpdate(s.buffer, indices, value, s.left, s.right, combine, s.monoid))
+
+    def _keep_in_memory(self, buffers: Sequence[Buffer]) -> None:
+        for b in buffers:
             if b.scope == "register" and b not in self.registers.memory and b.shape:
                 raise NotRegisters(b)
-        bound = set(s.left)
+
+    def _each_lane(
+        self, roots: Sequence[NestExpr], bound: set[Var]
+    ) -> Iterator[tuple[NestExpr | None, dict[NestExpr, NestExpr]]]:
+        """For every lane of every gang: whether it is on, and what the varying parts of the expressions are in it."""
         parts: dict[NestExpr, Vectors] = {}
-        for root in (*s.step, *s.indices):
+        for root in roots:
             self._name_parts(root, bound, parts)
         for g in range(self.gangs):
             for lane in range(self.lanes):
-                memo = {part: Extract(vectors[g], lane) for part, vectors in parts.items()}
-                steps = tuple(_replace(e, memo) for e in s.step)
-                indices = tuple(_replace(e, memo) for e in s.indices)
-                fold = Fold(s.buffers, indices, steps, s.left, s.right, s.combine, s.neutral, s.monoid)
-                if self.mask is None:
-                    self.out.append(fold)
-                else:
-                    self.out.append(If(Extract(self.mask[g], lane), Block((fold,))))
+                on = None if self.mask is None else Extract(self.mask[g], lane)
+                yield on, {part: Extract(vectors[g], lane) for part, vectors in parts.items()}
+
+    def _in_lane(self, on: NestExpr | None, s: Statement) -> None:
+        """A statement for one lane, if it is on."""
+        self.out.append(s if on is None else If(on, Block((s,))))
 
     def _name_parts(self, root: NestExpr, bound: set[Var], parts: dict[NestExpr, Vectors]) -> None:
         """Names the largest varying parts of `root` that do not mention `bound`."""

@@ -21,6 +21,7 @@ from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
+    AtomicUpdate,
     Block,
     Buffer,
     Extract,
@@ -142,7 +143,7 @@ def _touched(statement: Statement) -> set[Buffer]:
     """Buffers that something other than a fold reads or writes, or that loops over threads use."""
     touched: set[Buffer] = set()
     for s in statements_within(statement):
-        if isinstance(s, Store):
+        if isinstance(s, (Store, AtomicUpdate)):
             touched.add(s.buffer)
         if isinstance(s, Prefix):
             touched.update(s.buffers)

@@ -13,7 +13,20 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Node, Op, Var
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.nodes import Append, Fold, For, LaneFold, Let, NestExpr, Prefix, Read, Splat, Store, lanes_of
+from raido.schedule.nest.nodes import (
+    Append,
+    AtomicUpdate,
+    Fold,
+    For,
+    LaneFold,
+    Let,
+    NestExpr,
+    Prefix,
+    Read,
+    Splat,
+    Store,
+    lanes_of,
+)
 from raido.schedule.nest.walk import statements_within
 
 Vectors: TypeAlias = "tuple[NestExpr, ...]"
@@ -91,6 +104,9 @@ def choose_lanes(loop: For, info: Variability, vector_bits: int) -> int:
         elif isinstance(s, Fold):
             values = s.step
             widest = max(widest, *(b.dtype.itemsize for b in s.buffers))
+        elif isinstance(s, AtomicUpdate):
+            values = (s.value,)
+            widest = max(widest, s.buffer.dtype.itemsize)
         elif isinstance(s, (Append, Prefix)):
             values = s.values
             widest = max(widest, *(b.dtype.itemsize for b in s.buffers))

@@ -31,6 +31,7 @@ from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.fold_constants import fold_constants
 from raido.schedule.nest.nodes import (
     Append,
+    AtomicUpdate,
     Block,
     Buffer,
     Extract,
@@ -283,7 +284,7 @@ def _may_repeat(loop: For, info: Variability) -> bool:
     for s in statements_within(loop.body):
         if isinstance(s, (Fold, Prefix)) and not all(b in info.private for b in s.buffers):
             return False
-        if isinstance(s, Append):
+        if isinstance(s, (Append, AtomicUpdate)):
             return False
         if isinstance(s, Store):
             written.add(s.buffer)
@@ -322,8 +323,8 @@ def _uses_registers(loop: For, info: Variability) -> bool:
     """Whether the body uses arrays in registers from outside, whose indices must become constants."""
     for s in statements_within(loop.body):
         buffers: list[Node] = [n for e in expressions_of(s) for n in topological(e) if isinstance(n, Buffer)]
-        if isinstance(s, (Store, Fold, Prefix)):
-            buffers += [s.buffer] if isinstance(s, Store) else s.buffers
+        if isinstance(s, (Store, AtomicUpdate, Fold, Prefix)):
+            buffers += [s.buffer] if isinstance(s, (Store, AtomicUpdate)) else s.buffers
         if any(b.scope == "register" and b.shape and b not in info.private for b in buffers):  # type: ignore[attr-defined]
             return True
     return False
@@ -346,7 +347,7 @@ def _extract_scalars(body: Block, registers: Registers) -> Block:
         return Extract(Read(made, tuple(place), None), constant % made.lanes)
 
     for s in statements_within(body):
-        if isinstance(s, (Store, VectorStore, Scatter)) and s.buffer in registers.split:
+        if isinstance(s, (Store, AtomicUpdate, VectorStore, Scatter)) and s.buffer in registers.split:
             raise NotRegisters(s.buffer)
         if isinstance(s, (Fold, Prefix)):
             for b in s.buffers:

@@ -14,6 +14,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const, fresh
 from raido.algo.graph.rewrite import post_order
+from raido.schedule.atomics import monoids, orderless
 from raido.schedule.lower.builder import Builder, Scope, closed
 from raido.schedule.lower.convert import Fault
 from raido.schedule.lower.dag import (
@@ -38,7 +39,7 @@ from raido.schedule.lower.steps import (
     step_operands,
     substitute_scalars,
 )
-from raido.schedule.nest.nodes import Buffer, Check, Fold, For, If, NestExpr, Prefix, Read, Store
+from raido.schedule.nest.nodes import AtomicUpdate, Buffer, Check, Fold, For, If, NestExpr, Prefix, Read, Store
 from raido.schedule.nest.nodes import While as WhileStatement
 from raido.schedule.stages.dependent import is_ragged
 
@@ -385,6 +386,15 @@ class Emitter:
         for (form, buffers, indices), es in zip(steps, operands, strict=True):
             own, values = values[: len(es)], values[len(es) :]
             self._fold_here(form, buffers, indices, own, contract)
+
+    def atomics(self, form: Reduce, buffers: Sequence[Buffer], indices: tuple[Expr, ...]) -> None:
+        """One (converted) step of an update whose values are combined each on its own, in indivisible steps."""
+        values = [self._name_here(value) for value in self.values(form.values)]
+        form = self._closed(form)
+        parts = zip(buffers, values, form.left, form.right, form.combine, monoids(form), strict=True)
+        for buffer, value, left, right, combine, monoid in parts:
+            combined = orderless(left, right, combine, monoid)
+            self.builder.add(AtomicUpdate(buffer, indices, value, left, right, combined, monoid))
 
     def _fold_here(
         self,

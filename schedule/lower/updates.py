@@ -1,6 +1,7 @@
 """Updates: results that start as other arrays, and steps that each change the element they name.
 
     serial   the results are set, then the steps run in order
+    atomic   the results are set, then the steps run in any order, each indivisible
     private  chunks of the steps fold into bins of their own, which start as the neutral element: several sets a chunk, taken in turn, so
              that a step need not wait for the one before it; then every element takes its bins in, chunk by chunk
 
@@ -225,7 +226,8 @@ class Updates:
         holds = conjunction(tests) if tests else None
         buffers, where = self._target(work, places, count)
         if update.mode == "combine":
-            self._fold_in(form, named[:count], buffers, where, holds)
+            strategy = job.plan.strategy
+            self._fold_in(form, named[:count], buffers, where, holds, strategy is not None and strategy[0] == "atomic")
             return
         for buffer, value in zip(buffers, named, strict=False):
             builder.add(Store(buffer, where, value, holds))
@@ -258,14 +260,22 @@ class Updates:
         buffers: tuple[Buffer, ...],
         where: tuple[Expr, ...],
         holds: NestExpr | None,
+        atomic: bool,
     ) -> None:
         neutral = form.values[len(form.values) - len(values) :]
         step = Reduce(form.axes, form.left, form.right, form.combine, neutral, tuple(values), True, form.monoid)
+
+        def fold() -> None:
+            if atomic:
+                self.loops.emitter.atomics(step, buffers, where)
+            else:
+                self.loops.emitter.folds([(step, buffers, where)], contract=False)
+
         if holds is None:
-            self.loops.emitter.folds([(step, buffers, where)], contract=False)
+            fold()
             return
         with self.builder.block(branch=True) as scope:
-            self.loops.emitter.folds([(step, buffers, where)], contract=False)
+            fold()
         self.builder.add(If(holds, closed(scope)))
 
 

@@ -20,6 +20,7 @@ from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
+    AtomicUpdate,
     Block,
     Buffer,
     Check,
@@ -178,6 +179,8 @@ class _Checker:
             self._store(s)
         elif isinstance(s, Fold):
             self._fold(s)
+        elif isinstance(s, AtomicUpdate):
+            self._atomic(s)
         elif isinstance(s, Prefix):
             self._prefix(s)
         elif isinstance(s, Append):
@@ -240,6 +243,16 @@ class _Checker:
         for e in s.indices:
             self.value(e, i64, 1)
 
+    def _atomic(self, s: AtomicUpdate) -> None:
+        self._place(s.buffer, s.indices)
+        for e in s.indices:
+            self.value(e, i64, 1)
+        self.value(s.value, s.buffer.dtype, 1)
+        known, right = set(self.known), set(self.right)
+        self.known.update((s.left, s.right))
+        self.value(s.combine, s.buffer.dtype, 1)
+        self.known, self.right = known, right
+
     def _prefix(self, s: Prefix) -> None:
         count = len(s.buffers)
         parts = (s.values, s.left, s.right, s.combine, s.results)
@@ -291,7 +304,7 @@ class _Checker:
 
     def _registers(self, s: Statement, unrolled: frozenset[Var]) -> None:
         """That register arrays have indices which are constant once loops are unrolled."""
-        places = [(s.buffer, s.indices)] if isinstance(s, Store) else []
+        places = [(s.buffer, s.indices)] if isinstance(s, (Store, AtomicUpdate)) else []
         if isinstance(s, (Fold, Prefix)):
             places = [(b, s.indices) for b in s.buffers]
         for buffer, indices in places:

@@ -24,6 +24,7 @@ from raido.schedule.nest.memory import Memory, NestError
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
+    AtomicUpdate,
     Block,
     Buffer,
     Check,
@@ -357,6 +358,8 @@ class _Writer:
             self._fold(s)
         elif isinstance(s, Prefix):
             self._prefix(s)
+        elif isinstance(s, AtomicUpdate):
+            self._atomic(s)
         elif isinstance(s, Append):
             self._append(s)
         elif isinstance(s, Check):
@@ -408,6 +411,13 @@ class _Writer:
         values = [self.value(step) for step in s.step]
         for buffer, value in zip(s.buffers, values, strict=True):
             self.line(f"{self.name(buffer)}.write({indices}, {value})")
+
+    def _atomic(self, s: AtomicUpdate) -> None:
+        indices, value = self.tuple(s.indices), self.value(s.value)
+        read = f"{self.name(s.buffer)}.read({indices})"
+        self.line(f"{self.name(s.left)} = {_scalar(s.left.dtype, read)}")
+        self.line(f"{self.name(s.right)} = {value}")
+        self.line(f"{self.name(s.buffer)}.write({indices}, {self.value(s.combine)})")
 
     def _append(self, s: Append) -> None:
         predicate, values = self.value(s.predicate), [self.value(value) for value in s.values]

@@ -274,6 +274,22 @@ class Fold:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class AtomicUpdate:
+    """buffer[indices] = `combine`, over `left` (what is there) and `right` (`value`), as one indivisible step.
+
+    Rounds of loops over threads may meet in one element; which comes first is left open. `combine` mentions nothing else that changes.
+    """
+
+    buffer: Buffer
+    indices: tuple[NestExpr, ...]
+    value: NestExpr
+    left: Var
+    right: Var
+    combine: NestExpr
+    monoid: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Prefix:
     """One step of a scan: `results` become what `buffers` hold at `indices` once `values` are folded in (before it, when `exclusive`).
 
@@ -407,6 +423,7 @@ Statement: TypeAlias = (
     | VectorStore
     | Scatter
     | Fold
+    | AtomicUpdate
     | Prefix
     | Ordered
     | Append

@@ -15,6 +15,7 @@ from raido.algo.graph.rewrite import children, topological
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
+    AtomicUpdate,
     Block,
     Buffer,
     Check,
@@ -218,6 +219,8 @@ class _Printer:
             return f"scatter {place} = {self.text(statement.value)}{self._where(statement.mask)}"
         if isinstance(statement, Fold):
             return self._fold(statement)
+        if isinstance(statement, AtomicUpdate):
+            return self._atomic(statement)
         if isinstance(statement, Prefix):
             return self._prefix(statement)
         if isinstance(statement, Append):
@@ -250,6 +253,13 @@ class _Printer:
             operator = f" combining {', '.join(map(self.text, fold.combine))}"
         return f"fold {', '.join(places)} = {steps}{operator}"
 
+    def _atomic(self, s: AtomicUpdate) -> str:
+        place = self._place(s.buffer, s.indices)
+        self.names.update({s.left: place, s.right: self._tight(s.value, _ATOM)})
+        combined = self.text(s.combine)
+        del self.names[s.left], self.names[s.right]
+        return f"atomic {place} = {combined}"
+
     def _prefix(self, s: Prefix) -> str:
         places = [self._place(buffer, s.indices) for buffer in s.buffers]
         values = [self._tight(value, _ATOM) for value in s.values]
@@ -278,8 +288,11 @@ class _Printer:
                 uses[child] = uses.get(child, 0) + 1
         if sum(sizes[root] for root in roots) <= _LARGE:
             return []
-        bound = set(statement.left + statement.right) if isinstance(statement, (Fold, Prefix)) else set()
-        tainted: set[Node] = set(bound)
+        tainted: set[Node] = set()
+        if isinstance(statement, (Fold, Prefix)):
+            tainted.update(statement.left + statement.right)
+        elif isinstance(statement, AtomicUpdate):
+            tainted.update((statement.left, statement.right))
         lines: list[str] = []
         for node in order:
             if not tainted.isdisjoint(children(node)):

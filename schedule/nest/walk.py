@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
+    AtomicUpdate,
     Block,
     Check,
     Fold,
@@ -38,6 +39,8 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
             yield mask
     elif isinstance(statement, Fold):
         yield from (*statement.indices, *statement.step, *statement.combine, *statement.neutral)
+    elif isinstance(statement, AtomicUpdate):
+        yield from (*statement.indices, statement.value, statement.combine)
     elif isinstance(statement, Append):
         yield from (*statement.values, statement.predicate)
     elif isinstance(statement, Prefix):

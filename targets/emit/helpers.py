@@ -12,6 +12,7 @@ import numpy as np
 
 from raido.algo.graph.dtypes import DType, bool_, i32, i64, signed, u8
 from raido.algo.graph.expr import Const
+from raido.targets.emit.atomic_text import write_atomic, write_exchange, write_look
 from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, memory_dtype, scalar_type
 from raido.targets.emit.memory import (
     address_of,
@@ -298,6 +299,25 @@ class Helpers:
             return "0"
 
         return self._write(f"rd.stream.{memory.name}x{lanes}", "i32", ["ptr", (i64, 1), (memory, lanes)], body)
+
+    # --- memory that threads change at the same time
+
+    def atomic(self, opcode: str, dtype: DType) -> str:
+        """(base, offset, value) -> 0: the element becomes `opcode` of itself and the value, in one indivisible step."""
+        memory = memory_dtype(dtype)
+        body = lambda b, base, offset, value: write_atomic(b, opcode, base, offset, value)
+        return self._write(f"rd.atomic.{opcode}.{memory.name}", "i32", ["ptr", (i64, 1), (memory, 1)], body)
+
+    def look(self, dtype: DType) -> str:
+        """(base, offset) -> what the element is, while others may change it."""
+        memory = memory_dtype(dtype)
+        body = lambda b, base, offset: write_look(b, memory, base, offset)
+        return self._write(f"rd.look.{memory.name}", scalar_type(memory), ["ptr", (i64, 1)], body)
+
+    def exchange(self, dtype: DType) -> str:
+        """(base, offset, held, new) -> 0 if the element was what `held` points to, and is `new` now; else 1, and `held` is what it was."""
+        memory = memory_dtype(dtype)
+        return self._write(f"rd.exchange.{memory.name}", "i32", ["ptr", (i64, 1), "ptr", (memory, 1)], write_exchange)
 
     def store_outside(self, dtype: DType, lanes: int) -> str:
         """(base, offset, value, place, first, end) -> 0: stores the lanes at places that are not first … end − 1."""

@@ -14,6 +14,7 @@ from raido.algo.graph.expr import Const, Node, SizeVar, Var
 from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.nodes import (
     Alloc,
+    AtomicUpdate,
     Block,
     Buffer,
     Check,
@@ -75,6 +76,8 @@ class Uses:
         if isinstance(s, Fold):
             self._bound.update((*s.left, *s.right))
             self.folded.update(b for b in s.buffers if b not in self._bound and not s.indices)
+        if isinstance(s, AtomicUpdate):
+            self._bound.update((s.left, s.right))
         if isinstance(s, Prefix):
             self._bound.update((*s.left, *s.right, *s.results))
             self.folded.update(b for b in s.buffers if b not in self._bound and not s.indices)

@@ -19,6 +19,7 @@ from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
+    AtomicUpdate,
     Block,
     Buffer,
     Check,
@@ -39,6 +40,7 @@ from raido.schedule.nest.nodes import (
     lanes_of,
 )
 from raido.targets import tvm_corner as T
+from raido.targets.emit.atomics import emit_atomic
 from raido.targets.emit.llvm_text import memory_dtype
 from raido.targets.emit.scopes import Uses
 from raido.targets.emit.stream_loops import StreamLoops
@@ -448,6 +450,7 @@ _METHODS: dict[type, Callable[[Any, Any], None]] = {
     VectorStore: Statements._vector_store,
     Scatter: Statements._scatter,
     Fold: Statements._fold,
+    AtomicUpdate: emit_atomic,
     Prefix: Statements._prefix,
     Ordered: Statements._ordered,
     Append: Statements._append,

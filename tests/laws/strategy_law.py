@@ -30,7 +30,7 @@ def drawn_schedule(traced, draw, strategy):
         if strategy and strategy in schedule[stage].strategies():
             numbers = schedule[stage].strategies()[strategy].numbers
             try:
-                schedule[stage].strategy(strategy, **{name: draw.choice((1, 3, 8, 16)) for name in numbers})
+                schedule[stage].strategy(strategy, **{name: _drawn(draw, value) for name, value in numbers.items()})
             except ScheduleError:
                 continue
     for _ in range(draw.randint(0, 6)):
@@ -40,6 +40,11 @@ def drawn_schedule(traced, draw, strategy):
             kind = draw.choice(kinds)
             schedule.accept(draw.choice([step for step in legal if step.directive == kind]))
     return schedule
+
+
+def _drawn(draw, default):
+    """A number for a strategy; every value here is exact, so that nothing need be reproducible by rule."""
+    return False if isinstance(default, bool) else draw.choice((1, 3, 8, 16))
 
 
 def hold(programs, strategies, name, seed, compiled):

@@ -6,7 +6,7 @@ import pytest
 from strategy_law import hold
 from update_programs import PROGRAMS
 
-STRATEGIES = ("serial", "private", "")
+STRATEGIES = ("serial", "private", "atomic", "")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -35,6 +35,21 @@ def histogram(bins: rd.i64["n"], rows: rd.f32["n", "k"]):
 
 
 @rd.algorithm
+def nearest(i: rd.i64["n"], v: rd.i64["n"]):
+    def nearer(p, q):
+        return rd.where(p[0] < q[0], p[0], q[0]), rd.where(p[0] < q[0], p[1], q[1])
+
+    start = (rd.full(5, rd.i64(100)), rd.full(5, rd.i64(0)))
+    return rd.reduce_by_index(start, nearer, (100, 0), i, v, v * 2, name="bins")
+
+
+@rd.algorithm
+def branching(d: rd.i32["m"], i: rd.i64["n"], v: rd.i32["n"]):
+    power = lambda p, q: rd.loop(1, lambda _, s: s * q, p)
+    return rd.reduce_by_index(d, power, 1, i, v, name="bins")
+
+
+@rd.algorithm
 def last(d: rd.i32["m"], i: rd.i64["n"], v: rd.i32["n"]):
     return rd.scatter(d, i, v, name="put")
 
@@ -80,6 +95,10 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "bins around their steps": (histogram, lambda s: s["bins"].reorder("y", "r", "x")),
     "bins and rows as one loop": (histogram, lambda s: s["bins"].fuse("y", "x")),
     "what steps read, in the rounds of bins": (histogram, lambda s: s["bins"].cache("rows", "bins", "y")),
+    "indivisible sums of floats": (histogram, lambda s: s["bins"].strategy("atomic")),
+    "indivisible steps of several values": (nearest, lambda s: s["bins"].strategy("atomic")),
+    "indivisible steps that branch": (branching, lambda s: s["bins"].strategy("atomic")),
+    "a truth that is a number": (histogram, lambda s: s["bins"].strategy("atomic", reproducible=0)),
     "private bins for writes": (last, lambda s: s["put"].strategy("private")),
     "threads along a filter": (kept, lambda s: s["rows"].parallel("y")),
     "lanes along rows that are kept": (kept, lambda s: s["rows"].vectorize("y")),

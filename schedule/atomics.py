@@ -1,0 +1,56 @@
+"""Which updates may be made by indivisible steps, in any order: `strategy("atomic")`.
+
+Every value is combined on its own, by arithmetic alone, and in any order with the same bits: integers, booleans, minimum and maximum
+(where zeros of both signs meet, the lower or the greater one is kept). Sums of floats depend on the order; `reproducible=False` permits them.
+"""
+
+from __future__ import annotations
+
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Const, Expr, Op, Reduce, Var, const
+from raido.algo.graph.rewrite import free_variables, scalar_nodes
+from raido.schedule.refusal import Refusal
+
+_EXTREMES = ("minimum", "maximum")
+
+
+def check_atomic(name: str, fold: Reduce, reproducible: bool) -> None:
+    """Refuses an operator that indivisible steps cannot carry out."""
+    nodes = scalar_nodes(*fold.combine)
+    remedy = 'strategy("private")'
+    if not all(isinstance(n, (Const, Var, Op)) for n in nodes):
+        raise Refusal(f'the operator of "{name}" branches or reads arrays: it cannot be tried again and again', remedy)
+    for k, combined in enumerate(fold.combine):
+        others = {*fold.left, *fold.right} - {fold.left[k], fold.right[k]}
+        if others & free_variables(combined):
+            raise Refusal(
+                f'a step of "{name}" changes {len(fold.combine)} arrays at once, each by what is in the others', remedy
+            )
+    rounded = [
+        v.dtype for v, m in zip(fold.left, monoids(fold), strict=True) if v.dtype.is_float and m not in _EXTREMES
+    ]
+    if rounded and reproducible:
+        raise Refusal(
+            f"the order in which {rounded[0]} values are combined shows in the last bits, and threads would choose it",
+            f'{remedy}, or strategy("atomic", reproducible=False)',
+        )
+
+
+def monoids(fold: Reduce) -> tuple[str, ...]:
+    """The name of the operator of each value, "" where it has none."""
+    if "," in fold.monoid:
+        return tuple(fold.monoid.split(","))
+    return (fold.monoid, *[""] * (len(fold.left) - 1))
+
+
+def orderless(left: Var, right: Var, combined: Expr, monoid: str) -> Expr:
+    """The operator of a value so that no order shows: of zeros the minimum keeps the negative one, the maximum the positive one."""
+    dtype = left.dtype
+    if not dtype.is_float or monoid not in _EXTREMES:
+        return combined
+    zero = const(dtype, 0)
+    zeros = Op("logical_and", bool_, (Op("eq", bool_, (left, zero)), Op("eq", bool_, (right, zero))))
+    kept: Expr = Op("add", dtype, (left, right))
+    if monoid == "minimum":
+        kept = Op("neg", dtype, (Op("sub", dtype, (Op("neg", dtype, (left,)), right)),))
+    return Op("select", dtype, (zeros, kept, combined))

@@ -1,0 +1,37 @@
+"""Indivisible access to memory as LLVM instructions: to integers, or to the bits of floats. Nothing else is ordered by it."""
+
+from __future__ import annotations
+
+from raido.algo.graph.dtypes import DType, bool_, i32, unsigned
+from raido.targets.emit.llvm_text import TextBuilder, Value, scalar_type
+from raido.targets.emit.memory import address_of
+
+
+def write_atomic(b: TextBuilder, opcode: str, base: str, offset: Value, value: Value) -> str:
+    """The element becomes `opcode` of itself and the value, in one instruction."""
+    address = address_of(b, base, offset, value.dtype)
+    b.line(f"{b.name()} = atomicrmw {opcode} ptr {address}, {value.typed} monotonic")
+    return "0"
+
+
+def write_look(b: TextBuilder, memory: DType, base: str, offset: Value) -> str:
+    """What the element is."""
+    bits = unsigned(memory.bits)
+    address = address_of(b, base, offset, bits)
+    held = b.result(bits, 1, f"load atomic {scalar_type(bits)}, ptr {address} monotonic, align {bits.itemsize}")
+    return b.convert("bitcast", held, memory).text
+
+
+def write_exchange(b: TextBuilder, base: str, offset: Value, held: str, new: Value) -> str:
+    """Stores `new` if the element is what `held` points to, bit for bit; else leaves there what it is. Whether to try again."""
+    bits = unsigned(new.dtype.bits)
+    kind = scalar_type(bits)
+    address = address_of(b, base, offset, bits)
+    expected = b.result(bits, 1, f"load {kind}, ptr {held}, align {bits.itemsize}")
+    wanted = b.convert("bitcast", new, bits)
+    pair = b.name()
+    b.line(f"{pair} = cmpxchg ptr {address}, {expected.typed}, {wanted.typed} monotonic monotonic")
+    seen = b.result(bits, 1, f"extractvalue {{ {kind}, i1 }} {pair}, 0")
+    done = b.result(bool_, 1, f"extractvalue {{ {kind}, i1 }} {pair}, 1")
+    b.line(f"store {seen.typed}, ptr {held}, align {bits.itemsize}")
+    return b.convert("zext", b.binary("xor", done, b.constant(done, True)), i32).text

@@ -1,0 +1,67 @@
+"""Indivisible updates of memory: one instruction where the machine has it, else a loop around compare-and-swap.
+
+The operator of such a loop is emitted as any expression is; the loop goes round until nobody changed the element meanwhile. Nothing
+else is ordered by these: what threads write is joined at the end of the loop over them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raido.algo.graph.dtypes import DType, bool_, i32, i64
+from raido.schedule.nest.nodes import Alloc, AtomicUpdate, Buffer, Let, Read
+from raido.targets import tvm_corner as T
+from raido.targets.emit.llvm_text import memory_dtype
+from raido.targets.emit.unit import data_of, tir
+
+if TYPE_CHECKING:
+    from raido.targets.emit.statements import Statements
+
+_OPCODES = {
+    "add": "add",
+    "bit_or": "or",
+    "bit_and": "and",
+    "bit_xor": "xor",
+    "logical_or": "or",
+    "logical_and": "and",
+    "logical_xor": "xor",
+    "minimum": "min",
+    "maximum": "max",
+}
+
+
+def opcode_of(monoid: str, dtype: DType) -> str | None:
+    """LLVM's name of the indivisible operation, where there is one with that meaning."""
+    if dtype.is_float or monoid not in _OPCODES or (dtype is bool_ and not monoid.startswith("logical")):
+        return None
+    opcode = _OPCODES[monoid]
+    return "u" + opcode if opcode in ("min", "max") and dtype.kind == "u" else opcode
+
+
+def emit_atomic(statements: Statements, s: AtomicUpdate) -> None:
+    """Appends an indivisible update."""
+    unit, values, helpers = statements.unit, statements.values, statements.unit.helpers
+    value, *_ = values.prepare(s.value, *s.indices)
+    where, offset = values.element(s.buffer, s.indices)
+    base, offset = data_of(where), unit.bind("at", i64, 1, tir(offset))
+    opcode = opcode_of(s.monoid, s.buffer.dtype)
+    if opcode is not None:
+        stored = values.to_memory(s.buffer.dtype, 1, tir(value, s.value.dtype))
+        unit.effect(helpers.atomic(opcode, s.buffer.dtype), base, offset, stored)
+        return
+    zero, one = T.IntImm("int64", 0), T.IntImm("int32", 1)
+    unit.variables[s.right] = unit.bind(s.right.name, s.right.dtype, 1, tir(value, s.right.dtype))
+    held = Buffer("held", s.buffer.dtype, (), "register", 0, (), 1, None)
+    statements.statement(Alloc(held))
+    cell, place = values.element(held, ())
+    seen = unit.call(helpers.look(s.buffer.dtype), memory_dtype(s.buffer.dtype), 1, base, offset)
+    unit.out.append(T.BufferStore(cell, seen, [tir(place)]))
+    again = T.flat_buffer(unit.fresh_name("again"), i32, 1)
+    unit.out += [T.AllocBuffer(again), T.BufferStore(again, one, [zero])]
+    outer = unit.block()
+    statements.statement(Let(s.left, Read(held, (), None)))
+    combined = values.to_memory(s.buffer.dtype, 1, tir(values.scalar(s.combine), s.combine.dtype))
+    changed = unit.call(helpers.exchange(s.buffer.dtype), i32, 1, base, offset, data_of(cell), combined)
+    unit.out.append(T.BufferStore(again, changed, [zero]))
+    body = unit.end_block(outer)
+    unit.out.append(T.While(T.NE(T.BufferLoad(again, [zero]), T.IntImm("int32", 0)), body))
