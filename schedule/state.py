@@ -115,18 +115,14 @@ def with_loop(plan: StagePlan, loop: LoopPlan) -> StagePlan:
 
 def axes_of(plan: StagePlan, name: str) -> tuple[str, ...]:
     """The stage's own axes that a loop comes from."""
+    names = [name]
     for relation in reversed(plan.relations):
-        if isinstance(relation, Split) and name in (relation.outer, relation.inner):
-            return axes_of_before(plan, relation, (relation.parent,))
-        if isinstance(relation, Fuse) and name == relation.into:
-            return axes_of_before(plan, relation, (relation.outer, relation.inner))
-    return (name,)
-
-
-def axes_of_before(plan: StagePlan, relation: Split | Fuse, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The axes behind names as they were before a relation."""
-    earlier = replace(plan, relations=plan.relations[: plan.relations.index(relation)])
-    return tuple(dict.fromkeys(axis for name in names for axis in axes_of(earlier, name)))
+        if isinstance(relation, Split):
+            names = [relation.parent if each in (relation.outer, relation.inner) else each for each in names]
+        elif relation.into in names:
+            at = names.index(relation.into)
+            names[at : at + 1] = relation.outer, relation.inner
+    return tuple(dict.fromkeys(names))
 
 
 def loops_from(plan: StagePlan, name: str) -> tuple[str, ...]:
@@ -174,7 +170,7 @@ def axis_named(stage: Stage, name: str) -> Axis:
 def is_reduction(stage: Stage, plan: StagePlan, loop: str) -> bool:
     """Whether a loop runs over a reduction axis."""
     reduced = {axis.name for axis in stage.reduction_axes}
-    return any(axis in reduced for axis in axes_of(plan, loop))
+    return bool(reduced) and any(axis in reduced for axis in axes_of(plan, loop))
 
 
 def shared_count(state: State, name: str) -> int:
