@@ -136,6 +136,12 @@ class ExportError(RaidoError, RuntimeError):
     """A library could not be written: no compiler, or an unwritable place."""
 
 
+class TuningError(RaidoError, RuntimeError):
+    """A schedule could not be searched for: the program fails on the inputs, a database of measurements cannot be read, or a
+    package that tuning needs is missing.
+    """
+
+
 def explain(headline: str, **lines: str | None) -> str:
     """The text of an error: a headline and its labelled lines; a label whose line is None is left out."""
     rows = [f"  {label:<9} {text}" for label, text in lines.items() if text]

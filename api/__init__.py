@@ -23,6 +23,7 @@ from raido.algo.errors import (
     SizeMismatch,
     TargetError,
     TraceError,
+    TuningError,
 )
 from raido.algo.graph.dtypes import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from raido.algo.graph.program import Program
@@ -80,6 +81,7 @@ __all__ = [
     "Target",
     "TargetError",
     "TraceError",
+    "TuningError",
     "algorithm",
     "all",
     "any",

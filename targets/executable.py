@@ -14,14 +14,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import RaidoError, TargetError
-from raido.targets.arguments import bind_arguments, finish
+from raido.targets.arguments import Bound, bind_arguments, finish
 from raido.targets.fastcall import quick_call
 from raido.targets.faults import fault_error
-from raido.targets.native import Fault, RuntimeCalls, shared_calls, take_error
+from raido.targets.native import Fault, RuntimeCalls, adopt_array, shared_calls, take_error
 from raido.targets.signature import Signature, size_text
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Source = str | Callable[[], str]
 
@@ -99,25 +102,9 @@ class Executable:
 
     def _run(self, arrays: Sequence[Any], out: Any) -> Any:
         """The complete way of calling, for whatever the quick one declines."""
-        bound = bind_arguments(self.signature, arrays, out)
-        found = (ctypes.c_int64 * len(self.signature.existentials))()
-        self._launch(self._flat_arguments(bound, found))
-        names = (existential.name for existential in self.signature.existentials)
-        return finish(self.signature, bound, dict(zip(names, found, strict=True)))
-
-    def _flat_arguments(self, bound: Any, found: Any) -> list[int]:
-        return [
-            *(array.__array_interface__["data"][0] for array in bound.inputs),
-            *(bound.sizes[name] for name in self.signature.sizes),
-            *(array.__array_interface__["data"][0] for array in bound.outputs),
-            *(ctypes.addressof(found) + 8 * i for i in range(len(found))),
-        ]
-
-    def _launch(self, arguments: Sequence[int]) -> None:
-        fault = Fault()
-        status = self._entry(*arguments, ctypes.byref(fault))
-        if status or fault.kind:
-            self._fail(status, fault)
+        call = self.bind(*arrays, out=out)
+        call.run()
+        return call.result()
 
     def _fail(self, status: int, fault: Fault) -> None:
         """Raises what a failed run reported."""
@@ -129,21 +116,17 @@ class Executable:
             raise RaidoError(f"{name}: {message}")
         raise MemoryError(f"{name}: not enough memory for its temporary buffers (status {status})")
 
+    def bind(self, *arrays: Any, out: Any = None) -> Call:
+        """One call with its memory, to be made any number of times; raises what calling raises before anything runs."""
+        return Call(self, bind_arguments(self.signature, arrays, out))
+
     def time(self, *arrays: Any, repeat: int = 10) -> Timing:
         """Runs the program `repeat` times on the same memory, after one run that does not count, and measures each run."""
         if repeat < 1:
             raise ValueError(f"repeat must be at least 1, not {repeat}")
-        bound = bind_arguments(self.signature, arrays)
-        found = (ctypes.c_int64 * len(self.signature.existentials))()
-        arguments = self._flat_arguments(bound, found)
-        self._launch(arguments)
-        entry, reference, clock = self._entry, ctypes.byref(Fault()), time.perf_counter
-        runs = []
-        for _ in range(repeat):
-            start = clock()
-            entry(*arguments, reference)
-            runs.append(clock() - start)
-        return Timing(tuple(runs), bound.nbytes)
+        call = self.bind(*arrays)
+        call.run()
+        return Timing(tuple(call.time() for _ in range(repeat)), call.nbytes)
 
     def source(self, kind: str) -> str:
         """The program as "nest", "tir", "llvm", "asm" or what else the target offers; TargetError lists what there is."""
@@ -181,8 +164,91 @@ class Executable:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{value.name}: {value}" for value in self.signature.inputs)
         outputs = ", ".join(str(value) for value in self.signature.outputs)
-        ghosts = "".join(f", {e.name} <= {size_text(e.bound)}" for e in self.signature.existentials)
+        ghosts = "".join(
+            f", {e.name}" + ("" if e.bound is None else f" <= {size_text(e.bound)}")
+            for e in self.signature.existentials
+        )
         return f"<Executable {self.signature.name}({inputs}) -> {outputs}{ghosts}>"
+
+
+class Call:
+    """A call of an executable with its arguments, sizes and results in place: running it again uses the same memory.
+
+    Results whose size nothing bounds are allocated by each run, and freed by the next unless `result` was asked for.
+    """
+
+    __slots__ = ("_arguments", "_bound", "_executable", "_found", "_made")
+
+    def __init__(self, executable: Executable, bound: Bound) -> None:
+        self._executable = executable
+        self._bound = bound
+        existentials = executable.signature.existentials
+        self._found = (ctypes.c_int64 * len(existentials))()
+        self._made = {k: ctypes.c_void_p() for k, array in enumerate(bound.outputs) if array is None}
+        outputs = (
+            ctypes.addressof(self._made[k]) if array is None else array.__array_interface__["data"][0]
+            for k, array in enumerate(bound.outputs)
+        )
+        self._arguments = [
+            *(array.__array_interface__["data"][0] for array in bound.inputs),
+            *(bound.sizes[name] for name in executable.signature.sizes),
+            *outputs,
+            *(ctypes.addressof(self._found) + 8 * i for i in range(len(existentials))),
+        ]
+
+    @property
+    def nbytes(self) -> int:
+        """Compulsory traffic of one run in bytes: every input read once and every result written once."""
+        return self._bound.nbytes
+
+    @property
+    def outputs(self) -> tuple[np.ndarray | None, ...]:
+        """The memory of the results, those whose size data decides as large as they may become; None where nothing says how large."""
+        return self._bound.outputs
+
+    def run(self) -> None:
+        """Runs the program; raises the fault that it reports."""
+        executable, fault = self._executable, Fault()
+        self._release()
+        status = executable._entry(*self._arguments, ctypes.byref(fault))
+        if status or fault.kind:
+            executable._fail(status, fault)
+
+    def time(self, number: int = 1) -> float:
+        """Seconds of one run, the mean of `number` in a row; faults are not looked for."""
+        entry, arguments, reference = self._executable._entry, self._arguments, ctypes.byref(Fault())
+        self._release()
+        if self._made and number > 1:
+            return sum(self.time() for _ in range(number)) / number
+        if number == 1:
+            start = time.perf_counter()
+            entry(*arguments, reference)
+            return time.perf_counter() - start
+        start = time.perf_counter()
+        for _ in range(number):
+            entry(*arguments, reference)
+        return (time.perf_counter() - start) / number
+
+    def result(self) -> Any:
+        """The result of the last run, in the structure that the program returns."""
+        signature = self._executable.signature
+        names = (existential.name for existential in signature.existentials)
+        return finish(signature, self._bound, dict(zip(names, self._found, strict=True)), self._take)
+
+    def _take(self, k: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        """Output `k`, which the last run has allocated, as an array that owns it."""
+        slot = self._made[k]
+        address, slot.value = slot.value, None
+        return adopt_array(address or 0, shape, dtype, self._executable._runtime.free)
+
+    def _release(self) -> None:
+        for slot in self._made.values():
+            if slot.value:
+                self._executable._runtime.free(slot.value)
+                slot.value = None
+
+    def __del__(self) -> None:
+        self._release()
 
 
 def _limit_threads(entry: Callable[..., int], threads: int, set_limit: Callable[[int], int]) -> Callable[..., int]:

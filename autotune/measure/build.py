@@ -1,0 +1,44 @@
+"""In a builder's process: a program and schedules become objects. TVM lives here, and dies here."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from raido.algo.errors import RaidoError
+from raido.autotune.measure.child import ChildFailed
+from raido.autotune.measure.programs import unpack_program
+from raido.autotune.measure.serve import Answer
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
+from raido.schedule.stages.stage import StageGraph
+from raido.targets.compile import Compilation
+from raido.targets.target import Target
+
+
+class Builder:
+    """The builder's requests: `program` says once for what, `build` makes the object of one schedule."""
+
+    def __init__(self) -> None:
+        self._graph: StageGraph | None = None
+        self._target = Target()
+
+    def program(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
+        """{"program", "cpu", "threads"} and the program's constants: what later requests are about."""
+        self._graph = form_stages(unpack_program(message["program"], blobs))
+        self._target = Target("llvm", message["cpu"], message["threads"])
+        import raido.targets.tvm_corner  # noqa: F401  loaded now: the first candidate is not the slower for it
+
+        return {}, ()
+
+    def build(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
+        """{"schedule": JSON} gives {"signature", "seconds"} and the object."""
+        assert self._graph is not None
+        start = time.perf_counter()
+        try:
+            schedule = Schedule.from_json(message["schedule"], self._graph)
+            work = Compilation(self._graph.program, self._target, schedule, {})
+            code, signature = work.object_bytes, work.signature.to_json()
+        except RaidoError as error:
+            raise ChildFailed("compile", f"{type(error).__name__}: {error}") from None
+        return {"signature": signature, "seconds": time.perf_counter() - start}, (code,)

@@ -1,0 +1,137 @@
+"""A process of one's own for work that may crash, hang or take all memory: started when needed, killed when late, started again.
+
+The child is a fresh interpreter (not a fork: threads of the parent, TVM's among them, would be half copied) with the parent's
+`sys.path`, and runs nothing of the parent's script. They talk over a socket pair (`messages`). A child ends when its parent does,
+whatever it is doing. What it writes to its standard output and error is kept for the report of its death.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import IO, Any
+
+from raido.autotune.measure.messages import Blob, receive, send
+
+_START = "import sys; sys.path[:] = {path!r}; from raido.autotune.measure.serve import serve; serve({role!r}, {fd}, {settings!r})"
+_NO_MEMORY = ("bad_alloc", "out of memory", "MemoryError", "Cannot allocate memory")
+
+
+class ChildFailed(Exception):
+    """What was asked of a child was not done: `kind` is one of `FAILURES`, `detail` says what was seen."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+        self.detail = detail
+
+
+class Child:
+    """A child process of one role (see `serve`), for one thread at a time.
+
+    `prepare` is called with a child that has just started, to give it what it needs before the first request.
+    """
+
+    def __init__(
+        self, role: str, settings: dict[str, Any] | None = None, prepare: Callable[[Child], None] | None = None
+    ) -> None:
+        self.role = role
+        self._settings = settings or {}
+        self._prepare = prepare
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._output: IO[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process, where there is one."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Starts the process, if there is none: requests do so by themselves."""
+        if self._process is not None:
+            return
+        ours, theirs = socket.socketpair()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115
+        path = [place for place in sys.path if isinstance(place, str)]
+        settings = json.dumps(self._settings)
+        code = _START.format(path=path, role=self.role, fd=theirs.fileno(), settings=settings)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                pass_fds=(theirs.fileno(),),
+            )
+        self._socket = ours
+        if self._prepare is not None:
+            try:
+                self._prepare(self)
+            except BaseException:
+                self.close()
+                raise
+
+    def request(
+        self, message: dict[str, Any], blobs: Sequence[Blob] = (), timeout: float | None = None
+    ) -> tuple[dict[str, Any], list[bytearray]]:
+        """The child's answer to a message. ChildFailed when it reports a failure, dies, or takes longer than `timeout` seconds;
+        in the last two cases the next request meets a new child."""
+        self.start()
+        assert self._socket is not None
+        self._socket.settimeout(timeout)
+        try:
+            send(self._socket, message, blobs)
+            answer = receive(self._socket)
+        except TimeoutError:
+            self.close()
+            raise ChildFailed("hang", f"not done after {timeout:.0f} s") from None
+        except OSError:
+            answer = None
+        except BaseException:
+            self.close()  # an answer that comes later would be taken for that to the next request
+            raise
+        if answer is None:
+            raise self._death()
+        if "failure" in answer[0]:
+            raise ChildFailed(answer[0]["failure"], answer[0]["detail"])
+        return answer
+
+    def close(self) -> None:
+        """Kills the process, if there is one."""
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(OSError):
+                process.kill()
+            process.wait()
+        if self._socket is not None:
+            self._socket.close()
+        if self._output is not None:
+            self._output.close()
+
+    def _death(self) -> ChildFailed:
+        """Why the child is gone, from how it ended and what it said last."""
+        if self._process is None or self._output is None:
+            return ChildFailed("crash", "the process was closed")
+        try:
+            code = self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            code = None
+        size = self._output.seek(0, 2)
+        self._output.seek(max(0, size - 2000))
+        said = self._output.read().decode(errors="replace").strip()
+        self.close()
+        if code is None:
+            return ChildFailed("crash", "the process closed its connection")
+        if any(word in said for word in _NO_MEMORY):
+            return ChildFailed("memory", said[-500:])
+        if code == -signal.SIGKILL:
+            return ChildFailed("memory", "killed by the system, as it does when memory runs out")
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        return ChildFailed("crash", f"{how}{': ' if said else ''}{said[-500:]}")

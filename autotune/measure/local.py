@@ -1,0 +1,254 @@
+"""Measuring on this machine: builders in parallel, then one runner, pinned, with nothing of ours beside it.
+
+While candidates run no builder has anything to do, so that on a machine whose cores the program uses all, times are those of the
+program alone. Processes are kept from candidate to candidate; one that dies or is late is replaced, and its candidate gets a failure.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Protocol as Interface
+
+from raido.algo.errors import TuningError, explain
+from raido.algo.graph.program import Program
+from raido.autotune.measure.agreement import bounds_of
+from raido.autotune.measure.child import Child, ChildFailed
+from raido.autotune.measure.inputs import Inputs
+from raido.autotune.measure.machine import cpus_for, free_memory, measuring_alone, this_machine
+from raido.autotune.measure.measurement import Limits, Measurement, Protocol
+from raido.autotune.measure.programs import pack_program
+from raido.targets.target import Target, count_cpus
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A candidate to be measured: its key, and its complete schedule as JSON."""
+
+    key: str
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What all candidates of a job have in common. `reference` is the default schedule, complete, as JSON.
+
+    `tolerance` replaces the stated bound on what folds of floats may be off.
+    """
+
+    program: Program
+    target: Target
+    inputs: Inputs
+    reference: str
+    limits: Limits = field(default_factory=Limits)
+    protocol: Protocol = field(default_factory=Protocol)
+    tolerance: float | None = None
+
+
+class Measurer(Interface):
+    """Whoever measures: this machine, or a cluster."""
+
+    def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
+        """A measurement of every request, as they come. `best`: the fastest run so far, in seconds."""
+        ...
+
+    def compare(self, requests: Sequence[Request]) -> list[Measurement]:
+        """The requests in turns, in one process: what decides between them."""
+        ...
+
+    def close(self) -> None:
+        """Ends all processes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A candidate's code, with its signature as JSON; or why there is none."""
+
+    key: str
+    signature: str = ""
+    code: bytes | bytearray = b""
+    seconds: float = 0.0
+    failure: str | None = None
+    detail: str = ""
+
+
+class BuilderProcess:
+    """A process that compiles the schedules of a task."""
+
+    def __init__(self, task: Task) -> None:
+        self._limit = task.limits.compile
+        data, blobs = pack_program(task.program)
+        about = {"do": "program", "program": data, "cpu": task.target.cpu, "threads": task.target.threads}
+        self._child = Child(
+            "builder",
+            {"memory": task.limits.compile_memory},
+            lambda child: child.request(about, blobs, self._limit) and None,
+        )
+
+    def start(self) -> None:
+        """Starts the process ahead of the first request."""
+        self._child.start()
+
+    def build(self, request: Request) -> Built:
+        """Compiles one candidate; a failure is an answer too."""
+        try:
+            answer, (code,) = self._child.request({"do": "build", "schedule": request.schedule}, (), self._limit)
+        except ChildFailed as failed:
+            return Built(request.key, failure=failed.kind, detail=f"while compiling: {failed.detail}")
+        return Built(request.key, answer["signature"], code, answer["seconds"])
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._child.close()
+
+
+class RunnerProcess:
+    """A process that runs and times candidates, one at a time, and checks each against the reference."""
+
+    def __init__(self, task: Task, reference: Built) -> None:
+        self._task = task
+        self._reference = reference
+        self._machine = this_machine(task.target).digest
+        self._first_seconds = 0.0
+        memory = task.limits.memory or free_memory() * 3 // 4
+        self._child = Child("runner", {"cpus": cpus_for(task.target), "memory": memory}, self._prepare)
+
+    @property
+    def pid(self) -> int | None:
+        """The process, where there is one."""
+        return self._child.pid
+
+    def start(self) -> None:
+        """Makes the inputs and the reference's results. TuningError when the default schedule fails on them."""
+        try:
+            self._child.start()
+        except ChildFailed as failed:
+            name = self._task.program.name
+            what = {"hang": "takes too long", "fault": "faults", "memory": "needs too much memory"}
+            raise TuningError(
+                explain(
+                    f"{name} {what.get(failed.kind, 'fails')} under its default schedule on these inputs",
+                    why=" ".join(failed.detail.split()),
+                    **{"try": "inputs of your own, other sizes, or ranges={…} for the arrays that are made up"},
+                )
+            ) from None
+
+    def measure(self, built: Built, best: float | None = None) -> Measurement:
+        """Runs, checks and times one candidate."""
+        if built.failure is not None:
+            return Measurement(built.key, failure=built.failure, detail=built.detail, compile_seconds=built.seconds)
+        message = {"do": "measure", "signature": built.signature, "protocol": asdict(self._task.protocol), "best": best}
+        seconds: tuple[float, ...] = ()
+        failure, detail = None, ""
+        with measuring_alone():
+            try:
+                self.start()
+                answer, _ = self._child.request(message, (built.code,), self._limit())
+                seconds = tuple(answer["seconds"])
+            except ChildFailed as failed:
+                failure, detail = failed.kind, failed.detail
+        return Measurement(built.key, seconds, failure, detail, self._machine, built.seconds)
+
+    def compare(self, candidates: Sequence[Built]) -> list[Measurement]:
+        """Candidates that have been measured, in turns: what decides between them. Nothing when one of them fails now."""
+        protocol = self._task.protocol
+        message = {"do": "compare", "signatures": [c.signature for c in candidates], "protocol": asdict(protocol)}
+        with measuring_alone():
+            try:
+                self.start()
+                limit = protocol.final_seconds + len(candidates) * 4 * self._limit()
+                answer, _ = self._child.request(message, [c.code for c in candidates], limit)
+            except ChildFailed:
+                return []
+        return [
+            Measurement(built.key, tuple(seconds), None, "", self._machine, built.seconds)
+            for built, seconds in zip(candidates, answer["seconds"], strict=True)
+        ]
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._child.close()
+
+    def _limit(self) -> float:
+        limits = self._task.limits
+        return max(limits.run, limits.slower * self._first_seconds) + self._task.protocol.seconds
+
+    def _prepare(self, child: Child) -> None:
+        """Gives a new process the inputs, and has it make the reference."""
+        task, first = self._task, self._task.limits.first
+        inputs = task.inputs
+        child.request({"do": "inputs", "specs": inputs.specs, "sizes": inputs.sizes}, inputs.blobs, first)
+        bounds = bounds_of(task.program, inputs.sizes, task.tolerance)
+        message = {"do": "reference", "signature": self._reference.signature, "bounds": bounds}
+        answer, _ = child.request(message, (self._reference.code,), first)
+        self._first_seconds = answer["seconds"]
+
+
+class LocalMeasurer:
+    """A `Measurer` on this machine; `builders` processes compile at a time (0: as many as there are processors)."""
+
+    def __init__(self, task: Task, builders: int = 0) -> None:
+        count = builders or count_cpus()
+        self._task = task
+        self._all = [BuilderProcess(task) for _ in range(count)]
+        self._idle: queue.SimpleQueue[BuilderProcess] = queue.SimpleQueue()
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="raido-build")
+        self._runner: RunnerProcess | None = None
+        self._built: dict[str, Built] = {}
+        for builder in self._all:
+            self._threads.submit(self._start, builder)
+
+    def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
+        """Builds all requests, then runs one after another."""
+        runner = self._ready_runner()
+        for built in self._build(requests):
+            measurement = runner.measure(built, best)
+            if measurement.best is not None and (best is None or measurement.best < best):
+                best = measurement.best
+            yield measurement
+
+    def compare(self, requests: Sequence[Request]) -> list[Measurement]:
+        """Runs the requests in turns; those that cannot be compiled stay out."""
+        built = [each for each in self._build(requests) if each.failure is None]
+        return self._ready_runner().compare(built) if built else []
+
+    def close(self) -> None:
+        """Ends all processes, those that are at work too."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for builder in self._all:
+            builder.close()
+        if self._runner is not None:
+            self._runner.close()
+
+    def _build(self, requests: Sequence[Request]) -> list[Built]:
+        """Their code, in the order of the requests; what has been compiled once is kept."""
+        new = {request.key: request for request in requests if request.key not in self._built}
+        for built in self._threads.map(self._build_one, new.values()):
+            self._built[built.key] = built
+        return [self._built[request.key] for request in requests]
+
+    def _start(self, builder: BuilderProcess) -> None:
+        try:
+            builder.start()
+        finally:
+            self._idle.put(builder)
+
+    def _build_one(self, request: Request) -> Built:
+        builder = self._idle.get()
+        try:
+            return builder.build(request)
+        finally:
+            self._idle.put(builder)
+
+    def _ready_runner(self) -> RunnerProcess:
+        if self._runner is None:
+            (reference,) = self._build([Request("", self._task.reference)])
+            if reference.failure is not None:
+                raise TuningError(f"{self._task.program.name} cannot be compiled: {reference.detail}")
+            runner = RunnerProcess(self._task, reference)
+            runner.start()
+            self._runner = runner
+        return self._runner

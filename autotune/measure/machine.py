@@ -1,0 +1,68 @@
+"""The machine that measurements belong to: what it is, as data, and a digest of that."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from raido.targets.target import Target
+
+
+@dataclass(frozen=True)
+class MachineRecord:
+    """What measurements depend on: the processor's name, its caches, and the cores that were used. Equal ones have equal digests."""
+
+    description: dict[str, Any]
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits."""
+        return hashlib.sha256(json.dumps(self.description, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def this_machine(target: Target) -> MachineRecord:
+    """This machine, as far as code for the target uses it."""
+    return MachineRecord({"model": _model(), "cpu": target.cpu, **asdict(target.machine)})
+
+
+def free_memory() -> int:
+    """Bytes that could be used now without swapping; a gigabyte where the system does not say."""
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) << 10
+    return 1 << 30
+
+
+def cpus_for(target: Target) -> list[int]:
+    """The processors that a run is pinned to: as many as the target uses, the last of those that this process may use."""
+    return sorted(os.sched_getaffinity(0))[-target.machine.cores :]
+
+
+@contextmanager
+def measuring_alone() -> Iterator[None]:
+    """Held while something is timed: of all jobs of this user on this machine one at a time gets here. The system releases it when
+    its holder dies."""
+    path = Path(tempfile.gettempdir()) / f"raido-measure-{os.getuid()}.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _model() -> str:
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line for line in lines if line.startswith("model name")).partition(":")[2].strip()
+    return platform.processor()

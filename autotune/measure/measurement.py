@@ -1,0 +1,79 @@
+"""What measuring yields, and how it is done: `Measurement`, the `Protocol` of timing, and the `Limits` on what a candidate may use."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+# What may become of a candidate instead of a time. "compile": it is refused, or code generation fails. "crash": a process died of it.
+# "hang": it went past its time. "memory": it asked for more than it may. "wrong": another result than the default schedule's.
+# "fault": the program reported a fault (an index out of range, …) that it does not report under the default schedule.
+FAILURES = ("compile", "crash", "hang", "memory", "wrong", "fault")
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One candidate, measured: the time of every run in seconds, or the kind of its failure and what was seen of it.
+
+    `key` is the candidate's. `machine` is the digest of where it ran, "" where it ran nowhere. `compile_seconds`: making its code.
+    """
+
+    key: str
+    seconds: tuple[float, ...] = ()
+    failure: str | None = None
+    detail: str = ""
+    machine: str = ""
+    compile_seconds: float = 0.0
+
+    @property
+    def best(self) -> float | None:
+        """The fastest run, which is what candidates are ranked by: other work on the machine only ever adds. None for a failure."""
+        return min(self.seconds) if self.failure is None and self.seconds else None
+
+    @property
+    def median(self) -> float | None:
+        """The median run; None for a failure."""
+        return statistics.median(self.seconds) if self.failure is None and self.seconds else None
+
+    @property
+    def spread(self) -> float | None:
+        """How far the median lies above the fastest run, as a part of it; None for a failure."""
+        best, median = self.best, self.median
+        return None if best is None or median is None or not best else median / best - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """How a candidate is timed.
+
+    After a run that is checked and not counted, runs are timed until `agree` of them lie within `spread` of the fastest, at least
+    that many and at most `runs`, or until `seconds` have passed (two are always made). A run of less than `shortest` seconds
+    is repeated within one timing, and the timing divided. A candidate whose first run takes more than `hopeless` times the best
+    one so far is timed once. Finalists take turns for `rounds` rounds, or `final_seconds` if that comes first, but three rounds at least.
+    """
+
+    runs: int = 40
+    agree: int = 3
+    spread: float = 0.02
+    seconds: float = 0.5
+    shortest: float = 2e-4
+    hopeless: float = 5.0
+    rounds: int = 15
+    final_seconds: float = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a candidate may use: seconds of wall time to compile and to run, bytes of memory for each process.
+
+    A run may take `run` seconds and `slower` times what the default schedule took, all repeats together, whichever is longer; the
+    default schedule itself gets `first` seconds. `memory` is what the process that runs candidates may map for all that it
+    holds, the inputs and the reference among it (0: three quarters of the memory free at the start).
+    """
+
+    compile: float = 60.0
+    run: float = 10.0
+    slower: float = 30.0
+    first: float = 120.0
+    memory: int = 0
+    compile_memory: int = 8 << 30

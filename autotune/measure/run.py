@@ -1,0 +1,132 @@
+"""In a runner's process: objects are loaded, run on the inputs, checked against the reference and timed. TVM is never loaded.
+
+The inputs and the reference (what the default schedule gives) are made once and kept; each candidate's code and results go when it
+has been measured. What must not happen here takes the process along: the parent starts another and asks anew.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import RaidoError
+from raido.autotune.measure.agreement import difference, flat_results
+from raido.autotune.measure.child import ChildFailed
+from raido.autotune.measure.inputs import made_inputs
+from raido.autotune.measure.measurement import Protocol
+from raido.autotune.measure.serve import Answer
+from raido.targets.arguments import build_result
+from raido.targets.executable import Call, Executable
+from raido.targets.loader import load_object
+from raido.targets.signature import Signature, Tree
+
+
+class Runner:
+    """The runner's requests: `inputs` first, `reference` next, then `measure` and `compare` as often as wanted."""
+
+    def __init__(self) -> None:
+        self._arrays: list[np.ndarray] = []
+        self._sizes: dict[str, int] = {}
+        self._reference: list[np.ndarray] = []
+        self._bounds: list[float] = []
+
+    def inputs(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
+        """{"specs", "sizes"} and the bytes of given arrays: what every candidate is run on."""
+        self._arrays = made_inputs(message["specs"], blobs)
+        self._sizes = message["sizes"]
+        return {}, ()
+
+    def reference(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
+        """{"signature", "bounds"} and an object, whose results are what all others must give; {"seconds"} of the run."""
+        call = self._call(message["signature"], blobs[0])
+        start = time.perf_counter()
+        _run(call)
+        seconds = time.perf_counter() - start
+        self._bounds = message["bounds"]
+        self._reference = [np.array(array, copy=True) for array in flat_results(call.result())]
+        return {"seconds": seconds}, ()
+
+    def measure(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
+        """{"signature", "protocol", "best"} and an object: {"seconds": every timed run}."""
+        call = self._call(message["signature"], blobs[0])
+        self._checked(call)
+        return {"seconds": timed(call, Protocol(**message["protocol"]), message["best"])}, ()
+
+    def compare(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
+        """{"signatures", "protocol"} and objects, in turns: {"seconds": for each, one time a round}."""
+        protocol = Protocol(**message["protocol"])
+        calls: list[Call] = []
+        for signature, code in zip(message["signatures"], blobs, strict=True):
+            call = self._call(signature, code, calls[0] if calls else None)
+            _run(call)
+            calls.append(call)
+        return {"seconds": in_turns(calls, protocol)}, ()
+
+    def _call(self, signature: str, code: bytearray, like: Call | None = None) -> Call:
+        """A call on the inputs; with the same memory for results as `like`, so that candidates differ by their code alone."""
+        interface = Signature.from_json(signature)
+        loaded = load_object(bytes(code))
+        executable = Executable(interface, loaded.address(interface.entry), loaded)
+        arguments = [_argument(tree, self._arrays, self._sizes) for tree in interface.input_tree["tuple"]]
+        out = None if like is None else build_result(interface.output_tree, like.outputs)
+        return executable.bind(*arguments, out=out)
+
+    def _checked(self, call: Call) -> None:
+        _run(call)
+        found = flat_results(call.result())
+        for number, (got, want, bound) in enumerate(zip(found, self._reference, self._bounds, strict=True)):
+            wrong = difference(got, want, bound)
+            if wrong:
+                raise ChildFailed("wrong", f"result {number}: {wrong}")
+
+
+def timed(call: Call, protocol: Protocol, best: float | None) -> list[float]:
+    """The runs of a call that has been run before, in seconds, as the protocol says; `best`: the fastest run of any candidate so far."""
+    first = call.time()
+    number = 1 if first >= protocol.shortest else min(100_000, int(protocol.shortest / max(first, 1e-8)) + 1)
+    runs = [first] if number == 1 else [call.time(number)]
+    if best is not None and runs[0] > protocol.hopeless * best:
+        return runs
+    end = time.perf_counter() + protocol.seconds
+    while len(runs) < 2 or (len(runs) < protocol.runs and time.perf_counter() < end):
+        runs.append(call.time(number))
+        fastest = min(runs)
+        if sum(run <= fastest * (1 + protocol.spread) for run in runs) >= protocol.agree:
+            break
+    return runs
+
+
+def in_turns(calls: list[Call], protocol: Protocol) -> list[list[float]]:
+    """Times of several calls, one of each a round, each round beginning with another: what disturbs one disturbs all."""
+    numbers = [max(1, int(protocol.shortest / max(call.time(), 1e-8))) for call in calls]
+    seconds: list[list[float]] = [[] for _ in calls]
+    end = time.perf_counter() + protocol.final_seconds
+    for turn in range(protocol.rounds):
+        if turn >= 3 and time.perf_counter() > end:
+            break
+        for k in range(len(calls)):
+            which = (turn + k) % len(calls)
+            seconds[which].append(calls[which].time(numbers[which]))
+    return seconds
+
+
+def _run(call: Call) -> None:
+    try:
+        call.run()
+    except RaidoError as error:
+        raise ChildFailed("fault", f"{type(error).__name__}: {error}") from None
+
+
+def _argument(tree: Tree, arrays: list[np.ndarray], sizes: dict[str, int]) -> Any:
+    """One argument in the structure that the signature says."""
+    if isinstance(tree, int):
+        return arrays[tree]
+    ((kind, body),) = tree.items()
+    if kind == "size":
+        return sizes[body]
+    if kind == "record":
+        return {name: _argument(part, arrays, sizes) for name, part in body.items()}
+    parts = body if kind == "tuple" else body["fields"].values()
+    return tuple(_argument(part, arrays, sizes) for part in parts)

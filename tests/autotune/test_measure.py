@@ -1,0 +1,191 @@
+"""Measuring: what is measured is what was asked, and whatever a candidate does is its own failure and nobody else's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tuning_programs import BODIES, completed, double, object_of, task
+
+import raido as rd
+from raido.autotune.measure.child import Child, ChildFailed
+from raido.autotune.measure.local import Built, LocalMeasurer, Request, RunnerProcess
+from raido.autotune.measure.measurement import Limits, Measurement, Protocol
+from raido.autotune.measure.run import in_turns, timed
+from raido.targets.compile import Compilation
+from raido.targets.target import Target
+
+
+@pytest.fixture(scope="module")
+def reference() -> Built:
+    work = Compilation(double.trace(), Target(), None, {})
+    return Built("default", work.signature.to_json(), work.object_bytes)
+
+
+@pytest.fixture
+def runner(reference: Built) -> Iterator[RunnerProcess]:
+    process = RunnerProcess(task(limits=Limits(run=1.0)), reference)
+    yield process
+    process.close()
+
+
+def test_every_failure_is_told_apart_and_the_next_candidate_is_measured(
+    runner: RunnerProcess, reference: Built, tmp_path: Path
+) -> None:
+    for what, body in BODIES.items():
+        bad = replace(reference, key=what, code=object_of(body, tmp_path))
+        assert runner.measure(bad).failure == {"exit": "crash"}.get(what, what)
+        good = runner.measure(reference)
+        assert good.failure is None and good.best is not None and 0 < good.best < 0.1
+
+
+def test_a_runner_killed_from_outside_is_replaced(runner: RunnerProcess, reference: Built) -> None:
+    runner.start()
+    assert runner.pid is not None
+    os.kill(runner.pid, signal.SIGKILL)
+    assert runner.measure(reference).failure == "memory"
+    assert runner.measure(reference).failure is None
+
+
+def test_the_place_of_a_wrong_element_is_said(runner: RunnerProcess, reference: Built, tmp_path: Path) -> None:
+    found = runner.measure(replace(reference, code=object_of(BODIES["wrong"], tmp_path)))
+    assert "1 of 1000 elements differ, first at [999]" in found.detail
+
+
+def test_candidates_are_compiled_elsewhere_and_measured_in_order() -> None:
+    measurer = LocalMeasurer(task(), builders=2)
+    try:
+        narrow = double.schedule()
+        narrow["out"].split("x", 64).vectorize("xi")
+        requests = [
+            Request("default", completed(double.schedule())),
+            Request("refused", '{"raido schedule": 1}'),
+            Request("narrow", completed(narrow)),
+        ]
+        found = list(measurer.measure(requests))
+        assert [each.key for each in found] == ["default", "refused", "narrow"]
+        assert [each.failure for each in found] == [None, "compile", None]
+        assert "ScheduleError" in found[1].detail and found[0].machine == found[2].machine != ""
+        finals = measurer.compare([requests[0], requests[2]])
+        assert [each.key for each in finals] == ["default", "narrow"]
+        assert [len(each.seconds) for each in finals] == [3, 3]
+    finally:
+        measurer.close()
+
+
+def test_a_program_that_faults_on_its_inputs_says_what_to_do() -> None:
+    @rd.algorithm
+    def shifted(a: rd.f32["n"], i: rd.i64["n"]):
+        return rd.map(lambda k: a[k + 1], i)
+
+    measurer = LocalMeasurer(task(shifted, {"n": 50}), builders=1)
+    with pytest.raises(rd.TuningError, match=r"faults under its default schedule[\s\S]*IndexOutOfRange[\s\S]*ranges="):
+        list(measurer.measure([Request("default", completed(shifted.schedule(), {"n": 50}))]))
+    measurer.close()
+
+
+def test_processes_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent("""
+            import time
+            from raido.autotune.measure.child import Child
+            assert __name__ == "__main__", "a child ran the user's script"
+            child = Child("runner")
+            child.request({"do": "inputs", "specs": [], "sizes": {}})
+            print(child.pid, flush=True)
+            time.sleep(60)
+        """)
+    )
+    parent = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    os.kill(child, 0)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    for _ in range(200):
+        if not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]:
+            return
+        time.sleep(0.05)
+    pytest.fail("the child is still there")
+
+
+def test_what_a_child_cannot_do_is_a_failure_and_leaves_it_alive() -> None:
+    child = Child("runner")
+    with pytest.raises(ChildFailed, match="AttributeError"):
+        child.request({"do": "nothing of the kind"})
+    pid = child.pid
+    assert child.request({"do": "inputs", "specs": [], "sizes": {}}) == ({}, []) and child.pid == pid
+    child.close()
+
+
+class Clock:
+    """A call whose runs take what a list says."""
+
+    def __init__(self, *seconds: float) -> None:
+        self.seconds = list(seconds)
+
+    def time(self, number: int = 1) -> float:
+        return self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0]
+
+
+def test_runs_are_repeated_until_the_fastest_agree() -> None:
+    protocol = Protocol(runs=10, agree=3, spread=0.02)
+    assert timed(Clock(1.0, 2.0, 1.01, 3.0, 1.015, 9.0), protocol, None) == [1.0, 2.0, 1.01, 3.0, 1.015]  # type: ignore[arg-type]
+    assert len(timed(Clock(*(1.0 / 2**k for k in range(30))), protocol, None)) == 10  # type: ignore[arg-type]
+    assert timed(Clock(6.0), protocol, best=1.0) == [6.0]  # type: ignore[arg-type]
+    assert timed(Clock(1e-6), protocol, None) == [1e-6] * 3  # type: ignore[arg-type]
+
+
+def test_finalists_take_turns() -> None:
+    order: list[str] = []
+
+    class Named(Clock):
+        def __init__(self, name: str) -> None:
+            super().__init__(1.0)
+            self.name = name
+
+        def time(self, number: int = 1) -> float:
+            order.append(self.name)
+            return 1.0
+
+    found = in_turns([Named("a"), Named("b")], Protocol(rounds=3))  # type: ignore[list-item]
+    assert found == [[1.0] * 3, [1.0] * 3] and "".join(order) == "ab" + "ab" + "ba" + "ab"
+
+
+def test_a_measurement_knows_its_best_its_median_and_its_spread() -> None:
+    found = Measurement("key", (2.0, 1.0, 1.5))
+    assert (found.best, found.median, found.spread) == (1.0, 1.5, 0.5)
+    failed = Measurement("key", (1.0,), "wrong")
+    assert failed.best is failed.median is failed.spread is None
+
+
+def test_a_job_waits_while_another_measures(runner: RunnerProcess, reference: Built) -> None:
+    code = "from raido.autotune.measure.machine import measuring_alone\nimport time\n"
+    code += "with measuring_alone():\n    print('held', flush=True); time.sleep(1.0)"
+    runner.start()
+    other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None and other.stdout.readline() == "held\n"
+    start = time.perf_counter()
+    assert runner.measure(reference).failure is None
+    assert time.perf_counter() - start > 0.5
+    other.wait()
+    other.stdout.close()
+
+
+def test_large_arrays_travel() -> None:
+    array = np.arange(3_000_000, dtype=np.float32)
+    child = Child("runner")
+    specs = [{"given": 0, "dtype": "<f4", "shape": [3_000_000]}]
+    assert child.request({"do": "inputs", "specs": specs, "sizes": {}}, (memoryview(array),), 20) == ({}, [])
+    child.close()
