@@ -203,5 +203,8 @@ def has_ragged_folds(stage: Stage) -> bool:
 
 
 def is_divergent(stage: Stage) -> bool:
-    """Whether elements take differently long: a while loop, a branch, or a fold of a length of its own."""
-    return has_ragged_folds(stage) or any(isinstance(node, (While, Cond)) for node in scalar_nodes(*stage_roots(stage)))
+    """Whether elements take differently long: a while loop, a branch, or a loop or a fold of a length of its own."""
+    return has_ragged_folds(stage) or any(
+        isinstance(node, (While, Cond)) or (isinstance(node, Loop) and not is_plain(node.count))
+        for node in scalar_nodes(*stage_roots(stage))
+    )

@@ -22,6 +22,7 @@ from raido.schedule.defaults.facts import (
     vector_axis,
     whole_cost,
 )
+from raido.schedule.defaults.latency import gangs_of_rounds
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_sort_loops
 from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.plan import At
@@ -63,7 +64,7 @@ def say_loops(draft: Draft, name: str) -> None:
         vector = None  # lanes run along each fold
     if isinstance(plan.compute, At):
         if vector is not None:
-            draft.say(name, "vectorize", axis=vector.name, **wide(stage, vector))
+            draft.say(name, "vectorize", axis=vector.name, **wide(draft, stage, vector))
     elif not stage.axes:
         say_fold_loops(draft, stage, vector)
     elif is_tiled_product(draft, stage, vector) and say_register_tile(draft, stage):
@@ -86,13 +87,13 @@ def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     assert first is not None
     rows = chain_rows(draft, stage) if len(stage.all_axes) > 1 else FOLD_CHUNK
     if vector is not None and vector is not last:
-        draft.say(stage.name, "vectorize", axis=vector.name, **wide(stage, vector))
+        draft.say(stage.name, "vectorize", axis=vector.name, **wide(draft, stage, vector))
         return
     if draft.say(stage.name, "split", axis=first.name, factor=rows):
         draft.say(stage.name, "parallel", axis=first.name + "o")
     inner = last.name if first is not last else first.name + "i"
     if vector is not None:
-        draft.say(stage.name, "vectorize", axis=inner, **wide(stage, vector))
+        draft.say(stage.name, "vectorize", axis=inner, **wide(draft, stage, vector))
 
 
 def say_column_folds(draft: Draft, stage: Stage) -> bool:
@@ -138,7 +139,7 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
             draft.say(name, "reorder", axes=(rows.name, *planes))
         say_parallel(draft, stage, rows.name, 1)
     if vector is not None:
-        draft.say(name, "vectorize", axis=vector_name, **wide(stage, vector))
+        draft.say(name, "vectorize", axis=vector_name, **wide(draft, stage, vector))
     if prod(extent(draft, axis.extent) for axis in stage.all_axes if is_small(axis.extent)) <= MOST_UNROLLED:
         for axis in stage.all_axes:
             if axis is not vector and axis is not rows and is_small(axis.extent):
@@ -241,8 +242,11 @@ def has_long_rows(draft: Draft, stage: Stage) -> bool:
     return bool(stage.axes) and extent(draft, stage.axes[-1].extent) * stage.bodies[0].dtype.itemsize >= STREAMED_ROW
 
 
-def wide(stage: Stage, vector: Axis) -> dict[str, int]:
-    """Gangs side by side, to hide the latency of accumulating."""
+def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
+    """Gangs side by side, to hide the latency of accumulating and of rounds that wait for the one before."""
+    gangs = gangs_of_rounds(stage, vector, draft.machine)
+    if gangs > 1:
+        return {"interleave": gangs}
     few = prod(index.constant_value(axis.extent) or MOST_UNROLLED + 1 for axis in stage.reduction_axes)
     if stage.reduction is None or few <= MOST_UNROLLED:
         return {}

@@ -392,8 +392,9 @@ def _is_masked_step(e: Op) -> bool:
 
 def _is_below(e: Op) -> bool:
     """Whether `e` says which of consecutive indices are below a bound: the mask of a tail."""
-    ramp, high = e.args if e.name == "lt" else (None, None)
-    return isinstance(ramp, Ramp) and ramp.stride == 1 and isinstance(high, Splat)
+    ramp: Any = e.args[0]
+    high: Any = e.args[-1]
+    return e.name == "lt" and isinstance(ramp, Ramp) and ramp.stride == 1 and isinstance(high, Splat)
 
 
 def _is_leaf(e: Any) -> bool:

@@ -49,7 +49,7 @@ s["s"].root().split("r", 128).split("ri", 8).reorder("ro", "rio", "x", "rii").un
 s["s"].parallel("ro").vectorize("x", interleave=2)
 """,
     "mandelbrot": """
-s["out"].root().parallel("y", dynamic=True).vectorize("x")
+s["out"].root().parallel("y", dynamic=True).vectorize("x", interleave=2)
 """,
     "argmin": """
 s["best"].root().split("r", 65536).parallel("ro")
@@ -139,6 +139,12 @@ def test_small_factors_are_not_packed():
 def test_rows_slide_where_a_strip_does_not_fit():
     wide = Schedule(graphs.blur()).complete(AVX2, {"w": 1 << 17})
     assert 's["rows"].compute_at("cols", "yi").store_at("cols", "yo")' in str(wide)
+
+
+def test_gangs_side_by_side_are_as_many_as_registers_hold():
+    s = schedule_of("mandelbrot")
+    assert 'vectorize("x", interleave=2)' in str(s.complete(AVX2))
+    assert 'vectorize("x", interleave=4)' in str(s.complete(AVX512))
 
 
 def test_branches_are_completed_too():
