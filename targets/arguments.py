@@ -3,16 +3,17 @@
 `bind_arguments` accepts anything array-like and refuses with one error that names the argument, what came and what is right. The
 quick way for the ordinary case (`fastcall`) falls back to this one, so nothing is decided here only.
 Invariants of a `Bound`: inputs and outputs are C-contiguous ndarrays of exactly the signature's dtypes and shapes; no output shares
-memory with an input or another output; the user's arrays stay untouched until `finish` copies into those given as `out`.
+memory with an input or another output; the user's arrays stay untouched until `finish` copies into those given as `out`. An output
+that the program allocates is None until then.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from raido.targets.signature import (
     solve_size,
 )
 
+Take: TypeAlias = Callable[[int, tuple[int, ...], "np.dtype[Any]"], np.ndarray]
 _LITERALS = (bool, int, float, complex)
 _KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
@@ -41,13 +43,13 @@ class Bound:
 
     inputs: tuple[np.ndarray, ...]
     sizes: Mapping[str, int]
-    outputs: tuple[np.ndarray, ...]
+    outputs: tuple[np.ndarray | None, ...]
     given: tuple[np.ndarray | None, ...]
 
     @property
     def nbytes(self) -> int:
         """Compulsory traffic: every input read once and every output written once."""
-        return sum(array.nbytes for array in (*self.inputs, *self.outputs))
+        return sum(array.nbytes for array in (*self.inputs, *self.outputs) if array is not None)
 
 
 def bind_arguments(signature: Signature, arguments: Sequence[Any], out: Any = None) -> Bound:
@@ -67,14 +69,19 @@ def bind_arguments(signature: Signature, arguments: Sequence[Any], out: Any = No
     inputs = [array for array in found if array is not None]
     sizes = _solve_sizes(signature, inputs, explicit)
     outputs, given = _prepare_outputs(signature, sizes, out)
-    inputs = [_apart(array, outputs) for array in inputs]
+    inputs = [_apart(array, [output for output in outputs if output is not None]) for array in inputs]
     return Bound(tuple(inputs), sizes, tuple(outputs), tuple(given))
 
 
-def finish(signature: Signature, bound: Bound, existentials: Mapping[str, int]) -> Any:
-    """The result in the user's structure, once compiled code has filled the outputs."""
+def finish(signature: Signature, bound: Bound, existentials: Mapping[str, int], take: Take | None = None) -> Any:
+    """The result in the user's structure, once compiled code has filled the outputs; `take` gives those that it has allocated itself."""
     leaves: list[Any] = []
-    for value, array, given in zip(signature.outputs, bound.outputs, bound.given, strict=True):
+    for k, (value, array, given) in enumerate(zip(signature.outputs, bound.outputs, bound.given, strict=True)):
+        if array is None:
+            shape = tuple(evaluate_size(size, {**bound.sizes, **existentials}) for size in value.shape)
+            assert take is not None
+            leaves.append(take(k, shape, np.dtype(value.dtype)))
+            continue
         if given is not None and given is not array:
             given[...] = array
         result = array if given is None else given
@@ -303,15 +310,24 @@ def _solve_formulas(
 
 def _prepare_outputs(
     signature: Signature, sizes: Mapping[str, int], out: Any
-) -> tuple[list[np.ndarray], list[np.ndarray | None]]:
+) -> tuple[list[np.ndarray | None], list[np.ndarray | None]]:
     known = dict(sizes)
     for existential in signature.existentials:
-        known[existential.name] = max(0, evaluate_size(existential.bound, known))
+        if existential.bound is not None:
+            known[existential.name] = max(0, evaluate_size(existential.bound, known))
     given: list[np.ndarray | None] = [None] * len(signature.outputs)
     if out is not None:
         _take_out(signature, signature.output_tree, out, given)
-    outputs: list[np.ndarray] = []
-    for value, array in zip(signature.outputs, given, strict=True):
+    outputs: list[np.ndarray | None] = []
+    for value, array, made in zip(signature.outputs, given, signature.made, strict=True):
+        if made:
+            if array is not None:
+                raise ArgumentError(
+                    f'{signature.name}: "{value.name}" is {value}, whose size is known only after the run: '
+                    "it cannot be written to an array given as out"
+                )
+            outputs.append(None)
+            continue
         shape = tuple(evaluate_size(size, known) for size in value.shape)
         if any(size < 0 for size in shape):
             raise SizeMismatch(f"{signature.name}: {value.name} would be {value} with a negative size: {shape}")

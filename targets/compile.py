@@ -136,7 +136,7 @@ class Compilation:
         )
         graph = self.schedule.graph
         left = {size.name for size, _ in self.gang.counts}
-        bounds = {c.size.name: c.bound for c in graph.counts if c.size.name in left and c.bound is not None}
+        bounds = {c.size.name: c.bound for c in graph.counts if c.size.name in left}
         return signature_of(self.program, self.entry, sites, self.target.features, graph.shapes, bounds)
 
     @property

@@ -157,6 +157,7 @@ class _Library(ctypes.Structure):
         ("set_thread_limit", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)),
         ("last_error", ctypes.CFUNCTYPE(ctypes.c_char_p)),
         ("clear_error", ctypes.CFUNCTYPE(None)),
+        ("free", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
     )
 
 
@@ -184,7 +185,7 @@ def load_all(path: str | os.PathLike[str]) -> dict[str, Executable]:
         raise TargetError(f"{path} was exported by another version of raido (interface {library.abi_version})")
     if missing := library.missing_feature():
         raise TargetError(f"{path} was compiled for a CPU with {missing.decode()}, which this one lacks")
-    calls = RuntimeCalls(library.set_thread_limit, library.last_error, library.clear_error)
+    calls = RuntimeCalls(library.set_thread_limit, library.last_error, library.clear_error, library.free)
     found = {}
     for i, row in enumerate(loads(library.metadata)):
         signature = Signature.from_json(row["signature"])

@@ -18,7 +18,7 @@ from raido.algo.errors import ExportError
 from raido.targets.faults import FAULT_KINDS
 from raido.targets.signature import Signature, SizeExpr, Value, size_text
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 LIBRARY_SYMBOL = "raido_library_v1"
 _C_TYPES = {
     "bool": "uint8_t",
@@ -72,7 +72,7 @@ class Parameter:
     name: str
     declaration: str
     value: Value | None
-    role: str  # "input", "scalar" (by value), "size", "output", "existential"
+    role: str  # "input", "scalar" (by value), "size", "output", "made" (an output that the library allocates), "existential"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,10 @@ def describe_function(library: str, name: str, entry: str, signature: Signature)
     for size in signature.sizes:
         sizes[size] = unique(size)
         parameters.append(Parameter(sizes[size], f"int64_t {sizes[size]}", None, "size"))
-    for value in signature.outputs:
+    for value, made in zip(signature.outputs, signature.made, strict=True):
         c_name = unique(value.name)
-        parameters.append(Parameter(c_name, f"{_c_type(value)}* {c_name}", value, "output"))
+        role = "made" if made else "output"
+        parameters.append(Parameter(c_name, f"{_c_type(value)}*{'*' * made} {c_name}", value, role))
     for existential in signature.existentials:
         c_name = unique(existential.name)
         parameters.append(Parameter(c_name, f"int64_t* {c_name}", None, "existential"))
@@ -142,7 +143,7 @@ def _is_c_function(name: str) -> bool:
 def public_names(library: str, functions: Sequence[Function]) -> tuple[str, ...]:
     """All symbols the library shows; ExportError when two of them are the same."""
     names = [f.name for f in functions]
-    names += [f"{library}_{suffix}" for suffix in ("message", "metadata", "abi_version", "set_threads")]
+    names += [f"{library}_{suffix}" for suffix in ("message", "metadata", "abi_version", "set_threads", "free")]
     for name in names:
         if names.count(name) > 1:
             raise ExportError(f'the library would define the C name "{name}" twice: give the algorithms other names')
@@ -168,6 +169,8 @@ def write_header(library: str, functions: Sequence[Function]) -> str:
  * Functions return {upper}_OK (0) or one of the codes below; {library}_message() then says what was wrong, on the thread that called.
  * Arrays are dense and in row-major order (the last index runs fastest, no padding between rows), of any alignment. The caller owns
  * them all: nothing is kept after the call. Results must not overlap inputs or each other. Arrays of zero elements may be NULL.
+ * A result whose size nothing bounds beforehand is a pointer to a pointer: the function allocates the array, once all has gone
+ * well, and writes where it is; give it back with {library}_free. After a failure NULL is written.
  * All functions may be called from any number of threads at once. Work is shared among the library's own threads:
  * as many as {library}_set_threads says, else the environment variable RAIDO_NUM_THREADS, else the CPUs this process may use.
  */
@@ -199,6 +202,8 @@ const char* {library}_message(void);
 int32_t {library}_abi_version(void);
 /* A JSON list with the name and signature of each algorithm. */
 const char* {library}_metadata(void);
+/* Gives back an array that a function of this library has allocated, from any thread; NULL is ignored. */
+void {library}_free(void* array);
 /* Threads of later calls in this process; 0: the default. */
 void {library}_set_threads(int32_t count);
 
@@ -212,22 +217,27 @@ void {library}_set_threads(int32_t count);
 def _document(function: Function) -> str:
     lines = [f"/* {_comment(function.algorithm)}"]
     width = max((len(p.name) for p in function.parameters), default=0)
-    capacities = {e.name: size_text(_rename(e.bound, function.sizes)) for e in function.signature.existentials}
     existentials = [e.name for e in function.signature.existentials]
+    counts = [p.name for p in function.parameters if p.role == "existential"]
+    called = dict(zip(existentials, counts, strict=True))
+    capacities = {
+        e.name: None if e.bound is None else size_text(_rename(e.bound, function.sizes))
+        for e in function.signature.existentials
+    }
     for parameter in function.parameters:
         if parameter.value is not None:
-            renamed = {**function.sizes, **{name: f"({capacities[name]})" for name in existentials}}
+            most = {name: f"({bound})" for name, bound in capacities.items() if bound is not None}
+            renamed = {**function.sizes, **called, **(most if parameter.role != "made" else {})}
             dims = "".join(f"[{size_text(_rename(size, renamed))}]" for size in parameter.value.shape)
-            text = f"{parameter.role if parameter.role != 'scalar' else 'input'}, {parameter.value.dtype}{dims}"
+            role = {"scalar": "input", "made": "output, allocated here"}.get(parameter.role, parameter.role)
+            text = f"{role}, {parameter.value.dtype}{dims}"
             if remark := _REMARKS.get(parameter.value.dtype):
                 text += f" ({remark})"
         elif parameter.role == "size":
             text = "size, at least 0"
         else:
-            name = existentials[
-                sum(p.role == "existential" for p in function.parameters[: function.parameters.index(parameter)])
-            ]
-            text = f"output: how many there are, at most {capacities[name]}"
+            most = capacities[existentials[counts.index(parameter.name)]]
+            text = "output: how many there are" + ("" if most is None else f", at most {most}")
         lines.append(f" *   {parameter.name:<{width}}  {_comment(text)}")
     for check in function.signature.checks:
         left, right = (size_text(_rename(size, function.sizes)) for size in (check.left, check.right))
@@ -314,6 +324,7 @@ PUBLIC const char* LIBRARY_message(void) { return message; }
 PUBLIC int32_t LIBRARY_abi_version(void) { return LIBRARY_UPPER_ABI_VERSION; }
 PUBLIC const char* LIBRARY_metadata(void) { return metadata; }
 PUBLIC void LIBRARY_set_threads(int32_t count) { rd_set_threads(count); }
+PUBLIC void LIBRARY_free(void* array) { rd_free(array); }
 
 /* For raido itself: the flat entries, so that a loaded library raises the same errors as a compiled program. */
 static const struct {
@@ -325,8 +336,9 @@ static const struct {
   int (*set_thread_limit)(int);
   const char* (*last_error)(void);
   void (*clear_error)(void);
+  void (*free)(void*);
 } library = {LIBRARY_UPPER_ABI_VERSION, COUNT, metadata, entries, missing_feature, rd_set_threads, rd_set_thread_limit, rd_last_error,
-             rd_clear_error};
+             rd_clear_error, rd_free};
 PUBLIC const void* SYMBOL(void);
 PUBLIC const void* SYMBOL(void) { return &library; }
 """
@@ -407,8 +419,10 @@ def _write_function(upper: str, number: int, function: Function) -> str:
                 f'  if ({parameter.name} < 0) FAIL({upper}_BAD_SIZE, "{name}: size {parameter.name} is negative: %lld", '
                 f"(long long){parameter.name});"
             )
-        elif parameter.role == "existential":
+        elif parameter.role in ("existential", "made"):
             lines.append(f'  if (!{parameter.name}) FAIL({upper}_NULL_POINTER, "{name}: {parameter.name} is NULL");')
+    made = [p for p in function.parameters if p.role == "made"]
+    lines += [f"  *{p.name} = 0;" for p in made]
     for check in signature.checks:
         left, right = _c_size(check.left, function.sizes), _c_size(check.right, function.sizes)
         if check.left_owner:
@@ -419,6 +433,8 @@ def _write_function(upper: str, number: int, function: Function) -> str:
         lines.append(f"  if ({left} != {right}) FAIL({upper}_BAD_SIZE, {_c_text(f'{name}: {words}')}{values});")
     sizes = dict(function.sizes)
     for existential in signature.existentials:
+        if existential.bound is None:
+            continue
         bound = f"rd_bound_{identifier(existential.name)}"
         lines.append(f"  const int64_t {bound} = larger(0, {_c_size(existential.bound, sizes)});")
         sizes[existential.name] = bound
@@ -448,8 +464,12 @@ def _write_function(upper: str, number: int, function: Function) -> str:
     passed = [f"&{p.name}" if p.role == "scalar" else p.name for p in function.parameters]
     lines.append("  RdFault fault = {0, 0, {0, 0, 0, 0}};")
     lines.append(f"  int32_t status = {function.entry}({', '.join([*passed, '&fault'])});")
+    failed = f"report({_c_text(signature.name)}, status, &fault, sites_{number}, {len(signature.sites)})"
+    released = "".join(f"rd_free(*{p.name}), *{p.name} = 0; " for p in made)
     lines.append(
-        f"  if (status || fault.kind) return report({_c_text(signature.name)}, status, &fault, sites_{number}, {len(signature.sites)});"
+        f"  if (status || fault.kind) {{ {released}return {failed}; }}"
+        if made
+        else f"  if (status || fault.kind) return {failed};"
     )
     return "\n".join([*lines, f"  return {upper}_OK;", "}", ""])
 

@@ -79,6 +79,8 @@ def write_call(signature: Signature) -> str | None:
 
 def _is_plain(signature: Signature) -> bool:
     """Whether sizes can be read off, scalars passed by ctypes, and existential sizes stand alone in front."""
+    if any(signature.made):
+        return False
     ghosts = {existential.name for existential in signature.existentials}
     explicit = set(_explicit_sizes(signature.input_tree))
     readable = {size for value in signature.inputs for size in value.shape if isinstance(size, str)}
@@ -124,6 +126,7 @@ class _Writer:
         self.read_sizes()
         known = dict(self.sizes)
         for k, existential in enumerate(signature.existentials):
+            assert existential.bound is not None
             self.lines.append(f"b{k} = {_python(existential.bound, known)}")
             self.unless(f"b{k} >= 0")
             known[existential.name] = f"b{k}"

@@ -80,13 +80,14 @@ class RuntimeCalls:
     set_thread_limit: Callable[[int], int]
     last_error: Callable[[], bytes]
     clear_error: Callable[[], None]
+    free: Callable[[int], None]
 
 
 @functools.cache
 def shared_calls() -> RuntimeCalls:
     """The calls of the runtime beside this package."""
     library = runtime_library()
-    return RuntimeCalls(library.rd_set_thread_limit, library.rd_last_error, library.rd_clear_error)
+    return RuntimeCalls(library.rd_set_thread_limit, library.rd_last_error, library.rd_clear_error, library.rd_free)
 
 
 def take_error(calls: RuntimeCalls) -> str:
@@ -119,4 +120,13 @@ def allocate_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     address = library.rd_alloc(nbytes) if nbytes < 1 << 62 else None
     if not address:
         raise MemoryError(f"cannot allocate {nbytes:,} bytes for an array of shape {shape} and dtype {dtype}")
-    return np.asarray(_Block(address, nbytes, library.rd_free)).view(dtype).reshape(shape)
+    return adopt_array(address, shape, dtype, library.rd_free)
+
+
+def adopt_array(
+    address: int, shape: tuple[int, ...], dtype: np.dtype[Any], release: Callable[[int], None]
+) -> np.ndarray:
+    """The C-contiguous array at an address that compiled code has left, which is given back when the array dies."""
+    nbytes = prod(shape) * dtype.itemsize
+    block = _Block(address, nbytes, release)
+    return np.asarray(block).view(dtype).reshape(shape) if nbytes else np.empty(shape, dtype)

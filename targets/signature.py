@@ -6,7 +6,8 @@ know. The entry function it describes has the flat C form
     int32_t entry(T0* in0, …, int64_t size0, …, U0* out0, …, int64_t* existential0, …, RdFault* fault)
 
 with inputs, sizes, outputs and existentials in the order of the fields here. All arrays are C-contiguous, of any alignment; an
-array of rank 0 is a pointer to one element; complex numbers are interleaved pairs. The entry returns 0, or anything else when it
+array of rank 0 is a pointer to one element; complex numbers are interleaved pairs. An output whose size nothing bounds is `U0** out0`
+instead: the entry finds NULL there and leaves memory of the runtime, which is then the caller's. The entry returns 0, or anything else when it
 failed; it failed too when `fault` was written. A size is an int, a name, or `(op, left, right)` with op one of + - * // % min max.
 Trees say how arrays nest: an int is a position in `inputs` (or `outputs`), {"tuple": [tree, …]}, {"record": {field: tree}},
 {"namedtuple": {"name": name, "fields": {field: tree}}}, {"size": name} for an `rd.size` argument.
@@ -82,10 +83,13 @@ class SizeCheck:
 
 @dataclass(frozen=True, slots=True)
 class Existential:
-    """A size known only after the run, at most `bound`: outputs are allocated at the bound and cut to the size."""
+    """A size known only after the run, at most `bound`: outputs are allocated at the bound and cut to the size.
+
+    Without a bound (None) they are allocated by the program.
+    """
 
     name: str
-    bound: SizeExpr
+    bound: SizeExpr | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,12 @@ class Signature:
     sites: tuple[FaultSite, ...] = ()
     entry: str = "entry"
     requires: tuple[str, ...] = ()
+
+    @property
+    def made(self) -> tuple[bool, ...]:
+        """For each output, whether the program allocates it."""
+        loose = {existential.name for existential in self.existentials if existential.bound is None}
+        return tuple(any(name in loose for size in v.shape for name in size_names(size)) for v in self.outputs)
 
     def to_json(self) -> str:
         """The signature as one line of JSON."""
@@ -242,11 +252,11 @@ def signature_of(
     sites: tuple[FaultSite, ...] = (),
     requires: tuple[str, ...] = (),
     shapes: Sequence[tuple[expr.Expr, ...]] = (),
-    existentials: Mapping[str, expr.Expr] | None = None,
+    existentials: Mapping[str, expr.Expr | None] | None = None,
 ) -> Signature:
     """The signature of a program, compiled to a function called `entry`.
 
-    `shapes` are those of the results and `existentials` the sizes in them that data decides, with their bounds, where there are any.
+    `shapes` are those of the results and `existentials` the sizes in them that data decides, with the bounds that they have.
     """
     shapes = shapes or [result.shape for result in program.results]
     sites_of_checks = []
@@ -269,7 +279,9 @@ def signature_of(
         input_tree=program.input_tree,
         output_tree=program.output_tree,
         checks=tuple(checks),
-        existentials=tuple(Existential(name, size_of(bound)) for name, bound in (existentials or {}).items()),
+        existentials=tuple(
+            Existential(name, None if bound is None else size_of(bound)) for name, bound in (existentials or {}).items()
+        ),
         sites=(*sites, *sites_of_checks),
         entry=entry,
         requires=requires,

@@ -1,7 +1,8 @@
 """Lowering: stages and their plans become a scalar nest.
 
     jobs          inlined stages are substituted; what every stage needs to know of its plan
-    host          root stages, whole-array loops, outputs
+    host          root stages, outputs
+    control       whole-array loops and branches                                       (in_place)
     loops         the loops of a stage; the two versions; cuts at boundaries        (coordinates, partition)
     placement     producers inside loops: regions, memory                            (regions)
     sliding       producers kept further out than they are computed
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Array, Expr
+from raido.algo.graph.expr import Array, Expr, SizeVar
 from raido.schedule.lower.builder import new_serial
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
@@ -34,8 +35,9 @@ def lower(graph: StageGraph, variants: Sequence[Variant]) -> Nest:
     program = graph.program
     shapes = graph.shapes or tuple(array.shape for array in graph.results)
     bounds: dict[Expr, Expr] = {counted.size: counted.bound for counted in graph.counts if counted.bound is not None}
+    loose = {counted.size for counted in graph.counts if counted.bound is None}
     outputs = tuple(
-        _output(array, k, len(graph.results), tuple(bounds.get(extent, extent) for extent in shape))
+        _output(array, k, len(graph.results), tuple(bounds.get(extent, extent) for extent in shape), loose)
         for k, (array, shape) in enumerate(zip(graph.results, shapes, strict=True))
     )
     shown = {extent for shape in shapes for extent in shape}
@@ -56,8 +58,10 @@ def lower(graph: StageGraph, variants: Sequence[Variant]) -> Nest:
     return share_buffers(nest)
 
 
-def _output(array: Array, k: int, count: int, shape: tuple[Expr, ...]) -> Buffer:
-    return Buffer("out" if count == 1 else f"out{k}", array.dtype, shape, "parameter", new_serial(), (), 1, None)
+def _output(array: Array, k: int, count: int, shape: tuple[Expr, ...], loose: set[SizeVar]) -> Buffer:
+    """The buffer of result `k`; the caller has memory for it unless nothing bounds its size."""
+    scope = "result" if loose.intersection(shape) else "parameter"
+    return Buffer("out" if count == 1 else f"out{k}", array.dtype, shape, scope, new_serial(), (), 1, None)
 
 
 def _choose(blocks: Sequence[tuple[Expr | None, Block]]) -> Block:

@@ -20,15 +20,16 @@ from raido.algo.graph.expr import (
     Constant,
     Expr,
     Load,
+    Node,
     Result,
     SizeVar,
     fresh,
 )
 from raido.algo.graph.rewrite import loads_in, transform
 from raido.schedule.lower.builder import Builder, closed, new_serial
+from raido.schedule.lower.control import Control
 from raido.schedule.lower.convert import Converter, Sites, Storage
 from raido.schedule.lower.filters import Filters
-from raido.schedule.lower.in_place import updates_in_place
 from raido.schedule.lower.jobs import Job, flat, laid_out_shape, make_jobs, parts_of_layout
 from raido.schedule.lower.lane_blocks import LaneBlocks
 from raido.schedule.lower.loops import Loops
@@ -43,15 +44,12 @@ from raido.schedule.nest.nodes import (
     Buffer,
     Copy,
     For,
-    If,
     Let,
     NestExpr,
     Produce,
     Read,
     Statement,
     Store,
-    Swap,
-    While,
     buffer_for,
 )
 from raido.schedule.plan import At, StagePlan
@@ -93,8 +91,9 @@ class Host:
         self.placement = Placement(self.loops, self.jobs)
         self.outputs = list(outputs)
         self.direct: dict[Array, Buffer] = {}
+        self.control = Control(self)
         for array, buffer in zip(graph.results, outputs, strict=True):
-            if isinstance(array, Result) and not isinstance(array.form, ArrayCond):
+            if isinstance(array, Result) and not isinstance(array.form, ArrayCond) and buffer.scope == "parameter":
                 self.direct.setdefault(array, buffer)
         controls = [stage for stage in flat(graph.stages) if isinstance(stage, ControlStage)]
         self.whole = {a for c in controls for a in (*c.init, *c.results, *c.orelse_results)}
@@ -105,14 +104,21 @@ class Host:
         """The statements of the program."""
         self._constants(self.graph.stages)
         self.stages(self.graph.stages)
+        kept = [buffer for buffer in self.outputs if buffer.scope == "result"]
         for array, buffer in zip(self.graph.results, self.outputs, strict=True):
-            self._copy(array, buffer)
+            if buffer not in kept:
+                self.copy(array, buffer)
+        self.control.hand_over(
+            [array for array, buffer in zip(self.graph.results, self.outputs, strict=True) if buffer in kept],
+            kept,
+            self.graph.stages,
+        )
         for counted in self.graph.counts:
             if counted.value is not None:
                 self._leave(counted, counted.value)
         return Block(tuple(self.builder.scope.statements))
 
-    def _copy(self, array: Array, destination: Buffer) -> None:
+    def copy(self, array: Array, destination: Buffer) -> None:
         """An array into a buffer; element by element where its memory is laid out differently."""
         source = self.buffer(array)
         if source is destination:
@@ -149,7 +155,7 @@ class Host:
         """The stages of one level, in order."""
         for stage in self._ordered(stages):
             if isinstance(stage, ControlStage):
-                self._control(stage)
+                self.control.stage(stage)
                 continue
             job = self.jobs.get(stage.name)
             if job is not None and not isinstance(job.plan.compute, At) and job.plan.compute_with is None:
@@ -199,12 +205,12 @@ class Host:
             box = tuple((ix.as_index(0), ix.sub(axis.extent, 1)) for axis in job.stage.axes)
             self.loops.nest(job, box)
         self.builder.add(Produce(job.stage.name, closed(scope)))
-        self._learn(job)
+        self.learn(job.form)
 
-    def _learn(self, job: Job) -> None:
+    def learn(self, form: Node) -> None:
         """The host reads the sizes that a stage has decided, and leaves them for the caller."""
         for counted in self.graph.counts:
-            if isinstance(counted.array, Result) and counted.array.form is job.form:
+            if isinstance(counted.array, Result) and counted.array.form is form:
                 self._leave(counted, Read(self.buffer(counted.array), (), None))
 
     def _leave(self, counted: CountedSize, value: NestExpr) -> None:
@@ -231,15 +237,6 @@ class Host:
                 self.storages[array] = Storage(buffer)
             self.builder.level_of[buffer] = 0
 
-    # Whole-array loops
-
-    def _control(self, stage: ControlStage) -> None:
-        form = stage.form
-        if isinstance(form, ArrayCond):
-            self._branches(stage, form)
-        else:
-            self._rounds(stage, form)
-
     def scalar(self, e: Expr) -> NestExpr:
         """A count or a condition, which the host reads."""
 
@@ -253,71 +250,6 @@ class Host:
         if isinstance(e, Load):
             return Read(self.buffer(e.array), (), None)
         return transform(e, read)  # type: ignore[arg-type]
-
-    def _rounds(self, stage: ControlStage, form: ArrayLoop | ArrayWhile) -> None:
-        """`for` or `while` over whole arrays: each state has two buffers, swapped at the end of a round, unless it changes in place."""
-        builder = self.builder
-        current = []
-        for parameter, init in zip(stage.state, stage.init, strict=True):
-            buffer = builder.alloc(parameter.name, parameter.dtype, self.converter.shape_of(parameter), "heap")
-            self._copy(init, buffer)
-            self.storages[parameter] = Storage(buffer)
-            current.append(buffer)
-        in_place = updates_in_place(stage, self.jobs)
-        for m, (job, k) in in_place.items():
-            job.in_place = True
-            self.storages[Result(job.form, k)] = Storage(current[m])
-        moved = [m for m in range(len(current)) if m not in in_place]
-        following = {
-            m: builder.alloc(f"{current[m].name}_next", current[m].dtype, current[m].shape, "heap") for m in moved
-        }
-        direct = self.direct
-        self.direct = {}
-        for m, buffer in following.items():
-            result = stage.results[m]
-            if isinstance(result, Result) and isinstance(result.form, type(stage.form)) is False:
-                self.direct.setdefault(result, buffer)
-        with builder.block() as setup:
-            if isinstance(form, ArrayWhile):
-                self.stages(stage.setup)
-            condition = self.scalar(form.condition) if isinstance(form, ArrayWhile) else None
-            with builder.block(loop=True) as body:
-                if isinstance(form, ArrayLoop):
-                    builder.level_of[form.index] = 0
-                    body.facts = body.facts.with_range(form.index, 0, ix.sub(form.count, 1))
-                self.stages(stage.body)
-                for m, buffer in following.items():
-                    self._copy(stage.results[m], buffer)
-                for m, buffer in following.items():
-                    builder.add(Swap(current[m], buffer))
-        self.direct = direct
-        if isinstance(form, ArrayLoop):
-            count = self.scalar(form.count)
-            how = {"stage": stage.name, "loop": "t"}
-            builder.add(For(form.index, ix.as_index(0), count, 1, closed(body), "serial", **how))  # type: ignore[arg-type]
-        else:
-            assert condition is not None
-            builder.add(While(closed(setup), condition, closed(body)))
-        for k, buffer in enumerate(current):
-            self.storages[Result(form, k)] = Storage(buffer)
-
-    def _branches(self, stage: ControlStage, form: ArrayCond) -> None:
-        """Only the branch taken runs; both leave their results in the same buffers."""
-        builder = self.builder
-        results = [builder.alloc(stage.name, a.dtype, self.converter.shape_of(a), "heap") for a in stage.results]
-        blocks = []
-        for stages, arrays in ((stage.body, stage.results), (stage.orelse, stage.orelse_results)):
-            outside = dict(self.storages)
-            with builder.block() as scope:
-                self.stages(stages)
-                for array, buffer in zip(arrays, results, strict=True):
-                    self._copy(array, buffer)
-            blocks.append(closed(scope))
-            self.storages.clear()
-            self.storages.update(outside)
-        builder.add(If(self.scalar(form.predicate), *blocks))
-        for k, buffer in enumerate(results):
-            self.storages[Result(form, k)] = Storage(buffer)
 
 
 def _host_scalars(stage: ControlStage) -> list[Expr]:

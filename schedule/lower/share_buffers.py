@@ -1,7 +1,7 @@
 """Arrays that are never alive at the same time share memory.
 
 On the host's level, an array's life runs from the first statement that mentions it to the last. A later array of the same type and
-shape takes over the memory of one that is dead by then. Buffers that are swapped keep their own.
+shape takes over the memory of one that is dead by then. Buffers that are swapped or viewed keep their own.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 from raido.algo.graph.expr import Node
-from raido.schedule.nest.nodes import Alloc, Block, Buffer, Copy, For, If, Nest, Read, Statement, Swap, While
+from raido.schedule.nest.nodes import Alloc, Block, Buffer, Copy, For, If, Nest, Read, Statement, Swap, View, While
 from raido.schedule.nest.replace_buffers import replace_buffers
 from raido.schedule.nest.walk import expressions_of, statements_within
 
 
 def share_buffers(nest: Nest) -> Nest:
     """The nest with fewer allocations on the host's level."""
-    swapped = {b for s in statements_within(nest.body) if isinstance(s, Swap) for b in (s.left, s.right)}
+    statements = list(statements_within(nest.body))
+    swapped = {b for s in statements if isinstance(s, Swap) for b in (s.left, s.right)}
+    swapped |= {s.source for s in statements if isinstance(s, View)}
     body = _share(nest.body, swapped)
     return nest if body is nest.body else replace(nest, body=body)
 

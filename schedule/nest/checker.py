@@ -51,6 +51,7 @@ from raido.schedule.nest.nodes import (
     VectorRead,
     VectorStore,
     VectorVar,
+    View,
     While,
     lanes_of,
 )
@@ -66,7 +67,8 @@ def check_nest(nest: Nest, level: Literal["scalar", "gang"]) -> Nest:
     counts = tuple(buffer for _, buffer in nest.counts)
     checker.known.update((*nest.inputs, *nest.outputs, *nest.sizes, *counts))
     for buffer in (*nest.inputs, *nest.outputs, *counts):
-        checker.require(buffer.scope == "parameter", f"{buffer.name} is not a parameter")
+        allowed = ("parameter", "result") if buffer in nest.outputs else ("parameter",)
+        checker.require(buffer.scope in allowed, f"{buffer.name} is not a parameter")
     checker.block(nest.body, frozenset())
     return nest
 
@@ -197,6 +199,15 @@ class _Checker:
             a, b = (s.left, s.right) if isinstance(s, Swap) else (s.source, s.destination)
             self.require((a.dtype, len(a.shape)) == (b.dtype, len(b.shape)), "buffers of different types")
             self.require(a.strides == b.strides, "buffers laid out differently")
+        elif isinstance(s, View):
+            self.require(
+                s.source in self.known and s.source.scope == "heap", f"{s.source.name} is no heap buffer in scope"
+            )
+            same = (s.buffer.dtype, len(s.buffer.shape)) == (s.source.dtype, len(s.source.shape))
+            self.require(same and not s.buffer.strides and not s.source.strides, "a view of another type")
+            for e in s.buffer.shape:
+                self.value(e, i64, 1)
+            self._declare(s.buffer)
         elif isinstance(s, Prefetch):
             for e in s.indices:
                 self.value(e, i64, 1)

@@ -55,6 +55,7 @@ from raido.schedule.nest.nodes import (
     VectorRead,
     VectorStore,
     VectorVar,
+    View,
     While,
     lanes_of,
 )
@@ -192,7 +193,10 @@ class _Writer:
         for position, buffer in enumerate(nest.inputs):
             self.allocate(buffer, f".fill(arrays[{position}])")
         for buffer in (*nest.outputs, *(buffer for _, buffer in nest.counts)):
-            self.allocate(buffer)
+            if buffer.scope == "result":
+                self.line(f"{self.name(buffer)} = None")
+            else:
+                self.allocate(buffer)
         for buffer in _constants(nest):
             self.allocate(buffer, f".fill({self.constant(_contents(buffer))})")
         self.block(nest.body)
@@ -367,7 +371,10 @@ class _Writer:
             self.line(f"record(faults, {s.kind!r}, {s.site}, {holds}, {predicate}, {values})")
         elif isinstance(s, Swap):
             left, right = self.name(s.left), self.name(s.right)
-            self.line(f"{left}, {right} = {right}.like({left}), {left}")
+            self.line(f"{left}, {right} = {right}, {left}")
+        elif isinstance(s, View):
+            self.memo = {}
+            self.line(f"{self.name(s.buffer)} = {self.name(s.source)}.view({self.tuple(s.buffer.shape)})")
         elif isinstance(s, Copy):
             source, destination = self.name(s.source), self.name(s.destination)
             self.line(f"{destination}.copy({source})")

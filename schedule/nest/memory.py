@@ -7,6 +7,7 @@ code), so fresh lane-private memory is filled with a pattern that spoils results
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,16 @@ class Memory:
         if self.shape != other.shape:
             raise NestError(f"{self.name} has shape {self.shape}, {other.name} has {other.shape}")
         return self
+
+    def view(self, shape: Sequence[int]) -> Memory:
+        """The first rows of the buffer, as one of that shape; what is written there is written here."""
+        shape = tuple(int(n) for n in shape)
+        if 0 not in shape and (shape[0] > self.shape[0] or shape[1:] != self.shape[1:]):
+            raise NestError(f"{self.name} has shape {self.shape}, of which {shape} is no part")
+        new = object.__new__(Memory)
+        new.name, new.lanes, new.shape, new.strides = self.name, self.lanes, shape, _row_major(shape)
+        new.data, new.valid = self.data[: prod(shape)], self.valid[: prod(shape)]
+        return new
 
     def copy(self, source: Memory) -> None:
         """Takes over the contents of a buffer of the same shape."""

@@ -23,14 +23,15 @@ from raido.algo.graph.dtypes import DType, i64
 from raido.algo.graph.expr import Const, Expr, Node, Op, Opaque, Parameter, SizeVar, Var, node
 from raido.algo.graph.program import Site
 
-Scope: TypeAlias = Literal["parameter", "constant", "heap", "stack", "register"]
+Scope: TypeAlias = Literal["parameter", "result", "constant", "heap", "stack", "register"]
 
 
 @node
 class Buffer(Node):
     """Memory for an array. Row-major over `shape`, innermost last, unless `strides` (in elements) says otherwise.
 
-    scope: "parameter" (given by the caller), "constant" (`data` holds the contents), "heap" (one for the kernel or task), "stack"
+    scope: "parameter" (given by the caller), "result" (an output without memory at first: it gets a heap buffer's, by `Swap`, and leaves
+    it to the caller), "constant" (`data` holds the contents), "heap" (one for the kernel or task), "stack"
     (small, constant size), "register" (all indices constant once unrolled; rank 0 is a mutable scalar). In the gang nest a
     lane-private buffer has `lanes` > 1: each element is a vector.
     """
@@ -401,10 +402,21 @@ class Produce:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Swap:
-    """Exchanges two heap buffers of equal type (host level only)."""
+    """Exchanges the memory of two buffers of equal type (host level only). Their sizes may differ: `View` says what memory holds."""
 
     left: Buffer
     right: Buffer
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class View:
+    """`buffer` is what the memory of `source` holds now, in a shape of sizes that are known here (host level only).
+
+    It holds at least as many rows, which are laid out in the same way.
+    """
+
+    buffer: Buffer
+    source: Buffer
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -434,6 +446,7 @@ Statement: TypeAlias = (
     | Prefetch
     | Produce
     | Swap
+    | View
     | Copy
 )
 
@@ -443,7 +456,7 @@ class Nest:
     """A whole program as loops: inputs and outputs are parameter buffers; `body` is host level: `Produce`, `Alloc`, host loops, `Swap`.
 
     `counts` are sizes that the host learns on its way, each with a parameter of rank 0 in which it leaves it. `shapes` are what of each
-    output is in use, where these decide (else empty).
+    output is in use, where these decide (else empty). Outputs of a size that nothing bounds are of scope "result".
     """
 
     name: str

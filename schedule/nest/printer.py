@@ -46,6 +46,7 @@ from raido.schedule.nest.nodes import (
     VectorRead,
     VectorStore,
     VectorVar,
+    View,
     While,
     lanes_of,
 )
@@ -238,6 +239,8 @@ class _Printer:
             return f"prefetch {self._place(statement.buffer, statement.indices)}"
         if isinstance(statement, Swap):
             return f"swap {self.name(statement.left)}, {self.name(statement.right)}"
+        if isinstance(statement, View):
+            return f"{self.declare(statement.buffer)} = {self.name(statement.source)}"
         if isinstance(statement, Copy):
             return f"{self.name(statement.destination)} = copy {self.name(statement.source)}"
         raise TypeError(f"not a statement: {statement!r}")

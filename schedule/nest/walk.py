@@ -23,6 +23,7 @@ from raido.schedule.nest.nodes import (
     Statement,
     Store,
     VectorStore,
+    View,
     While,
 )
 
@@ -55,7 +56,7 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
             yield statement.predicate
     elif isinstance(statement, Prefetch):
         yield from statement.indices
-    elif isinstance(statement, Alloc):
+    elif isinstance(statement, (Alloc, View)):
         yield from (*statement.buffer.shape, *statement.buffer.strides)
 
 

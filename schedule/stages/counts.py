@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from raido.algo.errors import CompileError
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Array, Axis, Count, Expr, Node, SizeVar, fresh
+from raido.algo.graph.expr import Array, Axis, Count, Expr, Node, Result, SizeVar, fresh
 from raido.algo.graph.rewrite import rebuild, scalar_nodes, substitute
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize
 
@@ -41,23 +40,20 @@ class Counts:
         if not any(node in known for node in scalar_nodes(e)):
             return e
         if e in known:
-            self.most(e)
             return e
         if e not in self.found:
             self.found[e] = CountedSize(self._name(), self.most(e), None, e)
         return self.found[e].size
 
-    def most(self, e: Expr) -> Expr:
-        """The most that a size can be, in sizes of the program; each count is between 0 and its own bound."""
+    def most(self, e: Expr) -> Expr | None:
+        """The most that a size can be, in sizes of the program, where that is known; each count is between 0 and its own bound."""
         bounds = {counted.size: counted.bound for counted in self.found.values() if counted.bound is not None}
         names = {size: fresh(size.name) for size in bounds}
         ranges = {names[size]: (ix.as_index(0), bound) for size, bound in bounds.items()}
         unbounded = {counted.size for counted in self.found.values()} - bounds.keys()
         loose = any(node in unbounded for node in scalar_nodes(e))
         reach = None if loose else ix.interval(ix.canonical(substitute(e, names)), ranges)
-        if reach is None:
-            raise CompileError("a result whose size has no bound before the program runs has no machine code yet")
-        return reach[1]
+        return None if reach is None else reach[1]
 
     def _name(self) -> SizeVar:
         name = next(n for k in range(len(self.taken) + 1) if (n := f"count_{k + 1}") not in self.taken)
@@ -77,6 +73,10 @@ class Counts:
     def _stage(self, stage: AnyStage) -> AnyStage:
         if isinstance(stage, ControlStage):
             parts = {name: self.in_stages(getattr(stage, name)) for name in ("body", "orelse", "setup")}
+            after = [Result(stage.form, k) for k in range(len(stage.results))]
+            for array in (*stage.state, *stage.init, *stage.results, *stage.orelse_results, *after):
+                for extent in array.shape:
+                    self.size_of(extent)
             return replace(stage, **parts)
         roots: tuple[Any, ...] = (*stage.bodies, *((stage.reduction,) if stage.reduction else ()))
         extents = tuple(axis.extent for axis in stage.axes)

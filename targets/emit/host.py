@@ -2,7 +2,7 @@
 
 Structure (blocks, allocations, host loops, branches, swaps, copies) is emitted in place; every `Produce`, and every other statement
 that computes, becomes a kernel of its own. A buffer that is swapped lives behind a slot that holds its pointer, and is fetched anew
-for each use. After a step that may have failed the rest runs only while nothing is on record.
+for each use; the slot of a "result" is the caller's. After a step that may have failed the rest runs only while nothing is on record.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from raido.algo.graph.dtypes import bool_, i32, i64
-from raido.schedule.nest.nodes import Alloc, Block, Buffer, Copy, For, If, Let, Produce, Swap, While
+from raido.schedule.nest.nodes import Alloc, Block, Buffer, Copy, For, If, Let, Produce, Swap, View, While
 from raido.targets import tvm_corner as T
 from raido.targets.emit.llvm_text import memory_dtype
 from raido.targets.emit.scopes import Uses, swapped_buffers
@@ -33,10 +33,10 @@ class Kernels(Outliner, Protocol):
 class HostPlan(Statements):
     """The entry's statements: structure is emitted here, everything else becomes a kernel."""
 
-    def __init__(self, kernels: Kernels, unit: Unit, body: Block) -> None:
+    def __init__(self, kernels: Kernels, unit: Unit, body: Block, slots: dict[Buffer, Any]) -> None:
         super().__init__(unit, kernels)
         self.kernels = kernels
-        self.slots: dict[Buffer, Any] = {}
+        self.slots = slots
         self.swapped = swapped_buffers(body)
         self.can_fail = False
 
@@ -64,6 +64,8 @@ class HostPlan(Statements):
             return self._kernel(s.stage, s.body)
         if isinstance(s, Swap):
             self._swap(s)
+        elif isinstance(s, View):
+            self._view(s)
         elif isinstance(s, Copy):
             self._copy(s)
         elif isinstance(s, Alloc):
@@ -155,6 +157,12 @@ class HostPlan(Statements):
         for buffer, pointer in ((s.left, right), (s.right, left)):
             unit.effect(unit.helpers.store_pointer(), data_of(self.slots[buffer]), pointer)
 
+    def _view(self, s: View) -> None:
+        if s.source in self.slots:
+            self.slots[s.buffer] = self.slots[s.source]
+        else:
+            self.unit.declare(s.buffer, data_of(self.unit.buffer(s.source)))
+
     def _copy(self, s: Copy) -> None:
         uses = Uses(s)
         self._see_buffers(uses)
@@ -240,7 +248,7 @@ class _Again:
 def _has_host_structure(block: Block) -> bool:
     """Whether statements of the host plan stand in a block, so that it is not one kernel."""
     for s in block.statements:
-        if isinstance(s, (Produce, Swap, Copy)):
+        if isinstance(s, (Produce, Swap, View, Copy)):
             return True
         if isinstance(s, Block) and _has_host_structure(s):
             return True

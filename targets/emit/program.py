@@ -13,7 +13,7 @@ from typing import Any
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import bool_, i64, u8
 from raido.algo.graph.expr import SizeVar
-from raido.schedule.nest.nodes import Block, For, Nest, lanes_of
+from raido.schedule.nest.nodes import Block, Buffer, For, Nest, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.helpers import Helpers
 from raido.targets.emit.host import HostPlan
@@ -39,14 +39,15 @@ class Program:
         self.helpers = Helpers(f"{entry}.math", fused, vector_bits)
         self.functions: dict[str, Any] = {}
         self.entry = entry
-        unit, parameters = self._entry_unit(nest)
-        host = HostPlan(self, unit, nest.body)
+        slots: dict[Buffer, Any] = {}
+        unit, parameters = self._entry_unit(nest, slots)
+        host = HostPlan(self, unit, nest.body, slots)
         host.block(nest.body.statements)
         body = T.sequence(unit.out)
         self._math_functions()
         self.functions[entry] = T.function(entry, parameters, body, self.helpers.text())
 
-    def _entry_unit(self, nest: Nest) -> tuple[Unit, list[Any]]:
+    def _entry_unit(self, nest: Nest, slots: dict[Buffer, Any]) -> tuple[Unit, list[Any]]:
         fault = T.pointer("fault", _FAULT_TYPE)
         unit = Unit(self.helpers, fault)
         parameters = []
@@ -57,6 +58,11 @@ class Program:
             parameters.append(T.Var(size.name, "int64"))
             unit.variables[size] = parameters[-1]
         for buffer in nest.outputs:
+            if buffer.scope == "result":
+                parameters.append(T.pointer(f"{buffer.name}_slot", i64))
+                slots[buffer] = T.flat_buffer(f"{buffer.name}_slot", i64, 1, parameters[-1])
+                unit.out.append(T.DeclBuffer(slots[buffer], data=parameters[-1]))
+                continue
             parameters.append(T.pointer(f"{buffer.name}_out", memory_dtype(buffer.dtype)))
             unit.declare(buffer, parameters[-1])
         for _, buffer in nest.counts:

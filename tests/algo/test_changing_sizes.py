@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
 import raido as rd
 
+Run = Callable[..., Any]
 
-def test_a_loop_may_halve_and_double() -> None:
+
+@pytest.fixture(params=["interpreted", "compiled"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs a program in one way or the other."""
+    return lambda program, *arguments: (program.interpret if request.param == "interpreted" else program)(*arguments)
+
+
+def test_a_loop_may_halve_and_double(run: Run) -> None:
     halved = rd.algorithm(lambda a, k: rd.loop(k, lambda t, x: x[::2] + 1, a))
     doubled = rd.algorithm(lambda a, k: rd.loop(k, lambda t, x: rd.concat([x, -x]), a))
     for n in (0, 1, 7):
@@ -16,11 +27,11 @@ def test_a_loop_may_halve_and_double() -> None:
             small = large = np.arange(n)
             for _ in range(rounds):
                 small, large = small[::2] + 1, np.concatenate([large, -large])
-            np.testing.assert_array_equal(halved.interpret(np.arange(n), np.int64(rounds)), small)
-            np.testing.assert_array_equal(doubled.interpret(np.arange(n), np.int64(rounds)), large)
+            np.testing.assert_array_equal(run(halved, np.arange(n), np.int64(rounds)), small)
+            np.testing.assert_array_equal(run(doubled, np.arange(n), np.int64(rounds)), large)
 
 
-def test_arrays_filtered_together_stay_of_one_size() -> None:
+def test_arrays_filtered_together_stay_of_one_size(run: Run) -> None:
     """The sieve of Eratosthenes, one prime a round, with the squares beside the numbers."""
 
     @rd.algorithm
@@ -38,17 +49,17 @@ def test_arrays_filtered_together_stay_of_one_size() -> None:
         return rd.while_loop(lambda s: s[0].shape[0] > 0, body, start)[2]
 
     primes = [p for p in range(2, 52) if all(p % q for q in range(2, p))]
-    np.testing.assert_array_equal(sieve.interpret(50), primes)
-    np.testing.assert_array_equal(sieve.interpret(0), [])
+    np.testing.assert_array_equal(run(sieve, 50), primes)
+    np.testing.assert_array_equal(run(sieve, 0), [])
 
 
-def test_the_size_afterwards_is_a_size_like_any_other() -> None:
+def test_the_size_afterwards_is_a_size_like_any_other(run: Run) -> None:
     @rd.algorithm
     def used(a: rd.i64["n"]):
         x = rd.while_loop(lambda s: rd.sum(s) > 10, lambda s: s[1:], a)
         return x.shape[0], x + rd.iota(x.shape[0]), rd.sum(x), rd.tabulate((x.shape[0], 2), lambda i, j: x[i] * j)
 
-    size, shifted, total, table = used.interpret(np.array([9, 3, 5, 1, 4]))
+    size, shifted, total, table = run(used, np.array([9, 3, 5, 1, 4]))
     assert (size, total) == (3, 10)
     np.testing.assert_array_equal(shifted, [5, 2, 6])
     np.testing.assert_array_equal(table, np.outer([5, 1, 4], [0, 1]))
@@ -73,7 +84,7 @@ def test_state_of_every_element_of_a_map_has_its_own_size() -> None:
         assert (size, final) == (len(long), long[-1])
 
 
-def test_recurrences_by_updates_inside_maps() -> None:
+def test_recurrences_by_updates_inside_maps(run: Run) -> None:
     """Fibonacci-like rows, element by element."""
 
     @rd.algorithm
@@ -88,11 +99,11 @@ def test_recurrences_by_updates_inside_maps() -> None:
     expected = np.repeat(first[:, None], 8, axis=1)
     for t in range(6):
         expected[:, t + 2] = expected[:, t] + expected[:, t + 1]
-    np.testing.assert_array_equal(rows.interpret(first, 6), expected)
+    np.testing.assert_array_equal(run(rows, first, 6), expected)
 
 
 @pytest.mark.parametrize("taken", [True, False])
-def test_branches_of_different_sizes(taken: bool) -> None:
+def test_branches_of_different_sizes(run: Run, taken: bool) -> None:
     @rd.algorithm
     def chosen(a: rd.i64["n"], p: rd.bool_):
         x, y = rd.cond(p, lambda: (a, a * 2), lambda: (a[a > 2], -a[a > 2]))
@@ -101,18 +112,18 @@ def test_branches_of_different_sizes(taken: bool) -> None:
     a = np.array([3, 1, 2, 4])
     x = a if taken else a[a > 2]
     y = x * 2 if taken else -x
-    for result, expected in zip(chosen.interpret(a, np.bool_(taken)), (x, x + y, len(x)), strict=True):
+    for result, expected in zip(run(chosen, a, np.bool_(taken)), (x, x + y, len(x)), strict=True):
         np.testing.assert_array_equal(result, expected)
 
 
-def test_the_branch_not_taken_is_not_evaluated() -> None:
+def test_the_branch_not_taken_is_not_evaluated(run: Run) -> None:
     @rd.algorithm
     def guarded(a: rd.i64["n"], k: rd.i64):
         return rd.cond(k < a.shape[0], lambda: a[k:], lambda: a), rd.map(
             lambda x: rd.sum(rd.cond(x < a.shape[0], lambda: a[x:], lambda: a[:1])), a
         )
 
-    part, sums = guarded.interpret(np.array([3, 0, 1]), np.int64(5))
+    part, sums = run(guarded, np.array([3, 0, 1]), np.int64(5))
     np.testing.assert_array_equal(part, [3, 0, 1])
     np.testing.assert_array_equal(sums, [3, 4, 1])
 

@@ -70,6 +70,37 @@ def sum_of_repeated(v: rd.i64["k"], counts: rd.i64["k"]):
     return rd.sum(rd.repeat(v, counts) * 2)
 
 
+@program(lambda chance, n, m: (chance.integers(0, 9, n), chance.integers(-1 if n > 5 else 0, 4, n)))
+def repeated(v: rd.i64["k"], counts: rd.i64["k"]):
+    long = rd.repeat(v, counts, name="long")
+    return long, rd.scan(rd.add, 0, long, name="sums"), long.shape[0]
+
+
+@program(lambda chance, n, m: (chance.integers(-3, 9, n), chance.integers(0, 4)))
+def loop_that_grows(v: rd.i64["k"], rounds: rd.i64):
+    grown = rd.loop(rounds, lambda t, x: rd.concat([x[::2] + t, -x[1:], v[:1]]), v, name="grown")
+    return grown, rd.sum(grown)
+
+
+@program(lambda chance, n, m: (chance.integers(-3, 9, n), chance.integers(0, 4)))
+def filter_in_a_loop(v: rd.i64["k"], least: rd.i64):
+    """Each round keeps the larger ones beside their squares, until there are few."""
+
+    def body(state):
+        kept, squares, rounds = state
+        high, low = rd.filter(lambda a, b: a > rounds, kept, squares, name="high")
+        return high - 1, low + high, rounds + 1
+
+    going = lambda s: (s[0].shape[0] > least) & (s[2] < 9)
+    return rd.while_loop(going, body, (v, v * v, rd.i64(0)), name="rounds")
+
+
+@program(lambda chance, n, m: (chance.integers(-3, 9, (n, 2)), chance.integers(0, 2).astype(bool)))
+def branches_of_different_sizes(v: rd.i64["k", 2], longer: rd.bool_):
+    rows, flat = rd.cond(longer, lambda: (v, v.flatten()), lambda: (v[1:] * 2, v[:, 0]), name="either")
+    return rows, flat, rd.sum(rows[:, 1]) + flat.shape[0]
+
+
 @program(lambda chance, n, m: (chance.integers(0, 9, n), chance.integers(-1, n + 1, 2)))
 def slice_between(v: rd.i64["k"], bounds: rd.i64[2]):
     part = v[bounds[0] : bounds[1]]

@@ -1,0 +1,175 @@
+"""Whole-array loops and branches on the host's level.
+
+Each state has two buffers, swapped at the end of a round, unless it changes in place. A state whose size changes has one, which takes
+over the memory of whatever the round has made; what it holds is seen through a view of the size of the round. In the same way the
+results of branches of different sizes, and of programs whose size nothing bounds, get their memory when they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Expr, Result, SizeVar
+from raido.algo.graph.rewrite import scalar_nodes
+from raido.schedule.lower.builder import Scope, closed, new_serial
+from raido.schedule.lower.convert import Storage
+from raido.schedule.lower.in_place import updates_in_place
+from raido.schedule.nest.nodes import Buffer, For, If, Let, Read, Swap, View, While
+from raido.schedule.stages.stage import AnyStage, ControlStage
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.host import Host
+
+
+class Control:
+    """Lowers the loops and branches of one program."""
+
+    def __init__(self, host: Host) -> None:
+        self.host, self.builder = host, host.builder
+        self.memory_of: dict[Buffer, Buffer] = {}  # what views look at
+
+    def stage(self, stage: ControlStage) -> None:
+        """One loop or branch."""
+        if isinstance(stage.form, ArrayCond):
+            self._branches(stage, stage.form)
+        else:
+            self._rounds(stage, stage.form)
+
+    # Memory that changes hands
+
+    def hand_over(self, arrays: Sequence[Array], takers: Sequence[Buffer], stages: Iterable[AnyStage]) -> None:
+        """Gives the memory of arrays, or of copies of those that are needed or are not made by these stages, to other buffers."""
+        made = {stage.form for stage in stages}
+        given: list[Buffer] = []
+        for array in arrays:
+            storage = self.host.storages.get(array)
+            buffer = self.memory_of.get(storage.buffer, storage.buffer) if storage is not None else None
+            own = isinstance(array, Result) and array.form in made and buffer not in given
+            plain = storage is not None and not (storage.layout or storage.fold or storage.origin)
+            if not (own and plain and buffer is not None and buffer.scope == "heap" and not buffer.strides):
+                buffer = self._new("copy", array, self.host.converter.shape_of(array))
+                self.host.copy(array, buffer)
+            given.append(buffer)
+        for buffer, taker in zip(given, takers, strict=True):
+            self.builder.add(Swap(taker, buffer))
+
+    def _new(self, name: str, array: Array, shape: tuple[Expr, ...]) -> Buffer:
+        return self.builder.alloc(name, array.dtype, shape, "heap")
+
+    def _view(self, array: Array, memory: Buffer, scope: Scope) -> None:
+        """What the memory holds from here on is the array."""
+        shape = self.host.converter.shape_of(array)
+        buffer = Buffer(memory.name, memory.dtype, shape, "heap", new_serial(), (), 1, None)
+        self.builder.level_of[buffer] = scope.level
+        self.memory_of[buffer] = memory
+        self.builder.add(View(buffer, memory))
+        self.host.storages[array] = Storage(buffer)
+
+    def _sizes(self, arrays: Sequence[Array]) -> set[SizeVar]:
+        """The sizes that some arrays of rank 0 hold."""
+        return {counted.size for counted in self.host.graph.counts if counted.array in arrays}
+
+    def _changing(self, arrays: Sequence[Array]) -> list[int]:
+        """Those of some arrays whose shapes others of them hold."""
+        sizes = self._sizes(arrays)
+        shapes = [self.host.converter.shape_of(array) for array in arrays]
+        return [k for k, shape in enumerate(shapes) if any(node in sizes for node in scalar_nodes(*shape))]
+
+    # Loops
+
+    def _rounds(self, stage: ControlStage, form: ArrayLoop | ArrayWhile) -> None:
+        host, builder = self.host, self.builder
+        changing = self._changing(stage.state)
+        current: list[Buffer] = []
+        for m, (parameter, init) in enumerate(zip(stage.state, stage.init, strict=True)):
+            buffer = self._new(parameter.name, parameter, host.converter.shape_of(init if m in changing else parameter))
+            host.copy(init, buffer)
+            host.storages[parameter] = Storage(buffer)
+            current.append(buffer)
+        in_place = updates_in_place(stage, host.jobs)
+        in_place = {m: where for m, where in in_place.items() if m not in changing}
+        for m, (job, k) in in_place.items():
+            job.in_place = True
+            host.storages[Result(job.form, k)] = Storage(current[m])
+        following = {
+            m: self._new(f"{buffer.name}_next", stage.state[m], buffer.shape)
+            for m, buffer in enumerate(current)
+            if m not in in_place and m not in changing
+        }
+        direct = host.direct
+        host.direct = {}
+        for m, buffer in following.items():
+            result = stage.results[m]
+            if isinstance(result, Result) and isinstance(result.form, type(stage.form)) is False:
+                host.direct.setdefault(result, buffer)
+        with builder.block() as setup:
+            if isinstance(form, ArrayWhile):
+                self._begin_round(stage, current, changing, setup)
+                host.stages(stage.setup)
+            condition = host.scalar(form.condition) if isinstance(form, ArrayWhile) else None
+            with builder.block(loop=True) as body:
+                if isinstance(form, ArrayLoop):
+                    builder.level_of[form.index] = 0
+                    body.facts = body.facts.with_range(form.index, 0, ix.sub(form.count, 1))
+                    self._begin_round(stage, current, changing, body)
+                host.stages(stage.body)
+                for m, buffer in following.items():
+                    host.copy(stage.results[m], buffer)
+                self.hand_over([stage.results[m] for m in changing], [current[m] for m in changing], stage.body)
+                for m, buffer in following.items():
+                    builder.add(Swap(current[m], buffer))
+        host.direct = direct
+        if isinstance(form, ArrayLoop):
+            count = host.scalar(form.count)
+            how = {"stage": stage.name, "loop": "t"}
+            builder.add(For(form.index, ix.as_index(0), count, 1, closed(body), "serial", **how))  # type: ignore[arg-type]
+        else:
+            assert condition is not None
+            builder.add(While(closed(setup), condition, closed(body)))
+        self._end(form, current, changing)
+
+    def _begin_round(self, stage: ControlStage, current: list[Buffer], changing: list[int], scope: Scope) -> None:
+        """Reads the sizes of the round."""
+        for counted in self.host.graph.counts:
+            if counted.array in stage.state:
+                k = stage.state.index(counted.array)  # type: ignore[arg-type]
+                self.builder.add(Let(counted.size, Read(current[k], (), None)))
+        for m in changing:
+            self._view(stage.state[m], current[m], scope)
+
+    def _end(self, form: ArrayLoop | ArrayWhile | ArrayCond, buffers: list[Buffer], changing: list[int]) -> None:
+        """The results of a loop or a branch are what these buffers hold now."""
+        for k, buffer in enumerate(buffers):
+            self.host.storages[Result(form, k)] = Storage(buffer)
+        self.host.learn(form)
+        for k in changing:
+            self._view(Result(form, k), buffers[k], self.builder.scope)
+
+    # Branches
+
+    def _branches(self, stage: ControlStage, form: ArrayCond) -> None:
+        """Only the branch taken runs; both leave their results in the same buffers."""
+        host, builder = self.host, self.builder
+        after = [Result(form, k) for k in range(len(form.then))]
+        changing = self._changing(after)
+        results = []
+        for k, array in enumerate(after):
+            shape = host.converter.shape_of(array)
+            shape = tuple(ix.as_index(0) for _ in shape) if k in changing else shape
+            results.append(self._new(stage.name, array, shape))
+        fixed = [k for k in range(len(after)) if k not in changing]
+        blocks = []
+        for stages, arrays in ((stage.body, stage.results), (stage.orelse, stage.orelse_results)):
+            outside = dict(host.storages)
+            with builder.block() as scope:
+                host.stages(stages)
+                for k in fixed:
+                    host.copy(arrays[k], results[k])
+                self.hand_over([arrays[k] for k in changing], [results[k] for k in changing], stages)
+            blocks.append(closed(scope))
+            host.storages.clear()
+            host.storages.update(outside)
+        builder.add(If(host.scalar(form.predicate), *blocks))
+        self._end(form, results, changing)

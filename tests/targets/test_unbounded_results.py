@@ -1,0 +1,123 @@
+"""Results whose size nothing bounds before the program runs: allocated by the program, handed to whoever called it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import raido as rd
+from raido.targets.export import load
+from raido.targets.native import runtime_library
+
+MAIN = r"""
+#include "expand.h"
+#include <stdio.h>
+#include <string.h>
+#define MUST(x) do { if (!(x)) { printf("failed: %s, line %d: %s\n", #x, __LINE__, expand_message()); return 1; } } while (0)
+int main(void) {
+  double a[3] = {1, 2, 3}, *out = a, total;
+  int64_t counts[3] = {2, 0, 3}, n = -1;
+  MUST(expand(a, counts, 3, &out, &total, &n) == EXPAND_OK);
+  MUST(n == 5 && total == 11 && out != a && out[0] == 1 && out[1] == 1 && out[2] == 3 && out[4] == 3);
+  expand_free(out);
+  counts[1] = -1;
+  MUST(expand(a, counts, 3, &out, &total, &n) == EXPAND_FAULT && !out);
+  MUST(strstr(expand_message(), "a count of repeat must not be negative") || strstr(expand_message(), "-1"));
+  MUST(expand(a, counts, 3, 0, &total, &n) == EXPAND_NULL_POINTER && !strcmp(expand_message(), "expand: result_0 is NULL"));
+  MUST(expand(0, 0, 0, &out, &total, &n) == EXPAND_OK && n == 0);
+  expand_free(out);
+  expand_free(0);
+  puts("ok");
+  return 0;
+}
+"""
+
+
+@rd.algorithm
+def expand(a: rd.f64["n"], counts: rd.i64["n"]):
+    long = rd.repeat(a, counts)
+    return long, rd.sum(long)
+
+
+def test_the_caller_owns_them() -> None:
+    exe = expand.compile()
+    a = np.arange(1000.0)
+    counts = np.full(1000, 1000)
+    before = runtime_library().rd_cached_bytes()
+    kept = [exe(a, counts)[0] for _ in range(3)]
+    for result in kept:
+        np.testing.assert_array_equal(result, np.repeat(a, counts))
+    addresses = {result.__array_interface__["data"][0] for result in kept}
+    assert len(addresses) == 3
+    kept.clear()
+    del result
+    assert runtime_library().rd_cached_bytes() >= before
+    assert "result[0]: f64" not in repr(exe) and "count_1" in repr(exe)
+
+
+def test_runs_can_be_timed() -> None:
+    exe = expand.compile()
+    timing = exe.time(np.arange(5.0), np.arange(5), repeat=3)
+    assert len(timing.runs) == 3
+
+
+def test_an_array_for_them_cannot_be_given() -> None:
+    out = np.empty(3), np.empty(())
+    with pytest.raises(rd.ArgumentError, match="size is known only after the run"):
+        expand.compile()(np.arange(3.0), np.array([1, 1, 1]), out=out)
+
+
+def test_arrays_returned_twice_and_those_of_loops() -> None:
+    @rd.algorithm
+    def doubled(a: rd.i64["n"], k: rd.i64):
+        x, y = rd.loop(k, lambda t, s: (rd.concat([s[0], s[1]]), s[1]), (a, a + 1))
+        return x, x, x[1:], y, rd.iota(k)
+
+    exe = doubled.compile()
+    for k in range(4):
+        x = np.arange(3)
+        for _ in range(k):
+            x = np.concatenate([x, np.arange(3) + 1])
+        expected = (x, x, x[1:], np.arange(3) + 1, np.arange(k))
+        results = exe(np.arange(3), np.int64(k))
+        for got, want in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(got, want)
+        assert not np.shares_memory(results[0], results[1])
+
+
+def test_a_fault_leaves_nothing_behind() -> None:
+    exe = expand.compile()
+    for _ in range(3):
+        with pytest.raises(rd.SizeMismatch, match="-1"):
+            exe(np.arange(3.0), np.array([1, -1, 2]))
+
+
+def test_from_c_and_loaded_back(tmp_path: Path) -> None:
+    library = expand.compile().export(tmp_path / "libexpand.so")
+    header = (tmp_path / "expand.h").read_text()
+    assert "double** result_0" in header and "output, allocated here, float64[count_1]" in header
+    assert "output: how many there are\n" in header
+    (tmp_path / "main.c").write_text(MAIN)
+    build = [
+        "gcc",
+        "-std=c11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "main.c",
+        "./libexpand.so",
+        "-Wl,-rpath,$ORIGIN",
+        "-o",
+        "main",
+    ]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    run = subprocess.run(["./main"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.stdout == "ok\n"
+    loaded = load(library)
+    for counts in ([1, 2, 3], [0, 0, 0]):
+        long, total = loaded(np.arange(3.0), np.array(counts))
+        np.testing.assert_array_equal(long, np.repeat(np.arange(3.0), counts))
+        assert total == long.sum()
