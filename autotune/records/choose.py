@@ -1,0 +1,99 @@
+"""Which schedule to use: the best record for a program, a target and sizes, with the reason in words.
+
+Only records of the program and the target count. Those of this machine come before those of another; among them those of the nearest
+sizes (the sum of |log₂| of the quotients of sizes), without sizes those of the largest. There a schedule that won in turns against the
+default comes before one that has only been tried: by the quotient of medians in the same set; else the fastest run decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from raido.autotune.records.record import Record
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The record chosen, and why, in words."""
+
+    record: Record
+    why: str
+
+
+def best_record(
+    records: Iterable[Record], machine: str, sizes: Mapping[str, int] | None = None, exclude: Collection[str] = ()
+) -> Choice | None:
+    """The best of the records of one program and target; None when none has been measured. `exclude`: keys that do not count."""
+    good = [record for record in records if record.best is not None and record.key not in exclude]
+    if not good:
+        return None
+    here = [record for record in good if record.machine == machine]
+    pool = here or good
+    place = "" if here else f", on another machine ({good[-1].host.get('model', good[-1].machine)})"
+    if not here:
+        pool = [record for record in good if record.machine == good[-1].machine]
+    nearest = _nearest(pool, sizes)
+    pool = [record for record in pool if record.sizes == nearest]
+    measured = size_text(nearest)
+    if sizes is None:
+        where = f"measured at {measured}" if measured else "measured"
+    elif dict(sizes) == dict(nearest):
+        where = f"measured at these sizes ({measured})" if measured else "measured"
+    else:
+        where = f"measured at the nearest sizes ({measured})"
+    record, how = _fastest(pool)
+    return Choice(record, f"{how}, {where}{place}")
+
+
+def size_text(sizes: Mapping[str, int]) -> str:
+    """Sizes as the command line takes them: h=480,w=640."""
+    return ",".join(f"{name}={value}" for name, value in sorted(sizes.items()))
+
+
+def milliseconds(seconds: float) -> str:
+    """A time for people, in milliseconds."""
+    return f"{seconds * 1e3:.4g} ms"
+
+
+def _nearest(records: Sequence[Record], sizes: Mapping[str, int] | None) -> Mapping[str, int]:
+    if sizes is None:
+        return max(
+            (record.sizes for record in records), key=lambda s: (math.prod(v + 1 for v in s.values()), size_text(s))
+        )
+    return min((record.sizes for record in records), key=lambda s: (_distance(s, sizes), size_text(s)))
+
+
+def _distance(one: Mapping[str, int], other: Mapping[str, int]) -> float:
+    names = one.keys() & other.keys()
+    return sum(abs(math.log2((one[name] + 1) / (other[name] + 1))) for name in names)
+
+
+def _fastest(records: Sequence[Record]) -> tuple[Record, str]:
+    best: tuple[float, Record, Record] | None = None
+    for finals in final_sets(records):
+        reference = next((record for record in finals if record.number == 0), None)
+        for record in finals:
+            if reference is None or not reference.median or record.median is None:
+                continue
+            quotient = record.median / reference.median
+            if best is None or quotient < best[0]:
+                best = quotient, record, reference
+    if best is not None:
+        quotient, record, reference = best
+        if record is reference:
+            return record, "the default schedule, which nothing measured was better than"
+        times = f"{milliseconds(record.median or 0)} against {milliseconds(reference.median or 0)} of the default"
+        return record, f"{times}, in turns"
+    record = min(records, key=lambda each: each.best or math.inf)
+    return record, f"{milliseconds(record.best or 0)}, the fastest of {len(records)} that were tried"
+
+
+def final_sets(records: Iterable[Record]) -> list[list[Record]]:
+    """The finals among the records, each set by itself: those of one job that were written together."""
+    sets: dict[tuple[str, float], list[Record]] = {}
+    for record in records:
+        if record.kind == "final":
+            sets.setdefault((record.job, record.at), []).append(record)
+    return list(sets.values())

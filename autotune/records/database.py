@@ -1,0 +1,179 @@
+"""The database of measurements: one SQLite file in WAL mode, one row for each measurement, written the moment it is made.
+
+A row is committed before the next trial begins, so whatever ends a job, at most the running trial is lost; several jobs may write at
+once. Opening a file runs nothing from it. One that is damaged, of another program or of a later version is a `TuningError`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raido.algo.errors import TuningError, explain
+from raido.autotune.records.record import COLUMNS, Record, from_row, to_row
+
+FORMAT = 1
+_APPLICATION = 0x5241494F  # "RAIO": what marks a SQLite file as ours
+_PATIENCE = 60.0  # seconds that one writer waits for another
+_SCHEMA = """
+CREATE TABLE measurements (
+    id TEXT PRIMARY KEY, program TEXT NOT NULL, name TEXT NOT NULL, sizes TEXT NOT NULL, dtypes TEXT NOT NULL, target TEXT NOT NULL,
+    machine TEXT NOT NULL, host TEXT NOT NULL, job TEXT NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
+    schedule TEXT NOT NULL, seconds TEXT NOT NULL, failure TEXT, detail TEXT NOT NULL, features BLOB NOT NULL,
+    features_version INTEGER NOT NULL, predicted REAL, compile_seconds REAL NOT NULL, versions TEXT NOT NULL, at REAL NOT NULL
+);
+CREATE INDEX measurements_of_program ON measurements (program, target);
+CREATE INDEX measurements_of_job ON measurements (job, number);
+CREATE TABLE jobs (id TEXT PRIMARY KEY, settings TEXT NOT NULL, spent REAL NOT NULL, ended TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class JobState:
+    """How far a job has come: what it is, the seconds it has taken in all its runs, and why it ended ("" while it has not):
+    "trials", "minutes" or "exhausted"."""
+
+    settings: Mapping[str, Any]
+    spent: float = 0.0
+    ended: str = ""
+
+
+class Database:
+    """A database of measurements at a path; `create=False` refuses to make a new one. For one thread at a time; a context manager."""
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
+        self.path = Path(path)
+        if not create and not self.path.is_file():
+            raise TuningError(f"there is no database {self.path}")
+        if not self.path.parent.is_dir():
+            raise TuningError(f"the database {self.path} cannot be made: there is no folder {self.path.parent}")
+        with self._reported():
+            self._connection = self._open()
+            self._check()
+
+    def add(self, record: Record) -> None:
+        """Writes one measurement; when this returns, it stays."""
+        self.add_all([record])
+
+    def add_all(self, records: Iterable[Record]) -> int:
+        """Writes measurements, all or none, and returns how many are new: one that is there already is left as it is."""
+        marks = ", ".join("?" * len(COLUMNS))
+        with self._reported(), self._writing() as connection:
+            before = connection.total_changes
+            connection.executemany(
+                f"INSERT OR IGNORE INTO measurements ({', '.join(COLUMNS)}) VALUES ({marks})", map(to_row, records)
+            )
+            return connection.total_changes - before
+
+    def records(self, **wanted: Any) -> list[Record]:
+        """Measurements whose fields have the wanted values (`program=`, `target=`, `machine=`, `job=`, `key=`, `kind=`, `name=`), the
+        oldest first."""
+        where = " AND ".join(f"{name} = ?" for name in wanted) or "1"
+        query = f"SELECT {', '.join(COLUMNS)} FROM measurements WHERE {where} ORDER BY at, number, rowid"
+        with self._reported():
+            return [from_row(row) for row in self._connection.execute(query, tuple(wanted.values()))]
+
+    def job(self, digest: str) -> JobState | None:
+        """The state of a job, or None for one never begun."""
+        with self._reported():
+            row = self._connection.execute("SELECT settings, spent, ended FROM jobs WHERE id = ?", (digest,)).fetchone()
+            return None if row is None else JobState(json.loads(row[0]), row[1], row[2])
+
+    def set_job(self, digest: str, state: JobState) -> None:
+        """Writes the state of a job."""
+        with self._reported(), self._writing() as connection:
+            connection.execute(
+                "INSERT INTO jobs VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET spent = excluded.spent, ended = excluded.ended",
+                (digest, json.dumps(dict(state.settings), sort_keys=True), state.spent, state.ended),
+            )
+
+    def jobs(self) -> dict[str, JobState]:
+        """All jobs by digest."""
+        with self._reported():
+            rows = self._connection.execute("SELECT id, settings, spent, ended FROM jobs").fetchall()
+            return {digest: JobState(json.loads(settings), spent, ended) for digest, settings, spent, ended in rows}
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self) -> sqlite3.Connection:
+        if self.path.exists() and not os.access(self.path, os.W_OK):
+            uri = self.path.absolute().as_uri() + "?mode=ro&immutable=1"
+            return sqlite3.connect(uri, uri=True, isolation_level=None)
+        return sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+
+    def _check(self) -> None:
+        """Makes the tables of a new file; refuses any other that is not ours."""
+        connection = self._connection
+        if self._pragma("application_id") == 0 and not self._tables():
+            self._set_wal()
+            with self._writing():
+                if not self._tables():  # another process may have made them meanwhile
+                    for statement in _SCHEMA.split(";"):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    connection.execute(f"PRAGMA user_version = {FORMAT}")
+        if self._pragma("application_id") != _APPLICATION:
+            raise sqlite3.DatabaseError("it is the database of another program")
+        version = self._pragma("user_version")
+        if version != FORMAT:
+            raise sqlite3.DatabaseError(f"it has format {version}, and this raido knows format {FORMAT}")
+        connection.execute("PRAGMA synchronous = FULL")
+
+    def _set_wal(self) -> None:
+        """Switching to WAL takes the whole file for a moment, for which SQLite does not wait by itself."""
+        end = time.monotonic() + _PATIENCE
+        while not self._try_wal(last=time.monotonic() > end):
+            time.sleep(0.02)
+
+    def _try_wal(self, last: bool) -> bool:
+        try:
+            self._connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if last:
+                raise
+            return False
+        return True
+
+    def _pragma(self, name: str) -> int:
+        return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+    def _tables(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._connection
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise TuningError(
+                explain(
+                    f"{self.path} cannot be used as a database of measurements",
+                    why=str(error),
+                    **{"try": "another file; `raido db merge` saves what can still be read"},
+                )
+            ) from None

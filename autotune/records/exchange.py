@@ -1,0 +1,56 @@
+"""Databases put together, and as text: a line of JSON that says what it is, then one for each measurement, the oldest first."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from raido.algo.errors import TuningError
+from raido.autotune.records.database import FORMAT, Database
+from raido.autotune.records.record import Record, from_json, to_json
+
+_HEADER = {"raido measurements": FORMAT}
+
+
+def merge(into: Database, others: Iterable[Database]) -> int:
+    """Adds the measurements of other databases; returns how many were new."""
+    return sum(into.add_all(other.records()) for other in others)
+
+
+def export(database: Database, path: str | os.PathLike[str]) -> int:
+    """Writes all measurements as text, into a new file that replaces an old one when it is whole; returns how many."""
+    records = database.records()
+    beside = Path(f"{os.fspath(path)}.new")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(_HEADER) + "\n")
+            file.writelines(to_json(record) + "\n" for record in records)
+        os.replace(beside, path)
+    except OSError as error:
+        raise TuningError(f"{path} cannot be written: {error.strerror}") from None
+    return len(records)
+
+
+def import_text(database: Database, path: str | os.PathLike[str]) -> int:
+    """Adds the measurements of a file that `export` wrote, all or none; returns how many were new. TuningError names the bad line."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TuningError(f"{path} cannot be read: {error}") from None
+    try:
+        known = json.loads(lines[0]) == _HEADER if lines else False
+    except ValueError:
+        known = False
+    if not known:
+        raise TuningError(f"{path} holds no measurements: `raido db export` writes such files")
+    records = [_read(line, f"{path}, line {number}") for number, line in enumerate(lines[1:], 2)]
+    return database.add_all(records)
+
+
+def _read(line: str, where: str) -> Record:
+    try:
+        return from_json(line)
+    except TuningError as error:
+        raise TuningError(f"{where}: {error}") from None

@@ -1,0 +1,122 @@
+"""One measurement as it is kept: what was measured, how, where, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import TuningError
+
+# "default": the default schedule, as any other candidate. "trial": a candidate of the search. "final": one of those that were run in
+# turns at the end of a job, the default among them; the times of one such set can be compared with one another.
+KINDS = ("default", "trial", "final")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A row of the database.
+
+    `program` is its fingerprint, `dtypes` those of its inputs; `machine` the digest of the machine that ran it, which `host`
+    describes. `job` is the digest of the job, `number` counts its trials (0: the default schedule, among finals too). `schedule` is
+    JSON, complete. `predicted` is the model's score (log-throughput, relative). `at`: seconds since the epoch.
+    """
+
+    program: str
+    name: str
+    sizes: Mapping[str, int]
+    dtypes: tuple[str, ...]
+    target: str
+    machine: str
+    host: Mapping[str, Any]
+    job: str
+    number: int
+    kind: str
+    key: str
+    schedule: str
+    seconds: tuple[float, ...] = ()
+    failure: str | None = None
+    detail: str = ""
+    features: tuple[float, ...] = ()
+    features_version: int = 0
+    predicted: float | None = None
+    compile_seconds: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)
+    at: float = 0.0
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def best(self) -> float | None:
+        """The fastest run in seconds; None for a failure."""
+        return min(self.seconds) if self.failure is None and self.seconds else None
+
+    @property
+    def median(self) -> float | None:
+        """The median run in seconds; None for a failure."""
+        return statistics.median(self.seconds) if self.failure is None and self.seconds else None
+
+
+COLUMNS = (
+    *(
+        "id",
+        "program",
+        "name",
+        "sizes",
+        "dtypes",
+        "target",
+        "machine",
+        "host",
+        "job",
+        "number",
+        "kind",
+        "key",
+        "schedule",
+    ),
+    *("seconds", "failure", "detail", "features", "features_version", "predicted", "compile_seconds", "versions", "at"),
+)
+_JSON = ("sizes", "dtypes", "host", "seconds", "versions")
+
+
+def to_row(record: Record) -> tuple[Any, ...]:
+    """The record as SQLite keeps it, in the order of `COLUMNS`: JSON, text, numbers, and features as raw f32."""
+    values = {name: getattr(record, name) for name in COLUMNS}
+    for name in _JSON:
+        values[name] = json.dumps(values[name], sort_keys=True)
+    values["features"] = np.array(record.features, "<f4").tobytes()
+    return tuple(values[name] for name in COLUMNS)
+
+
+def from_row(row: tuple[Any, ...]) -> Record:
+    """The record in a row; TuningError when the row is none."""
+    values = dict(zip(COLUMNS, row, strict=True))
+    try:
+        for name in _JSON:
+            values[name] = json.loads(values[name])
+        values["dtypes"], values["seconds"] = tuple(values["dtypes"]), tuple(map(float, values["seconds"]))
+        values["features"] = tuple(np.frombuffer(values["features"], "<f4").tolist())
+    except (ValueError, TypeError) as error:
+        raise TuningError(f"measurement {values['id']} cannot be read: {error}") from None
+    return Record(**values)
+
+
+def to_json(record: Record) -> str:
+    """The record as one line of JSON."""
+    return json.dumps({name: getattr(record, name) for name in COLUMNS}, sort_keys=True)
+
+
+def from_json(text: str) -> Record:
+    """The record that `to_json` wrote; TuningError when the text is none."""
+    try:
+        values = json.loads(text)
+        for name in ("dtypes", "seconds", "features"):
+            values[name] = tuple(values[name])
+        record = Record(**values)
+        to_row(record)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise TuningError(f"not a measurement: {error}") from None
+    return record
