@@ -7,8 +7,9 @@ stage and the guests in its loops are computed for the same indices along the ax
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
-from raido.algo.errors import CompileError
+from raido.algo.errors import CompileError, ScheduleError, explain
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Node, Result, Var
 from raido.schedule.lower.builder import Builder
@@ -20,7 +21,9 @@ from raido.schedule.lower.sharing import guests_by_host
 from raido.schedule.lower.sliding import Sliding, kept_scope
 from raido.schedule.lower.work import Work, ranges_of
 from raido.schedule.plan import At
+from raido.schedule.refusal import place
 
+MOST_STACK = 256 << 10
 Ranges = Mapping[Var, tuple[Expr, Expr]]
 
 
@@ -208,7 +211,7 @@ class Placement:
         )
         kept = laid_out_shape(job, shape)
         for k, body in enumerate(job.bodies):
-            scope = job.plan.scope or kept_scope(kept, body.dtype.itemsize)
+            scope = asked_scope(job, kept, body.dtype.itemsize) or kept_scope(kept, body.dtype.itemsize)
             buffer = self.builder.alloc(label, body.dtype, kept, scope, padded(job, kept))
             storage = Storage(buffer, origin, (), parts_of_layout(job))
             self.loops.converter.storages[Result(job.form, k)] = storage  # type: ignore[index]
@@ -225,6 +228,24 @@ def _regions(
         if job.form in reader.reads.loads:
             regions += region_read(reader.reads, job.form, shape, ranges[reader.stage.name], facts)
     return regions
+
+
+def asked_scope(job: Job, shape: tuple[Expr, ...], itemsize: int) -> str:
+    """The scope that the schedule names, if it does; refuses one that cannot hold the shape."""
+    scope = job.plan.scope
+    if scope not in ("stack", "register"):
+        return scope
+    counts = [ix.constant_value(extent) for extent in shape]
+    held = f"[{', '.join(ix.text(extent) for extent in shape)}]"
+    why = f"a round needs {held} of it, which has no constant size" if None in counts else ""
+    if not why and prod(count or 0 for count in counts) * itemsize > MOST_STACK:
+        why = f"a round needs {held} of it, more than {MOST_STACK >> 10} KiB"
+    if why:
+        headline = f'cannot keep stage "{job.stage.name}" in scope "{scope}"'
+        remedy = 'tile the loop that it is computed at in all axes, or scope="heap"'
+        site = place(job.stage.site) + "   " + job.stage.site.text if job.stage.site else None
+        raise ScheduleError(explain(headline, algorithm=site, why=why, **{"try": remedy}))
+    return scope
 
 
 def padded(job: Job, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -9,6 +9,7 @@ import pytest
 from programs import PROGRAMS
 from random_schedules import check_same, random_arguments, scheduled
 
+from raido.algo.errors import ScheduleError
 from raido.algo.graph.expr import Op
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import topological
@@ -169,3 +170,16 @@ def test_a_matrix_that_is_read_flat_is_read_row_by_row() -> None:
         if isinstance(n, Op)
     }
     assert not names & {"floordiv", "mod"}
+
+
+def test_a_scope_that_cannot_hold_what_a_round_needs_is_refused() -> None:
+    kept_at = lambda axis, size: [
+        *tile("cols", size, size),
+        ("rows", "compute_at", {"stage": "cols", "axis": axis}),
+        ("rows", "store", {"scope": "stack"}),
+    ]
+    assert "stack" in print_nest(scheduled(PROGRAMS["blur"](), kept_at("xo", 8)))
+    with pytest.raises(ScheduleError, match=r'cannot keep stage "rows" in scope "stack"[^$]*no constant size'):
+        scheduled(PROGRAMS["blur"](), kept_at("yo", 8))
+    with pytest.raises(ScheduleError, match="more than 256 KiB"):
+        scheduled(PROGRAMS["blur"](), kept_at("xo", 512))
