@@ -112,7 +112,7 @@ def _trim(array: np.ndarray, size: int) -> np.ndarray:
 
 
 class _Writer:
-    """The lines of one call. Names: a0 … inputs, n0 … sizes, r0 … results, k0 … existentials and b0 … their bounds."""
+    """The lines of one call. Names: a0 … inputs, n0 … sizes, r0 … results, p0 … and q0 … their addresses, k0 … existentials, b0 … bounds."""
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
@@ -206,8 +206,10 @@ class _Writer:
             self.unless(" and ".join(tests))
 
     def take_results(self, shapes: list[str], known: Mapping[str, str]) -> None:
-        """Allocates results, or takes `out` where there is one array to give."""
+        """Allocates results, or takes `out` where there is one array to give. Names addresses: p0 … of inputs, q0 … of results."""
         signature = self.signature
+        ranked = [i for i, value in enumerate(signature.inputs) if value.shape]
+        self.lines += [f"p{i} = {_ADDRESS.format(f'a{i}')}" for i in ranked]
         first = len(signature.inputs)
         create = []
         for k, (value, shape) in enumerate(zip(signature.outputs, shapes, strict=True)):
@@ -216,7 +218,7 @@ class _Writer:
                 count = " * ".join(_python(size, known) for size in value.shape)
                 limit = LARGE_BLOCK // np.dtype(value.dtype).itemsize
                 made += f" if {count} < {limit} else allocate({shape}, d{first + k})"
-            create.append(made)
+            create += [made, f"q{k} = {_ADDRESS.format(f'r{k}')}"]
         single = signature.output_tree == 0 and len(shapes) == 1 and signature.outputs[0].shape
         if not single or signature.existentials:
             self.unless("out is None")
@@ -227,11 +229,9 @@ class _Writer:
         self.unless(f"type(out) is array and out.dtype is d{first} and out.shape == {shapes[0]}")
         self.lines.append("flags = out.flags")
         self.unless("flags.c_contiguous and flags.writeable")
-        self.lines += ["r0 = out", f"low = {_ADDRESS.format('out')}", "high = low + out.nbytes"]
-        for i, value in enumerate(signature.inputs):
-            if value.shape:
-                self.lines.append(f"start = {_ADDRESS.format(f'a{i}')}")
-                self.unless(f"start >= high or low >= start + a{i}.nbytes")
+        self.lines += ["r0 = out", f"q0 = {_ADDRESS.format('out')}", "end = q0 + out.nbytes"]
+        for i in ranked:
+            self.unless(f"p{i} >= end or q0 >= p{i} + a{i}.nbytes")
         self.lines[place:] = ["  " + line for line in self.lines[place:]]
 
     def enter(self) -> None:
@@ -240,11 +240,11 @@ class _Writer:
         passed = []
         for i, value in enumerate(signature.inputs):
             if value.shape:
-                passed.append(_ADDRESS.format(f"a{i}"))
+                passed.append(f"p{i}")
             else:
                 passed.append(f"byref(c{i}({f'int(a{i})' if np.dtype(value.dtype).kind in 'iu' else f'a{i}'}))")
         passed += [self.sizes[name] for name in signature.sizes]
-        passed += [_ADDRESS.format(f"r{k}") for k in range(len(signature.outputs))]
+        passed += [f"q{k}" for k in range(len(signature.outputs))]
         for k in range(len(signature.existentials)):
             self.lines.append(f"k{k} = int64()")
             passed.append(f"byref(k{k})")
