@@ -1,0 +1,7 @@
+"""The schedules that a program may be given: `Space`, its questions and its candidates."""
+
+from raido.autotune.space.identity import key_of
+from raido.autotune.space.space import Candidate, Space
+from raido.autotune.space.walk import Decision
+
+__all__ = ["Candidate", "Decision", "Space", "key_of"]

@@ -1,0 +1,104 @@
+"""Who answers the questions of a walk: the first option, one drawn by weight, the labels of another candidate, or all but one of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from raido.autotune.space.walk import Asker, Option
+from raido.schedule.steps import Value
+
+STEP = 0.6  # how often a mutated number moves to one beside it
+
+
+class First:
+    """Says nothing: the default schedule."""
+
+    def pick(self, name: str, options: Sequence[Option]) -> int:
+        return 0
+
+
+class Weighted:
+    """Draws by weight."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def pick(self, name: str, options: Sequence[Option]) -> int:
+        return self.rng.choices(range(len(options)), [option.weight for option in options])[0]
+
+
+class Even:
+    """Draws each option alike, and multiplies how many there were: the number of leaves of a tree, by one way down (Knuth 1975)."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.product = 1
+
+    def pick(self, name: str, options: Sequence[Option]) -> int:
+        self.product *= len(options)
+        return self.rng.randrange(len(options))
+
+
+class Forced:
+    """Gives the labels it was told where they are among the options; another asker answers the rest."""
+
+    def __init__(self, labels: Mapping[str, Value], rest: Asker) -> None:
+        self.labels = labels
+        self.rest = rest
+
+    def pick(self, name: str, options: Sequence[Option]) -> int:
+        if name in self.labels:
+            wanted = self.labels[name]
+            for at, option in enumerate(options):
+                if same_label(option.label, wanted):
+                    return at
+        return self.rest.pick(name, options)
+
+
+class Mutated:
+    """As `Forced`, but one question gets another answer than before: a number often the next one up or down."""
+
+    def __init__(self, labels: Mapping[str, Value], name: str, rng: random.Random) -> None:
+        self.labels = labels
+        self.name = name
+        self.rng = rng
+        self.forced = Forced({each: label for each, label in labels.items() if each != name}, Weighted(rng))
+
+    def pick(self, name: str, options: Sequence[Option]) -> int:
+        if name != self.name:
+            return self.forced.pick(name, options)
+        old = self.labels[name]
+        others = [at for at, option in enumerate(options) if not same_label(option.label, old)]
+        beside = neighbours_of(old, [(at, options[at].label) for at in others])
+        if beside and self.rng.random() < STEP:
+            return self.rng.choice(beside)
+        weights = [options[at].weight ** 0.5 for at in others]
+        return self.rng.choices(others, weights)[0] if others else 0
+
+
+class Listing:
+    """Passes questions on, and keeps the labels that each offered."""
+
+    def __init__(self, asker: Asker) -> None:
+        self.asker = asker
+        self.offered: dict[str, tuple[Value, ...]] = {}
+
+    def pick(self, name: str, options: Sequence[Option]) -> int:
+        self.offered.setdefault(name, tuple(option.label for option in options))
+        return self.asker.pick(name, options)
+
+
+def neighbours_of(label: Value, others: Sequence[tuple[int, Value]]) -> list[int]:
+    """The positions of the numbers just below and just above a number; none for other labels."""
+    if isinstance(label, bool) or not isinstance(label, int):
+        return []
+    numbers = [(value, at) for at, value in others if isinstance(value, int) and not isinstance(value, bool)]
+    below = max(((value, at) for value, at in numbers if value < label), default=None)
+    above = min(((value, at) for value, at in numbers if value > label), default=None)
+    return [each[1] for each in (below, above) if each is not None]
+
+
+def same_label(a: Value, b: Value) -> bool:
+    """Whether two labels are one; 0 is not False."""
+    return a == b and isinstance(a, bool) == isinstance(b, bool)

@@ -1,0 +1,69 @@
+"""Every question that a space asks of a stage, in order, and the directives that answer it. A new directive joins the space here.
+
+To add one: a function `ask_…(walk, stage)` that calls `walk.choose` with options (labels and the steps they stand for), and a row. The
+first option of a question says nothing: picked everywhere, it gives the default schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from raido.autotune.space import loops, memory, places
+from raido.autotune.space.walk import Walk
+from raido.schedule.stages.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question asked of every stage, and the directives that its options say."""
+
+    directives: tuple[str, ...]
+    ask: Callable[[Walk, str], None]
+
+
+PLACING = (
+    Question(("clone",), places.ask_copies),
+    Question(("inline", "root", "compute_at"), places.ask_place),
+    Question(("store_at",), places.ask_window),
+)
+RUNNING = (
+    Question(("strategy",), places.ask_strategy),
+    Question(("split", "reorder", "unroll", "vectorize", "fuse", "parallel", "tail"), loops.ask_loops),
+    Question(("compute_with",), places.ask_guests),
+)
+KEEPING = (
+    Question(("cache",), memory.ask_caches),
+    Question(("partition_boundaries",), memory.ask_boundaries),
+    Question(("stream_stores",), memory.ask_streams),
+    Question(("store",), memory.ask_store),
+    Question(("prefetch",), memory.ask_prefetch),
+)
+
+LEFT_OUT = {"tile": "it is split and reorder, which are asked for"}
+
+
+def ask_everything(walk: Walk) -> None:
+    """Asks every question of every stage, readers before what they read; guests of a stage once its loops are decided."""
+    done: set[str] = set()
+    while True:
+        name = next((each for each in reversed(list(walk.state.uses.stages)) if each not in done), None)
+        if name is None:
+            return
+        done.add(name)
+        if isinstance(walk.state.uses.stages[name], Stage):
+            _ask_stage(walk, name)
+
+
+def _ask_stage(walk: Walk, stage: str) -> None:
+    for question in PLACING:
+        question.ask(walk, stage)
+    if places.waits_for_host(walk, stage) or places.is_inlined(walk.state, stage):
+        return
+    guests = list(walk.shares.get(stage, ()))
+    for question in RUNNING:
+        question.ask(walk, stage)
+    for each in (stage, *guests):
+        for question in KEEPING:
+            question.ask(walk, each)
+        walk.close(each)

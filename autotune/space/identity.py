@@ -1,0 +1,86 @@
+"""When two schedules are one: what their steps lead to, without the names of loops and the order in which things were said.
+
+A loop is known by how it came of its axis: `y`, split, is `y.o` and `y.i`, whatever it is called. Two schedules with one key are
+compiled to the same code, so they are measured once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import astuple, replace
+from typing import Any
+
+from raido.schedule.plan import At, Placement, Split, StagePlan
+from raido.schedule.replay import variant_of
+from raido.schedule.schedule import Schedule
+
+Shape = tuple[Any, ...]
+
+
+def key_of(schedule: Schedule) -> str:
+    """The key of a complete schedule: equal for two that say the same of the same program."""
+    tests = [step.branches[0][0] for step in schedule.steps if step.directive == "when"]
+    variants = schedule.variants() if tests else (variant_of(schedule.state),)
+    shapes = [plans_shape({plan.stage: plan for plan in variant.plans}) for variant in variants]
+    return hashlib.sha256(repr((schedule.fingerprint, tests, shapes)).encode()).hexdigest()
+
+
+def plans_shape(plans: Mapping[str, StagePlan]) -> tuple[Shape, ...]:
+    """What plans say, by stage."""
+    origins = {name: loop_origins(plan) for name, plan in plans.items()}
+    return tuple(_shape(plans[name], origins) for name in sorted(plans))
+
+
+def loop_origins(plan: StagePlan) -> dict[str, str]:
+    """Every name that a loop of the stage has or had, with how it came of the stage's axes; axes are their own origin."""
+    origins: dict[str, str] = {}
+    for relation in plan.relations:
+        if isinstance(relation, Split):
+            parent = origins.get(relation.parent, relation.parent)
+            origins.update({relation.outer: f"{parent}.o", relation.inner: f"{parent}.i"})
+        else:
+            outer, inner = (origins.get(name, name) for name in (relation.outer, relation.inner))
+            origins[relation.into] = f"({outer} {inner})"
+    return origins
+
+
+def relation_shapes(plan: StagePlan) -> set[Shape]:
+    """The splits and fusions of a plan: each of what, and for a split by how much and with what tail."""
+    origins = loop_origins(plan)
+    return {
+        (origins.get(r.parent, r.parent), r.factor, r.tail) if isinstance(r, Split) else (origins[r.into],)
+        for r in plan.relations
+    }
+
+
+def loop_shapes(plan: StagePlan) -> tuple[Shape, ...]:
+    """The loops of a plan, outermost first."""
+    origins = loop_origins(plan)
+    return tuple(astuple(replace(loop, name=origins.get(loop.name, loop.name))) for loop in plan.loops)
+
+
+def place_shape(at: Placement | None, origins: Mapping[str, Mapping[str, str]]) -> Shape:
+    """A place, its loop by origin."""
+    if at is None:
+        return ()
+    if not isinstance(at, At):
+        return (type(at).__name__,)
+    return (at.stage, origins.get(at.stage, {}).get(at.loop, at.loop))
+
+
+def _shape(plan: StagePlan, origins: Mapping[str, Mapping[str, str]]) -> Shape:
+    own = origins[plan.stage]
+    return (
+        plan.stage,
+        tuple(sorted(relation_shapes(plan), key=repr)),
+        loop_shapes(plan),
+        tuple(place_shape(at, origins) for at in (plan.compute, plan.store, plan.compute_with)),
+        plan.partition,
+        plan.stream_stores,
+        tuple(sorted((p.array, own.get(p.loop, p.loop), p.ahead) for p in plan.prefetches)),
+        tuple(own.get(name, name) for name in plan.layout),
+        plan.scope,
+        plan.pad,
+        plan.strategy,
+    )

@@ -1,0 +1,200 @@
+"""Where a schedule lies in a space: the decisions that lead to it.
+
+The questions are asked again. An option whose steps the schedule does not bear out is refused, as an illegal one is; labels that stand for
+no step of their own are read off the schedule's plans. What remains is tried in turn, and given up as soon as a stage differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from raido.autotune.space.askers import same_label
+from raido.autotune.space.identity import (
+    loop_origins,
+    loop_shapes,
+    place_shape,
+    plans_shape,
+    relation_shapes,
+)
+from raido.autotune.space.places import SHARED
+from raido.autotune.space.walk import DeadEnd, Option, Walk
+from raido.schedule.directives.sharing import follow_hosts
+from raido.schedule.plan import LoopPlan, StagePlan
+from raido.schedule.schedule import Schedule
+from raido.schedule.state import State, has_loops_said
+from raido.schedule.steps import Value
+
+NOTHING = loop_shapes(StagePlan("", loops=(LoopPlan(""),)))[0][1:]  # of a loop
+
+
+@dataclass(slots=True)
+class Frame:
+    """A question on the way: the labels that were tried, and those that may still be."""
+
+    name: str
+    current: Value
+    left: list[Value]
+
+
+@dataclass(slots=True)
+class Finder:
+    """Asker and judge of the walks towards one complete schedule; `retreat` goes back to the last question with an answer left."""
+
+    wanted: dict[str, StagePlan]
+    shapes: dict[str, tuple[object, ...]]
+    path: list[Frame] = field(default_factory=list)
+    at: int = 0
+    walk: Walk | None = None
+
+    @classmethod
+    def towards(cls, schedule: Schedule) -> Finder:
+        """The finder of a complete schedule."""
+        plans = follow_hosts(schedule.state).plans
+        return cls(plans, {str(shape[0]): shape for shape in plans_shape(plans)})
+
+    def pick(self, name: str, options: Sequence[Option]) -> int:
+        if self.at and self.path[self.at - 1].name == name:  # refused: the next one
+            self._advance(self.path[self.at - 1])
+        elif self.at < len(self.path):
+            self.at += 1
+        else:
+            ranked = self._ranked(name, options)
+            if not ranked:
+                raise DeadEnd(name)
+            self.path.append(Frame(name, ranked[0], ranked[1:]))
+            self.at += 1
+        frame = self.path[self.at - 1]
+        for at, option in enumerate(options):
+            if same_label(option.label, frame.current):
+                return at
+        raise DeadEnd(name)
+
+    def retreat(self) -> bool:
+        """Makes ready for the next walk; whether there is one."""
+        self.at = 0
+        while self.path and not self.path[-1].left:
+            self.path.pop()
+        if self.path:
+            self._advance(self.path[-1])
+        return bool(self.path)
+
+    def agrees(self, state: State) -> bool:
+        """Whether the schedule bears out all that was said so far."""
+        old = self.walk.state.plans if self.walk else {}
+        changed = [name for name, plan in state.plans.items() if old.get(name) is not plan]
+        return all(name in self.wanted and self._bears_out(state, name) for name in changed)
+
+    def closes(self, state: State, stage: str) -> bool:
+        """Whether a stage of which everything was asked is as in the schedule, as far as it is not left to the defaults."""
+        if not has_loops_said(state, stage):
+            return True
+        plans = follow_hosts(state).plans
+        shape = next(shape for shape in plans_shape(plans) if shape[0] == stage)
+        placed = (stage, "placement") in state.asked
+        own, wanted = list(shape), list(self.shapes[stage])
+        if not placed:
+            own[3] = wanted[3] = None
+        return own == wanted
+
+    def _advance(self, frame: Frame) -> None:
+        if not frame.left:
+            raise DeadEnd(frame.name)
+        frame.current = frame.left.pop(0)
+
+    def _bears_out(self, state: State, name: str) -> bool:
+        plan, wanted = state.plans[name], self.wanted[name]
+        ours, theirs = loop_origins(plan), loop_origins(wanted)
+        cuts = {shape[:2]: shape[2:] for shape in relation_shapes(wanted)}
+        if any(not _is_start(shape[2:], cuts.get(shape[:2])) for shape in relation_shapes(plan)):
+            return False
+        kinds = {shape[0]: shape[1:] for shape in loop_shapes(wanted)}
+        said = [shape for shape in loop_shapes(plan) if shape[1:] != NOTHING]
+        if any(not _is_start(shape[1:], kinds.get(shape[0], NOTHING)) for shape in said):
+            return False
+        if any(shape[1] in ("vector", "unroll") for shape in said) and _order(plan) != _order(wanted):
+            return False
+        if (name, "placement") in state.asked and plan.compute_with is None and wanted.compute_with is None:
+            origins = {other: loop_origins(each) for other, each in state.plans.items()}
+            there = {other: loop_origins(each) for other, each in self.wanted.items()}
+            if place_shape(plan.compute, origins) != place_shape(wanted.compute, there):
+                return False
+            if plan.store is not None and place_shape(plan.store, origins) != place_shape(wanted.store, there):
+                return False
+        elif (name, "placement") in state.asked and (plan.compute_with is None) != (wanted.compute_with is None):
+            return False
+        fetched = {(p.array, theirs.get(p.loop, p.loop), p.ahead) for p in wanted.prefetches}
+        return (
+            plan.strategy in (None, wanted.strategy)
+            and plan.stream_stores in (None, wanted.stream_stores)
+            and (not plan.partition or plan.partition == wanted.partition)
+            and tuple(ours.get(n, n) for n in plan.layout) in ((), tuple(theirs.get(n, n) for n in wanted.layout))
+            and plan.scope in ("", wanted.scope)
+            and plan.pad in (0, wanted.pad)
+            and all((p.array, ours.get(p.loop, p.loop), p.ahead) in fetched for p in plan.prefetches)
+        )
+
+    def _ranked(self, name: str, options: Sequence[Option]) -> list[Value]:
+        """The labels worth trying, best first: the one that the schedule shows, else those that say something before those that do not."""
+        stage, _, question = name.rpartition(": ")
+        shown = self._shown(stage, question, [option.label for option in options])
+        if shown is not None:
+            return shown
+        return [o.label for o in options if o.steps] + [o.label for o in reversed(options) if not o.steps]
+
+    def _shown(self, stage: str, question: str, labels: list[Value]) -> list[Value] | None:
+        """The labels of a question whose answer can be read off the schedule; None for other questions."""
+        assert self.walk is not None
+        wanted = self.wanted.get(stage)
+        if wanted is None:
+            return None
+        origins = loop_origins(self.walk.state.plans[stage])
+        vector, parallel = _loop_of_kind(wanted, "vector"), _loop_of_kind(wanted, "parallel")
+        if question == "vector":
+            from_ = [n for n in labels if n and _comes_of(vector, loop_origins(wanted), origins.get(str(n), str(n)))]
+            return from_ if vector else [""]
+        if question in ("lanes", "interleave") and vector:
+            return [getattr(vector, question)]
+        if question == "parallel":
+            if parallel is None:
+                return [""]
+            origin = loop_origins(wanted).get(parallel.name, parallel.name)
+            plain = [n for n in labels if n and origins.get(str(n), str(n)) == origin]
+            return plain or [n for n in labels if n]
+        if question == "grain" and parallel:
+            return [parallel.grain]
+        if question == "place" and wanted.compute_with is not None:
+            return [SHARED + wanted.compute_with.stage]
+        if question.startswith("registers ") and "whole" in labels:
+            row = question.removeprefix("registers ")
+            unrolled = {shape[0] for shape in loop_shapes(wanted) if shape[1] == "unroll"}
+            rows = [origins.get(each, each) for each in (row, row + "i")]
+            if not any(each in unrolled for each in rows):
+                return [*(n for n in labels if n not in ("whole", 0)), 0]
+        return None
+
+
+def _is_start(ours: tuple[object, ...], theirs: tuple[object, ...] | None) -> bool:
+    """Whether what is said of a cut or of a loop, the tail last, may become what the other says: only what nothing was said of may differ."""
+    if theirs is None or len(ours) != len(theirs):
+        return False
+    if ours[:1] == ("serial",):
+        return ours[-1] in ("default", theirs[-1])
+    return ours[:-1] == theirs[:-1] and (not ours or ours[-1] in ("default", theirs[-1]))
+
+
+def _order(plan: StagePlan) -> list[str]:
+    """The loops by origin, outermost first, fused ones apart."""
+    return [part for shape in loop_shapes(plan) for part in shape[0].replace("(", "").replace(")", "").split()]
+
+
+def _loop_of_kind(plan: StagePlan, kind: str) -> LoopPlan | None:
+    return next((loop for loop in plan.loops if loop.kind == kind), None)
+
+
+def _comes_of(loop: LoopPlan | None, origins: dict[str, str], base: str) -> bool:
+    """Whether a loop is one, or a part of one, that came of its axis in this way."""
+    if loop is None:
+        return False
+    origin = origins.get(loop.name, loop.name)
+    return f"{origin}.".startswith(f"{base}.")

@@ -1,0 +1,278 @@
+"""Questions about a stage's loops: the default ones, or loops of its own, in three levels.
+
+Every loop may be cut into tiles, and what is left into as many rounds as registers hold side by side (unrolled), so that a nest reads
+
+    tiles (outer halves)  |  rows (inner halves and whole loops)  |  registers (unrolled, and the gang where it was cut off)
+
+Each level has an order of its own; one loop runs in lanes, one of the outermost is parallel. Stencils with rows in registers, tiled
+products with packed panels, sums in chunks, strips of scans and the loops of all hand schedules are points of this form.
+(Sketches in levels: Zheng et al., Ansor, OSDI 2020, section 4.1; the weights follow Adams et al. 2019: tiles that fit caches are likely.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import permutations
+from math import prod
+
+from raido.autotune.space.factors import factors, powers
+from raido.autotune.space.walk import DEFAULT, DeadEnd, Option, Walk, make_step
+from raido.schedule.defaults.demand import cost
+from raido.schedule.defaults.facts import contiguity
+from raido.schedule.directives.kinds import TAILS
+from raido.schedule.plan import At, LoopPlan
+from raido.schedule.state import axes_of, axis_named, has_loops_said, is_reduction, loops_from, position
+from raido.schedule.steps import Step, Value
+
+REGISTERS = {2: 1.0, 3: 0.3, 4: 1.5, 6: 0.4, 8: 1.0, 12: 0.4, 16: 0.2}
+INTERLEAVE = {1: 3.0, 2: 2.0, 4: 1.0, 8: 0.4}
+FOLD_INTERLEAVE = {1: 1.0, 2: 2.0, 4: 3.0, 8: 1.5, 3: 0.2}
+MOST_WHOLE = 16
+MOST_OPERATIONS = 1024  # of the copies of one element's that stand side by side
+MOST_TILE = 1 << 20
+LINE_TILE = 1 << 9  # the least tile of a stage that has one long loop
+GRAINS = {0: 8.0, 2: 1.0, 4: 1.0, 8: 1.0, 16: 1.0, 64: 0.5}
+
+
+@dataclass(slots=True)
+class Sketch:
+    """The loops of one stage as far as they are decided. `base` are the loops before; `rows` what became of each in the middle level."""
+
+    stage: str
+    base: list[str]
+    vector: str = ""
+    lanes: int = 0
+    interleave: int = 1
+    tiles: dict[str, str] = field(default_factory=dict)
+    rows: dict[str, str] = field(default_factory=dict)
+    jams: list[str] = field(default_factory=list)
+    gang: str = ""
+    whole: list[str] = field(default_factory=list)
+
+
+def ask_loops(walk: Walk, stage: str) -> None:
+    """Asks for all loops of a stage of which nothing was said."""
+    loops = [loop.name for loop in walk.free_loops(stage)]
+    if has_loops_said(walk.state, stage) or not loops:
+        return
+    placed = isinstance(walk.plan(stage).compute, At)
+    own = 1.0 if placed else 3.0
+    if walk.choose(stage, "loops", [Option(DEFAULT), Option("own", weight=own)]) == DEFAULT:
+        return
+    sketch = Sketch(stage, loops)
+    ask_vector(walk, sketch)
+    for loop in loops:
+        ask_tile(walk, sketch, loop)
+    for loop in loops:
+        ask_registers(walk, sketch, loop)
+    ask_order(walk, sketch)
+    say_kinds(walk, sketch)
+    ask_parallel(walk, sketch)
+    for loop in loops:
+        ask_tail(walk, sketch, loop)
+    if not has_loops_said(walk.state, stage):
+        raise DeadEnd(f"{stage}: nothing was said of its loops after all")
+
+
+def ask_vector(walk: Walk, sketch: Sketch) -> None:
+    """Which loop runs in lanes, how many, and how many gangs side by side."""
+    stage = walk.stage(sketch.stage)
+    scores = {loop: _contiguity(walk, sketch.stage, loop) for loop in sketch.base}
+    best = max(scores.values())
+    options = [
+        Option(loop, weight=8.0 if score == best else 1.0 if score >= 0 else 0.2)
+        for loop, score in sorted(scores.items(), key=lambda item: -item[1])
+        if walk.allows(make_step(sketch.stage, "vectorize", axis=loop))
+    ]
+    sketch.vector = str(walk.choose(sketch.stage, "vector", [*options, Option("", weight=0.2)]))
+    if not sketch.vector:
+        return
+    native = native_lanes(walk, sketch.stage)
+    widths = [n for n in powers(4, 64) if n != native and native // 4 <= n <= 4 * native]
+    few = [Option(n, weight=0.15 if n in (native // 2, native * 2) else 0.05) for n in widths]
+    sketch.lanes = int(walk.choose(sketch.stage, "lanes", [Option(0, weight=5.0), *few]))  # type: ignore[arg-type]
+    table = INTERLEAVE if stage.reduction is None else FOLD_INTERLEAVE
+    options = [Option(number, weight=weight) for number, weight in table.items()]
+    sketch.interleave = int(walk.choose(sketch.stage, "interleave", options))  # type: ignore[arg-type]
+
+
+def ask_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
+    """How a loop is cut into tiles."""
+    name, rounds = sketch.stage, walk.rounds(sketch.stage, loop)
+    sketch.rows[loop] = loop
+    least = 4
+    if loop == sketch.vector:
+        least = min(width(walk, sketch), 64)
+        if sum(walk.rounds(name, each) > 8 for each in sketch.base) == 1:
+            least = min(LINE_TILE, max(least, rounds // 4))
+    inside = _bytes_inside(walk, sketch, loop)
+    found = factors(rounds, least, MOST_TILE)
+    if not found:
+        return
+    machine = walk.machine
+    options = []
+    for factor, weight in found.items():
+        fits = machine.l1 // 4 <= factor * inside <= machine.l2
+        options.append(
+            Option(factor, (make_step(name, "split", axis=loop, factor=factor),), weight * (1 if fits else 0.3))
+        )
+    total = sum(option.weight for option in options)
+    placed = isinstance(walk.plan(name).compute, At)
+    untiled = 4.0 if placed else 1.5 if loop == sketch.vector and len(sketch.base) > 1 else 0.7
+    if walk.choose(name, f"tile {loop}", [Option(0, weight=untiled * total), *options]) != 0:
+        sketch.tiles[loop], sketch.rows[loop] = loop + "o", loop + "i"
+
+
+def ask_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
+    """How many rounds of a loop run side by side in registers; for the loop in lanes, whether a gang is cut off it."""
+    name, row = sketch.stage, sketch.rows[loop]
+    rounds = walk.rounds(name, row)
+    if loop == sketch.vector:
+        if len(sketch.base) == 1:
+            return
+        folds = walk.stage(name).reduction is not None and not is_reduction(walk.stage(name), walk.plan(name), row)
+        gang = width(walk, sketch)
+        sizes = [gang * k for k in (1, 2, 4) if gang * k < rounds]
+        cuts = [Option(k, (make_step(name, "split", axis=row, factor=k),), 1.0 if k == gang else 0.2) for k in sizes]
+        if walk.choose(name, f"registers {loop}", [Option(0, weight=0.7 if folds else 8.0), *cuts]) != 0:
+            sketch.rows[loop], sketch.gang = row + "o", row + "i"
+        return
+    taken = sketch.interleave * prod(walk.rounds(name, jam) for jam in (*sketch.jams, *sketch.whole))
+    room = min(2 * walk.machine.registers, MOST_OPERATIONS // max(1, cost(walk.stage(name)))) // taken
+    options = [Option(0, weight=4.0)]
+    for number, weight in REGISTERS.items():
+        if number <= room and number < rounds:
+            options.append(Option(number, (make_step(name, "split", axis=row, factor=number),), weight))
+    if 1 < rounds <= min(room, MOST_WHOLE) and walk.is_constant(name, row):
+        options.append(Option("whole", weight=3.0))
+    chosen = walk.choose(name, f"registers {loop}", options)
+    if chosen == "whole":
+        sketch.whole.append(row)
+    elif chosen != 0:
+        sketch.jams.append(row + "i")
+        sketch.rows[loop] = row + "o"
+
+
+def ask_order(walk: Walk, sketch: Sketch) -> None:
+    """The order of the loops of each level, and whether copies in registers stand inside the loop in lanes or around it."""
+    name = sketch.stage
+    tiles = _ordered(walk, sketch, "order of tiles", sketch.tiles)
+    inside = True
+    if sketch.jams and sketch.vector and not sketch.gang:
+        inside = walk.choose(name, "jam", [Option("inside", weight=4.0), Option("around")]) == "inside"
+    vector = sketch.rows.get(sketch.vector, "")
+    options = []
+    for order, weight in _orders(sketch.base):
+        rows = [sketch.rows[loop] for loop in order]
+        at = len(rows) if inside or vector not in rows else rows.index(vector)
+        loops = [*tiles, *rows[:at], *sketch.jams, *rows[at:], *([sketch.gang] if sketch.gang else [])]
+        now = [loop.name for loop in walk.plan(name).loops if loop.name in loops]
+        steps = () if now == loops else (make_step(name, "reorder", axes=tuple(loops)),)
+        last = not sketch.vector or order[-1] == sketch.vector or bool(walk.stage(name).reduction)
+        options.append(Option(order, steps, weight if last else 0.3 * weight))
+    walk.choose(name, "order", options)
+
+
+def say_kinds(walk: Walk, sketch: Sketch) -> None:
+    """Unrolls and vectorizes what was chosen for it."""
+    for loop in (*sketch.jams, *sketch.whole):
+        walk.say(sketch.stage, "unroll", axis=loop)
+    if sketch.vector:
+        axis = sketch.gang or sketch.rows[sketch.vector]
+        more: dict[str, Value] = {"lanes": sketch.lanes} if sketch.lanes else {}
+        if sketch.interleave > 1:
+            more["interleave"] = sketch.interleave
+        walk.say(sketch.stage, "vectorize", axis=axis, **more)
+
+
+def ask_parallel(walk: Walk, sketch: Sketch) -> None:
+    """Which of the outermost loops, or the two outermost as one, is handed to threads, and in what pieces."""
+    name = sketch.stage
+    free: list[LoopPlan] = [loop for loop in walk.plan(name).loops if loop.kind == "serial"][:2]
+    parallel: dict[str, tuple[Step, ...]] = {loop.name: (make_step(name, "parallel", axis=loop.name),) for loop in free}
+    if len(free) == 2:
+        a, b = free[0].name, free[1].name
+        parallel[a + b] = (make_step(name, "fuse", a=a, b=b), make_step(name, "parallel", axis=a + b))
+    weights = (8.0, 1.0, 0.5)
+    options = [
+        Option(loop, steps[:-1], weight)
+        for (loop, steps), weight in zip(parallel.items(), weights, strict=False)
+        if walk.allows(*steps)
+    ]
+    if not options:
+        return
+    loop = walk.choose(name, "parallel", [Option("", weight=0.4), *options])
+    if not loop:
+        return
+    grains = [Option(n, weight=w) for n, w in GRAINS.items() if n < max(2, walk.rounds(name, str(loop)))]
+    grain = walk.choose(name, "grain", grains)
+    dynamic = [
+        Option(each, (make_step(name, "parallel", axis=loop, grain=grain or None, dynamic=each or None),), weight)
+        for each, weight in ((False, 3.0), (True, 1.0))
+    ]
+    walk.choose(name, "dynamic", dynamic)
+
+
+def ask_tail(walk: Walk, sketch: Sketch, loop: str) -> None:
+    """How the last, incomplete round of a loop that was cut, or runs in lanes, is done."""
+    if loop not in sketch.tiles and loop != sketch.vector and sketch.rows[loop] == loop:
+        return
+    options = [
+        Option(kind, (make_step(sketch.stage, "tail", axis=loop, kind=kind),), weight=0.04)
+        for kind in TAILS
+        if kind != "exact"  # a promise about the sizes of calls, not a choice
+    ]
+    walk.choose(sketch.stage, f"tail {loop}", [Option(DEFAULT), *options])
+
+
+def native_lanes(walk: Walk, stage: str) -> int:
+    """Lanes of a register of the widest element that a stage makes."""
+    return walk.machine.lanes(max(body.dtype.bits for body in walk.stage(stage).bodies))
+
+
+def width(walk: Walk, sketch: Sketch) -> int:
+    """Elements that the loop in lanes advances by."""
+    return (sketch.lanes or native_lanes(walk, sketch.stage)) * sketch.interleave
+
+
+def _ordered(walk: Walk, sketch: Sketch, question: str, loops: dict[str, str]) -> list[str]:
+    """Loops, by what they were cut from, in an order that is asked for."""
+    if len(loops) < 2:
+        return list(loops.values())
+    options = [Option(order, weight=weight) for order, weight in _orders(sketch.base)]
+    order = walk.choose(sketch.stage, question, options)
+    return [loops[str(each)] for each in order if each in loops]  # type: ignore[union-attr]
+
+
+def _orders(names: list[str]) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Orders worth trying, as they stand first: all of up to three, else each brought to the front or to the end."""
+    first = tuple(names)
+    if len(names) <= 3:
+        found = list(permutations(names))
+    else:
+        fronts = [(each, *(n for n in names if n != each)) for each in names]
+        ends = [(*(n for n in names if n != each), each) for each in names]
+        found = list(dict.fromkeys([first, *fronts, *ends]))
+    for order in found:
+        yield order, 3.0 if order == first else 1.0
+
+
+def _contiguity(walk: Walk, stage: str, loop: str) -> int:
+    """How well accesses move along a loop: those of its last axis, summed."""
+    whole, plan = walk.stage(stage), walk.plan(stage)
+    axis = axis_named(whole, axes_of(plan, loop)[-1])
+    stored = tuple(axis.var for axis in whole.axes)
+    points = [point for each in walk.facts(stage).demand.reads(stage).values() for point in each]
+    score = sum(contiguity(axis.var, point) for point in (*points, stored))
+    inner = loops_from(plan, axis.name)[-1] == loop
+    return score if inner else min(score, 0) - 2
+
+
+def _bytes_inside(walk: Walk, sketch: Sketch, loop: str) -> int:
+    """Bytes of the results (of what is read, for a reduction) that one round of a loop goes through, by the loops inside as they are."""
+    stage, plan = walk.stage(sketch.stage), walk.plan(sketch.stage)
+    inner = [each.name for each in plan.loops[position(plan, loop) + 1 :]]
+    tiled = set(sketch.tiles.values())
+    counts = [walk.rounds(sketch.stage, each) for each in inner if each not in tiled]
+    return max(1, prod(counts)) * max(body.dtype.itemsize for body in stage.bodies)

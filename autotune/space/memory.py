@@ -1,0 +1,109 @@
+"""Questions about memory and boundaries, of stages whose loops are said: packed copies, boundary loops, stores, prefetching."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+from raido.algo.graph import index
+from raido.autotune.space.walk import DEFAULT, Option, Walk, make_step
+from raido.schedule.defaults.demand import meets_boundary
+from raido.schedule.defaults.draft import known
+from raido.schedule.defaults.facts import output_bytes
+from raido.schedule.directives.copies import dimension_names
+from raido.schedule.directives.hints import SCOPES
+from raido.schedule.plan import At
+from raido.schedule.state import arrays_read, axes_of, has_loops_said, is_inlined, is_reduction
+
+AHEAD = (1, 2, 4, 8)
+PAD_BYTES = (64, 256)
+
+
+def ask_caches(walk: Walk, stage: str) -> None:
+    """Which arrays are read from a copy, made where, and in which layout: that of the loops (panels), or as they are."""
+    if not has_loops_said(walk.state, stage):
+        return
+    plan = walk.plan(stage)
+    for array, loads in walk.state.uses.loads[stage].items():
+        if not array or not loads[0].indices or is_inlined(walk.state, array):
+            continue
+        options = [Option("")]
+        names = dimension_names(walk.stage(stage), loads)
+        layout = tuple(loop.name for loop in plan.loops if set(axes_of(plan, loop.name)) <= set(names))
+        folds = any(is_reduction(walk.stage(stage), plan, loop) for loop in layout)
+        if len(layout) > len(names):
+            step = make_step(stage, "cache", array=array, stage=stage, axis=None, layout=layout)
+            options.append(Option("packed", (step,), 0.7 if folds else 0.05))
+        for loop in plan.loops[:-1]:
+            if loop.kind in ("serial", "parallel"):
+                whole = make_step(stage, "cache", array=array, stage=stage, axis=loop.name)
+                options.append(Option(f"at {loop.name}", (whole,), 0.03))
+                if len(layout) > len(names):
+                    step = make_step(stage, "cache", array=array, stage=stage, axis=loop.name, layout=layout)
+                    options.append(Option(f"packed at {loop.name}", (step,), 0.15 if folds else 0.02))
+        walk.choose(stage, f"cache {array}", options)
+
+
+def ask_boundaries(walk: Walk, stage: str) -> None:
+    """Whether indices near the ends of axes get loops of their own: of all axes, or of one."""
+    whole, plan = walk.stage(stage), walk.plan(stage)
+    if not has_loops_said(walk.state, stage) or plan.partition:
+        return
+    facts = walk.facts(stage)
+    if not meets_boundary(facts.state, facts.demand, stage):
+        return
+    options = [Option("", weight=0.2), Option("all", (make_step(stage, "partition_boundaries"),))]
+    if len(whole.axes) > 1:
+        for axis in whole.axes:
+            step = make_step(stage, "partition_boundaries", axes=(axis.name,))
+            options.append(Option(axis.name, (step,), 0.2))
+    walk.choose(stage, "boundaries", options)
+
+
+def ask_streams(walk: Walk, stage: str) -> None:
+    """Whether a result goes past the caches, always or where it is larger than them."""
+    plan = walk.plan(stage)
+    reused = stage not in walk.state.uses.outputs or isinstance(plan.compute, At)
+    if not has_loops_said(walk.state, stage) or reused or plan.stream_stores is not None:
+        return
+    facts = walk.facts(stage)
+    size = index.constant_value(known(facts, output_bytes(facts, stage)))
+    large = size is None or size > walk.machine.l3 // 2
+    options = [Option("", weight=1.0 if large else 8.0), Option("always", (make_step(stage, "stream_stores"),), 1.0)]
+    if size is None:
+        options.append(Option("above", (make_step(stage, "stream_stores", above=walk.machine.l3),), 2.0))
+    walk.choose(stage, "stream", options)
+
+
+def ask_prefetch(walk: Walk, stage: str) -> None:
+    """What is fetched ahead of its use, along which loop, and how far."""
+    if not has_loops_said(walk.state, stage):
+        return
+    loops = [loop.name for loop in walk.plan(stage).loops if loop.kind in ("serial", "parallel")]
+    steps = {
+        (array, loop, ahead): make_step(stage, "prefetch", array=array, axis=loop, ahead=ahead)
+        for array in arrays_read(walk.state, stage)
+        for loop in loops
+        for ahead in AHEAD
+    }
+    options = [Option(label, (step,), 0.1 / len(steps)) for label, step in steps.items()]
+    walk.choose(stage, "prefetch", [Option(""), *options])
+
+
+def ask_store(walk: Walk, stage: str) -> None:
+    """How a stage that others read is kept: the order of its dimensions, in which memory, with rows padded by how much."""
+    plan, whole = walk.plan(stage), walk.stage(stage)
+    kept = has_loops_said(walk.state, stage) and stage not in walk.state.uses.outputs
+    if not kept or not whole.axes:
+        return
+    axes = tuple(axis.name for axis in whole.axes)
+    if len(axes) in (2, 3) and not walk.answered(stage, "layout"):
+        orders = [order for order in permutations(axes) if order != axes]
+        options = [Option(order, (make_step(stage, "store", layout=order),), 0.05 / len(orders)) for order in orders]
+        walk.choose(stage, "layout", [Option(DEFAULT), *options])
+    if isinstance(plan.compute, At) and not walk.answered(stage, "scope"):
+        options = [Option(scope, (make_step(stage, "store", scope=scope),), 0.05) for scope in SCOPES]
+        walk.choose(stage, "scope", [Option(DEFAULT), *options])
+    if len(axes) > 1 and not walk.answered(stage, "pad"):
+        size = max(body.dtype.itemsize for body in whole.bodies)
+        pads = [Option(n // size, (make_step(stage, "store", pad=n // size),), 0.05) for n in PAD_BYTES]
+        walk.choose(stage, "pad", [Option(0), *pads])

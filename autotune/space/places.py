@@ -1,0 +1,131 @@
+"""Questions about where a stage is computed and kept: copies for single readers, placement, windows, shared loops."""
+
+from __future__ import annotations
+
+from raido.algo.graph import index
+from raido.autotune.space.walk import DEFAULT, Option, Walk, make_step
+from raido.schedule.defaults.demand import cost, is_pointwise
+from raido.schedule.plan import At, Split
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import enclosing, has_loops_said, is_inlined, readers_of, shared_count
+from raido.schedule.steps import Step, Value
+from raido.schedule.strategies import strategies_of
+
+MOST_HOSTS = 3
+SHARED = "with "
+
+
+def ask_copies(walk: Walk, stage: str) -> None:
+    """Whether one of several readers gets a copy of the stage of its own."""
+    readers = walk.state.uses.readers[stage]
+    if len(readers) < 2 or walk.answered(stage, "placement"):
+        return
+    copies = [Option(reader, (make_step(stage, "clone", consumer=reader),), 0.03) for reader in readers]
+    walk.choose(stage, "copy for", [Option(""), *copies])
+
+
+def ask_place(walk: Walk, stage: str) -> None:
+    """Where the stage is computed: by default, inlined, at root, inside a loop of what needs it, or in the loops of another stage."""
+    if walk.answered(stage, "placement") or has_loops_said(walk.state, stage):
+        return
+    options = [Option(DEFAULT, weight=3.0), *_inline(walk, stage), Option("root", (make_step(stage, "root"),), 0.5)]
+    options += _loops_around(walk, stage)
+    options += _hosts(walk, stage)
+    if stage in walk.shares:  # others wait for its loops
+        options = [o for o in options if o.label != "inline" and not str(o.label).startswith(SHARED)]
+    chosen = str(walk.choose(stage, "place", options))
+    if chosen.startswith(SHARED):
+        walk.shares.setdefault(chosen.removeprefix(SHARED), []).append(stage)
+
+
+def waits_for_host(walk: Walk, stage: str) -> bool:
+    """Whether the stage will share the loops of a stage whose loops are not decided yet."""
+    return any(stage in guests for guests in walk.shares.values())
+
+
+def ask_guests(walk: Walk, stage: str) -> None:
+    """Down to which of the stage's loops those that wait for it share them."""
+    for guest in walk.shares.pop(stage, ()):
+        loops = [loop.name for loop in walk.plan(stage).loops[shared_count(walk.state, stage) :]]
+        steps: dict[str, tuple[Step, ...]] = {
+            loop: (make_step(guest, "compute_with", stage=stage, axis=loop),) for loop in reversed(loops)
+        }
+        walk.choose(
+            guest, "with", [Option(loop, each, 3.0 if k == 0 else 1.0) for k, (loop, each) in enumerate(steps.items())]
+        )
+
+
+def ask_window(walk: Walk, stage: str) -> None:
+    """At which loop outside the one it is computed at the stage is kept from round to round (sliding)."""
+    plan = walk.plan(stage)
+    if not isinstance(plan.compute, At) or plan.store is not None:
+        return
+    around = enclosing(walk.state, stage)[:-1]
+    places: list[tuple[Value, Step]] = [
+        (f"{other} {loop}", make_step(stage, "store_at", stage=other, axis=loop)) for other, loop in reversed(around)
+    ]
+    places.append(("root", Step(stage, "store_at", (("stage", plan.compute.stage),))))
+    options = [Option(label, (step,), 0.5) for label, step in places if walk.allows(step)]
+    walk.choose(stage, "keep", [Option(""), *options])
+
+
+def ask_strategy(walk: Walk, stage: str) -> None:
+    """The strategy of a stage that has any, and its numbers: those it comes with, and an eighth to eight times as much."""
+    found = strategies_of(walk.stage(stage))
+    if not found or walk.answered(stage, "strategy") or has_loops_said(walk.state, stage):
+        return
+    options = [Option(DEFAULT, weight=2.0)]
+    for name, strategy in found.items():
+        options.append(Option((name,), (make_step(stage, "strategy", name=name),), 1.0))
+        for number, usual in strategy.numbers.items():
+            near = [usual << k for k in range(1, 4)] + [usual >> k for k in range(1, 4) if usual >> k]
+            steps = {each: (make_step(stage, "strategy", name=name, **{number: each}),) for each in sorted(near)}
+            options += [Option((name, number, each), (step,), 0.3) for each, (step,) in steps.items()]
+    walk.choose(stage, "strategy", options)
+
+
+def _inline(walk: Walk, stage: str) -> list[Option]:
+    whole = walk.stage(stage)
+    cheap = stage in walk.base.demand.inlined or (is_pointwise(whole) and cost(whole) <= 4)
+    step = make_step(stage, "inline")
+    return [Option("inline", (step,), 1.5 if cheap else 0.3 if cost(whole) < 40 else 0.05)] if walk.allows(step) else []
+
+
+def _loops_around(walk: Walk, stage: str) -> list[Option]:
+    """The loops of its readers, and those around them, inside which the stage may be computed: outer halves of splits most likely."""
+    around: dict[tuple[str, str], None] = {}
+    for reader in readers_of(walk.state, stage):
+        if not isinstance(walk.state.uses.stages[reader], Stage):
+            return []
+        own = [(reader, loop.name) for loop in walk.plan(reader).loops[shared_count(walk.state, reader) :]]
+        around.update(dict.fromkeys([*enclosing(walk.state, reader), *own]))
+    options = []
+    for other, loop in around:
+        step = make_step(stage, "compute_at", stage=other, axis=loop)
+        if walk.allows(step):
+            plan = walk.plan(other)
+            kind = next(each.kind for each in plan.loops if each.name == loop)
+            strip = any(isinstance(r, Split) and r.outer == loop for r in plan.relations)
+            weight = 0.1 if kind in ("vector", "unroll") else 2.0 if strip else 0.6
+            options.append(Option(f"{other} {loop}", (step,), weight))
+    return options
+
+
+def _hosts(walk: Walk, stage: str) -> list[Option]:
+    """The stages nearest before this one, of the same leading extent, whose loops it could share."""
+    names = list(walk.state.uses.stages)
+    own = walk.stage(stage)
+    if not own.all_axes or walk.plan(stage).compute_with is not None:
+        return []
+    hosts: list[Option] = []
+    for name in reversed(names[: names.index(stage)]):
+        other = walk.state.uses.stages[name]
+        if not isinstance(other, Stage) or not other.all_axes or is_inlined(walk.state, name):
+            continue
+        if index.canonical(other.all_axes[0].extent) is not index.canonical(own.all_axes[0].extent):
+            continue
+        if walk.allows(make_step(stage, "compute_with", stage=name, axis=walk.plan(name).loops[0].name)):
+            hosts.append(Option(SHARED + name, weight=0.3))
+        if len(hosts) == MOST_HOSTS:
+            break
+    return hosts

@@ -1,0 +1,210 @@
+"""`Space`: the schedules that a program may be given, as answers to questions.
+
+A schedule with holes is a space of its own: just the holes. Without holes, the space is every question of `choices.py` that the schedule
+leaves open. Candidates are complete schedules that the rules accept; two that say the same are one (`identity.py`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from math import prod
+
+from raido.algo.errors import ScheduleError
+from raido.algo.graph.expr import Expr
+from raido.autotune.space.askers import Even, First, Forced, Listing, Mutated, Weighted, same_label
+from raido.autotune.space.choices import ask_everything
+from raido.autotune.space.identity import key_of
+from raido.autotune.space.locate import Finder
+from raido.autotune.space.walk import Asker, DeadEnd, Decision, Option, Walk
+from raido.schedule.defaults.complete import complete, default_steps
+from raido.schedule.defaults.draft import Draft
+from raido.schedule.holes import fill, holes_of
+from raido.schedule.machine import Machine
+from raido.schedule.schedule import Schedule
+from raido.schedule.steps import Value
+
+TRIES = 64
+MOST_WALKS = 2000
+PROBES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One schedule of a space: complete, with the decisions that it came of. `key`: equal for candidates that say the same."""
+
+    schedule: Schedule
+    key: str
+    decisions: tuple[tuple[str, Value], ...]
+
+
+class Space:
+    """The candidates for a schedule on a machine, for calls of the given sizes.
+
+    >>> space = Space(blur.schedule(), Machine(), {"h": 480, "w": 640})
+    >>> space.default().schedule == blur.schedule().complete(Machine(), {"h": 480, "w": 640})
+    True
+    >>> space.sample(random.Random(0)).key != space.default().key
+    True
+    """
+
+    def __init__(self, schedule: Schedule, machine: Machine, sizes: Mapping[str, int]) -> None:
+        self.schedule = schedule.copy()
+        self.machine = machine
+        self.sizes = dict(sizes)
+        self.has_holes = bool(self.schedule.holes)
+        self._extents: dict[Expr, int] = {}
+        self._branches = any(step.directive == "when" for step in self.schedule.steps)
+
+    # What there is
+
+    @cached_property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The questions, in order, with the answers that the rules accept: those met where at most one answer is not the default."""
+        if self.has_holes:
+            return tuple(Decision(name, options) for name, options in self.schedule.holes.items())
+        found: dict[str, dict[Value, None]] = {}
+        for _, offered, departures in self._departing():
+            if len(departures) > 1:
+                break
+            for name, labels in offered.items():
+                found.setdefault(name, {}).update(dict.fromkeys(labels))
+        return tuple(Decision(name, tuple(labels)) for name, labels in found.items())
+
+    @cached_property
+    def size(self) -> int:
+        """How many ways there are to answer all questions: for holes all combinations, legal or not; else an estimate.
+
+        The estimate is the mean, over some random ways down, of how many answers there were at each step (Knuth, Estimating the
+        efficiency of backtrack programs, 1975).
+        """
+        if self.has_holes:
+            return prod(len(options) for options in self.schedule.holes.values())
+        total, rng = 0, random.Random(0)
+        for _ in range(PROBES):
+            even = Even(rng)
+            total += even.product if self._make(even, strict=True) else 0
+        return max(1, total // PROBES)
+
+    def default(self) -> Candidate:
+        """Nothing more said: the default schedule, or the first filling of the holes that is legal."""
+        found = self._make(First())
+        return found or next(self.grid())
+
+    def sample(self, rng: random.Random) -> Candidate:
+        """A candidate drawn at random; likelier answers more often."""
+        return self._first(lambda: Weighted(rng))
+
+    def mutate(self, candidate: Candidate, rng: random.Random) -> Candidate:
+        """A candidate with another answer to one question; what follows from it alone is drawn anew."""
+        labels = dict(candidate.decisions)
+        if not labels:
+            return candidate
+        names = list(labels)
+        return self._first(lambda: Mutated(labels, rng.choice(names), rng), not_key=candidate.key)
+
+    def cross(self, a: Candidate, b: Candidate, rng: random.Random) -> Candidate:
+        """A candidate with the answers of one or the other, stage by stage."""
+        labels = dict(a.decisions)
+        theirs = dict(b.decisions)
+        stages = dict.fromkeys(stage_of(name) for name in (*labels, *theirs))
+        taken = {stage for stage in stages if rng.random() < 0.5}
+        mixed = {name: label for name, label in labels.items() if stage_of(name) not in taken}
+        mixed |= {name: label for name, label in theirs.items() if stage_of(name) in taken}
+        return self._first(lambda: Forced(mixed, Weighted(rng)))
+
+    def grid(self) -> Iterator[Candidate]:
+        """All candidates, each once: the default first, then those with one answer that is not the default's, with two, and so on."""
+        seen: set[str] = set()
+        for candidate, _, _ in self._departing():
+            if candidate.key not in seen:
+                seen.add(candidate.key)
+                yield candidate
+
+    def remake(self, decisions: Mapping[str, Value]) -> Candidate | None:
+        """The candidate of these decisions, the others as by default; None where the rules refuse them."""
+        return self._make(Forced(decisions, First()))
+
+    def locate(self, schedule: Schedule) -> Candidate | None:
+        """The candidate that says what a schedule says, once both are complete; None where none is found."""
+        wanted = complete(schedule.copy(), self.machine, self.sizes)
+        key = key_of(wanted)
+        if self.has_holes:
+            return next((each for each in islice(self.grid(), MOST_WALKS) if each.key == key), None)
+        finder = Finder.towards(wanted)
+        for _ in range(MOST_WALKS):
+            found = self._make(finder, judge=finder)
+            if found is not None and found.key == key:
+                return found
+            if not finder.retreat():
+                break
+        return None
+
+    # How candidates are made
+
+    def _departing(self) -> Iterator[tuple[Candidate, dict[str, tuple[Value, ...]], dict[str, Value]]]:
+        """Every way to answer, by how many answers are not the first: the candidate, what was offered, and those answers."""
+        queue: deque[tuple[dict[str, Value], int]] = deque([({}, -1)])
+        while queue:
+            departures, last = queue.popleft()
+            listing = Listing(Forced(departures, First()))
+            candidate = self._make(listing, strict=True)
+            offered = listing.offered
+            names = list(offered)
+            for at, name in enumerate(names):
+                if at > last:
+                    queue.extend(({**departures, name: label}, at) for label in offered[name][1:])
+            made = dict(candidate.decisions) if candidate else {}
+            if candidate and all(name in made and same_label(made[name], label) for name, label in departures.items()):
+                yield candidate, offered, departures
+
+    def _first(self, asker: object, not_key: str = "") -> Candidate:
+        for _ in range(TRIES):
+            found = self._make(asker())  # type: ignore[operator]
+            if found is not None and found.key != not_key:
+                return found
+        return self.default()
+
+    def _make(self, asker: Asker, strict: bool = False, judge: Finder | None = None) -> Candidate | None:
+        """The candidate that an asker leads to; None where that is a dead end. strict: only legal options are offered."""
+        try:
+            return self._fill(asker) if self.has_holes else self._walk(asker, strict, judge)
+        except (DeadEnd, ScheduleError):
+            return None
+
+    def _fill(self, asker: Asker) -> Candidate:
+        values: dict[str, Value] = {}
+        decisions: list[tuple[str, Value]] = []
+        while open_ := holes_of(fill(self.schedule.steps, values)):
+            name, options = next(iter(open_.items()))
+            values[name] = options[asker.pick(name, [Option(each) for each in options])]
+            decisions.append((name, values[name]))
+        filled = Schedule(self.schedule.graph, fill(self.schedule.steps, values), self.schedule.target)
+        made = complete(filled, self.machine, self.sizes)
+        return Candidate(made, key_of(made), tuple(decisions))
+
+    def _walk(self, asker: Asker, strict: bool, judge: Finder | None) -> Candidate:
+        walk = Walk(self.schedule.state, self.machine, self.sizes, asker, self._base, self._extents, strict, judge)
+        if judge is not None:
+            judge.walk = walk
+        ask_everything(walk)
+        graph, target, steps = self.schedule.graph, self.schedule.target, (*self.schedule.steps, *walk.steps)
+        if self._branches:
+            made = complete(Schedule.trusted(graph, steps, walk.state, target), self.machine, self.sizes)
+        else:
+            draft = default_steps(walk.state, self.machine, self.sizes)
+            made = Schedule.trusted(graph, (*steps, *draft.steps), draft.state, target)
+        return Candidate(made, key_of(made), tuple(walk.decisions))
+
+    @cached_property
+    def _base(self) -> Draft:
+        return Draft(self.schedule.state, self.machine, self.sizes)
+
+
+def stage_of(decision: str) -> str:
+    """The stage that a decision is about; a hole's own name."""
+    return decision.rpartition(": ")[0] or decision

@@ -1,0 +1,180 @@
+"""One walk through a program's open questions: a state, the steps said so far, and the decisions they came of.
+
+Questions are asked of an `Asker`, which knows nothing of schedules: it picks one of the options that it is shown. An option is a label
+and the steps that it stands for; one that the rules refuse is taken back, and the asker picks again. So a walk is decided by the labels
+that were picked, and the same labels give the same schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from raido.algo.errors import ScheduleError
+from raido.algo.graph import index
+from raido.algo.graph.expr import Expr
+from raido.schedule.defaults.draft import Draft, extent
+from raido.schedule.machine import Machine
+from raido.schedule.plan import LoopPlan, StagePlan
+from raido.schedule.replay import apply_step
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import State, trip_count
+from raido.schedule.steps import Step, Value
+
+DEFAULT = "default"
+
+
+class DeadEnd(Exception):
+    """The decisions so far lead nowhere: the rules refuse what they ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One answer: a label, the steps it stands for, and how likely it is to be a good one, against the others."""
+
+    label: Value
+    steps: tuple[Step, ...] = ()
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A question and the labels that answer it."""
+
+    name: str
+    options: tuple[Value, ...]
+
+
+class Asker(Protocol):
+    """Who answers."""
+
+    def pick(self, name: str, options: Sequence[Option]) -> int:
+        """The position of the option picked, among those not refused so far."""
+        ...
+
+
+class Judge(Protocol):
+    """Who may refuse what the rules accept."""
+
+    def agrees(self, state: State) -> bool:
+        """Whether a state may be reached."""
+        ...
+
+    def closes(self, state: State, stage: str) -> bool:
+        """Whether a stage may stay as it is, now that everything was asked of it."""
+        ...
+
+
+@dataclass(slots=True)
+class Walk:
+    """See the module's text. `base` is what the defaults know before anything is decided; `shares` are the guests of each host.
+
+    extents: sizes that have been worked out, kept for later walks.
+    strict: what the rules refuse is not even offered.
+    """
+
+    state: State
+    machine: Machine
+    sizes: Mapping[str, int]
+    asker: Asker
+    base: Draft
+    extents: dict[Expr, int]
+    strict: bool = False
+    judge: Judge | None = None
+    steps: list[Step] = field(default_factory=list)
+    decisions: list[tuple[str, Value]] = field(default_factory=list)
+    shares: dict[str, list[str]] = field(default_factory=dict)
+    now: Draft | None = None
+
+    def choose(self, stage: str, question: str, options: Iterable[Option]) -> Value:
+        """Asks a question about a stage and says what the answer stands for; the answer's label. No question where there is no choice."""
+        left = [option for option in options if not self.strict or self.allows(*option.steps)]
+        alone = len(left) == 1
+        name = f"{stage}: {question}"
+        while left:
+            at = 0 if alone else self.asker.pick(name, left)
+            if self.try_all(left[at].steps):
+                if not alone:
+                    self.decisions.append((name, left[at].label))
+                return left[at].label
+            del left[at]
+        raise DeadEnd(name)
+
+    def try_all(self, steps: Iterable[Step]) -> bool:
+        """Says all of these steps, or none where one is refused; whether they were said."""
+        said = tuple(steps)
+        state = self._after(said)
+        if state is None or (self.judge is not None and not self.judge.agrees(state)):
+            return False
+        self.state = state
+        self.steps += said
+        return True
+
+    def say(self, stage: str, directive: str, /, **args: Value) -> None:
+        """Says a step that follows from decisions; a dead end where it is refused."""
+        if not self.try_all((make_step(stage, directive, **args),)):
+            raise DeadEnd(f"{stage}: {directive}")
+
+    def allows(self, *steps: Step) -> bool:
+        """Whether the rules would accept these steps."""
+        return self._after(steps) is not None
+
+    def close(self, stage: str) -> None:
+        """Ends the questions about a stage."""
+        if self.judge is not None and not self.judge.closes(self.state, stage):
+            raise DeadEnd(stage)
+
+    def _after(self, steps: tuple[Step, ...]) -> State | None:
+        state = self.state
+        try:
+            for step in steps:
+                state = apply_step(state, step)
+        except ScheduleError:
+            return None
+        return state
+
+    # What questions are made of
+
+    def stage(self, name: str) -> Stage:
+        """The stage of that name."""
+        return self.state.stage(name)
+
+    def facts(self, name: str) -> Draft:
+        """What the defaults know of a stage: before anything was decided, or, of a copy made since, now."""
+        if name in self.base.state.plans:
+            return self.base
+        if self.now is None or self.now.state.graph is not self.state.graph:
+            self.now = Draft(self.state, self.machine, self.sizes)
+        return self.now
+
+    def plan(self, name: str) -> StagePlan:
+        """What has been decided of a stage."""
+        return self.state.plan(name)
+
+    def free_loops(self, name: str) -> list[LoopPlan]:
+        """The loops of a stage of which nothing has been said."""
+        return [loop for loop in self.plan(name).loops if loop.kind == "serial"]
+
+    def rounds(self, name: str, loop: str) -> int:
+        """How many rounds a loop makes, with the sizes that are known."""
+        return self.extent(trip_count(self.stage(name), self.plan(name), loop))
+
+    def extent(self, size: Expr) -> int:
+        """A size as a number; unknown ones count as the defaults count them."""
+        if size not in self.extents:
+            self.extents[size] = extent(self.base, size)
+        return self.extents[size]
+
+    def is_constant(self, name: str, loop: str) -> bool:
+        """Whether a loop makes the same number of rounds whatever the sizes are."""
+        return index.constant_value(trip_count(self.stage(name), self.plan(name), loop)) is not None
+
+    def answered(self, stage: str, question: str) -> bool:
+        """Whether a question of a stage was answered, by the user or so far."""
+        return (stage, question) in self.state.asked
+
+
+def make_step(stage: str, directive: str, /, **args: Value) -> Step:
+    """A step; arguments that are None are left out, but for an `axis`, where None is a place."""
+    return Step(stage, directive, tuple((k, v) for k, v in args.items() if v is not None or k == "axis"))
