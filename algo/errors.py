@@ -139,6 +139,12 @@ class ExportError(RaidoError, RuntimeError):
 class TuningError(RaidoError, RuntimeError):
     """A schedule could not be searched for: the program fails on the inputs, a database of measurements cannot be read, or a
     package that tuning needs is missing.
+
+    Example:
+        >>> rd.algorithm(a="f32[n]")(lambda a: 2 * a).compile(db="absent.db")
+        Traceback (most recent call last):
+            ...
+        raido.algo.errors.TuningError: there is no database absent.db
     """
 
 

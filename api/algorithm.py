@@ -5,6 +5,7 @@ Everything above `raido.algo` is imported when first used, so that `import raido
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,22 +30,49 @@ class Algorithm(traced.Algorithm):
         sizes: Mapping[str, int] | None = None,
         like: Sequence[Any] = (),
         unchecked: bool = False,
+        db: str | os.PathLike[str] | None = None,
         **static: Any,
     ) -> Executable:
         """Machine code for a target ("llvm" is this host) under a schedule (None: the default one).
 
         `sizes={"h": 480}` specialises; otherwise one executable serves all sizes. `like` are example arguments or types, needed where
-        parameters have no type. `unchecked=True` trusts every index: one out of range is then undefined. Raises `ScheduleError`
-        for a schedule of another program, `TargetError`, and what tracing raises.
+        parameters have no type. `unchecked=True` trusts every index: one out of range is then undefined. `db` is a database that
+        `rd.autotune` has written: the best schedule in it for this program, the target and the nearest sizes (those of `sizes`, else of
+        the arrays in `like`) is used, or the default where it has none; `exe.source("record")` says which, and why. Raises
+        `ScheduleError` for a schedule of another program, `TargetError`, `TuningError`, and what tracing raises.
         """
         from raido.targets.compile import compile_program
 
+        notes: dict[str, str] = {}
+        if db is not None:
+            if schedule is not None:
+                raise ArgumentError("`schedule` and `db` both say which schedule to use: give one of them")
+            schedule, notes["record"] = self._best_known(db, target, sizes, like, static)
         program = self.trace(*like, **static) if schedule is None else self._program_of(schedule, like, static)
         if unchecked:
             from raido.algo.passes.unchecked import without_checks
 
             program = without_checks(program)
-        return compile_program(program, target, schedule, sizes=sizes)
+        return compile_program(program, target, schedule, sizes=sizes, notes=notes)
+
+    def _best_known(
+        self,
+        db: str | os.PathLike[str],
+        target: Target | str | None,
+        sizes: Mapping[str, int] | None,
+        like: Sequence[Any],
+        static: Mapping[str, Any],
+    ) -> tuple[Schedule | None, str]:
+        """The best schedule in a database, or None, and why."""
+        from raido.algo.graph.bind_sizes import bind_sizes
+        from raido.autotune.records.lookup import best_schedule
+        from raido.targets.target import Target
+
+        graph = self.schedule(*like, **static).graph
+        if sizes is None and like and all(hasattr(argument, "shape") for argument in like):
+            arrays, said = self.flatten(like)
+            sizes = bind_sizes(graph.program, [array.shape for array in arrays], said)
+        return best_schedule(db, graph, Target.parse(target), sizes)
 
     def _program_of(self, schedule: Schedule, like: Sequence[Any], static: Mapping[str, Any]) -> Program:
         """The program that a schedule is for; ScheduleError when it is none of this algorithm."""

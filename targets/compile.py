@@ -43,26 +43,33 @@ def compile_program(
     sizes: Mapping[str, int] | None = None,
     cache: Cache | None = None,
     use_cache: bool = True,
+    notes: Mapping[str, str] | None = None,
 ) -> Executable:
     """Compiles a program.
 
     schedule: None is the default one. sizes: sizes to specialise for (the executable then takes no others). cache: None is the
-    user's folder; `use_cache=False` compiles anew and stores nothing. Raises `ScheduleError` for a schedule that cannot be carried
-    out, `TargetError` for an unknown target or one whose code this machine cannot run, `CompileError` for faults of raido's own.
+    user's folder; `use_cache=False` compiles anew and stores nothing. notes: more texts that `Executable.source` gives, by kind.
+    Raises `ScheduleError` for a schedule that cannot be carried out, `TargetError` for an unknown target or one whose code this
+    machine cannot run, `CompileError` for faults of raido's own.
     """
     work = Compilation(program, Target.parse(target), schedule, sizes or {})
     store = (cache or _default_cache()) if use_cache else None
     key = work.key if store is not None else ""
     entry = store.get(key) if store is not None else None
     if entry is not None:
-        return executable_of(work, entry[0], Signature.from_json(entry[1]["signature"]))
-    made = executable_of(work)
+        return executable_of(work, entry[0], Signature.from_json(entry[1]["signature"]), notes)
+    made = executable_of(work, notes=notes)
     if store is not None:
         store.put(key, work.object_bytes, {**_description(work), "signature": work.signature.to_json()})
     return made
 
 
-def executable_of(work: Compilation, code: bytes | None = None, signature: Signature | None = None) -> Executable:
+def executable_of(
+    work: Compilation,
+    code: bytes | None = None,
+    signature: Signature | None = None,
+    notes: Mapping[str, str] | None = None,
+) -> Executable:
     """The compilation's code in memory, ready to be called; `code` and `signature` where they have been kept."""
     if not work.target.runs_here:
         missing = ", ".join(sorted(set(work.target.features) - _host()))
@@ -73,7 +80,9 @@ def executable_of(work: Compilation, code: bytes | None = None, signature: Signa
     loaded = load_object(code)
     sources: dict[str, Callable[[], str]] = {kind: functools.partial(work.source, kind) for kind in SOURCES}
     address = loaded.address(signature.entry)
-    return Executable(signature, address, loaded, sources, object_bytes=code, threads=work.target.threads)
+    return Executable(
+        signature, address, loaded, {**sources, **(notes or {})}, object_bytes=code, threads=work.target.threads
+    )
 
 
 SOURCES = ("schedule", "nest", "gang", "tir", "llvm", "asm")

@@ -111,7 +111,7 @@ class RunnerProcess:
     def __init__(self, task: Task, reference: Built) -> None:
         self._task = task
         self._reference = reference
-        self._machine = this_machine(task.target).digest
+        self._machine = this_machine(task.target)
         self._first_seconds = 0.0
         memory = task.limits.memory or free_memory() * 3 // 4
         self._child = Child("runner", {"cpus": cpus_for(task.target), "memory": memory}, self._prepare)
@@ -139,7 +139,7 @@ class RunnerProcess:
     def measure(self, built: Built, best: float | None = None) -> Measurement:
         """Runs, checks and times one candidate."""
         if built.failure is not None:
-            return Measurement(built.key, failure=built.failure, detail=built.detail, compile_seconds=built.seconds)
+            return self._measurement(built, (), built.failure, built.detail)
         message = {"do": "measure", "signature": built.signature, "protocol": asdict(self._task.protocol), "best": best}
         seconds: tuple[float, ...] = ()
         failure, detail = None, ""
@@ -150,7 +150,7 @@ class RunnerProcess:
                 seconds = tuple(answer["seconds"])
             except ChildFailed as failed:
                 failure, detail = failed.kind, failed.detail
-        return Measurement(built.key, seconds, failure, detail, self._machine, built.seconds)
+        return self._measurement(built, seconds, failure, detail)
 
     def compare(self, candidates: Sequence[Built]) -> list[Measurement]:
         """Candidates that have been measured, in turns: what decides between them. Nothing when one of them fails now."""
@@ -164,13 +164,19 @@ class RunnerProcess:
             except ChildFailed:
                 return []
         return [
-            Measurement(built.key, tuple(seconds), None, "", self._machine, built.seconds)
+            self._measurement(built, tuple(seconds))
             for built, seconds in zip(candidates, answer["seconds"], strict=True)
         ]
 
     def close(self) -> None:
         """Ends the process."""
         self._child.close()
+
+    def _measurement(
+        self, built: Built, seconds: tuple[float, ...], failure: str | None = None, detail: str = ""
+    ) -> Measurement:
+        where = self._machine
+        return Measurement(built.key, seconds, failure, detail, where.digest, built.seconds, where.description)
 
     def _limit(self) -> float:
         limits = self._task.limits

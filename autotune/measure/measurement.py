@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 # What may become of a candidate instead of a time. "compile": it is refused, or code generation fails. "crash": a process died of it.
 # "hang": it went past its time. "memory": it asked for more than it may. "wrong": another result than the default schedule's.
@@ -15,7 +17,8 @@ FAILURES = ("compile", "crash", "hang", "memory", "wrong", "fault")
 class Measurement:
     """One candidate, measured: the time of every run in seconds, or the kind of its failure and what was seen of it.
 
-    `key` is the candidate's. `machine` is the digest of where it ran, "" where it ran nowhere. `compile_seconds`: making its code.
+    `key` is the candidate's. `machine` is the digest of where it ran, "" where it ran nowhere, and `host` describes it.
+    `compile_seconds`: making its code.
     """
 
     key: str
@@ -24,6 +27,7 @@ class Measurement:
     detail: str = ""
     machine: str = ""
     compile_seconds: float = 0.0
+    host: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def best(self) -> float | None:

@@ -47,7 +47,6 @@ ONLY_IN_TROUBLE = {
     rd.RaidoError,
     rd.CompileError,
     rd.ExportError,
-    rd.TuningError,
 }  # the base class; a fault of raido's own; no compiler here
 
 
