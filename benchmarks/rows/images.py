@@ -1,7 +1,4 @@
-"""The stencils of the comparison with Halide: inputs, NumPy's answer, raido's algorithm and its hand schedule.
-
-Sizes are those of the table in docs/benchmarks.md; `--scale` of the command divides them.
-"""
+"""Filters of images: blur, Sobel, Gauss, unsharp mask, Harris corners."""
 
 from __future__ import annotations
 
@@ -10,12 +7,18 @@ from functools import reduce
 from operator import add
 
 import numpy as np
-from rows import Row
 
 import raido as rd
+from rows.row import Row, Scheduler, drawn
+from rows.stencils import rows_in_registers
 
-W7 = np.exp(-((np.arange(7) - 3) ** 2) / (2.0 * 1.5 * 1.5))
-W7 = [float(v) for v in (W7 / W7.sum()).astype(np.float32)]
+
+def gauss_weights(taps: int, sigma: float) -> list[float]:
+    w = np.exp(-((np.arange(taps) - taps // 2) ** 2) / (2.0 * sigma * sigma))
+    return [float(v) for v in (w / w.sum()).astype(np.float32)]
+
+
+W7, W9 = gauss_weights(7, 1.5), gauss_weights(9, 2.0)
 
 
 @rd.algorithm
@@ -32,34 +35,6 @@ def blur_f32(img: rd.f32["h", "w"]):
 
 
 @rd.algorithm
-def jacobi2d_5(a: rd.f32["h", "w"]):
-    return rd.stencil(
-        lambda p: (p[0, 0] + p[0, -1] + p[0, 1] + p[-1, 0] + p[1, 0]) * 0.2, a, boundary="clamp", name="out"
-    )
-
-
-@rd.algorithm
-def jacobi2d_9(a: rd.f32["h", "w"]):
-    taps = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
-    return rd.stencil(lambda p: reduce(add, [p[t] for t in taps]) * (1 / 9), a, boundary="clamp", name="out")
-
-
-def _star(radius: int) -> list[tuple[int, ...]]:
-    steps = [s * k for k in range(1, radius + 1) for s in (-1, 1)]
-    return [(0, 0, 0)] + [tuple(s if d == axis else 0 for d in range(3)) for axis in (2, 1, 0) for s in steps]
-
-
-@rd.algorithm
-def jacobi3d_7(a: rd.f32["d", "h", "w"]):
-    return rd.stencil(lambda p: reduce(add, [p[t] for t in _star(1)]) * (1 / 7), a, boundary="clamp", name="out")
-
-
-@rd.algorithm
-def jacobi3d_13(a: rd.f32["d", "h", "w"]):
-    return rd.stencil(lambda p: reduce(add, [p[t] for t in _star(2)]) * (1 / 13), a, boundary="clamp", name="out")
-
-
-@rd.algorithm
 def sobel(a: rd.f32["h", "w"]):
     def magnitude(p):
         gx = (p[-1, 1] - p[-1, -1]) + 2 * (p[0, 1] - p[0, -1]) + (p[1, 1] - p[1, -1])
@@ -67,6 +42,20 @@ def sobel(a: rd.f32["h", "w"]):
         return rd.sqrt(gx * gx + gy * gy)
 
     return rd.stencil(magnitude, a, boundary="clamp", name="out")
+
+
+@rd.algorithm
+def gauss_direct(a: rd.f32["h", "w"]):
+    weights = [((dy - 4, dx - 4), W9[dy] * W9[dx]) for dy in range(9) for dx in range(9)]
+    return rd.stencil(lambda p: reduce(add, [p[t] * w for t, w in weights]), a, boundary="clamp", name="out")
+
+
+@rd.algorithm
+def gauss_separable(a: rd.f32["h", "w"]):
+    down = lambda p: reduce(add, [p[k - 4, 0] * W9[k] for k in range(9)])
+    across = lambda p: reduce(add, [p[0, k - 4] * W9[k] for k in range(9)])
+    g1 = rd.stencil(down, a, boundary="clamp", name="g1")
+    return rd.stencil(across, g1, boundary="clamp", name="out")
 
 
 @rd.algorithm
@@ -105,26 +94,7 @@ def harris(img: rd.f32["h", "w"]):
     return rd.stencil(response, ix, iy, boundary="valid", name="out")
 
 
-def _rows_in_registers(rows: int) -> Callable[[rd.Algorithm], rd.Schedule]:
-    """`rows` output rows at once: neighbours share their loads; stores go past the caches."""
-
-    def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
-        s = algorithm.schedule()
-        out = s["out"].split("y", 64).split("yi", rows, names=("ym", "yr")).reorder("yo", "ym", "x", "yr")
-        out.unroll("yr").vectorize("x").parallel("yo").partition_boundaries().stream_stores()
-        return s
-
-    return schedule
-
-
-def _planes(algorithm: rd.Algorithm) -> rd.Schedule:
-    """Each plane from end to end, so that every plane read is one stream; rows of 2 KiB are too short to be streamed."""
-    s = algorithm.schedule()
-    s["out"].split("z", 4).vectorize("x", interleave=2).parallel("zo").partition_boundaries().prefetch("a", "y", 8)
-    return s
-
-
-def _blur_inline(strip: int, rows: int) -> Callable[[rd.Algorithm], rd.Schedule]:
+def blur_inline(strip: int, rows: int) -> Scheduler:
     """Each row of the first pass serves three rows of the second, all in registers."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
@@ -137,7 +107,32 @@ def _blur_inline(strip: int, rows: int) -> Callable[[rd.Algorithm], rd.Schedule]
     return schedule
 
 
-def _unsharp_sliding(algorithm: rd.Algorithm) -> rd.Schedule:
+def gauss_rows(rows: int, interleave: int) -> Scheduler:
+    """`rows` rows and `interleave` vectors of results in registers: every load serves up to `rows` of them."""
+
+    def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
+        s = algorithm.schedule()
+        out = s["out"].split("y", 64).split("yi", rows, names=("ym", "yr")).reorder("yo", "ym", "x", "yr")
+        out.unroll("yr").vectorize("x", interleave=interleave).parallel("yo").partition_boundaries()
+        return s
+
+    return schedule
+
+
+def gauss_strips(strip: int, rows: int) -> Scheduler:
+    """Down first, `rows` rows at once, which share their loads, into a buffer that stays in cache; then across."""
+
+    def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
+        s = algorithm.schedule()
+        s["out"].split("y", strip).split("yi", rows, names=("ym", "yr")).vectorize("x").parallel("yo")
+        s["out"].partition_boundaries()
+        s["g1"].compute_at("out", "ym").reorder("x", "y").unroll("y", rows).vectorize("x").partition_boundaries()
+        return s
+
+    return schedule
+
+
+def unsharp_sliding(algorithm: rd.Algorithm) -> rd.Schedule:
     s = algorithm.schedule()
     s["out"].split("y", 32).reorder("yo", "yi", "z", "x").unroll("z").vectorize("x").parallel("yo")
     s["b2"].inline()
@@ -147,7 +142,7 @@ def _unsharp_sliding(algorithm: rd.Algorithm) -> rd.Schedule:
     return s
 
 
-def _harris_tiled(algorithm: rd.Algorithm) -> rd.Schedule:
+def harris_tiled(algorithm: rd.Algorithm) -> rd.Schedule:
     """Tiles whose derivatives fit the first cache; two rows at once share their loads."""
     s = algorithm.schedule()
     s["out"].tile(y=32, x=128).split("yi", 2, names=("ym", "yr")).reorder("xo", "ym", "xi", "yr")
@@ -161,16 +156,7 @@ def _edge(a: np.ndarray, r: int) -> np.ndarray:
     return np.pad(a, r, mode="edge")
 
 
-def _weighted(radius: int, taps: list[tuple[int, ...]], scale: float) -> Callable[[np.ndarray], np.ndarray]:
-    def answer(a: np.ndarray) -> np.ndarray:
-        p = _edge(a, radius)
-        windows = [p[tuple(slice(radius + d, radius + d + n) for d, n in zip(t, a.shape, strict=True))] for t in taps]
-        return reduce(add, windows) * np.float32(scale)
-
-    return answer
-
-
-def _blur_answer(a: np.ndarray) -> np.ndarray:
+def _blurred(a: np.ndarray) -> np.ndarray:
     if a.dtype == np.uint16:
         b = (a[:, :-2] + a[:, 1:-1] + a[:, 2:]) // np.uint16(3)
         return (b[:-2] + b[1:-1] + b[2:]) // np.uint16(3)
@@ -178,7 +164,7 @@ def _blur_answer(a: np.ndarray) -> np.ndarray:
     return (b[:-2] + b[1:-1] + b[2:]) * np.float32(1 / 3)
 
 
-def _sobel_answer(a: np.ndarray) -> np.ndarray:
+def _magnitudes(a: np.ndarray) -> np.ndarray:
     p, (h, w) = _edge(a, 1), a.shape
     at = lambda dy, dx: p[1 + dy : 1 + dy + h, 1 + dx : 1 + dx + w]
     gx = (at(-1, 1) - at(-1, -1)) + 2 * (at(0, 1) - at(0, -1)) + (at(1, 1) - at(1, -1))
@@ -186,7 +172,13 @@ def _sobel_answer(a: np.ndarray) -> np.ndarray:
     return np.sqrt(gx * gx + gy * gy)
 
 
-def _unsharp_answer(a: np.ndarray) -> np.ndarray:
+def _smooth(a: np.ndarray) -> np.ndarray:
+    (h, w), p, k = a.shape, _edge(a, 4), np.array(W9, np.float32)
+    down = reduce(add, [p[i : i + h] * k[i] for i in range(9)])
+    return reduce(add, [down[:, i : i + w] * k[i] for i in range(9)])
+
+
+def _sharpened(a: np.ndarray) -> np.ndarray:
     _, h, w = a.shape
     p = np.pad(a, ((0, 0), (3, 3), (3, 3)), mode="edge")
     gray = np.float32(0.299) * p[0] + np.float32(0.587) * p[1] + np.float32(0.114) * p[2]
@@ -197,7 +189,7 @@ def _unsharp_answer(a: np.ndarray) -> np.ndarray:
     return ((2 * centre - across) / centre)[None] * a
 
 
-def _harris_answer(a: np.ndarray) -> np.ndarray:
+def _corners(a: np.ndarray) -> np.ndarray:
     h, w = a.shape
     p = _edge(a, 2)
     at = lambda dy, dx: p[1 + dy : 3 + dy + h, 1 + dx : 3 + dx + w]
@@ -209,17 +201,42 @@ def _harris_answer(a: np.ndarray) -> np.ndarray:
     return xx * yy - xy * xy - np.float32(0.04) * (xx + yy) ** 2
 
 
-_box2 = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
-_cross2 = [(0, 0), (0, -1), (0, 1), (-1, 0), (1, 0)]
+def _image(
+    what: str,
+    algorithm: rd.Algorithm,
+    shape: tuple[int, ...],
+    answer: Callable[[np.ndarray], np.ndarray],
+    hand: dict[str, Scheduler],
+    **more: float,
+) -> Row:
+    dtype = "u2" if algorithm is blur_u16 else "f4"
+    inputs = drawn(shape, low=0.1 if algorithm is unsharp else 0, high=60000 if dtype == "u2" else 1, dtype=dtype)
+    return Row(what, algorithm, inputs, answer, hand, **{"tolerance": 1e-5, **more})
 
-STENCILS: dict[str, Row] = {
-    "unsharp": Row(unsharp, ((3, 2048, 2048),), "f4", _unsharp_answer, _unsharp_sliding, low=0.1, tolerance=1e-4),
-    "harris": Row(harris, ((4096, 4096),), "f4", _harris_answer, _harris_tiled, tolerance=1e-4),
-    "blur_u16": Row(blur_u16, ((4802, 6402),), "u2", _blur_answer, _blur_inline(96, 8), high=60000, tolerance=0),
-    "blur_f32": Row(blur_f32, ((4802, 6402),), "f4", _blur_answer, _blur_inline(40, 4)),
-    "sobel": Row(sobel, ((8192, 8192),), "f4", _sobel_answer, _rows_in_registers(4)),
-    "jacobi2d_5": Row(jacobi2d_5, ((10000, 10000),), "f4", _weighted(1, _cross2, 0.2), _rows_in_registers(4)),
-    "jacobi2d_9": Row(jacobi2d_9, ((10000, 10000),), "f4", _weighted(1, _box2, 1 / 9), _rows_in_registers(4)),
-    "jacobi3d_7": Row(jacobi3d_7, ((512, 512, 512),), "f4", _weighted(1, _star(1), 1 / 7), _planes),
-    "jacobi3d_13": Row(jacobi3d_13, ((512, 512, 512),), "f4", _weighted(2, _star(2), 1 / 13), _planes),
+
+_BLURS = {"40, 4 rows": blur_inline(40, 4), "96, 8 rows": blur_inline(96, 8)}
+_SOBELS = {"4 rows": rows_in_registers(4), "2 rows": rows_in_registers(2)}
+
+IMAGES = {
+    "blur_u16": _image("blur 3 × 3 of u16, 6400 × 4800", blur_u16, (4802, 6402), _blurred, _BLURS, tolerance=0),
+    "blur_f32": _image("blur 3 × 3 of f32, 6400 × 4800", blur_f32, (4802, 6402), _blurred, _BLURS),
+    "sobel": _image("Sobel 8192²", sobel, (8192, 8192), _magnitudes, _SOBELS),
+    "gauss_direct": _image(
+        "Gauss 9 × 9, 4096²",
+        gauss_direct,
+        (4096, 4096),
+        _smooth,
+        {"4 rows x2": gauss_rows(4, 2), "2 rows x4": gauss_rows(2, 4), "8 rows x1": gauss_rows(8, 1)},
+    ),
+    "gauss_separable": _image(
+        "Gauss 9 + 9 taps, 8192²",
+        gauss_separable,
+        (8192, 8192),
+        _smooth,
+        {"4 rows": gauss_strips(64, 4), "8 rows": gauss_strips(64, 8)},
+    ),
+    "unsharp": _image(
+        "unsharp mask of RGB, 2048²", unsharp, (3, 2048, 2048), _sharpened, {"sliding": unsharp_sliding}, tolerance=1e-4
+    ),
+    "harris": _image("Harris corners 4096²", harris, (4096, 4096), _corners, {"tiles": harris_tiled}, tolerance=1e-4),
 }

@@ -1,4 +1,4 @@
-"""The reductions in Halide 21, in the manner of `halide_programs`: threads by `rfactor` over chunks, lanes by `rfactor` over lanes."""
+"""The reductions in Halide, in the manner of `stencils`: threads by `rfactor` over chunks, lanes by `rfactor` over lanes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import halide as hl
 import numpy as np
-from halide_programs import Call, finish, input_of, v, x, xi, xo, y, yi, yo
+
+from peers.halide.stencils import Call, finish, input_of, v, x, xi, xo, y, yi, yo
 
 u = hl.Var("u")
 
@@ -88,7 +89,7 @@ def sgemm(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     return finish(out, [left, right], arrays, (x, y))
 
 
-REDUCTION_VARIANTS = {
+REDUCTIONS = {
     "sum": (whole, ("50_64", "500_64", "500_128")),
     "dot": (whole, ("50_64", "500_64", "500_128")),
     "rows_10": (row_sums, ("64_1", "128_1")),
@@ -97,4 +98,5 @@ REDUCTION_VARIANTS = {
     "rows_1e7": (row_sums, ("10_10000", "5_10000", "2_10000")),
     "columns_1e4": (column_sums, ("tile_400", "chunks_500", "chunks_100")),
     "sgemm_1024": (sgemm, ("packb_8_32_256", "packb_8_32_128", "packb_4_64_256", "nopack_8_32_256")),
+    "sgemm_2048": (sgemm, ("packb_8_32_256", "packb_8_32_128", "nopack_8_32_256")),
 }

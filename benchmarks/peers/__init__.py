@@ -1,0 +1,9 @@
+"""The peers of raido: each module gives its contestants for a row, and says what is missing where it cannot run."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from peers import futhark, halide, handwritten, numba_programs
+
+PEERS: tuple[ModuleType, ...] = (handwritten, futhark, halide, numba_programs)
