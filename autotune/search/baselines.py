@@ -1,0 +1,50 @@
+"""Searches that learn nothing: at random, and one after another. What a search with a model is compared with."""
+
+from __future__ import annotations
+
+import random
+
+from raido.autotune.search.search import TRIES, Proposals
+from raido.autotune.space import Candidate, Space
+
+
+class RandomSearch:
+    """Candidates drawn by the weights of the space."""
+
+    def __init__(self, space: Space, seed: int) -> None:
+        self._space = space
+        self._rng = random.Random(seed)
+        self._proposals = Proposals(space)
+
+    def propose(self, count: int) -> list[Candidate]:
+        """New draws, the default schedule before all; what the grid has left when draws bring nothing new."""
+        found: list[Candidate] = []
+        if self._proposals.take(default := self._space.default()):
+            found.append(default)
+        while len(found) < count:
+            drawn = (self._space.sample(self._rng) for _ in range(TRIES))
+            new = next((each for each in drawn if self._proposals.take(each)), None) or self._proposals.next_of_grid()
+            if new is None:
+                break
+            found.append(new)
+        return found[:count]
+
+    def tell(self, candidate: Candidate, seconds: float | None) -> None:
+        """Only that it need not be proposed."""
+        self._proposals.add(candidate)
+
+
+class GridSearch:
+    """Every candidate, those nearest to the default schedule first."""
+
+    def __init__(self, space: Space) -> None:
+        self._proposals = Proposals(space)
+
+    def propose(self, count: int) -> list[Candidate]:
+        """The next ones of the grid."""
+        found = (self._proposals.next_of_grid() for _ in range(count))
+        return [each for each in found if each is not None]
+
+    def tell(self, candidate: Candidate, seconds: float | None) -> None:
+        """Only that it need not be proposed."""
+        self._proposals.add(candidate)

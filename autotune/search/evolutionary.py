@@ -1,0 +1,194 @@
+"""Evolutionary search led by a cost model.
+
+A population of candidates is kept from round to round. Children are mutants (another answer to one question) and crossings (stage by
+stage) of what was measured fastest and of what the model thinks best; the model ranks them, and of the best those are measured of which
+most is hoped: half of a round by score, half by score and spread together, so that measurements are also spent where the model is unsure.
+A part ε of every round is drawn at random, whatever the model thinks. (Zheng et al., Ansor, OSDI 2020, section 5.)
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from raido.algo.errors import RaidoError
+from raido.autotune.search.search import TRIES, Proposals
+from raido.autotune.space import Candidate, Space
+
+
+class Model(Protocol):
+    """What the search asks of a cost model; `raido.autotune.model.CostModel` is one."""
+
+    def predict(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Score (higher is faster) and spread of each row."""
+        ...
+
+    def update(self, features: np.ndarray, log_throughput: np.ndarray) -> None:
+        """Learns from all that this search has measured."""
+        ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How wide the search looks. first, later: new candidates in the first round and in each one after. generations: in which they are
+    made. kept: the population. elites: how many of the measured ones have children. epsilon: the part of a round drawn at random.
+    fresh: the part of new candidates that are no one's children. hope: how much of the spread counts.
+    """
+
+    first: int = 160
+    later: int = 72
+    generations: int = 3
+    kept: int = 48
+    elites: int = 8
+    epsilon: float = 0.1
+    fresh: float = 0.25
+    crossed: float = 0.2
+    hope: float = 1.0
+
+
+@dataclass(slots=True)
+class Member:
+    """A candidate of the population, with its features and what the model thinks of it now."""
+
+    candidate: Candidate
+    features: np.ndarray
+    score: float = 0.0
+    spread: float = 0.0
+
+
+class Evolutionary:
+    """See the module's text. features: of a candidate; a `RaidoError` drops it."""
+
+    def __init__(
+        self,
+        space: Space,
+        model: Model,
+        features: Callable[[Candidate], np.ndarray],
+        seed: int,
+        settings: Settings | None = None,
+    ) -> None:
+        self._space = space
+        self._model = model
+        self._features = features
+        self._settings = settings or Settings()
+        self._rng = random.Random(seed)
+        self._proposals = Proposals(space)
+        self._members: dict[str, Member] = {}
+        self._measured: dict[str, tuple[Candidate, float]] = {}  # key -> logarithm of throughput
+        self._rows: dict[str, np.ndarray | None] = {}
+        self._learnt = 0
+
+    def propose(self, count: int) -> list[Candidate]:
+        """The candidates of which most is hoped, and some at random; the default schedule before all."""
+        self._learn()
+        found: list[Candidate] = []
+        if self._proposals.take(default := self._space.default()):
+            found.append(default)
+        self._evolve()
+        chance = sum(self._rng.random() < self._settings.epsilon for _ in range(count))
+        found += self._most_hoped(count - chance - len(found))
+        while len(found) < count:
+            drawn = (self._space.sample(self._rng) for _ in range(TRIES))
+            new = next((each for each in drawn if self._proposals.take(each)), None) or self._proposals.next_of_grid()
+            if new is None:
+                break
+            found.append(new)
+        return found[:count]
+
+    def tell(self, candidate: Candidate, seconds: float | None) -> None:
+        """Keeps what was measured; the model learns it before the next round."""
+        self._proposals.add(candidate)
+        self._members.pop(candidate.key, None)
+        if seconds is not None and seconds > 0:
+            self._measured[candidate.key] = candidate, -math.log(seconds)
+
+    def _learn(self) -> None:
+        """Tells the model all that was measured, where something is new."""
+        if len(self._measured) == self._learnt:
+            return
+        self._learnt = len(self._measured)
+        pairs = [(self._row(candidate), value) for candidate, value in self._measured.values()]
+        known = [(row, value) for row, value in pairs if row is not None]
+        if known:
+            self._model.update(np.stack([row for row, _ in known]), np.array([value for _, value in known]))
+        self._score(list(self._members.values()))
+
+    def _evolve(self) -> None:
+        """Makes new candidates, in generations, and keeps the best."""
+        settings = self._settings
+        total = settings.later if self._members else settings.first
+        for _ in range(settings.generations):
+            self._add(self._children(total // settings.generations))
+            best = sorted(self._members.values(), key=lambda member: (-member.score, member.candidate.key))
+            self._members = {member.candidate.key: member for member in best[: settings.kept]}
+
+    def _children(self, count: int) -> list[Candidate]:
+        """New candidates: mutants, crossings and draws."""
+        parents = self._parents()
+        made: list[Candidate] = []
+        for _ in range(count):
+            way = self._rng.random()
+            if not parents or way < self._settings.fresh:
+                made.append(self._space.sample(self._rng))
+            elif way < self._settings.fresh + self._settings.crossed and len(parents) > 1:
+                made.append(self._space.cross(*self._rng.sample(parents, 2), self._rng))
+            else:
+                made.append(self._space.mutate(self._rng.choice(parents), self._rng))
+        return made
+
+    def _parents(self) -> list[Candidate]:
+        """The fastest that were measured, and the best of the population."""
+        settings = self._settings
+        fastest = sorted(self._measured.values(), key=lambda each: (-each[1], each[0].key))[: settings.elites]
+        best = sorted(self._members.values(), key=lambda member: (-member.score, member.candidate.key))
+        return [candidate for candidate, _ in fastest] + [member.candidate for member in best[: settings.elites]]
+
+    def _add(self, candidates: list[Candidate]) -> None:
+        """Takes new candidates into the population."""
+        new: list[Member] = []
+        for candidate in candidates:
+            key = candidate.key
+            if key in self._proposals.keys or key in self._members or (row := self._row(candidate)) is None:
+                continue
+            self._members[key] = Member(candidate, row)
+            new.append(self._members[key])
+        self._score(new)
+
+    def _score(self, members: list[Member]) -> None:
+        if not members:
+            return
+        scores, spreads = self._model.predict(np.stack([member.features for member in members]))
+        for member, score, spread in zip(members, scores, spreads, strict=True):
+            member.score, member.spread = float(score), float(spread)
+
+    def _row(self, candidate: Candidate) -> np.ndarray | None:
+        """The features of a candidate; None where lowering refuses it."""
+        if candidate.key not in self._rows:
+            try:
+                self._rows[candidate.key] = np.asarray(self._features(candidate))
+            except RaidoError:
+                self._rows[candidate.key] = None
+        return self._rows[candidate.key]
+
+    def _most_hoped(self, count: int) -> list[Candidate]:
+        """Members for the next measurements, by score and by hope in turn; of several that look the same to the model, one."""
+        by_score = sorted(self._members.values(), key=lambda m: (-m.score, m.candidate.key))
+        hope = self._settings.hope
+        by_hope = sorted(self._members.values(), key=lambda m: (-m.score - hope * m.spread, m.candidate.key))
+        found: list[Candidate] = []
+        seen = {row.tobytes() for key in self._measured if (row := self._rows.get(key)) is not None}
+        for member in (each for pair in zip(by_score, by_hope, strict=True) for each in pair):
+            if len(found) >= count:
+                break
+            look = member.features.tobytes()
+            if look not in seen and self._proposals.add(member.candidate):
+                seen.add(look)
+                found.append(member.candidate)
+        for candidate in found:
+            self._members.pop(candidate.key, None)
+        return found

@@ -1,0 +1,60 @@
+"""What every search is: something that proposes candidates, each once, and is told what became of them.
+
+All searches work to one protocol, so that they can be compared: the default schedule comes first unless it was told of before, a candidate
+is proposed once, and one that lowering refuses never. Given the same seed and the same measurements, a search proposes the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from raido.algo.errors import RaidoError
+from raido.autotune.space import Candidate, Space
+from raido.schedule.lower import lower
+
+TRIES = 100
+
+
+class Search(Protocol):
+    """Proposes, and is told."""
+
+    def propose(self, count: int) -> list[Candidate]:
+        """At most `count` candidates that were never proposed; none when the space is exhausted."""
+        ...
+
+    def tell(self, candidate: Candidate, seconds: float | None) -> None:
+        """What became of a candidate: its time, or None when it failed."""
+        ...
+
+
+class Proposals:
+    """The candidates of a space that were proposed, and the next one that was not."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.keys: set[str] = set()
+        self._rest: Iterator[Candidate] = space.grid()
+
+    def add(self, candidate: Candidate) -> bool:
+        """Notes that a candidate is proposed; whether it was not before."""
+        new = candidate.key not in self.keys
+        self.keys.add(candidate.key)
+        return new
+
+    def take(self, candidate: Candidate) -> bool:
+        """Proposes a candidate, if it is new and lowering does not refuse it."""
+        return self.add(candidate) and can_lower(candidate)
+
+    def next_of_grid(self) -> Candidate | None:
+        """The first candidate of the grid that was not proposed, which is then; None at its end."""
+        return next((each for each in self._rest if self.take(each)), None)
+
+
+def can_lower(candidate: Candidate) -> bool:
+    """Whether lowering accepts a candidate: the last of the checks that a user meets."""
+    try:
+        lower(candidate.schedule.graph, candidate.schedule.variants())
+    except RaidoError:
+        return False
+    return True
