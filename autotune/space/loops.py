@@ -1,8 +1,9 @@
-"""Questions about a stage's loops: the default ones, or loops of its own, in three levels.
+"""Questions about a stage's loops: the default ones, or loops of its own, in levels.
 
-Every loop may be cut into tiles, and what is left into as many rounds as registers hold side by side (unrolled), so that a nest reads
+Every loop may be cut into tiles, tiles into blocks, and what is left into as many rounds as registers hold side by side (unrolled), so
+that a nest reads
 
-    tiles (outer halves)  |  rows (inner halves and whole loops)  |  registers (unrolled, and the gang where it was cut off)
+    tiles  |  blocks  |  rows (inner halves and whole loops)  |  registers (unrolled, and the gang where it was cut off)
 
 Each level has an order of its own; one loop runs in lanes, one of the outermost is parallel. Stencils with rows in registers, tiled
 products with packed panels, sums in chunks, strips of scans and the loops of all hand schedules are points of this form.
@@ -26,13 +27,14 @@ from raido.schedule.state import axes_of, axis_named, has_loops_said, is_reducti
 from raido.schedule.steps import Step, Value
 
 REGISTERS = {2: 1.0, 3: 0.3, 4: 1.5, 6: 0.4, 8: 1.0, 12: 0.4, 16: 0.2}
-INTERLEAVE = {1: 3.0, 2: 2.0, 4: 1.0, 8: 0.4}
-FOLD_INTERLEAVE = {1: 1.0, 2: 2.0, 4: 3.0, 8: 1.5, 3: 0.2}
+INTERLEAVE = {1: 3.0, 2: 2.0, 3: 0.2, 4: 1.0, 6: 0.2, 8: 0.4}
+FOLD_INTERLEAVE = {1: 1.0, 2: 2.0, 3: 0.2, 4: 3.0, 6: 0.2, 8: 1.5}
 MOST_WHOLE = 16
 MOST_OPERATIONS = 1024  # of the copies of one element's that stand side by side
 MOST_TILE = 1 << 20
 LINE_TILE = 1 << 9  # the least tile of a stage that has one long loop
-GRAINS = {0: 8.0, 2: 1.0, 4: 1.0, 8: 1.0, 16: 1.0, 64: 0.5}
+GRAINS = {0: 8.0, **{1 << k: 1.0 if k < 5 else 0.3 for k in range(1, 12)}}
+BLOCKED = 0.15  # how often a tile is cut into blocks
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class Sketch:
     lanes: int = 0
     interleave: int = 1
     tiles: dict[str, str] = field(default_factory=dict)
+    blocks: dict[str, str] = field(default_factory=dict)
     rows: dict[str, str] = field(default_factory=dict)
     jams: list[str] = field(default_factory=list)
     gang: str = ""
@@ -101,7 +104,7 @@ def ask_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
     """How a loop is cut into tiles."""
     name, rounds = sketch.stage, walk.rounds(sketch.stage, loop)
     sketch.rows[loop] = loop
-    least = 4
+    least = 2
     if loop == sketch.vector:
         least = min(width(walk, sketch), 64)
         if sum(walk.rounds(name, each) > 8 for each in sketch.base) == 1:
@@ -120,8 +123,14 @@ def ask_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
     total = sum(option.weight for option in options)
     placed = isinstance(walk.plan(name).compute, At)
     untiled = 4.0 if placed else 1.5 if loop == sketch.vector and len(sketch.base) > 1 else 0.7
-    if walk.choose(name, f"tile {loop}", [Option(0, weight=untiled * total), *options]) != 0:
-        sketch.tiles[loop], sketch.rows[loop] = loop + "o", loop + "i"
+    if walk.choose(name, f"tile {loop}", [Option(0, weight=untiled * total), *options]) == 0:
+        return
+    sketch.tiles[loop], sketch.rows[loop] = loop + "o", (row := loop + "i")
+    found = factors(walk.rounds(name, row), least, MOST_TILE)
+    blocks = [Option(n, (make_step(name, "split", axis=row, factor=n),), weight) for n, weight in found.items()]
+    rest = sum(option.weight for option in blocks) * (1 / BLOCKED - 1)
+    if blocks and walk.choose(name, f"block {loop}", [Option(0, weight=rest), *blocks]) != 0:
+        sketch.blocks[loop], sketch.rows[loop] = row + "o", row + "i"
 
 
 def ask_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
@@ -157,7 +166,10 @@ def ask_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
 def ask_order(walk: Walk, sketch: Sketch) -> None:
     """The order of the loops of each level, and whether copies in registers stand inside the loop in lanes or around it."""
     name = sketch.stage
-    tiles = _ordered(walk, sketch, "order of tiles", sketch.tiles)
+    tiles = [
+        *_ordered(walk, sketch, "order of tiles", sketch.tiles),
+        *_ordered(walk, sketch, "order of blocks", sketch.blocks),
+    ]
     inside = True
     if sketch.jams and sketch.vector and not sketch.gang:
         inside = walk.choose(name, "jam", [Option("inside", weight=4.0), Option("around")]) == "inside"
@@ -273,6 +285,6 @@ def _bytes_inside(walk: Walk, sketch: Sketch, loop: str) -> int:
     """Bytes of the results (of what is read, for a reduction) that one round of a loop goes through, by the loops inside as they are."""
     stage, plan = walk.stage(sketch.stage), walk.plan(sketch.stage)
     inner = [each.name for each in plan.loops[position(plan, loop) + 1 :]]
-    tiled = set(sketch.tiles.values())
+    tiled = {*sketch.tiles.values(), *sketch.blocks.values()}
     counts = [walk.rounds(sketch.stage, each) for each in inner if each not in tiled]
     return max(1, prod(counts)) * max(body.dtype.itemsize for body in stage.bodies)

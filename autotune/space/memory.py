@@ -14,7 +14,7 @@ from raido.schedule.directives.hints import SCOPES
 from raido.schedule.plan import At
 from raido.schedule.state import arrays_read, axes_of, has_loops_said, is_inlined, is_reduction
 
-AHEAD = (1, 2, 4, 8)
+AHEAD = (1, 2, 4, 8, 16, 64)
 PAD_BYTES = (64, 256)
 
 
@@ -78,7 +78,7 @@ def ask_prefetch(walk: Walk, stage: str) -> None:
     """What is fetched ahead of its use, along which loop, and how far."""
     if not has_loops_said(walk.state, stage):
         return
-    loops = [loop.name for loop in walk.plan(stage).loops if loop.kind in ("serial", "parallel")]
+    loops = [loop.name for loop in walk.plan(stage).loops if loop.kind != "unroll"]
     steps = {
         (array, loop, ahead): make_step(stage, "prefetch", array=array, axis=loop, ahead=ahead)
         for array in arrays_read(walk.state, stage)

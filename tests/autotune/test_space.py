@@ -233,69 +233,6 @@ def test_fillings_that_the_rules_refuse_are_no_candidates() -> None:
     assert {c.key for c in sampled(space, 5)} == {space.default().key}
 
 
-# Where a schedule lies
-
-ACCEPTANCE = {}
-
-
-def acceptance(name: str):
-    def keep(record):
-        ACCEPTANCE[record.__name__] = (name, record)
-        return record
-
-    return keep
-
-
-@acceptance("sgemm")
-def panels(s: rd.Schedule) -> None:
-    s["c"].tile(y=12, x=32).reorder("yo", "xo", "r", "yi", "xi").unroll("yi").vectorize("xi", interleave=2).parallel(
-        "yo"
-    )
-    s["c"].cache("b", "c", None, layout=("xo", "r", "xi"))
-
-
-@acceptance("jacobi")
-def rows_in_registers(s: rd.Schedule) -> None:
-    s["out"].split("y", 4).reorder("yo", "x", "yi").unroll("yi").vectorize("x").parallel("yo").stream_stores()
-
-
-@acceptance("gauss")
-def rolling_rows(s: rd.Schedule) -> None:
-    s["g2"].tile(y=64, x=1024).parallel("yo").vectorize("xi").partition_boundaries()
-    s["g1"].compute_at("g2", "yi").store_at("g2", "xo").vectorize("x")
-
-
-@acceptance("map_and_sum")
-def kept_and_summed(s: rd.Schedule) -> None:
-    s["y"].split("x", 1 << 16).parallel("xo").vectorize("xi", interleave=4)
-    s["sum"].compute_with("y", "xi")
-
-
-@acceptance("running")
-def chained(s: rd.Schedule) -> None:
-    s["scan"].strategy("chain", block=1 << 17).vectorize("xi", interleave=2).stream_stores()
-
-
-@pytest.mark.parametrize("name", ACCEPTANCE)
-def test_acceptance_schedules_are_points_of_the_space(name: str) -> None:
-    program, record = ACCEPTANCE[name]
-    algorithm, sizes = PROGRAMS[program]
-    schedule = algorithm.schedule()
-    record(schedule)
-    space = space_of(program)
-    found = space.locate(schedule)
-    assert found is not None
-    assert found.key == key_of(schedule.complete(AVX512, sizes))
-    assert space.remake(dict(found.decisions)) == found
-    assert space.mutate(found, random.Random(0)).key != found.key
-
-
-def test_what_is_no_point_of_a_space_is_not_found() -> None:
-    odd = jacobi.schedule()
-    odd["out"].split("y", 7).vectorize("x")
-    assert Space(jacobi.schedule(), AVX512, IMAGE).locate(odd) is None
-
-
 def test_candidates_are_made_fast() -> None:
     space, rng = Space(gauss.schedule(), AVX512, IMAGE), random.Random(0)
     space.sample(rng)
