@@ -26,12 +26,16 @@ class Dim:
 
 @dataclass(frozen=True)
 class Value:
-    """An expression of the source: an array, or with no dims a scalar. Bits do not depend on grouping if `exact`."""
+    """An expression of the source: an array, or with no dims a scalar. Bits do not depend on grouping if `exact`.
+
+    `kept`: an array whose size data decide; it is a result and no more, and its dims are not said.
+    """
 
     source: str
     dtype: str
     dims: tuple[Dim, ...] = ()
     exact: bool = True
+    kept: bool = False
 
     @property
     def rank(self) -> int:

@@ -1,6 +1,6 @@
 """Forms whose elements depend on one another, for random programs: scans, updates, segments, sorts, filters, sizes that data decides.
 
-Every form by name in `FORMS`, so that a law can be tried form by form. What has a size of its own is reduced, counted or joined at once,
+What has a size of its own is reduced, counted or joined at once,
 so that programs know the shapes of all their values.
 """
 
@@ -13,7 +13,6 @@ from typing import Any
 from random_expressions import Value
 from random_programs import Writer
 
-FORMS = ("scan", "update", "scatter", "reduce_by_index", "segmented", "sort", "filter", "sizes", "changing")
 OPERATORS = (
     ("rd.add", 0),
     ("rd.multiply", 1),
@@ -24,26 +23,15 @@ OPERATORS = (
 
 
 class FormWriter(Writer):
-    """The plain grammar and those of the forms that are asked for."""
-
-    def __init__(self, random: Random, seed: int, forms: Sequence[str]) -> None:
-        super().__init__(random, seed)
-        self.forms = forms
+    """The plain grammar and these forms."""
 
     def productions(self, depth: int) -> list[tuple[Callable[..., Any], int]]:
-        known: dict[str, list[Callable[..., Any]]] = {
-            "scan": [self.scanned, self.scanned_pairs],
-            "update": [self.updated],
-            "scatter": [self.scattered],
-            "reduce_by_index": [self.counted, self.binned],
-            "segmented": [self.segmented],
-            "sort": [self.sorted, self.ordered],
-            "filter": [self.filtered, self.parted],
-            "sizes": [self.sliced, self.repeated, self.counted_up],
-            "changing": [self.shrunk],
-        }
-        more = [(production, 3) for form in self.forms for production in known[form]]
-        return super().productions(depth) + more
+        forms = [
+            *(self.scanned, self.scanned_pairs, self.updated, self.scattered, self.counted, self.binned),
+            *(self.segmented, self.sorted, self.ordered, self.filtered, self.parted),
+            *(self.sliced, self.repeated, self.counted_up, self.shrunk),
+        ]
+        return super().productions(depth) + [(production, 3) for production in forms]
 
     def operand(self, x: Value) -> tuple[Value, str, Any]:
         """An array, an operator on its elements whose grouping does not show, and its neutral element."""
@@ -227,6 +215,6 @@ class FormWriter(Writer):
         return Value(f"rd.sum({loop})", "u64" if x.dtype[0] == "u" else "i64")
 
 
-def form_writer(seed: int, forms: Sequence[str] = FORMS) -> FormWriter:
+def form_writer(seed: int) -> FormWriter:
     """The writer for program number `seed`."""
-    return FormWriter(Random(f"raido forms {seed}"), seed, forms)
+    return FormWriter(Random(f"raido forms {seed}"), seed)

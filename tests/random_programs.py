@@ -11,15 +11,16 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from random_expressions import FLOATS, INTEGERS, Dim, ExpressionWriter, Value, numpy_name
 
 SIZES = (0, 1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 33)
 MOST_ELEMENTS = 400  # of an array: the interpreters of nests take them one by one
+Grammar: TypeAlias = Literal["plain", "wide", "forms", "full"]
 BOUNDARIES = ("clamp", "wrap", "mirror", "symmetric", "constant")
 
 
@@ -58,28 +59,25 @@ def make_input(dtype: str, shape: Sequence[int], seed: int) -> np.ndarray:
     return np.asarray(np.where(odd, rng.choice(special, shape), values))
 
 
-def random_program(
-    seed: int, statements: int = 4, wide: bool = False, new: bool | Sequence[str] = False
-) -> RandomProgram:
-    """Program number `seed`, with that many statements; `wide` adds the grammar of `random_wide`, `new` that of `random_forms`.
+def random_program(seed: int, statements: int = 4, grammar: Grammar = "plain") -> RandomProgram:
+    """Program number `seed` of a grammar, with that many statements.
 
-    `new` may name the forms to draw from, of `random_forms.FORMS`.
+    "wide" adds what is in `random_wide` to the plain grammar, "forms" what is in `random_forms`, "full" both and `random_more_forms`.
     """
     import raido as rd
 
-    if wide:
-        from random_wide import wide_writer
-
-        writer = wide_writer(seed)
-    elif new:
-        from random_forms import FORMS, form_writer
-
-        writer = form_writer(seed, FORMS if new is True else tuple(new))
+    if grammar == "wide":
+        from random_wide import wide_writer as writer_of
+    elif grammar == "forms":
+        from random_forms import form_writer as writer_of
+    elif grammar == "full":
+        from random_more_forms import full_writer as writer_of
     else:
-        writer = Writer(Random(f"raido {seed}"), seed)
+        writer_of = plain_writer
+    writer: Writer = writer_of(seed)
     writer.write(statements)
     source = writer.source()
-    file = f"<random_program({seed}, {statements}{', wide' if wide else ''}{f', {new}' if new else ''})>"
+    file = f"<random_program({seed}, {statements}, {grammar})>"
     lines = source.splitlines(keepends=True)
     linecache.cache[file] = (len(source), None, lines, file)
     names: dict[str, Any] = {"rd": rd, "np": np, "make_input": make_input}
@@ -134,7 +132,7 @@ class Writer(ExpressionWriter):
             made += (new := self.statement(k))
             faulting += new if self.may_fault and not before else []
         self.random = Random(f"raido {self.seed} results")
-        kept = [v for v in made[:-1] if not v.exact or self.random.random() < 0.3 or v in faulting]
+        kept = [v for v in made[:-1] if not v.exact or v.kept or self.random.random() < 0.3 or v in faulting]
         self.results = made[-1:] + kept  # what may fault is a result, so that every element of it is needed
 
     def source(self) -> str:
@@ -158,6 +156,9 @@ class Writer(ExpressionWriter):
                 self.scope += made
                 return made
         value = self.production(self.scope)
+        if value.kept:
+            self.lines.append(f"t{k} = {value.source}")
+            return [replace(value, source=f"t{k}")]
         named = f'.named("stage_{k}")' if value.rank and self.random.random() < 0.4 else ""
         source = f"({value.source}){named}" if named else value.source
         self.lines.append(f"t{k} = {source}")
@@ -516,6 +517,11 @@ class Writer(ExpressionWriter):
         test = f"rd.sum({x.source} > {self.literal(x.dtype)}) > {self.random.randint(0, 3)}"
         body = re.sub(rf"\b{s}\b", x.source, body.source)
         return Value(f"rd.cond({test}, lambda: {body}, lambda: {x.source})", x.dtype, x.dims)
+
+
+def plain_writer(seed: int) -> Writer:
+    """The writer for program number `seed`."""
+    return Writer(Random(f"raido {seed}"), seed)
 
 
 def programs(most: int = 5) -> Any:

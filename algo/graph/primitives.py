@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -272,5 +273,17 @@ def _evaluate_recipe(name: str, dtype: DType, args: list[np.ndarray]) -> Array:
     from raido.algo.recipes import evaluate_recipe
 
     if dtype is f16:
-        return evaluate_recipe(name, f32, *(a.astype(np.float32) for a in args)).astype(np.float16)
+        return _evaluate_recipe(name, f32, [a.astype(np.float32) for a in args]).astype(np.float16)
+    if not any(a.ndim for a in args):
+        return _recipe_of_one(name, dtype, *(a.astype(dtype.numpy).tobytes() for a in args))
     return evaluate_recipe(name, dtype, *args)
+
+
+@lru_cache(maxsize=1 << 14)
+def _recipe_of_one(name: str, dtype: DType, *bits: bytes) -> np.ndarray:
+    """The function of scalars, by their bits: interpreters of nests take elements one by one, and the same ones many times."""
+    from raido.algo.recipes import evaluate_recipe
+
+    result = evaluate_recipe(name, dtype, *(np.frombuffer(b, dtype.numpy)[0] for b in bits))
+    result.flags.writeable = False
+    return result

@@ -10,29 +10,26 @@ import pytest
 from raido import ArithmeticFault, IndexOutOfRange
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from random_programs import disagreement, random_program
-
-GRAMMARS = {"plain": {}, "wide": {"wide": True}, "forms": {"new": True}}
+from random_programs import Grammar, disagreement, random_program
 
 
-@pytest.mark.parametrize("grammar", GRAMMARS)
+@pytest.mark.parametrize("grammar", ["plain", "wide", "forms", "full"])
 @pytest.mark.parametrize("block", range(4))
-def test_random_programs_run(block: int, grammar: str) -> None:
-    options = GRAMMARS[grammar]
+def test_random_programs_run(block: int, grammar: Grammar) -> None:
     for seed in range(block * 25, block * 25 + 25):
-        program = random_program(seed, **options)
+        program = random_program(seed, grammar=grammar)
         try:
             first = program.algorithm.interpret(*program.arguments)
         except (ArithmeticFault, IndexOutOfRange):
             assert program.may_fault, program
             continue
-        again = random_program(seed, **options)
+        again = random_program(seed, grammar=grammar)
         assert again.source == program.source
         assert disagreement(program, again.algorithm.interpret(*again.arguments), first) is None
 
 
 def test_fewer_statements_are_a_prefix() -> None:
     for seed in range(30):
-        new = seed % 2 == 0
-        long, short = random_program(seed, 5, new=new).source, random_program(seed, 2, new=new).source
+        grammar: Grammar = "full" if seed % 2 else "plain"
+        long, short = random_program(seed, 5, grammar).source, random_program(seed, 2, grammar).source
         assert long.startswith(short[: short.index("    return")])

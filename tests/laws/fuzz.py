@@ -24,23 +24,24 @@ from law import Shape, check, shape_of  # noqa: E402
 SLICE = 250
 
 
-def check_slice(first: int, count: int, out: Path, compiled: bool) -> None:
+def check_slice(first: int, count: int, out: Path, every: int) -> None:
     """Checks these seeds, and writes a line for the slice when all of them are done."""
-    runs = broken = 0
+    runs = broken = refused = 0
     start = time.process_time()
     for seed in range(first, first + count):
         try:
-            runs += check(seed, compiled=compiled)
+            compared = check(seed, compiled=seed % every == 0)
+            runs, refused = runs + compared, refused + (compared == 0)
         except BaseException as error:  # noqa: PERF203
             if isinstance(error, KeyboardInterrupt):
                 raise
             broken += 1
-            (out / f"{seed}.txt").write_text(narrow(seed, compiled))
+            (out / f"{seed}.txt").write_text(narrow(seed, seed % every == 0))
             print(
                 f"{seed}: {type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}", flush=True
             )
     with (out / "done.txt").open("a") as done:
-        print(first, count, runs, broken, f"{time.process_time() - start:.1f}", file=done)
+        print(first, count, runs, broken, refused, f"{time.process_time() - start:.1f}", file=done)
 
 
 def narrow(seed: int, compiled: bool) -> str:
@@ -49,7 +50,7 @@ def narrow(seed: int, compiled: bool) -> str:
     for statements in range(1, shape.statements + 1):
         for steps in range(shape.steps + 1):
             try:
-                check(seed, Shape(statements, steps, shape.wide), compiled=compiled)
+                check(seed, Shape(statements, steps, shape.grammar), compiled=compiled)
             except BaseException:  # noqa: PERF203
                 return f"seed {seed}, statements {statements}, steps {steps}\n{traceback.format_exc()}"
     return f"seed {seed}: does not fail a second time\n{traceback.format_exc()}"
@@ -59,7 +60,7 @@ def main(
     programs: Annotated[int, typer.Option(help="how many programs")] = 2000,
     first: Annotated[int, typer.Option(help="the first seed")] = 0,
     workers: Annotated[int, typer.Option(help="processes at a time")] = 2,
-    compiled: Annotated[bool, typer.Option(help="also run compiled code")] = True,
+    every: Annotated[int, typer.Option(help="compile one program in so many; the others are interpreted")] = 1,
     out: Annotated[Path, typer.Option(help="where counter-examples and progress are written")] = Path("out/fuzz"),
     slices: Annotated[int, typer.Option(help="stop after so many slices; 0: after all")] = 0,
     here: Annotated[bool, typer.Option(hidden=True)] = False,
@@ -67,34 +68,36 @@ def main(
     """Check that many random programs and count; go on where an earlier run stopped."""
     out.mkdir(parents=True, exist_ok=True)
     if here:
-        check_slice(first, programs, out, compiled)
+        check_slice(first, programs, out, every)
         return
     finished = {line.split()[0] for line in progress(out)}
     starts = [k for k in range(first, first + programs, SLICE) if str(k) not in finished]
     with ThreadPoolExecutor(workers) as pool:
         jobs = {
-            pool.submit(in_its_own_process, k, min(SLICE, first + programs - k), compiled, out): k
+            pool.submit(in_its_own_process, k, min(SLICE, first + programs - k), every, out): k
             for k in starts[: slices or None]
         }
         for job in as_completed(jobs):
             if job.result():
                 print(f"the slice from {jobs[job]} ended with exit status {job.result()}", flush=True)
     rows = [[float(n) for n in line.split()[1:]] for line in progress(out)]
-    count, runs, broken, seconds = (sum(column) for column in zip(*rows, strict=True)) if rows else (0, 0, 0, 0)
-    print(f"{count:.0f} programs, {runs:.0f} comparisons, {broken:.0f} broken, {seconds:.0f} s of one core")
+    count, runs, broken, refused, seconds = (sum(c) for c in zip(*rows, strict=True)) if rows else (0,) * 5
+    print(
+        f"{count:.0f} programs, {runs:.0f} comparisons, {broken:.0f} broken, {refused:.0f} without machine code, "
+        f"{seconds:.0f} s of one core"
+    )
     raise SystemExit(1 if broken or len(rows) * SLICE < programs else 0)
 
 
 def progress(out: Path) -> list[str]:
-    """The slices that are done: first seed, programs, comparisons, counter-examples, seconds."""
+    """The slices that are done: first seed, programs, comparisons, counter-examples, programs without machine code, seconds."""
     done = out / "done.txt"
     return done.read_text().splitlines() if done.exists() else []
 
 
-def in_its_own_process(first: int, count: int, compiled: bool, out: Path) -> int:
+def in_its_own_process(first: int, count: int, every: int, out: Path) -> int:
     """Runs one slice; its exit status."""
-    options = [f"--programs={count}", f"--first={first}", f"--out={out}", "--here"]
-    options += [] if compiled else ["--no-compiled"]
+    options = [f"--programs={count}", f"--first={first}", f"--every={every}", f"--out={out}", "--here"]
     return subprocess.run([sys.executable, __file__, *options], check=False).returncode
 
 

@@ -1,9 +1,10 @@
 """The law: however a program is run, it gives the same answer.
 
 `check(seed)` draws a random program and holds against the graph interpreter: the scalar nest, the gang nest (both well formed) and the
-compiled code, under its default and a random legal schedule, for one instruction set or another. Answers are equal bit for bit, except
-float results whose reductions may be grouped (`RandomProgram.exact` says which), where they are close. A program that faults must
-raise the same kind of fault everywhere. `hold` does the same for one program under one schedule.
+compiled code on one, two and eight threads, under a random legal schedule, for one instruction set or another; of one program in
+`DEFAULTS` under its default schedule too. Answers are equal bit for bit, except float results whose reductions may be grouped
+(`RandomProgram.exact` says which), where they are close, and the same on any number of threads. A program that faults must raise the
+same kind of fault everywhere. `hold` does the same for one program under one schedule.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from random_programs import RandomProgram, random_program
+from random_programs import Grammar, RandomProgram, random_program
 
-from raido.algo.errors import RaidoError, ScheduleError
+from raido.algo.errors import CompileError, RaidoError, ScheduleError
 from raido.algo.graph.program import Program
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.legal import candidates
@@ -25,19 +26,21 @@ from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
+from raido.schedule.stages.supported import require_compilable
 from raido.targets.compile import Compilation, executable_of
+from raido.targets.executable import Executable
+from raido.targets.native import set_threads
 from raido.targets.target import Target
 
 CPUS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
-DEFAULTS = 8  # of so many programs one is compiled under its default schedule too (all other tests do that)
+FIRST_RUN = range(1_000_000, 1_050_000)  # numbers of the first long run, which drew from two grammars
+FULL = 0.7  # the share of other programs that the grammar of everything draws
+THREADS = (2, 1, 8)
+DEFAULTS = 8  # of so many programs one is held under its default schedule too (all other tests do that)
 TRIES = 12  # directives proposed for each step of a random schedule
-WHOLE = (
-    8  # of so many programs one has the version for arrays larger than caches too, which no test is large enough to run
-)
 
-gc.set_threshold(
-    100_000, 20, 20
-)  # graphs and nests are trees of small objects: looking through them often costs a tenth of a run
+# Graphs and nests are trees of small objects: looking through them often costs a tenth of a run.
+gc.set_threshold(100_000, 20, 20)
 
 
 @dataclass
@@ -55,32 +58,46 @@ class Broken(AssertionError):
 
 @dataclass(frozen=True)
 class Shape:
-    """How large a drawn program is, how many directives its random schedule has, and whether it uses the wide grammar."""
+    """How large a drawn program is, how many directives its random schedule has, and which grammar it is of."""
 
     statements: int
     steps: int
-    wide: bool
+    grammar: Grammar
 
 
 def shape_of(seed: int) -> Shape:
     """The shape of program number `seed`: mostly small ones, which are checked sooner and understood sooner."""
     draw = random.Random(f"shape {seed}")
-    return Shape(draw.choice((1, 2, 2, 2, 3, 4)), draw.randint(1, 9), draw.random() < 0.4)
+    statements, steps = draw.choice((1, 2, 2, 2, 3, 4)), draw.randint(1, 9)
+    grammar: Grammar = "wide" if draw.random() < 0.4 else "plain"
+    full = seed not in FIRST_RUN and draw.random() < FULL
+    return Shape(statements, steps, "full" if full else grammar)
 
 
 def check(seed: int, shape: Shape | None = None, *, compiled: bool = True) -> int:
-    """Checks program number `seed`; returns how many runs were compared. Raises `Broken`."""
+    """Checks program number `seed`; returns how many runs were compared, 0 if it has no machine code. Raises `Broken`."""
     shape = shape or shape_of(seed)
-    program = random_program(seed, shape.statements, shape.wide)
+    program = random_program(seed, shape.statements, shape.grammar)
     traced = program.algorithm.trace(*program.arguments)
+    if not is_compilable(traced):
+        return 0
     want = outcome(lambda: interpret(traced, *program.algorithm.flatten(program.arguments)))
     runs = 0
-    for k, steps in enumerate((0, shape.steps)):
+    for k, steps in ((0, 0), (1, shape.steps)) if seed % DEFAULTS == 0 else ((1, shape.steps),):
         cpu = CPUS[(seed + k) % len(CPUS)]
         schedule = random_schedule(traced, 1000 * seed + k, steps)
         complete = schedule.complete(Target.parse(f"llvm:{cpu}").machine)
-        runs += hold(program, complete, want, cpu, compiled and (k == 1 or seed % DEFAULTS == 0))
+        runs += hold(program, complete, want, cpu, compiled)
     return runs
+
+
+def is_compilable(program: Program) -> bool:
+    """Whether every form in the program has machine code."""
+    try:
+        require_compilable(program)
+    except CompileError:
+        return False
+    return True
 
 
 def random_schedule(program: Program, seed: int, steps: int) -> Schedule:
@@ -117,8 +134,21 @@ def hold(program: RandomProgram, schedule: Schedule, want: Any, cpu: str = CPUS[
     if not compiled:
         return 2
     executable = executable_of(work)
-    compare("compiled", outcome(lambda: _as_list(executable(*program.arguments))))
-    return 3
+    compare("compiled", first := run_on(THREADS[0], executable, program))
+    for threads in THREADS[1:]:
+        fault = difference(first, run_on(threads, executable, program), (True,) * len(program.exact))
+        if fault:
+            raise Broken(repr(program), f"# {cpu}\n{schedule}", f"compiled, {threads} threads, not {THREADS[0]}", fault)
+    return 2 + len(THREADS)
+
+
+def run_on(threads: int, executable: Executable, program: RandomProgram) -> Any:
+    """The outcome of compiled code on that many threads."""
+    set_threads(threads)
+    try:
+        return outcome(lambda: _as_list(executable(*program.arguments)))
+    finally:
+        set_threads(None)
 
 
 class Completed(Compilation):
