@@ -521,8 +521,8 @@ class Helpers:
         """(turn, ticket) -> 0: the next ticket may enter the ordered section."""
 
         def body(b: TextBuilder, turn: str, ticket: Value) -> str:
-            following = b.binary("add", ticket, b.constant(ticket, 1))
-            b.line(f"store atomic {following.typed}, ptr {turn} release, align 8")
+            b.declarations.add("declare void @rd_ordered_done(ptr, i64)")
+            b.line(f"call void @rd_ordered_done(ptr {turn}, {ticket.typed})")
             return "0"
 
         return self._write("rd.pass_turn", "i32", ["ptr", (i64, 1)], body)

@@ -19,10 +19,19 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
 
 #define MAX_THREADS 1024
 #define MESSAGE_BYTES 512
 #define SPIN_NANOSECONDS 50000
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LOW_HALF(word) ((uint32_t*)(word))
+#else
+#define LOW_HALF(word) ((uint32_t*)(word) + 1)
+#endif
 
 static _Thread_local int inside_task;
 static _Thread_local int thread_limit;
@@ -274,21 +283,41 @@ int rd_parallel_launch(RdTask task, void* data, int num_task) {
 
 int64_t rd_next_ticket(int64_t* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
 
+static _Atomic int turn_sleepers; /* of all loops of the process */
+
+#ifdef __linux__
+/* Sleeps while the turn is `seen`; woken by whoever makes it the ticket's. */
+static void sleep_until_turn(int64_t* turn, int64_t seen, int64_t ticket) {
+  syscall(SYS_futex, LOW_HALF(turn), FUTEX_WAIT_BITSET_PRIVATE, (uint32_t)seen, NULL, NULL, 1u << (ticket & 31));
+}
+static void wake_turn(int64_t* turn, int64_t ticket) {
+  syscall(SYS_futex, LOW_HALF(turn), FUTEX_WAKE_BITSET_PRIVATE, INT32_MAX, NULL, NULL, 1u << (ticket & 31));
+}
+#else
+static void sleep_until_turn(int64_t* turn, int64_t seen, int64_t ticket) {
+  struct timespec pause = {0, 20000};
+  (void)turn, (void)seen, (void)ticket;
+  nanosleep(&pause, NULL);
+}
+static void wake_turn(int64_t* turn, int64_t ticket) { (void)turn, (void)ticket; }
+#endif
+
 void rd_ordered_wait(int64_t* turn, int64_t ticket) {
-  int spins = atomic_load_explicit(&pool.may_spin, memory_order_relaxed) ? 2000 : 20;
-  for (int64_t round = 0; __atomic_load_n(turn, __ATOMIC_ACQUIRE) != ticket; round++) {
-    if (round < spins) {
-      relax();
-    } else if (round < spins + 200) {
-      sched_yield();
-    } else { /* the predecessor has work of milliseconds, or no processor: stop competing with it */
-      struct timespec pause = {0, 20000};
-      nanosleep(&pause, NULL);
-    }
+  int spins = atomic_load_explicit(&pool.may_spin, memory_order_relaxed) ? 1000 : 300;
+  for (int round = 0; round < spins; round++) {
+    if (__atomic_load_n(turn, __ATOMIC_ACQUIRE) == ticket) return;
+    relax();
   }
+  /* The predecessor has much work, or no processor. Yielding would leave ours to other processes for a whole slice. */
+  atomic_fetch_add(&turn_sleepers, 1); /* before the turn is read again: whoever passes it on either sees us or we see it */
+  for (int64_t seen; (seen = __atomic_load_n(turn, __ATOMIC_SEQ_CST)) != ticket;) sleep_until_turn(turn, seen, ticket);
+  atomic_fetch_sub(&turn_sleepers, 1);
 }
 
-void rd_ordered_done(int64_t* turn, int64_t ticket) { __atomic_store_n(turn, ticket + 1, __ATOMIC_RELEASE); }
+void rd_ordered_done(int64_t* turn, int64_t ticket) {
+  __atomic_store_n(turn, ticket + 1, __ATOMIC_SEQ_CST);
+  if (atomic_load(&turn_sleepers)) wake_turn(turn, ticket + 1);
+}
 
 /* ---------------------------------------------------------------- memory */
 
@@ -490,6 +519,7 @@ static void after_fork_in_child(void) {
   pthread_mutex_unlock(&large_lock);
   atomic_store(&pool.gate, 0);
   atomic_store(&pool.sleepers, 0);
+  atomic_store(&turn_sleepers, 0);
   atomic_store(&pool.owner_sleeps, 0);
   pool.workers = pool.spawn_failed = 0;
   pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;

@@ -23,6 +23,7 @@ DRIVER = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #define MUST(x) do { if (!(x)) { printf("failed: %s, line %d\n", #x, __LINE__); abort(); } } while (0)
 
@@ -54,6 +55,18 @@ static int chained(int task, RdTaskEnv* env, void* data) {
     c->sum = c->sum * 31 + ticket;
     rd_ordered_done(&c->turn, ticket);
   }
+}
+static long patience; /* nanoseconds of processor time that waiting took */
+static int64_t processor_time(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+static void* wait_long(void* data) {
+  int64_t before = processor_time();
+  rd_ordered_wait(data, 1);
+  patience = processor_time() - before;
+  return NULL;
 }
 static int faulting(int task, RdTaskEnv* env, void* data) { (void)env; rd_fault(data, 1, task, task, 2, 3, 4); return 0; }
 static void* host(void* unused) {
@@ -91,6 +104,13 @@ int main(int argc, char** argv) {
   int64_t want = 0;
   for (int64_t k = 0; k < chain.n; k++) want = want * 31 + k;
   MUST(chain.sum == want);
+  int64_t turn = 0;
+  pthread_t waiting;
+  pthread_create(&waiting, 0, wait_long, &turn);
+  usleep(200000);
+  rd_ordered_done(&turn, 0);
+  pthread_join(waiting, 0);
+  MUST(patience < 50000000); /* whoever waits long leaves the processor to others */
   RdFault fault = {0, 0, {0}};
   rd_parallel_launch(faulting, &fault, 50);
   MUST(fault.kind == 1 && fault.values[0] == fault.site && fault.values[3] == 4);
