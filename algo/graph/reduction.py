@@ -7,7 +7,12 @@ program rounds every operation (`contract` false). Joining two partial accumulat
 
 from __future__ import annotations
 
-from raido.algo.graph.expr import Expr, Op, Reduce
+import math
+
+import numpy as np
+
+from raido.algo.graph.dtypes import DType, bool_
+from raido.algo.graph.expr import Const, Expr, Op, Reduce, const
 from raido.algo.graph.rewrite import substitute
 
 
@@ -32,3 +37,24 @@ def join_partials(reduce: Reduce, earlier: tuple[Expr, ...], later: tuple[Expr, 
     """Two groups of accumulators as one; `earlier` covers the indices before those of `later`."""
     values = dict(zip(reduce.left + reduce.right, earlier + later, strict=True))
     return tuple(substitute(e, values) for e in reduce.combine)
+
+
+def identity_of(monoid: str, dtype: DType) -> Const | None:
+    """What changes nothing under a primitive, bit for bit; None where there is none."""
+    if monoid == "add":
+        return const(dtype, -0.0 if dtype.is_float else 0)
+    if monoid in ("bit_or", "bit_xor", "logical_or", "logical_xor"):
+        return const(dtype, 0)
+    if monoid == "mul":
+        return const(dtype, 1)
+    if monoid in ("minimum", "maximum"):
+        sign = 1 if monoid == "minimum" else -1
+        if dtype.is_float:
+            return const(dtype, sign * math.inf)
+        if dtype is bool_:
+            return const(bool_, sign > 0)
+        info = np.iinfo(dtype.numpy)
+        return const(dtype, info.max if sign > 0 else info.min)
+    if monoid == "logical_and":
+        return const(bool_, 1)
+    return const(dtype, -1) if monoid == "bit_and" else None

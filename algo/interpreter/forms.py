@@ -17,6 +17,7 @@ from raido.algo.graph.expr import Axis, Expr, Filter, Node, Scan, Segmented, Sor
 from raido.algo.graph.faults import fault_error
 from raido.algo.interpreter.fold import accumulate_primitive, rounds_floats
 from raido.algo.interpreter.lanes import Frame, grid, spread
+from raido.algo.interpreter.ragged import uniform
 
 Task = Generator[Any, Any, Any]
 Extents = tuple[int, ...]
@@ -155,7 +156,9 @@ def _write(
 def segmented(machine: Any, form: Segmented, frame: Frame, extents: Extents) -> Task:
     """A fold or the prefixes of every segment."""
     (offsets,) = yield from machine.values([form.offsets], frame)
-    offsets = spread(offsets, frame, 1).astype(np.int64)
+    count = uniform((yield from machine.values(form.offsets.shape, frame)))
+    assert count is not None  # the lanes of a frame see the same
+    offsets = spread(offsets, frame, 1).astype(np.int64)[..., : count[0]]
     n, rows = extents[0], extents[1:]
     ends = np.concatenate([offsets, np.full((*frame.shape, 1), n)], axis=-1)
     starts = np.concatenate([np.zeros((*frame.shape, 1), np.int64), offsets], axis=-1)

@@ -335,15 +335,17 @@ class _Interpreter:
     def _by_sizes(self, form: Any, frame: Frame) -> Task:
         """A form over axes, by its rule; lanes that see different extents go their own ways."""
         rule = _RULES[type(form)]
-        sizes = yield from self.values([axis.extent for axis in form.axes], frame)
+        rank = len(form.axes)
+        whole = form.offsets.shape if isinstance(form, Segmented) else ()
+        sizes = yield from self.values([*(axis.extent for axis in form.axes), *whole], frame)
         extents = uniform(sizes)
         if extents is not None:
-            return (yield from rule(self, form, frame, extents))
+            return (yield from rule(self, form, frame, extents[:rank]))
         scalar = isinstance(form, Reduce)
         ranks = [0] * len(form.left) if scalar else [rank_of(Result(form, k)) for k in range(result_count(form))]
         wholes: list[np.ndarray | None] = [None] * len(ranks)
         for extents, place in group_by_sizes(sizes, frame):
-            values = yield from rule(self, form, place, extents)
+            values = yield from rule(self, form, place, extents[:rank])
             triples = zip(wholes, values, ranks, strict=True)
             wholes = [put_lanes(whole, frame, place, value, rank) for whole, value, rank in triples]
         return wholes

@@ -9,17 +9,13 @@ they are read. Whatever else private arrays are used for stays as it is.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import (
     Axis,
     Cond,
-    Const,
     Count,
     Expr,
     Filter,
@@ -35,7 +31,7 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.program import Program
-from raido.algo.graph.reduction import reduction_update
+from raido.algo.graph.reduction import identity_of, reduction_update
 from raido.algo.graph.rewrite import rebuild, topological
 from raido.algo.graph.scopes import open_variables, substitute_variables
 from raido.algo.trace.context import canonical_indices
@@ -63,9 +59,12 @@ class _Rewriting:
         self.program = program
         self.memo: dict[Node, Node] = {}
         self.sites: dict[Node, Any] = {}
+        self.counts: dict[Filter, Item] = {}
 
     def rewritten(self, old: Node) -> Any:
-        if isinstance(old, (Axis, Count, Result)):
+        if isinstance(old, Axis):
+            return Axis(old.var, self._size(old.extent))
+        if isinstance(old, (Count, Result)):
             return rebuild(old, self.memo.__getitem__)
         new: Any = rebuild(old, self._value)
         if isinstance(new, Load) and not new.checked and isinstance(new.array, Result):
@@ -73,6 +72,10 @@ class _Rewriting:
         if isinstance(new, Item) and isinstance(new.form, Reduce):
             return self._reduced(new)
         return new
+
+    def _size(self, extent: Any) -> Any:
+        """What became of an extent, its private sizes still sizes."""
+        return rebuild(extent, self._size) if isinstance(extent, Op) else self.memo[extent]
 
     def _value(self, child: Any) -> Any:
         """What became of a child; a private size as a scalar."""
@@ -84,7 +87,7 @@ class _Rewriting:
         if isinstance(array, Result) and isinstance(array.form, Generate):
             return array.form.bodies[array.index]
         if isinstance(array, Result) and isinstance(array.form, Filter):
-            return _count(array.form)
+            return self.counts.setdefault(array.form, _count(array.form))
         return size
 
     def _extent(self, extent: Any) -> Any:
@@ -143,7 +146,7 @@ class _Rewriting:
         inside = tuple(self._replaced(value, values) for value in form.values)
         test = self._put(chosen.predicate, {chosen.axes[0].var: var})
         over = Axis(var, chosen.axes[0].extent)
-        neutral = _identity(form.monoid, form.left[0].dtype)
+        neutral = identity_of(form.monoid, form.left[0].dtype)
         numbered = any(axis.var in open_variables(value) for value in inside)
         if neutral is not None and not numbered:
             held = (Item(Cond(test, inside, (neutral,)), 0),)
@@ -186,24 +189,3 @@ def _count(form: Filter) -> Item:
     total = Op("add", i64, (left, right))
     first = form.axes[:1]
     return Item(Reduce(first, (left,), (right,), (total,), (const(i64, 0),), (one,), True, "add"), 0)
-
-
-def _identity(monoid: str, dtype: DType) -> Const | None:
-    """What changes nothing under a primitive, bit for bit; None where there is none."""
-    if monoid == "add":
-        return const(dtype, -0.0 if dtype.is_float else 0)
-    if monoid in ("bit_or", "bit_xor", "logical_or", "logical_xor"):
-        return const(dtype, 0)
-    if monoid == "mul":
-        return const(dtype, 1)
-    if monoid in ("minimum", "maximum"):
-        sign = 1 if monoid == "minimum" else -1
-        if dtype.is_float:
-            return const(dtype, sign * math.inf)
-        if dtype is bool_:
-            return const(bool_, sign > 0)
-        info = np.iinfo(dtype.numpy)
-        return const(dtype, info.max if sign > 0 else info.min)
-    if monoid == "logical_and":
-        return const(bool_, 1)
-    return const(dtype, -1) if monoid == "bit_and" else None

@@ -39,7 +39,7 @@ class Interior:
 
 
 def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
-    """The boundary operations with an affine index, inner ones first."""
+    """The boundary operations with an affine index and an extent of sizes, inner ones first."""
     found: dict[Op, Boundary] = {}
     for node in scalar_nodes(*bodies):
         if not isinstance(node, Op) or node.name not in ix.BOUNDARY_OPS:
@@ -49,7 +49,8 @@ def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
             continue
         index = _strip(node.args[0], set(inner))
         variables = _affine_variables(index)
-        if variables is not None:
+        known = all(isinstance(n, (Const, SizeVar, Op)) for n in scalar_nodes(node.args[1]))
+        if variables is not None and known:
             found[node] = Boundary(node, tuple(inner), index, node.args[1], variables)
     return list(found.values())
 

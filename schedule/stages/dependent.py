@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from raido.algo.errors import CompileError
 from raido.algo.graph.expr import (
     Array,
     Axis,
@@ -45,8 +44,7 @@ def close_form(form: Dependent, outer: Sequence[Axis], tables: Tables) -> Depend
     extents = tables.rewrite([axis.extent for axis in outer], lambda node: node, memo)
     leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
     (new,) = tables.rewrite((form,), lambda node: node, memo)
-    if isinstance(new, Filter):
-        raise CompileError("a filter inside a function of elements has no machine code yet")
+    assert not isinstance(new, Filter)  # those of elements have become updates (private_arrays)
     if isinstance(new, Update):
         return _close_update(new, leading, tables)
     parts = {name: getattr(new, name) for name in field_names(type(new))}

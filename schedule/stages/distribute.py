@@ -5,11 +5,13 @@
 The state of all elements stands in one array with the maps' axes in front, so that the loop is closed and its body is stages like any
 other. Where elements take different numbers of rounds the loop goes on as long as one of them does; those that are done keep
 their state, and nothing of their round is evaluated. Outer loops go first: what stands in their body is then open in fresh axes.
+Where the size of a state changes, and differs from element to element, the array is as long as the longest; that size is a state of
+the loop of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from raido.algo.errors import CompileError
@@ -20,6 +22,7 @@ from raido.algo.graph.expr import (
     ArrayWhile,
     Axis,
     Cond,
+    Count,
     Expr,
     Generate,
     Item,
@@ -34,7 +37,7 @@ from raido.algo.graph.expr import (
     fresh,
     fresh_parameter,
 )
-from raido.algo.graph.rewrite import free_variables, rebuild, topological
+from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes, topological
 from raido.schedule.stages.guard import guard_branches
 from raido.schedule.stages.normalise import Tables, binders, host_variables, inline_moves
 
@@ -64,13 +67,19 @@ def _exchange(
     if not outside <= axes_of.keys():
         raise CompileError("a loop over arrays inside an operator or a loop of scalars")
     outer = [axes_of[v] for v in sorted(outside, key=order.__getitem__)]
-    closed = _Exchange(form, outer, tables).closed()
+    exchange = _Exchange(form, outer, tables)
+    closed = exchange.closed()
     tables.carry(form, closed)
-    elements = {}
-    for k, state in enumerate(form.state):
-        own = _axes(state.shape)
-        body = Load(Result(closed, k), (*(axis.var for axis in outer), *(axis.var for axis in own)), False)
-        elements[Result(form, k)] = _move(own, body, tables)
+    places = tuple(axis.var for axis in outer)
+    elements: dict[Node, Any] = {}
+    sizes: dict[Any, Expr] = {}
+    for k, state in sorted(enumerate(form.state), key=lambda pair: len(pair[1].shape)):
+        own = _axes(_with_counts(state.shape, sizes))
+        body = Load(Result(closed, k), (*places, *(axis.var for axis in own)), False)
+        elements[Result(form, k)] = made = _move(own, body, tables)
+        if state in exchange.sizes:
+            longest = Count(Result(closed, exchange.longest_at[state]), None)
+            elements[Count(Result(form, k), None)] = sizes[state] = Count(made, longest)
     return _replaced(roots, elements, tables)
 
 
@@ -80,30 +89,45 @@ class _Exchange:
     def __init__(self, form: ArrayLoop | ArrayWhile, outer: Sequence[Axis], tables: Tables) -> None:
         self.form, self.outer, self.tables = form, outer, tables
         self.extents = [axis.extent for axis in outer]
-        self.state = tuple(fresh_parameter(p.name, p.dtype, (*self.extents, *p.shape)) for p in form.state)
+        counts = [
+            n for p in form.state for n in scalar_nodes(*p.shape) if isinstance(n, Count) and n.array in form.state
+        ]
+        self.sizes: dict[Any, int] = {n.array: form.state.index(n.array) for n in counts}  # type: ignore[arg-type]
+        self.longest = {p: fresh_parameter("longest", i64, ()) for p in self.sizes}
+        self.longest_at = {p: len(form.state) + k for k, p in enumerate(self.sizes)}
+        most = {p: Count(longest, None) for p, longest in self.longest.items()}
+        self.state = tuple(
+            fresh_parameter(p.name, p.dtype, (*self.extents, *_with_counts(p.shape, most))) for p in form.state
+        )
         self.axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in outer)
         self.places = tuple(axis.var for axis in self.axes)
         self.values: dict[Node, Node] = {old.var: new.var for old, new in zip(outer, self.axes, strict=True)}
-        for old, new in zip(form.state, self.state, strict=True):
-            own = _axes(old.shape)
+        own_sizes: dict[Any, Expr] = {}
+        for old, new in sorted(zip(form.state, self.state, strict=True), key=lambda pair: len(pair[0].shape)):
+            own = _axes(_with_counts(old.shape, own_sizes))
             body = Load(new, (*self.places, *(axis.var for axis in own)), False)
-            self.values[old] = _move(own, body, tables)
+            self.values[old] = made = _move(own, body, tables)
+            if old in self.sizes:
+                self.values[Count(old, None)] = own_sizes[old] = Count(made, most[old])
 
     def closed(self) -> ArrayLoop | ArrayWhile:
         """The loop over all elements at once."""
         form = self.form
         before = {old.var: new for old, new in zip(self.outer, self.places, strict=True)}
-        init = tuple(self._spread((a,), before, None, ())[0] for a in form.init)
+        init = self._all(form.init, before, None)
+        state = (*self.state, *self.longest.values())
         if isinstance(form, ArrayWhile):
             going = self._scalars(form.condition, "condition")
             condition = self._over(going, bool_, "logical_or", False)
-            return ArrayWhile(condition, self.state, init, self._results(Load(going, self.places, False)))
+            return ArrayWhile(
+                condition, state, init, self._all(form.results, self.values, Load(going, self.places, False))
+            )
         if not free_variables(form.count) & {axis.var for axis in self.outer}:
-            return ArrayLoop(form.count, form.index, self.state, init, self._results(None))
+            return ArrayLoop(form.count, form.index, state, init, self._all(form.results, self.values, None))
         counts = self._scalars(form.count, "count")
         going_on = Op("lt", bool_, (form.index, Load(counts, self.places, False)))
         count = self._over(counts, i64, "maximum", 0)
-        return ArrayLoop(count, form.index, self.state, init, self._results(going_on))
+        return ArrayLoop(count, form.index, state, init, self._all(form.results, self.values, going_on))
 
     def _scalars(self, e: Expr, kind: str) -> Result:
         """A scalar of every element, as an array over the outer axes."""
@@ -120,34 +144,74 @@ class _Exchange:
         combine = (Op(monoid, dtype, (left, right)),)
         return Item(Reduce(axes, (left,), (right,), combine, (const(dtype, neutral),), (value,), True, monoid), 0)
 
-    def _results(self, active: Expr | None) -> tuple[Array, ...]:
-        """The arrays after a round, those of one shape in one form."""
+    def _all(self, arrays: Sequence[Array], values: Mapping[Any, Node], active: Expr | None) -> tuple[Array, ...]:
+        """The states of all elements, those of one shape in one form, and last the sizes of the longest ones."""
         form = self.form
         groups: dict[tuple[Expr, ...], list[int]] = {}
         for k, state in enumerate(form.state):
             groups.setdefault(state.shape, []).append(k)
         results: dict[int, Array] = {}
-        for positions in groups.values():
-            arrays = [form.results[k] for k in positions]
-            old = [self.state[k] for k in positions]
-            results |= dict(zip(positions, self._spread(arrays, self.values, active, old), strict=True))
-        return tuple(results[k] for k in range(len(form.state)))
+        longest: dict[Any, Array] = {}
+        for shape, positions in sorted(groups.items(), key=lambda pair: len(pair[0])):
+            chosen = [arrays[k] for k in positions]
+            sizes = {p: results[s] for p, s in self.sizes.items()} if shape else {}
+            made = self._spread(chosen, values, active, [self.state[k] for k in positions], shape, sizes, longest)
+            results |= dict(zip(positions, made, strict=True))
+            if not shape:
+                for p, s in self.sizes.items():
+                    most = Generate((), (self._over(results[s], i64, "maximum", 0),))  # type: ignore[arg-type]
+                    self.tables.kinds[most] = "longest"
+                    longest[p] = Result(most, 0)
+        return (*(results[k] for k in range(len(form.state))), *longest.values())
 
     def _spread(
-        self, arrays: Iterable[Array], values: Mapping[Any, Node], active: Expr | None, old: Sequence[Parameter]
+        self,
+        arrays: Sequence[Array],
+        values: Mapping[Any, Node],
+        active: Expr | None,
+        old: Sequence[Parameter],
+        shape: tuple[Expr, ...],
+        sizes: Mapping[Any, Array],
+        longest: Mapping[Any, Array],
     ) -> list[Result]:
-        """Arrays of one element each as arrays over the outer axes; `old` where an element is not active."""
-        arrays = tuple(arrays)
-        own = _axes(arrays[0].shape)
+        """Arrays of one element each as arrays over the outer axes; `old` where an element is not active.
+
+        Where `sizes` of the elements differ they are as long as the longest, and hold 0 beyond their own size.
+        """
+        own = _axes(_with_counts(shape, {p: Count(array, None) for p, array in longest.items()}))
         inner = tuple(axis.var for axis in own)
         bodies = self.tables.rewrite(tuple(Load(a, inner, False) for a in arrays), lambda node: node, values)
         if active is not None:
             kept = tuple(Load(p, (*self.places, *inner), False) for p in old)
-            choice = Cond(active, bodies, kept)
-            bodies = tuple(Item(choice, k) for k in range(len(bodies)))
+            bodies = _chosen(active, bodies, kept)
+        limits = _with_counts(shape, {p: Load(array, self.places, False) for p, array in sizes.items()})
+        for axis, extent, limit in zip(own, shape, limits, strict=True):
+            if limit is not extent:
+                bodies = _chosen(Op("lt", bool_, (axis.var, limit)), bodies, tuple(const(b.dtype, 0) for b in bodies))
         made = Generate((*self.axes, *own), bodies)
         self.tables.kinds[made] = "map"
         return [Result(made, k) for k in range(len(bodies))]
+
+
+def _chosen(test: Expr, these: tuple[Expr, ...], others: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    choice = Cond(test, these, others)
+    return tuple(Item(choice, k) for k in range(len(these)))
+
+
+def _with_counts(shape: Sequence[Expr], values: Mapping[Any, Expr]) -> tuple[Expr, ...]:
+    """Extents with the counts of some arrays replaced."""
+
+    def change(node: Node) -> Node:
+        return values.get(node.array, node) if isinstance(node, Count) else node
+
+    return tuple(_changed(extent, change) for extent in shape)
+
+
+def _changed(e: Any, change: Any) -> Any:
+    memo: dict[Node, Node] = {}
+    for node in scalar_nodes(e):
+        memo[node] = change(rebuild(node, lambda child: memo.get(child, child)))
+    return memo[e]
 
 
 def _axes(shape: Sequence[Expr]) -> tuple[Axis, ...]:

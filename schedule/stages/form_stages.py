@@ -57,6 +57,7 @@ from raido.schedule.stages.normalise import (
     loops_around,
     merge_names,
 )
+from raido.schedule.stages.private_arrays import bound_private_arrays
 from raido.schedule.stages.stage import (
     AnyStage,
     ControlStage,
@@ -64,13 +65,13 @@ from raido.schedule.stages.stage import (
     StageGraph,
 )
 from raido.schedule.stages.step_stages import filter_stage, pure_axis_names, scan_stage, sort_stage, update_stage
-from raido.schedule.stages.supported import require_compilable
 
 NORMALISE = (
     expand_segments,
     inline_moves,
     guard_branches,
     distribute_loops,
+    bound_private_arrays,
     inline_elementwise,
     lift_open,
     leave_out_copies,
@@ -81,7 +82,6 @@ _DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}
 
 def form_stages(program: Program) -> StageGraph:
     """The stages of a program. Nothing is scheduled yet."""
-    require_compilable(program)
     tables = Tables(program)
     roots = program.results
     for step in NORMALISE:

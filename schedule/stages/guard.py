@@ -22,6 +22,7 @@ from raido.algo.graph.expr import (
     Axis,
     Cond,
     Expr,
+    Filter,
     Generate,
     Item,
     Load,
@@ -31,6 +32,7 @@ from raido.algo.graph.expr import (
     Reduce,
     Result,
     Scan,
+    Sort,
     Update,
     Var,
     While,
@@ -39,11 +41,11 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.faults import can_fault
-from raido.algo.graph.rewrite import children, free_variables, rebuild, topological
+from raido.algo.graph.rewrite import children, free_variables, rebuild, scalar_nodes, topological
 from raido.schedule.stages.normalise import Tables, binders, checked_places, host_variables
 
 Guard = tuple[Expr, ...]  # all of them hold where an array is read
-_GUARDED = (Generate, Scan, Update, ArrayLoop, ArrayWhile)
+_GUARDED = (Generate, Scan, Update, Filter, Sort, ArrayLoop, ArrayWhile)
 
 
 def guard_branches(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -130,13 +132,24 @@ def _disjunction(
         part: Expr | None = None
         for predicate in guard:
             if free_variables(predicate) <= known | axes_of.keys():
-                part = predicate if part is None else Op("logical_and", bool_, (part, predicate))
+                part = _both(part, predicate, tables)
         if part is None:
             return None
         unknown = [axes_of[v] for v in sorted(free_variables(part) - known, key=lambda v: v.serial)]
         part = _any(part, unknown, tables) if unknown else part
         total = part if total is None else Op("logical_or", bool_, (total, part))
     return total
+
+
+def _both(first: Expr | None, second: Expr, tables: Tables) -> Expr:
+    """Whether both hold; the second is evaluated only where the first does, and once, if it is more than arithmetic."""
+    within = scalar_nodes(second)
+    if not any(isinstance(node, Item) or can_fault(node) for node in within):
+        return second if first is None else Op("logical_and", bool_, (first, second))
+    body = second if first is None else _where(first, (second,), (const(bool_, False),))[0]
+    form = Generate((), (body,))
+    tables.kinds[form] = "condition"
+    return Load(Result(form, 0), (), False)
 
 
 def _any(predicate: Expr, axes: list[Axis], tables: Tables) -> Expr:
@@ -225,6 +238,11 @@ def _with_guard(form: Any, guard: Expr, tables: Tables) -> Node:
         neutral = _where(guard, form.neutral, _zeros(form.neutral))
         monoid = form.monoid if combine is form.combine else ""
         return _with(form, combine=combine, values=values, neutral=neutral, monoid=monoid)
+    if isinstance(form, (Filter, Sort)):
+        values = _where(guard, form.values, _zeros(form.values))
+        if isinstance(form, Sort):
+            return _with(form, values=values)
+        return _with(form, values=values, predicate=_where(guard, (form.predicate,), (const(bool_, False),))[0])
     if isinstance(form, Update):
         # An index outside is ignored where it is not checked: there the update does nothing.
         places = form.indices

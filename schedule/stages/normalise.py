@@ -52,6 +52,7 @@ class Tables:
         self.sites: dict[Node, Site] = dict(program.sites)
         self.ranks: dict[Node, int] = {form: i for i, form in enumerate(program.order)}
         self.named_axes: set[Var] = {*program.named_axes}
+        self.contract = program.contract
         self.outer: dict[Node, int] = {}
         self.parents: dict[Node, Node] = {}
         self.closed: dict[tuple[Node, ...], Generate | Dependent] = {}
@@ -190,8 +191,8 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
 
 
 def _shares_work(form: Generate, tables: Tables) -> bool:
-    """Whether a scalar stands for work that several readers share: the results of one loop or reduction, or a guard of branches."""
-    if tables.kinds.get(form) == "condition":
+    """Whether a scalar stands for work that several readers share: the results of one loop or reduction, a guard of branches or a count."""
+    if tables.kinds.get(form) in ("condition", "count"):
         return True
     owners = {body.form if isinstance(body, Item) else None for body in form.bodies}
     return len(form.bodies) > 1 and len(owners) == 1 and None not in owners

@@ -65,7 +65,7 @@ def test_the_size_afterwards_is_a_size_like_any_other(run: Run) -> None:
     np.testing.assert_array_equal(table, np.outer([5, 1, 4], [0, 1]))
 
 
-def test_state_of_every_element_of_a_map_has_its_own_size() -> None:
+def test_state_of_every_element_of_a_map_has_its_own_size(run: Run) -> None:
     @rd.algorithm
     def rows(a: rd.f64["n", "m"], counts: rd.i64["n"]):
         def grown(row, k):
@@ -75,7 +75,7 @@ def test_state_of_every_element_of_a_map_has_its_own_size() -> None:
         return rd.map(grown, a, counts)
 
     a, counts = np.random.default_rng(1).random((5, 3)), np.array([0, 3, 1, 4, 1])
-    sums, sizes, last = rows.interpret(a, counts)
+    sums, sizes, last = run(rows, a, counts)
     for row, k, total, size, final in zip(a, counts, sums, sizes, last, strict=True):
         long = row
         for t in range(k):
@@ -128,7 +128,7 @@ def test_the_branch_not_taken_is_not_evaluated(run: Run) -> None:
     np.testing.assert_array_equal(sums, [3, 4, 1])
 
 
-def test_branches_of_different_sizes_inside_maps() -> None:
+def test_branches_of_different_sizes_inside_maps(run: Run) -> None:
     @rd.algorithm
     def rows(a: rd.i64["n", "m"]):
         def row(values):
@@ -138,6 +138,6 @@ def test_branches_of_different_sizes_inside_maps() -> None:
         return rd.map(row, a)
 
     a = np.array([[1, 2, 3], [0, 5, 1], [-1, 0, 0]])
-    sums, sizes = rows.interpret(a)
+    sums, sizes = run(rows, a)
     np.testing.assert_array_equal(sums, [6, 5, 0])
     np.testing.assert_array_equal(sizes, [3, 1, 0])

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from random_programs import Grammar, RandomProgram, random_program
 
-from raido.algo.errors import CompileError, RaidoError, ScheduleError
+from raido.algo.errors import RaidoError, ScheduleError
 from raido.algo.graph.program import Program
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.legal import candidates
@@ -26,7 +26,6 @@ from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
-from raido.schedule.stages.supported import require_compilable
 from raido.targets.compile import Compilation, executable_of
 from raido.targets.executable import Executable
 from raido.targets.native import set_threads
@@ -75,12 +74,10 @@ def shape_of(seed: int) -> Shape:
 
 
 def check(seed: int, shape: Shape | None = None, *, compiled: bool = True) -> int:
-    """Checks program number `seed`; returns how many runs were compared, 0 if it has no machine code. Raises `Broken`."""
+    """Checks program number `seed`; returns how many runs were compared. Raises `Broken`."""
     shape = shape or shape_of(seed)
     program = random_program(seed, shape.statements, shape.grammar)
     traced = program.algorithm.trace(*program.arguments)
-    if not is_compilable(traced):
-        return 0
     want = outcome(lambda: interpret(traced, *program.algorithm.flatten(program.arguments)))
     runs = 0
     for k, steps in ((0, 0), (1, shape.steps)) if seed % DEFAULTS == 0 else ((1, shape.steps),):
@@ -89,15 +86,6 @@ def check(seed: int, shape: Shape | None = None, *, compiled: bool = True) -> in
         complete = schedule.complete(Target.parse(f"llvm:{cpu}").machine)
         runs += hold(program, complete, want, cpu, compiled)
     return runs
-
-
-def is_compilable(program: Program) -> bool:
-    """Whether every form in the program has machine code."""
-    try:
-        require_compilable(program)
-    except CompileError:
-        return False
-    return True
 
 
 def random_schedule(program: Program, seed: int, steps: int) -> Schedule:

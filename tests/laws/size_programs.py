@@ -95,6 +95,25 @@ def filter_in_a_loop(v: rd.i64["k"], least: rd.i64):
     return rd.while_loop(going, body, (v, v * v, rd.i64(0)), name="rounds")
 
 
+@program(lambda chance, n, m: (chance.integers(-3, 9, (n, m)), chance.integers(-1 if n > 5 else 0, m + 1, n)))
+def arrays_of_private_size(a: rd.i64["n", "m"], least: rd.i64["n"]):
+    """Medians of what each row keeps, and prefixes of as many numbers as each asks for."""
+
+    def row(r, k):
+        kept = rd.sort(rd.filter(lambda x: x > k, r), name="sorted")
+        count = kept.shape[0]
+        median = rd.cond(count > 0, lambda: kept[count // 2], lambda: rd.i64(-9))
+        return median, rd.sum(rd.scan(rd.add, 0, rd.iota(k) + count))
+
+    return rd.map(row, a, least)
+
+
+@program(lambda chance, n, m: (chance.integers(-3, 9, (n, m)), chance.integers(0, 4, n)))
+def rows_that_grow(a: rd.i64["n", "m"], rounds: rd.i64["n"]):
+    grow = lambda t, x: rd.concat([x, rd.filter(lambda v: v > t, x)])
+    return rd.map(lambda r, k: rd.sum(rd.loop(k, grow, r, name="grown")), a, rounds)
+
+
 @program(lambda chance, n, m: (chance.integers(-3, 9, (n, 2)), chance.integers(0, 2).astype(bool)))
 def branches_of_different_sizes(v: rd.i64["k", 2], longer: rd.bool_):
     rows, flat = rd.cond(longer, lambda: (v, v.flatten()), lambda: (v[1:] * 2, v[:, 0]), name="either")

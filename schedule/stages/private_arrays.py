@@ -1,0 +1,357 @@
+"""Arrays of private size inside mapped functions get memory for as much as they can hold.
+
+    map(i: sort(filter(p, a[i])))      becomes, for rows of m elements,      map(i: sort of m elements, of which count[i] are there)
+
+An axis whose extent differs from element to element runs to a bound that is the same for all, and what stands beyond the private size
+is neither evaluated nor read. The bound is the greatest extent that the expression can have, where sizes of the program say so; else
+the greatest that it has for any element, which the host learns before the rows are made. A filter of every element becomes the
+count of what it keeps, its places, by a scan, and an update that puts it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from raido.algo.errors import CompileError
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64, u8
+from raido.algo.graph.expr import (
+    Array,
+    Axis,
+    Checked,
+    Cond,
+    Count,
+    Expr,
+    Filter,
+    Generate,
+    Item,
+    Load,
+    Node,
+    Op,
+    Reduce,
+    Result,
+    Scan,
+    Sort,
+    Update,
+    Var,
+    const,
+    field_names,
+    fresh,
+)
+from raido.algo.graph.faults import can_fault
+from raido.algo.graph.primitives import DIVISIONS
+from raido.algo.graph.reduction import contracted_product, identity_of
+from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes, substitute, topological
+from raido.schedule.stages.normalise import Tables, binders, host_variables, inline_moves
+
+
+def bound_private_arrays(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """The graph in which every axis has an extent that is the same for all elements."""
+    nodes = topological(*roots)
+    bounding = _Bounding(nodes, tables)
+    if not any(bounding.is_private(n) or (isinstance(n, Filter) and bounding.is_open(n)) for n in nodes):
+        return roots
+    for node in nodes:
+        bounding.enter(node)
+    return inline_moves(tuple(bounding.memo[root] for root in roots), tables)
+
+
+class _Bounding:
+    """One pass, children first. `memo` says what became of a node (of a private size: the number itself, as a scalar)."""
+
+    def __init__(self, nodes: list[Node], tables: Tables) -> None:
+        self.tables, self.contract = tables, tables.contract
+        self.hosts = host_variables(nodes)
+        self.order, self.axes_of, _ = binders(nodes)
+        self.memo: dict[Node, Any] = {}
+        self.limits: dict[Var, Expr] = {}  # how far a private axis goes
+        self.bounds: dict[Expr, Expr] = {}
+
+    def is_open(self, node: Node) -> bool:
+        return bool(free_variables(node) - self.hosts)
+
+    def is_private(self, e: Node) -> bool:
+        """Whether a size differs from element to element."""
+        return isinstance(e, Count) and self.is_open(e)
+
+    def private(self, extent: Expr) -> bool:
+        """Whether an extent has such a size in it."""
+        return any(self.is_private(node) for node in scalar_nodes(extent))
+
+    def number(self, extent: Expr) -> Expr:
+        """An extent as a scalar."""
+        for node in topological(extent):
+            if node not in self.memo:
+                self.enter(node)
+        return self.memo[extent]
+
+    # What becomes of nodes
+
+    def enter(self, node: Any) -> None:
+        """Puts what became of a node, and of its results, into the memo."""
+        if isinstance(node, Filter) and self.is_open(node):
+            self._filter(node)
+            return
+        if isinstance(node, Count) and self.is_private(node):
+            new: Any = Load(self.memo[node.array], (), False)
+        elif isinstance(node, Axis) and self.private(node.extent):
+            self.limits[node.var] = self.number(node.extent)
+            new = Axis(node.var, self.bound(node.extent))
+        elif isinstance(node, Load):
+            new = self._load(node)
+        elif isinstance(node, Update):
+            new = self._update(node)
+        elif node in self.memo:
+            return
+        else:
+            new = rebuild(node, self.memo.__getitem__)
+            if isinstance(node, (Generate, Reduce, Scan, Sort)) and (tests := self._tests(node.axes)):
+                new = self._guarded(new, tests)
+        self.tables.carry(node, new)
+        self.memo[node] = new
+        if isinstance(node, (Sort, Scan, Reduce)):
+            shift = len(new.values) - len(node.values)
+            of = Item if isinstance(node, Reduce) else Result
+            self.memo |= {of(node, k): of(new, k + shift) for k in range(len(node.values))}  # type: ignore[arg-type]
+
+    def _tests(self, axes: Iterable[Axis]) -> list[Expr]:
+        """Whether the indices of some axes are within their private sizes."""
+        return [Op("lt", bool_, (axis.var, self.limits[axis.var])) for axis in axes if axis.var in self.limits]
+
+    def _guarded(self, form: Any, tests: list[Expr]) -> Node:
+        """A form that evaluates nothing beyond private sizes."""
+        test = _all(tests)
+        if isinstance(form, Generate):
+            return Generate(form.axes, _where(test, form.bodies, _zeros(form.bodies)))
+        if isinstance(form, Reduce):
+            return _reduced_where(form, test, self.contract)
+        parts = {name: getattr(form, name) for name in field_names(type(form))}
+        along = form.axes[form.along].var
+        rows = [
+            e
+            for axis, e in zip([a for a in form.axes if a.var in self.limits], tests, strict=True)
+            if axis.var is not along
+        ]
+        if isinstance(form, Sort):
+            parts["values"] = _where(test, form.values, _zeros(form.values))
+            if along in self.limits:  # what is not there comes last
+                beyond = Op("select", u8, (Op("lt", bool_, (along, self.limits[along])), const(u8, 0), const(u8, 1)))
+                parts |= {"keys": form.keys + 1, "values": (beyond, *parts["values"])}
+            return Sort(*parts.values())
+        assert isinstance(form, Scan)
+        if rows:
+            parts["neutral"] = _where(_all(rows), form.neutral, _zeros(form.neutral))
+        if along in self.limits and any(can_fault(node) for node in topological(*form.combine)):
+            left, right, combine, neutral, values = _flagged(Scan(*parts.values()), test)
+            return Scan(form.axes, form.along, left, right, combine, neutral, values, form.exclusive, "")
+        parts["values"] = _where(test, form.values, _zeros(form.values))
+        return Scan(*parts.values())
+
+    def _load(self, node: Load) -> Node:
+        """An element; an index from the user is checked against the private size."""
+        indices = [self.memo[e] for e in node.indices]
+        if node.checked:
+            for d, extent in enumerate(node.array.shape):
+                if self.private(extent):
+                    indices[d] = self._checked(node, d, indices[d], self.number(extent))
+        return Load(self.memo[node.array], tuple(indices), node.checked)
+
+    def _checked(self, source: Node, d: int, e: Expr, size: Expr) -> Expr:
+        """An index of dimension `d` that is within 0 … size − 1, or a fault."""
+        e = e if e.dtype is i64 else Op("cast", i64, (e,))
+        new = Checked(e, _within(e, size), "index", (const(i64, d), e, size))
+        self.tables.carry(source, new)
+        return new
+
+    def _update(self, form: Update) -> Node:
+        new = rebuild(form, self.memo.__getitem__)
+        assert isinstance(new, Update)
+        sizes = {d: self.number(n) for d, n in enumerate(form.dest[0].shape) if self.private(n)}
+        tests = self._tests(form.axes)
+        if not sizes and not tests:
+            return new
+        own = {axis.var for axis in form.axes}
+        places = list(new.indices)
+        for d, extent in enumerate(form.dest[0].shape):
+            if places[d] in own and any(a.var is places[d] and a.extent is extent for a in form.axes):
+                continue  # a row: its axis is as long as the dimension
+            size = sizes.get(d, new.dest[0].shape[d])
+            if form.checked:
+                places[d] = self._checked(form, d, places[d], size)
+            elif d in sizes:
+                places[d] = Op("select", i64, (_within(places[d], size), places[d], const(i64, -1)))
+            if tests:
+                (places[d],) = _where(_all(tests), (places[d],), (const(i64, -1),))
+        values = _where(_all(tests), new.values, _zeros(new.values)) if tests else new.values
+        parts = {name: getattr(new, name) for name in field_names(Update)}
+        return Update(*(parts | {"indices": tuple(places), "values": values, "checked": False}).values())
+
+    def _filter(self, form: Filter) -> None:
+        """A filter of every element of a map: count, places and the elements in their places."""
+        axes, predicate, values = (
+            tuple(self.memo[a] for a in form.axes),
+            self.memo[form.predicate],
+            tuple(self.memo[v] for v in form.values),
+        )
+        first, rows = axes[0], axes[1:]
+        inside = self._tests(form.axes)
+        keep = predicate
+        if first.var in self.limits:
+            (keep,) = _where(self._tests(form.axes[:1])[0], (predicate,), (const(bool_, False),))
+        if inside:
+            values = _where(_all(inside), values, _zeros(values))
+        kept = Result(self._made(Generate((first,), (keep,)), "map"), 0)
+
+        def chosen(axis: Axis) -> Expr:
+            return Op("select", i64, (Load(kept, (axis.var,), False), const(i64, 1), const(i64, 0)))
+
+        left, right = fresh("a"), fresh("b")
+        add = (left,), (right,), (Op("add", i64, (left, right)),), (const(i64, 0),)
+        over, along, steps = (Axis(fresh(first.name), first.extent) for _ in range(3))
+        total = Item(Reduce((over,), *add, (chosen(over),), True, "add"), 0)
+        count = Result(self._made(Generate((), (total,)), "count"), 0)
+        places = Result(Scan((along,), 0, *add, (chosen(along),), False, "add"), 0)
+        place: Expr = Op("sub", i64, (Load(places, (steps.var,), False), const(i64, 1)))
+        elsewhere: Expr = const(i64, -1)
+        if form.partition:
+            elsewhere = Op(
+                "add",
+                i64,
+                (Load(count, (), False), Op("sub", i64, (steps.var, Op("add", i64, (place, const(i64, 1)))))),
+            )
+            if first.var in self.limits:
+                elsewhere = Op(
+                    "select", i64, (Op("lt", bool_, (steps.var, self.limits[first.var])), elsewhere, const(i64, -1))
+                )
+        place = Op("select", i64, (Load(kept, (steps.var,), False), place, elsewhere))
+        rest = tuple(Axis(fresh(axis.name), axis.extent) for axis in rows)
+        renamed = {a.var: b.var for a, b in zip(axes, (steps, *rest), strict=True)}
+        values = self.tables.rewrite(values, lambda node: node, renamed)
+        empty = self._made(Generate(tuple(Axis(fresh(a.name), a.extent) for a in axes), _zeros(values)), "map")
+        dest = tuple(Result(empty, k) for k in range(len(values)))
+        indices = (place, *(axis.var for axis in rest))
+        new = Update(dest, (steps, *rest), indices, (), (), (), (), values, "unique", False, "")
+        self.tables.pass_names(form, new)
+        self.memo[form] = new
+        self.memo |= {Result(form, k): Result(new, k) for k in range(len(values))}
+        self.memo[Result(form, len(values))] = count
+
+    def _made(self, form: Generate, kind: str) -> Generate:
+        self.tables.kinds.setdefault(form, kind)
+        return form
+
+    # Bounds
+
+    def bound(self, e: Expr) -> Expr:
+        """The most that a size can be for any element."""
+        if e not in self.bounds:
+            most = self._most(e) or self._greatest(e)
+            if any(can_fault(node) for node in topological(self.number(e))):  # somebody must look at it
+                most = ix.maximum(most, 1)
+            self.bounds[e] = most
+        return self.bounds[e]
+
+    def _most(self, e: Expr) -> Expr | None:
+        """What the sizes of the program say; None where they say nothing."""
+        names: dict[Node, Any] = {}
+        ranges: dict[Any, Any] = {}
+        for node in scalar_nodes(e):
+            if self.is_private(node):
+                assert isinstance(node, Count)
+                if node.bound is None:
+                    return None
+                names[node] = fresh("size")
+                ranges[names[node]] = (
+                    ix.as_index(0),
+                    self.bound(node.bound) if self.private(node.bound) else node.bound,
+                )
+        if e in names:
+            return ranges[names[e]][1]
+        reach = ix.interval(ix.canonical(substitute(e, names)), ranges)
+        return None if reach is None else reach[1]
+
+    def _greatest(self, e: Expr) -> Expr:
+        """The greatest of all elements' own, at least 0, as a size that the host learns."""
+        value = _harmless(self.number(e), self.tables)
+        outside = free_variables(value) - self.hosts
+        if not outside <= self.axes_of.keys():
+            raise CompileError(
+                "an array of a size that depends on the state of a loop of scalars has no machine code yet"
+            )
+        outer = [self.axes_of[v] for v in sorted(outside, key=self.order.__getitem__)]
+        if tests := self._tests(outer):
+            (value,) = _where(_all(tests), (value,), (const(i64, 0),))
+        own = tuple(Axis(fresh(axis.name), self.memo[axis].extent) for axis in outer)
+        renamed = {a.var: b.var for a, b in zip(outer, own, strict=True)}
+        (value,) = self.tables.rewrite((value,), lambda node: node, renamed)
+        left, right = fresh("a"), fresh("b")
+        fields = (left,), (right,), (Op("maximum", i64, (left, right)),), (const(i64, 0),), (value,), True, "maximum"
+        most = Item(Reduce(own, *fields), 0) if own else Op("maximum", i64, (value, const(i64, 0)))
+        return Count(Result(self._made(Generate((), (most,)), "size"), 0), None)
+
+
+def _all(tests: Sequence[Expr]) -> Expr:
+    whole = tests[0]
+    for test in tests[1:]:
+        whole = Op("logical_and", bool_, (whole, test))
+    return whole
+
+
+def _within(e: Expr, size: Expr) -> Expr:
+    return _all([Op("ge", bool_, (e, const(i64, 0))), Op("lt", bool_, (e, size))])
+
+
+def _where(test: Expr, these: Sequence[Expr], others: Sequence[Expr]) -> tuple[Expr, ...]:
+    choice = Cond(test, tuple(these), tuple(others))
+    return tuple(Item(choice, k) for k in range(len(these)))
+
+
+def _zeros(values: Sequence[Expr]) -> tuple[Expr, ...]:
+    return tuple(const(value.dtype, 0) for value in values)
+
+
+def _reduced_where(form: Reduce, test: Expr, contract: bool) -> Reduce:
+    """A reduction over the indices where the test holds."""
+    nothing = identity_of(form.monoid, form.left[0].dtype) if len(form.left) == 1 else None
+    if nothing is not None:
+        product = contracted_product(form, contract)
+        if product is not None:  # it stays one, so that it is fused: -0.0 changes no sum
+            (a,), (b,) = (_where(test, (e,), (const(e.dtype, v),)) for e, v in zip(product, (-0.0, 1.0), strict=True))
+            values: tuple[Expr, ...] = (Op("mul", a.dtype, (a, b)),)
+        else:
+            values = _where(test, form.values, (nothing,))
+        return Reduce(
+            form.axes, form.left, form.right, form.combine, form.neutral, values, form.commutative, form.monoid
+        )
+    return Reduce(form.axes, *_flagged(form, test), form.commutative, "")
+
+
+def _flagged(form: Reduce | Scan, test: Expr) -> tuple[tuple[Any, ...], ...]:
+    """The operator of a fold, its start and its values with a first value that says which are there: the others change nothing."""
+    here, there = fresh("there", bool_), fresh("there", bool_)
+    both = Op("logical_or", bool_, (here, there))
+    combine = (both, *_where(here, _where(there, form.combine, form.left), form.right))
+    values = (test, *_where(test, form.values, _zeros(form.values)))
+    return (here, *form.left), (there, *form.right), combine, (const(bool_, True), *form.neutral), values
+
+
+def _harmless(e: Expr, tables: Tables) -> Expr:
+    """An expression that gives something else where it would fault."""
+
+    def change(node: Node) -> Node:
+        if isinstance(node, Checked):
+            return node.value
+        if isinstance(node, Load) and node.checked and node.indices:
+            holds = _all([_within(i, n) for i, n in zip(node.indices, node.array.shape, strict=True)])
+            return _where(holds, (Load(node.array, node.indices, False),), (const(node.dtype, 0),))[0]
+        if isinstance(node, Op) and node.name in DIVISIONS and can_fault(node):
+            some = Op("ne", bool_, (node.args[1], const(node.dtype, 0)))
+            return Op(
+                node.name,
+                node.dtype,
+                (node.args[0], Op("select", node.dtype, (some, node.args[1], const(node.dtype, 1)))),
+            )
+        return node
+
+    return tables.rewrite((e,), change)[0]
