@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from raido.schedule.directives.placement import check_encloses_readers
 from raido.schedule.groups import check_groups
-from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split
+from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.state import (
     State,
@@ -22,10 +22,10 @@ from raido.schedule.state import (
 from raido.schedule.strategies import check_scan, check_sort, check_update, strategy_name
 
 
-def check_state(state: State) -> None:
-    """Refuses a state that breaks an invariant."""
+def check_state(state: State, before: State) -> None:
+    """Refuses a state that breaks an invariant. It came of `before`, which breaks none, by one step."""
     for name, plan in state.plans.items():
-        if is_inlined(state, name):
+        if is_inlined(state, name) or (plan is before.plans.get(name) and is_judged_alone(plan)):
             continue
         if isinstance(plan.compute, At) and plan.compute_with is None:
             check_encloses_readers(state, name, plan.compute)
@@ -42,6 +42,11 @@ def check_state(state: State) -> None:
         if plan.store is not None:
             check_window(state, name)
     check_groups(state)
+
+
+def is_judged_alone(plan: StagePlan) -> bool:
+    """Whether what holds for a stage depends on no other plan: it is computed whole, in loops of its own, and prefetches nothing."""
+    return isinstance(plan.compute, Root) and plan.compute_with is None and plan.store is None and not plan.prefetches
 
 
 def all_loops(state: State, name: str) -> list[tuple[str, LoopPlan]]:

@@ -35,7 +35,7 @@ def apply_step(state: State, step: Step) -> State:
         arguments = dict(step.args)
         check_arguments(entry, arguments)
         after = entry.apply(state, name, **arguments)
-        check_state(after)
+        check_state(after, state)
         return after
     except Refusal as refusal:
         raise refusal_error(state, step, refusal) from None

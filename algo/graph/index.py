@@ -18,7 +18,6 @@ from raido.algo.graph.expr import Const, Count, Expr, Node, Op, SizeVar, Var, co
 IntLike: TypeAlias = Expr | int
 BOUNDARY_OPS = ("clamp_index", "wrap_index", "mirror_index", "symmetric_index")
 
-_terms: weakref.WeakKeyDictionary[Node, tuple[int, dict[Expr, int]]] = weakref.WeakKeyDictionary()
 _texts: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
 
 
@@ -40,23 +39,28 @@ def linear(e: IntLike) -> tuple[int, dict[Expr, int]]:
         return e, {}
     if isinstance(e, Const):
         return int(e.value), {}
-    known = _terms.get(e)
-    if known is not None:
-        return known
-    answer: tuple[int, dict[Expr, int]] = (0, {e: 1})
-    if isinstance(e, Op) and e.dtype is i64:
-        if e.name in ("add", "sub"):
-            answer = _combine(linear(e.args[0]), linear(e.args[1]), 1 if e.name == "add" else -1)
-        elif e.name == "neg":
-            answer = _combine((0, {}), linear(e.args[0]), -1)
-        elif e.name == "mul":
-            for factor, other in (e.args, e.args[::-1]):
-                value = constant_value(factor)
-                if value is not None:
-                    answer = _combine((0, {}), linear(other), value)
-                    break
-    _terms[e] = answer
-    return answer
+    if not isinstance(e, Op) or e.dtype is not i64:
+        return 0, {e: 1}
+    try:
+        return e._linear
+    except AttributeError:
+        answer = _linear_operation(e)
+        if e not in answer[1]:
+            object.__setattr__(e, "_linear", answer)
+        return answer
+
+
+def _linear_operation(e: Op) -> tuple[int, dict[Expr, int]]:
+    if e.name in ("add", "sub"):
+        return _combine(linear(e.args[0]), linear(e.args[1]), 1 if e.name == "add" else -1)
+    if e.name == "neg":
+        return _combine((0, {}), linear(e.args[0]), -1)
+    if e.name == "mul":
+        for factor, other in (e.args, e.args[::-1]):
+            value = constant_value(factor)
+            if value is not None:
+                return _combine((0, {}), linear(other), value)
+    return 0, {e: 1}
 
 
 def _combine(a: tuple[int, dict[Expr, int]], b: tuple[int, dict[Expr, int]], scale: int) -> tuple[int, dict[Expr, int]]:

@@ -7,7 +7,9 @@ nesting. A rewrite that changes nothing returns the same node.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import islice
+from operator import is_
 from typing import Any, TypeVar
 
 from raido.algo.graph.expr import Load, Node, Parameter, Result, Var, field_names
@@ -15,74 +17,76 @@ from raido.algo.graph.expr import Load, Node, Parameter, Result, Var, field_name
 N = TypeVar("N", bound=Node)
 
 
-def children(node: Node) -> Iterator[Node]:
+def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly below, bound variables included."""
-    for name in field_names(type(node)):
-        value = getattr(node, name)
-        if isinstance(value, Node):
-            yield value
-        elif isinstance(value, tuple):
-            yield from value
+    try:
+        return node._below
+    except AttributeError:
+        below: list[Node] = []
+        for name in field_names(type(node)):
+            value = getattr(node, name)
+            if isinstance(value, Node):
+                below.append(value)
+            elif isinstance(value, tuple):
+                below += value
+        object.__setattr__(node, "_below", tuple(below))
+        return node._below
+
+
+def _scalars_below(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below that are no arrays."""
+    try:
+        return node._scalars_below
+    except AttributeError:
+        below = tuple(child for child in children(node) if not isinstance(child, (Result, Parameter)))
+        object.__setattr__(node, "_scalars_below", below)
+        return below
 
 
 def rebuild(node: N, change: Callable[[Any], Any]) -> N:
     """The node with `change` applied to every direct child; the same node when nothing changes."""
-    values, changed = [], False
+    below = children(node)
+    new = list(map(change, below))
+    if all(map(is_, new, below)):
+        return node
+    left, values = iter(new), []
     for name in field_names(type(node)):
         value = getattr(node, name)
-        new = value
         if isinstance(value, Node):
-            new = change(value)
+            value = next(left)
         elif isinstance(value, tuple):
-            new = tuple(change(child) for child in value)
-            if all(a is b for a, b in zip(new, value, strict=True)):
-                new = value
-        changed |= new is not value
-        values.append(new)
-    return type(node)(*values) if changed else node
+            value = tuple(islice(left, len(value)))
+        values.append(value)
+    return type(node)(*values)
 
 
 def topological(*roots: Node) -> list[Node]:
     """Every node reachable from the roots, each once, children before parents."""
-    done: dict[Node, None] = {}
-    stack: list[tuple[Node, Iterator[Node]]] = []
-    for root in roots:
-        if root in done:
-            continue
-        stack.append((root, children(root)))
-        while stack:
-            node, rest = stack[-1]
-            for child in rest:
-                if child not in done:
-                    stack.append((child, children(child)))
-                    break
-            else:
-                stack.pop()
-                done[node] = None
-    return list(done)
+    return post_order(roots, children)
 
 
 def post_order(roots: Sequence[Node], below: Callable[[Node], Sequence[Node]]) -> list[Node]:
     """The nodes reachable from the roots by way of `below`, each once, what is below a node before it, in that order."""
     done: dict[Node, None] = {}
-    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    stack = list(reversed(roots))
     while stack:
-        node, entered = stack.pop()
-        if entered:
+        node = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        first = [child for child in below(node) if child not in done]
+        if first:
+            first.reverse()
+            stack += first
+        else:
+            stack.pop()
             done[node] = None
-        elif node not in done:
-            stack.append((node, True))
-            stack += [(child, False) for child in reversed(below(node)) if child not in done]
     return list(done)
 
 
 def scalar_nodes(*roots: Node, stop: Collection[Node] = ()) -> list[Node]:
     """The scalar nodes reachable without going into an array, nor below `stop`, children first."""
-
-    def below(node: Node) -> Sequence[Node]:
-        return () if node in stop else [c for c in children(node) if not isinstance(c, Result | Parameter)]
-
-    return post_order(roots, below)
+    return post_order(roots, (lambda node: () if node in stop else _scalars_below(node)) if stop else _scalars_below)
 
 
 def loads_in(*roots: Node) -> list[Load]:
@@ -120,7 +124,7 @@ def free_variables(root: Node) -> frozenset[Var]:
         if isinstance(node, Var):
             _free[node] = frozenset((node,))
             continue
-        below = list(children(node))
+        below = children(node)
         missing = [child for child in below if child not in _free]
         if missing:
             stack += missing

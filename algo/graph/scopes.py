@@ -39,13 +39,13 @@ def _pending(root: Node, wanted: Callable[[Node], bool]) -> Iterator[Node]:
     if not wanted(root):
         return
     seen: set[Node] = {root}
-    stack: list[tuple[Node, Iterator[Node]]] = [(root, children(root))]
+    stack: list[tuple[Node, Iterator[Node]]] = [(root, iter(children(root)))]
     while stack:
         node, rest = stack[-1]
         for child in rest:
             if child not in seen and wanted(child):
                 seen.add(child)
-                stack.append((child, children(child)))
+                stack.append((child, iter(children(child))))
                 break
         else:
             stack.pop()

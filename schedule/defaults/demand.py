@@ -21,8 +21,9 @@ from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_readers
 from raido.schedule.directives.placement import checked_reader
+from raido.schedule.remember import remembered
 from raido.schedule.stages.dependent import is_ragged
-from raido.schedule.stages.reads import array_name, loads_of, stage_roots
+from raido.schedule.stages.reads import array_name, loads_of, scalars_of
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, has_loops_said, is_inlined, places
 
@@ -85,17 +86,18 @@ def _add_reads(state: State, demand: Demand, stage: Stage) -> None:
             found.update(_compose(plain, stage, point) if inlined else plain for point in points)
 
 
-def _point(i: Expr, counters: set[Var]) -> Expr | None:
+def _point(i: Expr, counters: frozenset[Var]) -> Expr | None:
     if is_plain(i):
         return i
     terms = index.linear(i)[1]
     return SEGMENTS if any(terms.get(counter) == 1 for counter in counters) else None
 
 
-def segment_counters(stage: Stage) -> set[Var]:
+@remembered
+def segment_counters(stage: Stage) -> frozenset[Var]:
     """The variables that count the values of a stage's segments."""
-    folds = [node for node in scalar_nodes(*stage_roots(stage)) if isinstance(node, Reduce) and is_ragged(node)]
-    return {axis.var for fold in folds for axis in fold.axes}
+    folds = [node for node in scalars_of(stage) if isinstance(node, Reduce) and is_ragged(node)]
+    return frozenset(axis.var for fold in folds for axis in fold.axes)
 
 
 def _compose(indices: Point, stage: Stage, at: Point) -> Point:
@@ -155,10 +157,11 @@ def is_pointwise(stage: Stage) -> bool:
     return all(i in variables or index.constant_value(i) is not None for load in loads_of(stage) for i in load.indices)
 
 
+@remembered
 def cost(stage: Stage) -> int:
     """Operations for one element: 1 each, 20 for a mathematical function, 1000 for a loop or a segment; index arithmetic is free."""
     total = 1000 * len(segment_counters(stage))
-    for node in scalar_nodes(*stage_roots(stage)):
+    for node in scalars_of(stage):
         if isinstance(node, (Loop, While)):
             total += 1000
         elif isinstance(node, Op) and (node.dtype is not i64 or stage.bodies[0].dtype is i64):
@@ -183,7 +186,7 @@ def meets_boundary(state: State, demand: Demand, reader: str) -> bool:
 
 def _chooses_by_position(stage: Stage) -> bool:
     predicates: list[Node] = []
-    for node in scalar_nodes(*stage_roots(stage)):
+    for node in scalars_of(stage):
         if isinstance(node, Cond):
             predicates.append(node.predicate)
         elif isinstance(node, Op) and node.name == "select":
@@ -202,9 +205,10 @@ def has_ragged_folds(stage: Stage) -> bool:
     return bool(segment_counters(stage))
 
 
+@remembered
 def is_divergent(stage: Stage) -> bool:
     """Whether elements take differently long: a while loop, a branch, or a loop or a fold of a length of its own."""
     return has_ragged_folds(stage) or any(
         isinstance(node, (While, Cond)) or (isinstance(node, Loop) and not is_plain(node.count))
-        for node in scalar_nodes(*stage_roots(stage))
+        for node in scalars_of(stage)
     )

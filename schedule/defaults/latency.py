@@ -11,7 +11,7 @@ from raido.algo.graph.expr import Axis, Cond, Expr, Load, Loop, Node, Op, Var, W
 from raido.algo.graph.rewrite import children, free_variables, scalar_nodes
 from raido.schedule.defaults.demand import CHEAP
 from raido.schedule.machine import Machine
-from raido.schedule.stages.reads import stage_roots
+from raido.schedule.stages.reads import scalars_of
 from raido.schedule.stages.stage import Stage
 
 IN_FLIGHT = 8  # two units, results after four cycles
@@ -20,7 +20,7 @@ MOST = 4
 
 def gangs_of_rounds(stage: Stage, vector: Axis, machine: Machine) -> int:
     """Gangs side by side for the innermost loops of the elements of a stage; 1 where they have none."""
-    loops = [node for node in scalar_nodes(*stage_roots(stage)) if isinstance(node, (Loop, While))]
+    loops = [node for node in scalars_of(stage) if isinstance(node, (Loop, While))]
     inner = [node for node in loops if not any(other in loops for other in scalar_nodes(*_rounds(node)))]
     return min((_gangs(node, vector.var, machine) for node in inner), default=1)
 

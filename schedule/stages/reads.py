@@ -12,12 +12,20 @@ from typing import Any
 
 from raido.algo.graph.expr import Array, Constant, Expr, Load, Node, Parameter, Reduce, Result
 from raido.algo.graph.rewrite import children, loads_in, rebuild, scalar_nodes
+from raido.schedule.remember import remembered
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
 
 
+@remembered
+def scalars_of(stage: Stage) -> tuple[Node, ...]:
+    """The scalar nodes of a stage, its reduction included, children first."""
+    return tuple(scalar_nodes(*stage_roots(stage)))
+
+
+@remembered
 def loads_of(stage: Stage) -> tuple[Load, ...]:
     """The loads of a stage, its reduction included."""
-    return tuple(loads_in(*stage_roots(stage)))
+    return tuple(node for node in scalars_of(stage) if isinstance(node, Load))
 
 
 def epilogue_loads(stage: Stage) -> tuple[Load, ...]:
@@ -47,7 +55,7 @@ def redirect(stage: Stage, values: Mapping[Node, Node]) -> Stage:
     def change(node: Node) -> Node:
         return values.get(node) or memo.get(node, node)
 
-    for node in scalar_nodes(*stage_roots(stage)):
+    for node in scalars_of(stage):
         memo[node] = values.get(node) or rebuild(node, change)
     return replace(
         stage,
@@ -80,6 +88,7 @@ class Uses:
     outputs: frozenset[str]
 
 
+@remembered
 def find_uses(graph: StageGraph) -> Uses:
     """Walks a graph once."""
     stages: dict[str, AnyStage] = {}

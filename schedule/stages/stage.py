@@ -28,6 +28,7 @@ from raido.algo.graph.expr import (
     Update,
 )
 from raido.algo.graph.program import Program, Site
+from raido.schedule.remember import Lasting
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class SortStep:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stage:
+class Stage(Lasting):
     """One `Generate`, `Scan`, `Update`, `Filter` or `Sort`, closed. Loads in `bodies` reach other stages as `Result(stage.form, k)`.
 
     `axes` are the pure axes (names are display names, unique within the stage together with those of `reduction.axes`).
@@ -121,7 +122,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ControlStage:
+class ControlStage(Lasting):
     """A whole-array loop, while loop or conditional, and the stages of its body.
 
     `setup` are stages that the condition of a while loop needs: they run before each test. `orelse` is a conditional's other branch.
@@ -157,7 +158,7 @@ class CountedSize:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StageGraph:
+class StageGraph(Lasting):
     """A program as stages in an order in which they can run. `results` are the outputs, in terms of the stages' forms.
 
     `shapes` are the results', and `counts` the sizes that data decides (`schedule/stages/counts.py`).
