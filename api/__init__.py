@@ -53,6 +53,8 @@ from raido.algo.trace.value import Array
 from raido.algorithm import Algorithm, algorithm
 
 if TYPE_CHECKING:
+    from raido.autotune.jobs.autotune import autotune
+    from raido.autotune.jobs.tuning import Tuning
     from raido.schedule.holes import choose
     from raido.schedule.schedule import Schedule
     from raido.targets.executable import Executable
@@ -81,6 +83,7 @@ __all__ = [
     "Target",
     "TargetError",
     "TraceError",
+    "Tuning",
     "TuningError",
     "algorithm",
     "all",
@@ -90,6 +93,7 @@ __all__ = [
     "argsort",
     "array",
     "astype",
+    "autotune",
     "bincount",
     "bool_",
     "broadcast_to",
@@ -162,6 +166,8 @@ __all__ = [
 __all__ += ufuncs.__all__
 
 _LATER = {
+    "autotune": "raido",  # the package, which can be called
+    "Tuning": "raido.autotune.jobs.tuning",
     "Schedule": "raido.schedule.schedule",
     "choose": "raido.schedule.holes",
     "Executable": "raido.targets.executable",
@@ -176,6 +182,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'raido' has no attribute {name!r}")
     import importlib
 
+    if _LATER[name] == "raido":
+        return importlib.import_module(f"raido.{name}")
     value = getattr(importlib.import_module(_LATER[name]), name)
     globals()[name] = value
     return value

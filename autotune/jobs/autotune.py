@@ -1,0 +1,189 @@
+"""`rd.autotune`: one call from an algorithm to its best known schedule."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from raido.algo.errors import ArgumentError, ScheduleError, explain
+from raido.autotune.jobs.guides import make_guide
+from raido.autotune.jobs.job import Budget, Job, Progress
+from raido.autotune.jobs.tuning import Tuning
+from raido.autotune.measure.inputs import Inputs, given_inputs, made_up_inputs
+from raido.autotune.measure.local import LocalMeasurer, Measurer, Task
+from raido.autotune.measure.machine import this_machine
+from raido.autotune.measure.measurement import Limits, Protocol
+from raido.autotune.records.choose import size_text
+from raido.autotune.records.database import Database
+from raido.autotune.space import Space
+from raido.schedule.fingerprint import fingerprint
+from raido.schedule.schedule import Schedule
+from raido.targets.compile import Compilation
+from raido.targets.target import Target
+
+
+def autotune(
+    algorithm: Any,
+    inputs_or_sizes: Any = (),
+    target: Target | str = "llvm",
+    trials: int = 200,
+    db: str | os.PathLike[str] = "tuning.db",
+    seed: int = 0,
+    *,
+    minutes: float | None = None,
+    space: Schedule | None = None,
+    search: str = "model",
+    ranges: Mapping[str, Sequence[Any]] | None = None,
+    tolerance: float | None = None,
+    limits: Limits | None = None,
+    protocol: Protocol | None = None,
+    workers: str | None = None,
+    builders: int = 0,
+    like: Sequence[Any] = (),
+    progress: bool | Callable[[Progress], None] | None = None,
+    **static: Any,
+) -> Tuning:
+    """Searches for the fastest schedule of an algorithm, and keeps every measurement in a database.
+
+    inputs_or_sizes: what to run it on: a sequence of arguments, or sizes by name, for which arrays are made up (`ranges` says
+    from what: {"x": (low, high)}, {"starts": ("offsets", "n")}). trials: how many schedules are tried; minutes: when to stop
+    before that. db: the database; a job that was interrupted goes on from there, one that is finished answers from it at
+    once. space: a schedule with holes, or with a part said, to which the search keeps. search: "model", "random" or "grid".
+    tolerance: how far, relatively, results may be off that folds of floats bear on. workers: the address of a dask scheduler.
+    builders: processes that compile at a time (0: as many as processors). like, static: as for `compile`. progress: whether to
+    show how it goes (None: on a terminal), or a function that is called with each step.
+
+    Raises `TuningError` where the program cannot be compiled or fails on the inputs, or the database cannot be used;
+    KeyboardInterrupt loses at most the running trial.
+
+        tuning = rd.autotune(blur, {"h": 480, "w": 640}, trials=64)
+        exe = blur.compile(schedule=tuning.best)
+    """
+    with Database(db) as database:
+        job = make_job(
+            algorithm, inputs_or_sizes, target, Budget(trials, minutes), database, seed, space=space, search=search,
+            ranges=ranges, tolerance=tolerance, limits=limits, protocol=protocol, workers=workers, builders=builders,
+            like=like, static=static,
+        )  # fmt: skip
+        return watched(job, progress)
+
+
+def watched(job: Job, progress: bool | Callable[[Progress], None] | None) -> Tuning:
+    """Runs a job with a live view, where one is wanted, or with a function that is called with each step."""
+    if callable(progress):
+        return job.run(progress)
+    from raido.autotune.jobs.live import live_view
+
+    with live_view(progress) as watch:
+        return job.run(watch)
+
+
+def make_job(
+    algorithm: Any,
+    inputs_or_sizes: Any,
+    target: Target | str,
+    budget: Budget,
+    database: Database,
+    seed: int = 0,
+    *,
+    space: Schedule | None = None,
+    search: str = "model",
+    ranges: Mapping[str, Sequence[Any]] | None = None,
+    tolerance: float | None = None,
+    limits: Limits | None = None,
+    protocol: Protocol | None = None,
+    workers: str | None = None,
+    builders: int = 0,
+    like: Sequence[Any] = (),
+    static: Mapping[str, Any] | None = None,
+) -> Job:
+    """The job that `autotune` runs."""
+    sizes, arguments = _split(inputs_or_sizes)
+    if budget.trials < 1:
+        raise ArgumentError(f"trials must be at least 1, not {budget.trials}")
+    if budget.minutes is not None and budget.minutes <= 0:
+        raise ArgumentError(f"minutes must be more than 0, not {budget.minutes}")
+    chosen = Target.parse(target)
+    start = algorithm.schedule(*(arguments if arguments is not None else like), **(static or {}))
+    schedule = start if space is None else _belonging(space, start)
+    program = schedule.graph.program
+    signature = Compilation(program, chosen, None, {}).signature
+    inputs = (
+        made_up_inputs(program, signature, sizes, ranges, seed)
+        if arguments is None
+        else given_inputs(signature, arguments)
+    )
+    reference = Schedule(schedule.graph).complete(chosen.machine, inputs.sizes).to_json()
+    task = Task(program, chosen, inputs, reference, limits or Limits(), protocol or Protocol(), tolerance)
+    candidates = Space(schedule, chosen.machine, inputs.sizes)
+    where = this_machine(chosen).digest if workers is None else "cluster"
+    settings = {
+        "program": fingerprint(program),
+        "name": program.name,
+        "sizes": dict(inputs.sizes),
+        "inputs": _inputs_digest(inputs),
+        "target": str(chosen),
+        "threads": chosen.threads,
+        "machine": where,
+        "space": json.loads(space.to_json()) if space is not None else None,
+        "search": search,
+        "seed": seed,
+        "versions": _versions(),
+    }
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    job = Job(
+        task,
+        candidates,
+        digest,
+        settings,
+        database,
+        budget,
+        lambda: make_guide(search, candidates, seed),
+        lambda: _measurer(task, workers, builders),
+        _versions(),
+    )
+    job.progress.title = " ".join(filter(None, (program.name, size_text(inputs.sizes), f"for {chosen}")))
+    return job
+
+
+def _measurer(task: Task, workers: str | None, builders: int) -> Measurer:
+    if workers is None:
+        return LocalMeasurer(task, builders)
+    from raido.autotune.measure.cluster import ClusterMeasurer
+
+    return ClusterMeasurer(task, workers)
+
+
+def _split(inputs_or_sizes: Any) -> tuple[Mapping[str, int], Sequence[Any] | None]:
+    """Sizes by name, or arguments."""
+    if isinstance(inputs_or_sizes, Mapping):
+        return inputs_or_sizes, None
+    if not isinstance(inputs_or_sizes, (tuple, list)):
+        return {}, (inputs_or_sizes,)
+    return ({}, inputs_or_sizes) if inputs_or_sizes else ({}, None)
+
+
+def _belonging(space: Schedule, start: Schedule) -> Schedule:
+    if not isinstance(space, Schedule):
+        raise ArgumentError(f"`space` is a schedule, with holes or without, not {type(space).__name__}")
+    if space.fingerprint != start.fingerprint:
+        name = start.graph.program.name
+        text = explain("the space belongs to another program", **{"try": f"build it from {name}.schedule()"})
+        raise ScheduleError(text)
+    return space
+
+
+def _inputs_digest(inputs: Inputs) -> str:
+    digest = hashlib.blake2b(json.dumps(inputs.specs, sort_keys=True).encode(), digest_size=16)
+    for blob in inputs.blobs:
+        digest.update(blob)
+    return digest.hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    """What made the code: measurements of another version are no answers to a job of this one."""
+    return {name: importlib.metadata.version(name) for name in ("raido", "apache-tvm")}

@@ -1,0 +1,60 @@
+"""Which search a job follows, by name, and what the model thinks of a candidate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.errors import ArgumentError
+from raido.autotune.jobs.job import Guide
+from raido.autotune.space import Candidate, Space
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SEARCHES = ("model", "random", "grid")
+
+
+def make_guide(search: str, space: Space, seed: int) -> Guide:
+    """A search over a space: by the shipped model, which learns as the job goes on, at random, or one after another."""
+    from raido.autotune.features import VERSION
+    from raido.autotune.search import Evolutionary, GridSearch, RandomSearch
+
+    features = FeatureTable(space)
+    if search == "random":
+        return Guide(RandomSearch(space, seed), lambda candidate: None, features.as_tuple, VERSION)
+    if search == "grid":
+        return Guide(GridSearch(space), lambda candidate: None, features.as_tuple, VERSION)
+    if search != "model":
+        raise ArgumentError(f"search={search!r}: there is {', '.join(SEARCHES)}")
+    from raido.autotune.model import CostModel
+
+    model = CostModel.shipped()
+
+    def score(candidate: Candidate) -> float:
+        scores, _ = model.predict(features.of(candidate)[None])
+        return float(scores[0])
+
+    return Guide(Evolutionary(space, model, features.of, seed), score, features.as_tuple, VERSION)
+
+
+class FeatureTable:
+    """The features of candidates, each computed once."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self._known: dict[str, Any] = {}
+
+    def of(self, candidate: Candidate) -> np.ndarray:
+        """The features of a candidate."""
+        from raido.autotune.features import features_of
+        from raido.schedule.lower import lower
+
+        found = self._known.get(candidate.key)
+        if found is None:
+            nest = lower(candidate.schedule.graph, candidate.schedule.variants())
+            found = self._known[candidate.key] = features_of(nest, self._space.machine, self._space.sizes)
+        return found
+
+    def as_tuple(self, candidate: Candidate) -> tuple[float, ...]:
+        """The features as plain numbers."""
+        return tuple(self.of(candidate).tolist())

@@ -1,0 +1,288 @@
+"""A job: the default schedule first, then what the search proposes, then the finalists in turns; every measurement kept at once.
+
+The search is deterministic given the measurements, so a job is resumed by running it again: what it proposes and the database knows
+is answered from there, and the rest measured. A job is known by a digest of all that decides about it (program, sizes, inputs, target,
+machine, space, search and seed), but not by its budget, which may grow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import uuid4
+
+from raido.algo.errors import TuningError
+from raido.autotune.jobs.tuning import Tuning
+from raido.autotune.measure.local import Measurer, Request, Task
+from raido.autotune.measure.measurement import Measurement
+from raido.autotune.records.database import Database, JobState
+from raido.autotune.records.record import Record
+from raido.autotune.search import Search
+from raido.autotune.space import Candidate, Space
+
+BATCH = 8
+FINALISTS = 4
+
+
+@dataclass(frozen=True)
+class Guide:
+    """A search, with what its model thinks of a candidate: a score (None without a model) and its features."""
+
+    search: Search
+    score: Callable[[Candidate], float | None]
+    features: Callable[[Candidate], tuple[float, ...]]
+    features_version: int
+
+
+@dataclass
+class Progress:
+    """How a job stands, for whoever watches it. `phase`: "starting", "searching", "compiling and measuring", "comparing", "done"."""
+
+    title: str
+    trials: int
+    minutes: float | None
+    phase: str = "starting"
+    spent: float = 0.0
+    records: list[Record] = field(default_factory=list)
+
+
+Watcher = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a job goes on: until so many candidates have been tried, or so many minutes have passed in all its runs."""
+
+    trials: int
+    minutes: float | None = None
+
+
+class Job:
+    """One program at certain sizes on one target. `measurer` and `guide` are made when they are needed: a finished job needs none."""
+
+    def __init__(
+        self,
+        task: Task,
+        space: Space,
+        digest: str,
+        settings: Mapping[str, Any],
+        database: Database,
+        budget: Budget,
+        guide: Callable[[], Guide],
+        measurer: Callable[[], Measurer],
+        versions: Mapping[str, str],
+        batch: int = BATCH,
+    ) -> None:
+        self.task = task
+        self.space = space
+        self.digest = digest
+        self.database = database
+        self.budget = budget
+        self._settings = settings
+        self._make_guide = guide
+        self._make_measurer = measurer
+        self._versions = dict(versions)
+        self._batch = batch
+        self._known: dict[str, Record] = {}
+        self.progress = Progress(task.program.name, budget.trials, budget.minutes)
+        self._watch: Watcher = lambda progress: None
+        self._begun = time.monotonic()
+        self._spent_before = 0.0
+
+    def run(self, watch: Watcher | None = None) -> Tuning:
+        """Does what remains to be done, and gives the outcome. KeyboardInterrupt ends it at once; what was measured is kept."""
+        self._watch = watch or self._watch
+        self._begun = time.monotonic()
+        state = self._read()
+        if not state.ended:
+            with closing(self._make_measurer()) as measurer:
+                self._measure_default(measurer)
+                ended = self._search(measurer)
+                self._compare(measurer)
+            self._keep_state(ended)
+        self._tell("done")
+        return self.tuning()
+
+    def tuning(self) -> Tuning:
+        """The outcome so far."""
+        state = self.database.job(self.digest)
+        return Tuning(
+            self.task.program.name,
+            self.space.schedule.graph,
+            self.task.inputs.sizes,
+            str(self.task.target),
+            tuple(self.progress.records),
+            state.ended if state else "",
+            self.progress.spent,
+        )
+
+    # The parts of a job
+
+    def _read(self) -> JobState:
+        """What the database knows of this job; `ended` is "" when this budget leaves something to do."""
+        state = self.database.job(self.digest) or JobState(self._settings)
+        records = self.database.records(job=self.digest)
+        self._known = {record.key: record for record in records if record.kind != "final"}
+        self._spent_before = self.progress.spent = state.spent
+        done = state.ended == "exhausted" or (state.ended and (self._trials_left() <= 0 or self._time_left() <= 0))
+        if done:
+            self.progress.records = records
+            return state
+        self.database.set_job(self.digest, replace(state, ended=""))
+        self.progress.records = [record for record in records if record.kind == "final"]
+        return replace(state, ended="")
+
+    def _measure_default(self, measurer: Measurer) -> None:
+        default = self.space.default()
+        if default.key in self._known:
+            self.progress.records.append(self._known[default.key])
+            return
+        self._tell("compiling and measuring")
+        for measurement in measurer.measure([Request(default.key, default.schedule.to_json())]):
+            if measurement.best is None:
+                why = f"({measurement.failure}): {measurement.detail}"
+                raise TuningError(f"{self.task.program.name}: the schedule to begin with fails {why}")
+            self._keep(self._record(default, measurement, "default", 0))
+
+    def _search(self, measurer: Measurer) -> str:
+        """Proposes and measures until the budget is used up; returns why it ended."""
+        number = 1
+        if self._trials_left() <= 0:  # killed before the finalists were compared
+            self.progress.records += [record for record in self._known.values() if record.kind == "trial"]
+            return "trials"
+        guide = self._make_guide()
+        default = self.space.default()
+        guide.search.tell(default, self._known[default.key].best)
+        while number <= self.budget.trials:
+            if self._time_left() <= 0:
+                return "minutes"
+            self._tell("searching")
+            candidates = guide.search.propose(min(self._batch, self.budget.trials + 1 - number))
+            if not candidates:
+                return "exhausted"
+            self._measure_batch(measurer, guide, candidates, number)
+            number += len(candidates)
+            for candidate in candidates:
+                if candidate.key in self._known:
+                    guide.search.tell(candidate, self._known[candidate.key].best)
+        return "trials"
+
+    def _measure_batch(self, measurer: Measurer, guide: Guide, candidates: Sequence[Candidate], number: int) -> None:
+        numbers = {candidate.key: number + k for k, candidate in enumerate(candidates)}
+        by_key = {candidate.key: candidate for candidate in candidates}
+        self.progress.records += [self._known[key] for key in by_key if key in self._known]
+        new = [candidate for candidate in candidates if candidate.key not in self._known]
+        scores = {candidate.key: guide.score(candidate) for candidate in new}
+        self._tell("compiling and measuring")
+        if not new:
+            return
+        best = min((record.best for record in self._known.values() if record.best is not None), default=None)
+        requests = [Request(candidate.key, candidate.schedule.to_json()) for candidate in new]
+        for measurement in measurer.measure(requests, best):
+            candidate = by_key[measurement.key]
+            record = self._record(candidate, measurement, "trial", numbers[measurement.key])
+            self._keep(
+                replace(
+                    record,
+                    predicted=scores[candidate.key],
+                    features=guide.features(candidate),
+                    features_version=guide.features_version,
+                )
+            )
+            if self._time_left() <= 0:
+                break
+
+    def _compare(self, measurer: Measurer) -> None:
+        """The default and the fastest candidates in turns, with what earlier jobs found best for the same."""
+        self._tell("comparing")
+        default = self._known[self.space.default().key]
+        tried = [record for record in self._known.values() if record.best is not None and record is not default]
+        tried.sort(key=lambda record: record.best or 0.0)
+        finalists = [default, *tried[:FINALISTS], *self._incumbents({default.key, *(r.key for r in tried[:FINALISTS])})]
+        measured = {m.key: m for m in measurer.compare([Request(r.key, r.schedule) for r in finalists])}
+        now, new = time.time(), []
+        for number, record in enumerate(finalists):
+            measurement = measured.get(record.key)
+            if measurement is not None and measurement.best is not None:
+                new.append(
+                    replace(
+                        record,
+                        id=uuid4().hex,
+                        number=number,
+                        kind="final",
+                        job=self.digest,
+                        seconds=measurement.seconds,
+                        machine=measurement.machine,
+                        host=measurement.host,
+                        versions=self._versions,
+                        at=now,
+                    )
+                )
+        self.database.add_all(new)
+        self.progress.records += new
+
+    def _incumbents(self, taken: set[str]) -> list[Record]:
+        """The best that other jobs have found for the same program, sizes, target and machine."""
+        machine = next(iter(self._known.values())).machine
+        records = self.database.records(
+            program=self.space.schedule.fingerprint, target=str(self.task.target), machine=machine
+        )
+        others = [
+            r for r in records if r.job != self.digest and r.sizes == self.task.inputs.sizes and r.best is not None
+        ]
+        others = [record for record in others if record.key not in taken]
+        return sorted(others, key=lambda record: record.best or 0.0)[:1]
+
+    # Keeping what has been found
+
+    def _record(self, candidate: Candidate, measurement: Measurement, kind: str, number: int) -> Record:
+        program = self.task.program
+        return Record(
+            program=self.space.schedule.fingerprint,
+            name=program.name,
+            sizes=self.task.inputs.sizes,
+            dtypes=tuple(parameter.dtype.name for parameter in program.parameters),
+            target=str(self.task.target),
+            machine=measurement.machine,
+            host=measurement.host,
+            job=self.digest,
+            number=number,
+            kind=kind,
+            key=candidate.key,
+            schedule=candidate.schedule.to_json(),
+            seconds=measurement.seconds,
+            failure=measurement.failure,
+            detail=measurement.detail,
+            compile_seconds=measurement.compile_seconds,
+            versions=self._versions,
+            at=time.time(),
+        )
+
+    def _keep(self, record: Record) -> None:
+        self.database.add(record)
+        self._known[record.key] = record
+        self.progress.records.append(record)
+        self._keep_state("")
+        self._tell(self.progress.phase)
+
+    def _keep_state(self, ended: str) -> None:
+        self.progress.spent = self._spent()
+        self.database.set_job(self.digest, JobState(self._settings, self.progress.spent, ended))
+
+    def _spent(self) -> float:
+        return self._spent_before + time.monotonic() - self._begun
+
+    def _trials_left(self) -> int:
+        return self.budget.trials - sum(record.kind == "trial" for record in self._known.values())
+
+    def _time_left(self) -> float:
+        return float("inf") if self.budget.minutes is None else self.budget.minutes * 60 - self._spent()
+
+    def _tell(self, phase: str) -> None:
+        self.progress.phase = phase
+        if phase != "done":
+            self.progress.spent = self._spent()
+        self._watch(self.progress)

@@ -1,0 +1,167 @@
+"""Plots of a job for screen and paper: its progress, the model's quality, and where the best schedule differs from the default.
+
+They are legible in black and white: what matters differs in shape, too. Needs Matplotlib.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.errors import TuningError
+from raido.autotune.jobs.live import best_so_far, predicted_and_measured
+from raido.autotune.jobs.tuning import Tuning, spearman
+from raido.schedule.schedule import Schedule
+from raido.schedule.text import statements
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_INK, _BLUE, _ORANGE, _RED, _GREY = "#1b1f24", "#0550ae", "#bc4c00", "#b31d28", "#8c959f"
+_FAINT = "#6e7781"
+_MOST_LINES = 34
+_STYLE = {
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": _INK,
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+}
+
+
+def plot_tuning(tuning: Tuning, path: str | os.PathLike[str] | None = None) -> Figure:
+    """All three plots on a page as wide as A4."""
+    with _matplotlib().rc_context(_STYLE):
+        figure, (left, right, below) = _page(tuning)
+        draw_progress(left, tuning)
+        draw_quality(right, tuning)
+        draw_difference(below, tuning)
+        if path is not None:
+            figure.savefig(os.fspath(path), dpi=200)
+    return figure
+
+
+def draw_progress(axes: Any, tuning: Tuning) -> None:
+    """The fastest run of every trial, the best so far, the default, and where trials failed."""
+    trials = [record for record in tuning.history if record.number]
+    default = next(record for record in tuning.history if not record.number)
+    good = [(record.number, record.best * 1e3) for record in trials if record.best is not None]
+    axes.plot(*_columns(good), "o", color=_GREY, markersize=3, label="a trial", zorder=2)
+    steps = [value * 1e3 for value in best_so_far([default, *trials])]
+    axes.step(range(len(steps)), steps, where="post", color=_BLUE, linewidth=1.8, label="the best so far", zorder=3)
+    base = (default.best or 0) * 1e3
+    axes.axhline(base, color=_INK, linewidth=1, linestyle=(0, (5, 3)), label="the default schedule", zorder=1)
+    failed = [record.number for record in trials if record.failure is not None]
+    values = [base, *(value for _, value in good)]
+    if max(values) > 4 * min(values):
+        axes.set_yscale("log")
+        _plain_ticks(axes)
+    else:
+        axes.set_ylim(bottom=0)
+    if failed:
+        edge = axes.get_xaxis_transform()
+        axes.plot(
+            failed, [0.985] * len(failed), "x", color=_RED, markersize=4, transform=edge, label="failed", clip_on=False
+        )
+    axes.set_xlabel("trial")
+    axes.set_ylabel("fastest run, ms")
+    axes.set_title("Progress")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncol=2, fontsize=8)
+
+
+def draw_quality(axes: Any, tuning: Tuning) -> None:
+    """What the model predicted of a trial, before it was measured, against what was measured."""
+    pairs = predicted_and_measured(list(tuning.history))
+    axes.set_title("The model before each measurement")
+    if len(pairs) < 3:
+        axes.axis("off")
+        axes.text(0, 0.9, "No model took part in this search.", color=_INK, va="top", transform=axes.transAxes)
+        return
+    predicted, speed = _columns(pairs)
+    top = max(speed)
+    order = list(range(len(pairs)))
+    points = axes.scatter(
+        predicted, [value / top for value in speed], c=order, cmap="viridis_r", s=14, edgecolors="none"
+    )
+    axes.figure.colorbar(points, ax=axes, label="trial", pad=0.02)
+    axes.set_yscale("log")
+    _plain_ticks(axes)
+    axes.set_ylabel("measured speed, best = 1")
+    early, late = pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]
+    halves = f"{spearman(early):+.2f} in the first half, {spearman(late):+.2f} in the second"
+    axes.set_xlabel(
+        f"predicted log-throughput, relative\nrank correlation {spearman(pairs):+.2f}: {halves}", linespacing=1.6
+    )
+
+
+def draw_difference(axes: Any, tuning: Tuning) -> None:
+    """Both schedules stage by stage, side by side: what only the default says (−), what only the best says (+), and what both say."""
+    axes.axis("off")
+    axes.set_title("Where the best schedule differs from the default")
+    for x, sign, colour, head, lines in (
+        (0.0, "−", _ORANGE, "default", schedule_lines(tuning.default, tuning.best)),
+        (0.5, "+", _BLUE, "best", schedule_lines(tuning.best, tuning.default)),
+    ):
+        _write(axes, x, 0, _rows(tuning), head, {"color": _INK, "weight": "bold"})
+        for number, (only_here, line) in enumerate(lines[: _MOST_LINES - 1], 1):
+            last = number == _MOST_LINES - 1 and len(lines) > number
+            text = f"… and {len(lines) - number + 1} lines more" if last else f"{sign if only_here else ' '} {line}"
+            style = {"color": colour if only_here else _FAINT, "family": "monospace"}
+            _write(axes, x, number, _rows(tuning), text, style)
+
+
+def schedule_lines(schedule: Schedule, other: Schedule) -> list[tuple[bool, str]]:
+    """The steps of a schedule, stage by stage in running order, each with whether the other schedule lacks it."""
+    theirs = set(other.steps)
+    by_stage: dict[str, list[tuple[bool, str]]] = {}
+    for step in schedule.steps:
+        text = " ".join(statements("s", (step,)))
+        by_stage.setdefault(step.stage, []).append((step not in theirs, text))
+    order = {name: number for number, name in enumerate(schedule.stages)}
+    return [line for name in sorted(by_stage, key=lambda each: order.get(each, -1)) for line in by_stage[name]]
+
+
+def _write(axes: Any, x: float, line: int, lines: int, text: str, style: dict[str, Any]) -> None:
+    axes.text(x, 1 - (line + 0.2) / lines, text, transform=axes.transAxes, fontsize=7.5, va="top", **style)
+
+
+def _page(tuning: Tuning) -> tuple[Any, tuple[Any, Any, Any]]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    text = 0.15 * _rows(tuning) + 0.4
+    figure = Figure(figsize=(8.3, 4.1 + text), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(str(tuning), x=0.01, ha="left", fontsize=10)
+    grid = figure.add_gridspec(2, 2, height_ratios=(3.6, text))
+    axes = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, :])
+    return figure, axes
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise TuningError("plots need Matplotlib: pip install 'raido[tune]'") from None
+    return mpl
+
+
+def _rows(tuning: Tuning) -> int:
+    return max(4, min(_MOST_LINES, 1 + max(len(tuning.default.steps), len(tuning.best.steps))))
+
+
+def _columns(pairs: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def _plain_ticks(axes: Any) -> None:
+    """A logarithmic axis with plain numbers, in between the powers of ten too."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,132 @@
+"""What tuning gives: `Tuning`, with the best schedule, every trial in order, and plots."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from raido.autotune.records.choose import best_record, final_sets, milliseconds, size_text
+from raido.autotune.records.record import Record
+from raido.schedule.diff import Difference
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.stage import StageGraph
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The outcome of a job, or of as much of it as has been done: its records, in order, as the database has them.
+
+    `graph` are the stages of the program; `ended` says why the job is over ("trials", "minutes", "exhausted", or "" while it is not);
+    `seconds` is the time it took in all its runs.
+    """
+
+    name: str
+    graph: StageGraph
+    sizes: Mapping[str, int]
+    target: str
+    records: tuple[Record, ...]
+    ended: str
+    seconds: float
+
+    @cached_property
+    def best(self) -> Schedule:
+        """The best schedule, complete: the one that was fastest in turns with the default and the other finalists."""
+        return self._schedule(self.record)
+
+    @cached_property
+    def default(self) -> Schedule:
+        """The default schedule, complete, which all others were compared with."""
+        return self._schedule(next(record for record in self.records if record.kind == "default"))
+
+    @cached_property
+    def record(self) -> Record:
+        """The record of the best schedule."""
+        return self._choice[0]
+
+    @property
+    def why(self) -> str:
+        """Why that one is the best, in words."""
+        return self._choice[1]
+
+    @cached_property
+    def history(self) -> tuple[Record, ...]:
+        """Every trial in the order of the search, the default schedule first; failures are among them."""
+        return tuple(record for record in self.records if record.kind != "final")
+
+    @cached_property
+    def finals(self) -> tuple[Record, ...]:
+        """The finalists of the last set that was run in turns."""
+        sets = final_sets(self.records)
+        return tuple(sets[-1]) if sets else ()
+
+    @cached_property
+    def speedup(self) -> float:
+        """How many times faster the best schedule is than the default: by medians in turns, else by the fastest runs."""
+        pool = self.finals or self.history
+        default = next((record for record in pool if record.number == 0), None)
+        best = next((record for record in pool if record.key == self.record.key), self.record)
+        if default is None or best.median is None or default.median is None:
+            return 1.0
+        if self.finals:
+            return default.median / best.median
+        return (default.best or 1.0) / (best.best or 1.0)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many trials failed, by kind."""
+        found: dict[str, int] = {}
+        for record in self.history:
+            if record.failure is not None:
+                found[record.failure] = found.get(record.failure, 0) + 1
+        return found
+
+    def diff(self) -> Difference:
+        """Where the best schedule differs from the default."""
+        return self.default.diff(self.best)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Progress, the model's quality, and where the best schedule differs from the default, as a Matplotlib figure; written to `path`
+        (.png, .svg, .pdf) where there is one."""
+        from raido.autotune.jobs.plots import plot_tuning
+
+        return plot_tuning(self, path)
+
+    def __str__(self) -> str:
+        count = len(self.history) - 1
+        failed = "".join(f", {number} {kind}" for kind, number in sorted(self.failures.items()))
+        sizes = size_text(self.sizes)
+        where = f"{self.name} on {self.target}{' at ' if sizes else ''}{sizes}"
+        took = f" in {self.seconds:.0f} s" if self.seconds else ""
+        best = milliseconds((self.record.median if self.finals else self.record.best) or 0)
+        return f"{where}: {best}, {self.speedup:.2f} times as fast as the default; {count} trials{failed}{took}"
+
+    def __repr__(self) -> str:
+        return f"<Tuning {self}>"
+
+    @cached_property
+    def _choice(self) -> tuple[Record, str]:
+        machines = [record.machine for record in self.records if record.best is not None]
+        choice = best_record(self.records, machines[-1] if machines else "", self.sizes)
+        assert choice is not None, "a job begins with the default schedule, and ends when that fails"
+        return choice.record, choice.why
+
+    def _schedule(self, record: Record) -> Schedule:
+        return Schedule.from_json(record.schedule, self.graph)
+
+
+def spearman(pairs: list[tuple[float, float]]) -> float:
+    """The rank correlation of pairs: 1 when both grow together, 0 when they have nothing to do with each other."""
+    import numpy as np
+
+    if len(pairs) < 3:
+        return 0.0
+    ranks: list[Any] = [np.argsort(np.argsort(values)).astype(float) for values in zip(*pairs, strict=True)]
+    a, b = (rank - rank.mean() for rank in ranks)
+    scale = float(np.sqrt((a * a).sum() * (b * b).sum()))
+    return float((a * b).sum()) / scale if scale else 0.0

@@ -1,0 +1,182 @@
+"""Jobs: what is measured and in which order, budgets, and that nothing measured is ever lost or measured twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_jobs import Dice, Drawn, drawn, made_up_job
+from tuning_programs import BODIES, double, object_of, task
+
+import raido as rd
+from raido.autotune.jobs.job import Budget, Guide, Job, Progress
+from raido.autotune.measure.local import Built, LocalMeasurer, Request
+from raido.autotune.measure.measurement import Limits, Measurement
+from raido.autotune.records.database import Database
+from raido.autotune.space import Space
+from raido.targets.target import Target
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with Database(tmp_path / "tuning.db") as found:
+        yield found
+
+
+def test_a_job_measures_the_default_then_what_is_proposed_then_finalists(database: Database) -> None:
+    dice = Dice()
+    tuning = made_up_job(database, 20, measurer=dice).run()
+    assert dice.closed and len(set(dice.measured)) == len(dice.measured) == 21
+    assert [record.number for record in tuning.history] == list(range(21))
+    assert tuning.history[0].kind == "default" and {r.kind for r in tuning.history[1:]} == {"trial"}
+    fastest = sorted((r.best, r.key) for r in tuning.history if r.best is not None)
+    assert [r.key for r in tuning.finals[1:]] == [key for _, key in fastest if key != tuning.finals[0].key][:4]
+    assert tuning.record.key == fastest[0][1] and tuning.ended == "trials"
+    assert tuning.best == rd.Schedule.from_json(tuning.record.schedule, double)
+    assert sum(tuning.failures.values()) == sum(r.failure is not None for r in tuning.history)
+    trial = tuning.history[3]
+    assert trial.features == (1.0, 2.0) and trial.features_version == 7 and trial.predicted is not None
+    assert database.records(job="digest") == list(tuning.records)
+
+
+def test_a_finished_job_answers_at_once_and_a_larger_budget_goes_on(database: Database) -> None:
+    first = made_up_job(database, 10).run()
+
+    def refuse() -> Guide:
+        raise AssertionError("a finished job searches again")
+
+    again = made_up_job(database, 10, measurer="none is needed", guide=refuse).run()
+    assert again.records == first.records and again.best == first.best and again.seconds == first.seconds
+    dice = Dice()
+    longer = made_up_job(database, 16, measurer=dice).run()
+    assert len(dice.measured) == 6 and longer.history[:11] == first.history and len(longer.history) == 17
+
+
+def test_a_space_that_is_exhausted_ends_the_job_for_good(database: Database) -> None:
+    assert made_up_job(database, 50, most=5).run().ended == "exhausted"
+    assert len(made_up_job(database, 1000, measurer="none is needed").run().history) == 6
+
+
+def test_minutes_end_a_job_and_more_minutes_go_on(database: Database) -> None:
+    tuning = made_up_job(database, 10**6, minutes=0.3 / 60, measurer=Dice(0.02)).run()
+    assert tuning.ended == "minutes" and 3 <= len(tuning.history) < 16
+    assert made_up_job(database, 10**6, minutes=0.3 / 60, measurer="none is needed").run().records == tuning.records
+    longer = made_up_job(database, 10**6, minutes=0.6 / 60, measurer=Dice(0.02)).run()
+    assert len(longer.history) > len(tuning.history) and longer.seconds >= 0.6
+
+
+def test_the_search_is_told_the_same_when_a_job_is_resumed(database: Database, tmp_path: Path) -> None:
+    searches: list[Drawn] = []
+
+    def guide() -> Guide:
+        searches.append(Drawn(1))
+        return Guide(searches[-1], lambda candidate: None, lambda candidate: (), 0)
+
+    made_up_job(database, 8, guide=guide).run()
+    made_up_job(database, 24, guide=guide).run()
+    with Database(tmp_path / "other.db") as other:
+        made_up_job(other, 24, guide=guide).run()
+    assert searches[1].told == searches[2].told and searches[1].told[:9] == searches[0].told
+
+
+def test_ctrl_c_ends_a_job_and_keeps_what_was_measured(database: Database) -> None:
+    class Interrupted(Dice):
+        def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
+            for measurement in super().measure(requests, best):
+                if len(self.measured) == 12:
+                    raise KeyboardInterrupt
+                yield measurement
+
+    dice = Interrupted()
+    job = made_up_job(database, 30, measurer=dice)
+    with pytest.raises(KeyboardInterrupt):
+        job.run()
+    assert dice.closed and len(job.tuning().history) == 11 and job.tuning().ended == ""
+    rest = Dice()
+    assert len(made_up_job(database, 30, measurer=rest).run().history) == 31 and len(rest.measured) == 20
+
+
+def test_a_job_killed_twenty_times_at_random_loses_nothing(tmp_path: Path) -> None:
+    """Each child runs the job until it is killed; what it has reported as kept is in the database, and the end is as if undisturbed."""
+    path, rng = tmp_path / "tuning.db", random.Random(7)
+    assert len(drawn()) > 150
+    kills, kept = 0, 0
+    while kills < 20:
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            _run_until_killed(path, write)
+        os.close(write)
+        time.sleep(rng.uniform(0.02, 0.15))
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        reported = b""
+        while part := os.read(read, 4096):
+            reported += part
+        os.close(read)
+        assert os.WIFSIGNALED(status), "the job ended before it was killed"
+        kills += 1
+        with Database(path) as database:
+            found = len(database.records(job="digest"))
+        assert found >= max([kept, *reported])
+        kept = found
+    with Database(path) as database, Database(tmp_path / "undisturbed.db") as other:
+        resumed, straight = made_up_job(database, 150).run(), made_up_job(other, 150).run()
+    assert kept > 20 and [r.key for r in resumed.history] == [r.key for r in straight.history]
+    assert [r.seconds for r in resumed.finals] == [r.seconds for r in straight.finals]
+
+
+def _run_until_killed(path: Path, write: int) -> None:
+    try:
+        with Database(path) as database:
+
+            def report(progress: Progress) -> None:
+                os.write(write, bytes([min(255, len(progress.records))]))
+
+            made_up_job(database, 150, measurer=Dice(0.005)).run(report)
+    finally:
+        os._exit(0)
+
+
+class Sabotaged(LocalMeasurer):
+    """Candidates are by turns what was compiled, and objects that crash, hang, ask for all memory, fault or are wrong."""
+
+    spoiled: dict[str, str]
+    folder: Path
+
+    def _build(self, requests: Sequence[Request]) -> list[Built]:
+        return [self._spoil(built) for built in super()._build(requests)]
+
+    def _spoil(self, built: Built) -> Built:
+        what = self.spoiled.get(built.key)
+        return built if what is None else replace(built, code=object_of(BODIES[what], self.folder))
+
+
+def test_a_job_over_candidates_that_crash_and_hang_ends_well(database: Database, tmp_path: Path) -> None:
+    open_ = double.schedule()
+    open_["out"].split("x", rd.choose("factor", [16, 32, 48, 64, 80, 96])).vectorize("xi", rd.choose("lanes", [8, 16]))
+    space = Space(open_, Target().machine, {"n": 1000})
+    candidates = [candidate for candidate in space.grid() if candidate.key != space.default().key]
+    measurer = Sabotaged(task(limits=Limits(run=0.7)), builders=2)
+    measurer.folder = tmp_path
+    measurer.spoiled = {c.key: what for c, what in zip(candidates[::2], BODIES, strict=False)}
+    search = Drawn(0)
+    search.waiting = candidates
+    guide = Guide(search, lambda candidate: None, lambda candidate: (), 0)
+    job = Job(
+        task(), space, "digest", {}, database, Budget(50), lambda: guide, lambda: measurer, {"raido": rd.__version__}
+    )
+    tuning = job.run()
+    failures = {record.key: record.failure for record in tuning.history if record.failure is not None}
+    assert failures == {key: {"exit": "crash"}.get(what, what) for key, what in measurer.spoiled.items()}
+    assert tuning.ended == "exhausted" and len(tuning.history) == 12 and len(tuning.finals) == 5
+    assert not {record.key for record in tuning.finals} & set(failures)
+    x = np.arange(1000, dtype=np.float32)
+    np.testing.assert_array_equal(double.compile(schedule=tuning.best)(x), 2 * x)
