@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from raido.algo.graph.expr import Axis, Node
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
-from raido.schedule.plan import At, fused_loops
+from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, is_reduction, position
 
 CHAIN_BYTES = 1 << 19  # a block of `chain` is gone over twice: half of a usual second-level cache
 PHASE_BYTES = 1 << 20
+RANGE_BYTES = 1 << 20  # steps of `sorted` meet anywhere in a range of bins, which a second-level cache is to hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,15 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
     """The strategies of a stage by name, the plainest first; maps, stencils and reductions have none."""
     if stage.update is not None:
         own = tuple(axis.name for axis in stage.all_axes)
-        if stage.update.mode != "combine":
-            return {"serial": Strategy({}, own)}
-        return {
-            "serial": Strategy({}, own),
-            "private": Strategy({"copies": 1}, own),
-            "atomic": Strategy({"reproducible": True}, own),
-        }
+        size = sum(body.dtype.itemsize for body in stage.bodies)
+        serial = {"serial": Strategy({}, own)}
+        in_order = {"sorted": Strategy({"bins": block_of(RANGE_BYTES, size)}, own)}
+        if stage.update.mode == "set":
+            return {**serial, **in_order}
+        if stage.update.mode == "unique":
+            return serial
+        together = {"private": Strategy({"copies": 1}, own), "atomic": Strategy({"reproducible": True}, own)}
+        return {**serial, **together, **in_order}
     if stage.sort is not None:
         return {"radix": Strategy({}, tuple(axis.name for axis in stage.all_axes))}
     if stage.scan is None and stage.filter is None:
@@ -126,6 +129,8 @@ def check_update(state: State, name: str) -> None:
                 f'vectorize "{last}", or unique_indices=True, if they are',
             )
         axes = set(axes_of(plan, loop.name))
+        if strategy_name(state, name) == "sorted":
+            check_sorted(stage, plan, k, steps)
         if whole & axes and axes - whole:
             raise Refusal(
                 f'the steps of "{name}" do not run through all that "{loop.name}" is fused of',
@@ -136,6 +141,19 @@ def check_update(state: State, name: str) -> None:
                 f'the steps of "{name}" choose among the rounds of "{loop.name}": they run once, not in every round',
                 f'reorder "{loop.name}" inside "{plan.loops[steps[-1]].name}"',
             )
+
+
+def check_sorted(stage: Stage, plan: StagePlan, k: int, steps: list[int]) -> None:
+    """Refuses what passes over the steps of an update, one by one, cannot follow: lanes over steps, and rows inside of them."""
+    loop, whole = plan.loops[k], {axis.name for axis in stage.whole_axes}
+    if k in steps and loop.kind == "vector":
+        raise Refusal(f'steps of "{stage.name}" are counted and moved one by one', "vectorize what is set first")
+    if k > steps[0] and k not in steps and not whole & set(axes_of(plan, loop.name)):
+        outermost = plan.loops[steps[0]].name
+        raise Refusal(
+            f'steps of "{stage.name}" would move whole rows of "{loop.name}"',
+            f'reorder "{loop.name}" outside "{outermost}", or strategy("private")',
+        )
 
 
 def check_sort(state: State, name: str) -> None:

@@ -78,6 +78,8 @@ def ask_strategy(walk: Walk, stage: str) -> None:
     for name, strategy in found.items():
         options.append(Option((name,), (make_step(stage, "strategy", name=name),), 1.0))
         for number, usual in strategy.numbers.items():
+            if isinstance(usual, bool):  # a permission, which is the user's to give
+                continue
             near = [usual << k for k in range(1, 4)] + [usual >> k for k in range(1, 4) if usual >> k]
             steps = {each: (make_step(stage, "strategy", name=name, **{number: each}),) for each in sorted(near)}
             options += [Option((name, number, each), (step,), 0.3) for each, (step,) in steps.items()]

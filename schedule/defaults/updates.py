@@ -1,7 +1,8 @@
 """The default loops of updates.
 
 Many updates, side by side, are parallel over the outermost of the axes that steps share with the results. One update folds into bins
-of its own, chunk by chunk: into four sets in turn where the bins are few. What is set, and rows, run in lanes.
+of its own, chunk by chunk: into four sets in turn where the bins are few (4096). Where they are known to be too many for half of the
+last-level cache, its steps are sorted instead. Indivisible steps are for threads. What is set, and rows, run in lanes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ def say_update_loops(draft: Draft, stage: Stage) -> None:
     if side_by_side and not placed:
         draft.say(name, "parallel", axis=first.name)
     if not side_by_side and not placed and stage.update.mode == "combine" and draft.state.plan(name).strategy is None:
-        draft.say(name, "strategy", name="private", copies=turns(draft, stage))
+        beyond = bins_of(draft, stage) * sum(body.dtype.itemsize for body in stage.bodies) > draft.machine.l3 // 2
+        if not beyond or not draft.say(name, "strategy", name="sorted"):
+            draft.say(name, "strategy", name="private", copies=turns(draft, stage))
+    chosen = draft.state.plan(name).strategy
+    if not placed and not side_by_side and chosen is not None and chosen[0] == "atomic":
+        draft.say(name, "parallel", axis=first.name)
     last = stage.axes[-1]
     if last is first or last in stage.reduction_axes:
         return
@@ -42,6 +48,10 @@ def say_update_loops(draft: Draft, stage: Stage) -> None:
 
 def turns(draft: Draft, stage: Stage) -> int:
     """Sets of bins that steps take in turn: several where all of them fit the first-level cache."""
+    return TURNS if 0 < bins_of(draft, stage) <= FEW_BINS else 1
+
+
+def bins_of(draft: Draft, stage: Stage) -> int:
+    """The number of bins; 0 where it is not known."""
     counts = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes]
-    few = all(count is not None for count in counts) and prod(count or 0 for count in counts) <= FEW_BINS
-    return TURNS if few else 1
+    return prod(count or 0 for count in counts)

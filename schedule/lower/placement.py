@@ -12,6 +12,7 @@ from math import prod
 from raido.algo.errors import CompileError, ScheduleError, explain
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Node, Result, Var
+from raido.algo.graph.rewrite import loads_in
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job, laid_out_shape, parts_of_layout
@@ -55,6 +56,8 @@ class Placement:
         for job in self.kept.get(key, ()):
             self.sliding.levels[job.stage.name] = self.builder.scope.level
         here = self.computed.get(key)
+        if here and work.mode == "set":
+            here = self._for_start(work, here)
         if not here:
             return
         whole = self._boxes(work, position)
@@ -65,6 +68,17 @@ class Placement:
                 continue
             kept = {each.stage.name: self._keep(each, boxes[each.stage.name]) for each in group}
             self._compute(group, kept)
+
+    def _for_start(self, work: Work, jobs: list[Job]) -> list[Job]:
+        """Those of the stages that what an update starts as needs: its steps, and what they read, come later."""
+        assert work.job.reduction is not None
+        needed: set[Node] = {
+            load.array.form for load in loads_in(*work.job.reduction.neutral) if isinstance(load.array, Result)
+        }
+        for job in sorted(self.jobs.values(), key=lambda j: -j.position):
+            if job.form in needed:
+                needed |= set(job.reads.loads)
+        return [job for job in jobs if job.form in needed]
 
     def _compute(self, group: list[Job], boxes: dict[str, Box]) -> None:
         """A stage over its box, with the guests in its loops."""

@@ -4,9 +4,10 @@
     atomic   the results are set, then the steps run in any order, each indivisible
     private  chunks of the steps fold into bins of their own, which start as the neutral element: several sets a chunk, taken in turn, so
              that a step need not wait for the one before it; then every element takes its bins in, chunk by chunk
+    sorted   the steps are brought into the order of the elements that they change first (`sorted_updates`)
 
 How many chunks there are follows from the numbers of steps and bins, never from the threads: where there are few steps for each bin,
-they run in order.
+they run in order, sorted first if they are many and the bins lie far apart.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Res
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.convert import conjunction, is_affine
 from raido.schedule.lower.loops import Loops
+from raido.schedule.lower.sorted_updates import SortedUpdates
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Buffer, Check, If, NestExpr, Read, Store
+from raido.schedule.strategies import strategies_of
 
 MOST_CHUNKS = 16
 STEPS_FOR_A_BIN = 8
 STRIP = 4096
+MANY_STEPS = 1 << 16
+FAR_RANGES = 4  # ranges of `sorted` from which on bins that follow each other are seldom in one cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Updates:
         self.loops = loops
         self.builder: Builder = loops.builder
         self.bins: dict[str, Bins] = {}
+        self.sorted = SortedUpdates(self)
         loops.update = self.update
         loops.update_element = self.element
 
@@ -52,14 +58,14 @@ class Updates:
         """The update whose outermost step loop stands at `position`."""
         if not work.job.in_place:
             self._pass(work, position, "set")
-        strategy = work.job.plan.strategy
-        if strategy is None or strategy[0] != "private":
+        name, numbers = work.job.plan.strategy or ("serial", ())
+        if name not in ("private", "sorted"):
             self._pass(work, position, "update")
             return
-        copies = int(str(dict(strategy[1])["copies"]))
+        (number,) = (int(str(value)) for _, value in numbers)
         for k in range(len(work.copies)):
             single = replace(work, copies=[work.copies[k]], origin_of=[work.origin_of[k]])
-            self._private(single, position, copies)
+            (self._private if name == "private" else self.sorted.update)(single, position, number)
 
     def _pass(self, work: Work, position: int, mode: str) -> None:
         self.loops.level(replace(work, copies=[c.copy() for c in work.copies], mode=mode), position)
@@ -72,23 +78,48 @@ class Updates:
         plan = work.job.plan.loops[position]
         low, high, _ = work.copies[0].bounds(plan.name)
         bins: Expr = ix.as_index(STEPS_FOR_A_BIN * copies)
-        for axis in self._open(work):
+        for axis in self.open_axes(work):
             bins = ix.mul(bins, axis.extent)
         steps = ix.maximum(ix.sub(high, low), 0)
         chunks = builder.name("chunks", ix.minimum(MOST_CHUNKS, ix.floordiv(steps, ix.maximum(bins, 1))))
         with builder.block(branch=True) as plain:
-            self._pass(work, position, "update")
+            self._few_for_a_bin(work, position)
         with builder.block(builder.facts.with_known(ix.sub(chunks, 2)), branch=True) as chunked:
             self._chunks(work, position, copies, chunks)
         builder.add(If(Op("lt", bool_, (ix.as_index(1), chunks)), closed(chunked), closed(plain)))
 
-    def _open(self, work: Work) -> tuple[Axis, ...]:
+    def _few_for_a_bin(self, work: Work, position: int) -> None:
+        """The steps in order; as sorted ones where that pays."""
+        if not self._can_be_sorted(work, position):
+            self._pass(work, position, "update")
+            return
+        builder = self.builder
+        width = strategies_of(work.job.stage)["sorted"].numbers["bins"]
+        with builder.block(branch=True) as near:
+            self._pass(work, position, "update")
+        with builder.block(branch=True) as far:
+            self.sorted.update(work, position, width)
+        bins, steps = self.sorted.extents(work)
+        many = Op("le", bool_, (ix.as_index(MANY_STEPS), steps))
+        apart = Op("lt", bool_, (ix.as_index(FAR_RANGES * width), bins))
+        builder.add(If(Op("logical_and", bool_, (many, apart)), closed(far), closed(near)))
+
+    def _can_be_sorted(self, work: Work, position: int) -> bool:
+        """Whether the loops from `position` on are over single steps, one by one."""
+        job = work.job
+        return all(
+            job.chosen_by_steps(k) or (loop.name in job.reduced and loop.kind != "vector")
+            for k, loop in enumerate(job.plan.loops)
+            if k >= position
+        )
+
+    def open_axes(self, work: Work) -> tuple[Axis, ...]:
         """The result's axes that no loop has chosen yet."""
         return tuple(axis for axis in work.job.stage.axes if work.copies[0].ranges[axis.name].value is None)
 
     def _chunks(self, work: Work, position: int, copies: int, chunks: Expr) -> None:
         builder, job = self.builder, work.job
-        plan, axes = job.plan.loops[position], self._open(work)
+        plan, axes = job.plan.loops[position], self.open_axes(work)
         low, high, _ = work.copies[0].bounds(plan.name)
         span = builder.name("span", ix.floordiv(ix.add(ix.sub(high, low), ix.sub(chunks, 1)), chunks))
         shape = (chunks, ix.as_index(copies), *(axis.extent for axis in axes))
@@ -138,8 +169,7 @@ class Updates:
         """Bins start as the neutral element."""
 
         def set_one(values: dict[Node, Node], at: tuple[Expr, ...]) -> None:
-            form = self._form(work, values)
-            neutral = self.loops.emitter.values(form.values[len(form.values) - len(form.left) :])
+            neutral = self.loops.emitter.values(self._operator(work, values).values)
             for buffer, value in zip(bins.buffers, neutral, strict=True):
                 self.builder.add(Store(buffer, (*bins.first, *at), value))
 
@@ -150,7 +180,7 @@ class Updates:
         builder, loops, job = self.builder, self.loops, work.job
 
         def take(values: dict[Node, Node], at: tuple[Expr, ...]) -> None:
-            form = self._form(work, values)
+            form = self._operator(work, values)
             place = tuple(values[axis.var] for axis in job.stage.axes)
             storages = [loops.converter.storages[Result(job.form, j)] for j in range(len(form.left))]
             where = storages[0].place(place, builder.facts)  # type: ignore[arg-type]
@@ -187,9 +217,19 @@ class Updates:
 
     def _form(self, work: Work, values: dict[Node, Node]) -> Reduce:
         """The fold with the axes' variables replaced."""
-        (item,) = self.loops.converter.convert((Item(_fold(work), 0),), values, self.builder.facts, work.identity)
-        form: Reduce = item.form
-        return form
+        return self._converted(work, _fold(work), values)
+
+    def _operator(self, work: Work, values: dict[Node, Node]) -> Reduce:
+        """The same with the neutral elements for values, which may be had where no step is."""
+        own = _fold(work)
+        neutral = own.values[len(own.values) - len(own.left) :]
+        form = Reduce(own.axes, own.left, own.right, own.combine, neutral, neutral, own.commutative, own.monoid)
+        return self._converted(work, form, values)
+
+    def _converted(self, work: Work, form: Reduce, values: dict[Node, Node]) -> Reduce:
+        (item,) = self.loops.converter.convert((Item(form, 0),), values, self.builder.facts, work.identity)
+        converted: Reduce = item.form
+        return converted
 
     # One element
 
@@ -207,30 +247,61 @@ class Updates:
             self.builder.add(Store(storage.buffer, storage.place(place, self.builder.facts), value))  # type: ignore[arg-type]
 
     def _step(self, work: Work, values: dict[Node, Node]) -> None:
+        sorting = self.sorted.sorting.get(work.job.stage.name)
+        if sorting is not None:
+            self.sorted.step(work, values, sorting)
+            return
+        brought, places, holds = self.read_step(work, values)
+        self.take_step(work, values, places, brought, holds)
+
+    def read_step(
+        self, work: Work, values: dict[Node, Node], with_values: bool = True
+    ) -> tuple[list[NestExpr], dict[Axis, NestExpr], NestExpr | None]:
+        """What a step brings, the element that it changes, and what must hold for it to be one."""
         job, loops, builder = work.job, self.loops, self.builder
         update, form = job.stage.update, self._form(work, values)
         assert update is not None
-        count = len(form.left)
-        named = loops.emitter.values(form.values[: count + sum(number is not None for number in update.places)])
+        count, indices = len(form.left), sum(number is not None for number in update.places)
+        first = 0 if with_values else count
+        named = loops.emitter.values(form.values[first : count + indices])
         if job.in_place:
             named = [value if isinstance(value, (Const, Var)) else builder.name("new", value) for value in named]
         places: dict[Axis, NestExpr] = {}
         tests: list[NestExpr] = []
         for d, (axis, number) in enumerate(zip(job.stage.axes, update.places, strict=True)):
-            places[axis] = values[axis.var] if number is None else named[number]  # type: ignore[assignment]
+            places[axis] = values[axis.var] if number is None else named[number - first]  # type: ignore[assignment]
             inside = self._inside(places[axis], axis.extent) if number is not None else []
             if inside and update.checked:
                 details = (const(i64, d), places[axis], axis.extent)
                 builder.add(Check(conjunction(inside), "index", loops.converter.sites.number(job.form), details))
             tests += inside
-        holds = conjunction(tests) if tests else None
-        buffers, where = self._target(work, places, count)
+        return named[: count - first], places, conjunction(tests) if tests else None
+
+    def take_step(
+        self,
+        work: Work,
+        values: dict[Node, Node],
+        places: dict[Axis, NestExpr],
+        brought: Sequence[NestExpr],
+        holds: NestExpr | None = None,
+    ) -> None:
+        """The element at `places` takes what a step brings."""
+        job, update = work.job, work.job.stage.update
+        assert update is not None
+        buffers, where = self._target(work, places, len(brought))
         if update.mode == "combine":
             strategy = job.plan.strategy
-            self._fold_in(form, named[:count], buffers, where, holds, strategy is not None and strategy[0] == "atomic")
+            self._fold_in(
+                self._operator(work, values),
+                brought,
+                buffers,
+                where,
+                holds,
+                strategy is not None and strategy[0] == "atomic",
+            )
             return
-        for buffer, value in zip(buffers, named, strict=False):
-            builder.add(Store(buffer, where, value, holds))
+        for buffer, value in zip(buffers, brought, strict=True):
+            self.builder.add(Store(buffer, where, value, holds))
 
     def _inside(self, place: NestExpr, extent: Expr) -> list[NestExpr]:
         """What must hold for an index to be in range."""
@@ -262,8 +333,7 @@ class Updates:
         holds: NestExpr | None,
         atomic: bool,
     ) -> None:
-        neutral = form.values[len(form.values) - len(values) :]
-        step = Reduce(form.axes, form.left, form.right, form.combine, neutral, tuple(values), True, form.monoid)
+        step = Reduce(form.axes, form.left, form.right, form.combine, form.neutral, tuple(values), True, form.monoid)
 
         def fold() -> None:
             if atomic:

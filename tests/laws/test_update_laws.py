@@ -6,7 +6,7 @@ import pytest
 from strategy_law import hold
 from update_programs import PROGRAMS
 
-STRATEGIES = ("serial", "private", "atomic", "")
+STRATEGIES = ("serial", "private", "atomic", "sorted", "")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -15,10 +15,9 @@ def test_no_schedule_changes_an_update(name):
         hold(PROGRAMS, STRATEGIES, name, seed, compiled=False)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_compiled_updates(name):
-    for seed in range(100, 101):
-        hold(PROGRAMS, STRATEGIES, name, seed, compiled=True)
+@pytest.mark.parametrize(("seed", "name"), list(enumerate(PROGRAMS)))
+def test_compiled_updates(seed, name):
+    hold(PROGRAMS, STRATEGIES, name, 101 + seed, compiled=True)
 
 
 @pytest.mark.slow

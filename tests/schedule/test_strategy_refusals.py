@@ -98,6 +98,8 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "indivisible sums of floats": (histogram, lambda s: s["bins"].strategy("atomic")),
     "indivisible steps of several values": (nearest, lambda s: s["bins"].strategy("atomic")),
     "indivisible steps that branch": (branching, lambda s: s["bins"].strategy("atomic")),
+    "lanes over steps that are sorted": (last, lambda s: s["put"].strategy("sorted").split("r", 8).vectorize("ri")),
+    "rows of steps that are sorted": (histogram, lambda s: s["bins"].strategy("sorted")),
     "a truth that is a number": (histogram, lambda s: s["bins"].strategy("atomic", reproducible=0)),
     "private bins for writes": (last, lambda s: s["put"].strategy("private")),
     "threads along a filter": (kept, lambda s: s["rows"].parallel("y")),

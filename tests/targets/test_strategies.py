@@ -28,6 +28,11 @@ def weights(bins: rd.i32["n"], w: rd.f32["n"]):
 
 
 @rd.algorithm
+def last_values(bins: rd.i32["n"], w: rd.f32["n"]):
+    return rd.scatter(rd.full((3, 40), rd.f32(0)), (bins // 35, bins % 35), w, name="put")
+
+
+@rd.algorithm
 def halves(a: rd.f32["n"]):
     return rd.partition(lambda x: x > 0.5, a, name="parts")
 
@@ -48,6 +53,20 @@ CASES = {
         "private",
         {"copies": 2},
         lambda n: (np.arange(n, dtype="i4") * 7 % 103 - 1, numbers(n)),
+    ),
+    "sorted steps": (
+        weights,
+        "bins",
+        "sorted",
+        {"bins": 8},
+        lambda n: (np.arange(n, dtype="i4") * 7 % 103 - 1, numbers(n)),
+    ),
+    "sorted writes": (
+        last_values,
+        "put",
+        "sorted",
+        {"bins": 300},
+        lambda n: (np.arange(n, dtype="i4") * 7 % 103, numbers(n)),
     ),
 }
 
@@ -85,7 +104,7 @@ def test_threads_change_no_bit(name):
             np.testing.assert_allclose(part, want, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["chained scan", "chained filter", "partition", "private bins"])
+@pytest.mark.parametrize("name", ["chained scan", "chained filter", "partition", "private bins", "sorted writes"])
 def test_exported_code_gives_the_same_bits(name, tmp_path):
     _, executable, inputs = compiled(name)
     library = load(executable.export(tmp_path / "lib.so"))
@@ -110,3 +129,37 @@ def test_rounds_are_handed_out_as_threads_become_free():
     for threads in THREADS:
         set_threads(threads)
         np.testing.assert_array_equal(executable(a), [sum(i * i for i in range(k)) for k in a])
+
+
+def test_sorted_steps_give_the_bits_of_steps_in_order():
+    """Every element takes its steps in the order in which they stand: sums of floats are those of one thread, to the bit."""
+    results = []
+    for strategy in ("serial", "sorted"):
+        schedule = weights.schedule()
+        schedule["bins"].strategy(strategy)
+        results.append(weights.compile(schedule=schedule)(np.arange(70_000, dtype="i4") * 7 % 100, numbers(70_000)))
+    assert bits(results[0]) == bits(results[1])
+
+
+def test_steps_are_sorted_where_bins_are_far_apart():
+    """The version that the default takes where steps are many, but few for each bin."""
+    size = 1_500_000
+
+    @rd.algorithm
+    def spread(d: rd.i32["m"], bins: rd.i32["n"]):
+        return rd.reduce_by_index(d, rd.add, 0, bins, rd.replicate(bins.shape[0], rd.i32(1)))
+
+    bins = np.random.default_rng(1).integers(-5, size + 5, 90_000).astype("i4")
+    inside = bins[(bins >= 0) & (bins < size)]
+    expected = np.bincount(inside, minlength=size)
+    for threads in THREADS:
+        set_threads(threads)
+        np.testing.assert_array_equal(spread(np.zeros(size, "i4"), bins), expected)
+
+
+def test_known_bins_beyond_the_caches_are_sorted():
+    @rd.algorithm
+    def spread(bins: rd.i32["n"]):
+        return rd.bincount(bins, 1 << 26, name="count")
+
+    assert 's["count"].root().strategy("sorted"' in str(spread.schedule().complete())

@@ -1,0 +1,184 @@
+"""Updates whose steps are first brought into the order of the elements that they change: `strategy("sorted")`.
+
+The bins are cut into ranges that a cache holds. Chunks of the steps count what each range gets; the counts become places, range by range
+and chunk by chunk within one; chunks move where a step goes, and its values, to their places. Then threads take ranges, and go through
+the steps of each in the order in which they were: whatever the operator, the result is that of `serial`, and the last write wins.
+(Counting sort, as in Knuth, The Art of Computer Programming 3, 5.2.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32
+from raido.algo.graph.expr import Axis, Const, Expr, Node, Op, fresh
+from raido.schedule.lower.builder import closed
+from raido.schedule.lower.work import Work
+from raido.schedule.nest.nodes import Buffer, If, NestExpr, Read, Store
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.updates import Updates
+
+MOST_CHUNKS = 16
+STEPS_OF_A_CHUNK = 1 << 14
+ZERO, ONE = ix.as_index(0), ix.as_index(1)
+
+
+@dataclass(slots=True)
+class Sorting:
+    """A pass over the steps of `chunk`: they are counted, or (`moves`) moved.
+
+    `counts[chunk, range]` are numbers of steps, then places; `offsets`: where steps go in their range of `width` bins; `values`: what
+    they bring, or a constant. `axes` are those that bins lie along.
+    """
+
+    counts: Buffer
+    offsets: Buffer
+    axes: tuple[Axis, ...]
+    width: int
+    steps: Expr
+    values: list[Buffer | Const]
+    chunk: Expr = ZERO
+    moves: bool = False
+
+
+class SortedUpdates:
+    """Emits the passes, with the loops of `Loops`."""
+
+    def __init__(self, updates: Updates) -> None:
+        self.updates = updates
+        self.loops, self.builder = updates.loops, updates.builder
+        self.sorting: dict[str, Sorting] = {}
+
+    def update(self, work: Work, position: int, width: int) -> None:
+        """The steps, from the outermost loop over them on, sorted by ranges of `width` bins."""
+        builder, name = self.builder, work.job.stage.name
+        axes, fold = self.updates.open_axes(work), work.job.reduction
+        assert fold is not None
+        bins, steps = self.extents(work)
+        ranges = builder.name("ranges", ix.ceildiv(bins, width))
+        chunks: Expr = ONE
+        if not builder.threaded:
+            wanted = ix.maximum(ix.floordiv(steps, STEPS_OF_A_CHUNK), 1)
+            chunks = builder.name("chunks", ix.minimum(MOST_CHUNKS, wanted))
+        counts = builder.alloc("counts", i64, (chunks, ranges), "heap")
+        offsets = builder.alloc("offsets", offset_dtype(width), (steps,), "heap")
+        values: list[Buffer | Const] = [
+            value if isinstance(value, Const) else builder.alloc("moved", value.dtype, (steps,), "heap")
+            for value in fold.values[: len(fold.left)]
+        ]
+        sorting = self.sorting[name] = Sorting(counts, offsets, axes, width, steps, values)
+        self._over_chunks(work, position, sorting, chunks, ranges)
+        self._places(sorting, chunks, ranges)
+        sorting.moves = True
+        self._over_chunks(work, position, sorting, chunks, ranges)
+        del self.sorting[name]
+        self._fold(work, sorting, chunks, ranges)
+
+    def extents(self, work: Work) -> tuple[Expr, Expr]:
+        """How many bins and how many steps there are."""
+        bins, steps = ONE, ONE
+        for axis in self.updates.open_axes(work):
+            bins = ix.mul(bins, axis.extent)
+        for axis in work.job.stage.reduction_axes:
+            steps = ix.mul(steps, axis.extent)
+        return bins, steps
+
+    def _kind(self) -> str:
+        return "serial" if self.builder.threaded else "parallel"
+
+    def _over_chunks(self, work: Work, position: int, sorting: Sorting, chunks: Expr, ranges: Expr) -> None:
+        """One pass over all steps, chunk by chunk."""
+        builder, plan = self.builder, work.job.plan.loops[position]
+        low, high, _ = work.copies[0].bounds(plan.name)
+        span = builder.name("span", ix.floordiv(ix.add(ix.sub(high, low), ix.sub(chunks, 1)), chunks))
+        chunk = fresh("chunk")
+        with builder.loop(chunk, ZERO, chunks, 1, kind=self._kind(), stage=work.job.stage.name, loop=plan.name):
+            sorting.chunk = chunk
+            if not sorting.moves:
+                number = fresh("range")
+                with builder.loop(number, ZERO, ranges, 1, kind="vector", tail="default"):
+                    builder.add(Store(sorting.counts, (chunk, number), ZERO))
+            copies = [c.copy() for c in work.copies]
+            first = builder.name("first", ix.add(low, ix.mul(chunk, span)))
+            copies[0].narrow(plan.name, first, ix.minimum(ix.add(first, span), high))
+            self.loops.loop(replace(work, copies=copies, mode="update"), position, "serial")
+
+    def _places(self, sorting: Sorting, chunks: Expr, ranges: Expr) -> None:
+        """Counts give way to the places of the first steps."""
+        builder = self.builder
+        total = builder.alloc("total", i64, (), "register")
+        builder.add(Store(total, (), ZERO))
+        number, chunk = fresh("range"), fresh("chunk")
+        with builder.loop(number, ZERO, ranges, 1), builder.loop(chunk, ZERO, chunks, 1):
+            own = builder.name("own", Read(sorting.counts, (chunk, number), None))
+            before = builder.name("before", Read(total, (), None))
+            builder.add(Store(sorting.counts, (chunk, number), before))
+            builder.add(Store(total, (), ix.add(before, own)))
+
+    def step(self, work: Work, values: dict[Node, Node], sorting: Sorting) -> None:
+        """One step of a pass."""
+        builder = self.builder
+        brought, places, holds = self.updates.read_step(work, values, with_values=sorting.moves)
+        flat: Expr = ZERO
+        for axis in sorting.axes:
+            flat = ix.add(ix.mul(flat, axis.extent), places[axis])
+        with builder.block(branch=holds is not None) as scope:
+            flat = builder.name("bin", flat)
+            number = builder.name("range", ix.floordiv(flat, sorting.width))
+            at = (sorting.chunk, number)
+            place = builder.name("place", Read(sorting.counts, at, None))
+            builder.add(Store(sorting.counts, at, ix.add(place, 1)))
+            if sorting.moves:
+                offset = ix.sub(flat, ix.mul(number, sorting.width))
+                dtype = sorting.offsets.dtype
+                builder.add(
+                    Store(sorting.offsets, (place,), Op("cast", dtype, (offset,)) if dtype is not i64 else offset)
+                )
+                for buffer, value in zip(sorting.values, brought, strict=True):
+                    if isinstance(buffer, Buffer):
+                        builder.add(Store(buffer, (place,), value))
+        builder.add(closed(scope) if holds is None else If(holds, closed(scope)))
+
+    def _fold(self, work: Work, sorting: Sorting, chunks: Expr, ranges: Expr) -> None:
+        """Every range takes its steps, one after the other."""
+        builder, job = self.builder, work.job
+        number, k = fresh("range"), fresh("k")
+        last = ix.sub(chunks, 1)
+        for buffer in (sorting.counts, sorting.offsets, *sorting.values):
+            builder.level_of[buffer] = builder.scope.level
+        with builder.loop(number, ZERO, ranges, 1, kind=self._kind(), dynamic=True, stage=job.stage.name):
+            not_first = Op("lt", bool_, (ZERO, number))
+            begin = builder.name("begin", Read(sorting.counts, (last, ix.sub(number, 1)), not_first))
+            end = builder.name("end", Read(sorting.counts, (last, number), None))
+            with builder.loop(k, begin, end, 1):
+                offset: NestExpr = Read(sorting.offsets, (k,), None)
+                flat = ix.mul(number, sorting.width)
+                flat = builder.name(
+                    "bin", ix.add(flat, Op("cast", i64, (offset,)) if offset.dtype is not i64 else offset)
+                )
+                values = self.loops.environment(work, 0)
+                places = {axis: values[axis.var] for axis in job.stage.axes if axis not in sorting.axes}
+                places |= self._unfold(sorting.axes, flat)
+                places = {axis: places[axis] for axis in job.stage.axes}
+                brought = [
+                    v if isinstance(v, Const) else builder.name("value", Read(v, (k,), None)) for v in sorting.values
+                ]
+                self.updates.take_step(work, values, places, brought)
+
+    def _unfold(self, axes: Sequence[Axis], flat: Expr) -> dict[Axis, NestExpr]:
+        """The index along every axis."""
+        found: dict[Axis, NestExpr] = {}
+        for axis in reversed(axes[1:]):
+            found[axis] = self.builder.name(axis.name, ix.mod(flat, axis.extent))
+            flat = self.builder.name("rest", ix.floordiv(flat, axis.extent))
+        found[axes[0]] = flat
+        return found
+
+
+def offset_dtype(width: int) -> DType:
+    """The narrowest type that holds offsets in a range."""
+    return next((dtype for dtype in (u8, u16, u32) if width <= 1 << dtype.bits), i64)
