@@ -1,0 +1,204 @@
+"""Integers in a nest as affine forms over its loops: what index arithmetic amounts to, once sizes are known.
+
+A `Form` is `constant + Σ terms[k] · (how far loop k has come from its first value)`. `rough` holds, as bits, the loops on which the
+value depends in another way (bit 0: data read from memory). Clamps, minima and maxima are taken as what they are in the middle of the
+loops, where nearly all of the time is spent; quotients as their slope. Values that are no integers have only their dependences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var
+from raido.schedule.nest.nodes import NestExpr, Read
+
+DATA = 1  # the bit of what is read from memory
+TYPICAL_COUNT = 32.0  # for numbers of rounds that data decides
+
+
+class Form(NamedTuple):
+    """An integer as a function of loops; `mask` has a bit for everything it depends on."""
+
+    constant: float
+    terms: Mapping[int, float]
+    rough: int
+    mask: int
+
+
+_NO_TERMS: Mapping[int, float] = {}
+ZERO = Form(0.0, _NO_TERMS, 0, 0)
+
+
+def number(value: float) -> Form:
+    """A constant."""
+    return Form(value, _NO_TERMS, 0, 0)
+
+
+def opaque(mask: int, typical: float = 0.0) -> Form:
+    """A value of which only the dependences are known, and perhaps a typical size."""
+    return Form(typical, _NO_TERMS, mask, mask)
+
+
+def variable(loop: int) -> Form:
+    """How far a loop has come."""
+    return Form(0.0, {loop: 1.0}, 0, 1 << loop)
+
+
+def plus(a: Form, b: Form, sign: float = 1.0) -> Form:
+    """a + sign · b."""
+    terms = a.terms
+    if b.terms:
+        merged = dict(terms)
+        for loop, slope in b.terms.items():
+            merged[loop] = merged.get(loop, 0.0) + sign * slope
+            if merged[loop] == 0.0:
+                del merged[loop]
+        terms = merged
+    return _form(a.constant + sign * b.constant, terms, a.rough | b.rough)
+
+
+def times(a: Form, factor: float) -> Form:
+    """A form times a number."""
+    if factor == 0.0:
+        return ZERO
+    return Form(a.constant * factor, {k: v * factor for k, v in a.terms.items()}, a.rough, a.mask)
+
+
+def _form(constant: float, terms: Mapping[int, float], rough: int) -> Form:
+    mask = rough
+    for loop in terms:
+        mask |= 1 << loop
+    return Form(constant, terms, rough, mask)
+
+
+class Forms:
+    """The forms of the expressions of one nest; variables are bound on the way, and `middles` holds each loop's middle."""
+
+    def __init__(self, sizes: Mapping[str, int], mask_of_read: Callable[[Read, int], int]) -> None:
+        self.sizes = sizes
+        self.middles: list[float] = []
+        self.variables: dict[Node, Form] = {}
+        self.memo: dict[Node, Form] = {}
+        self._mask_of_read = mask_of_read
+        self._typical_size = max(sizes.values(), default=1024) / 2
+
+    def bind(self, variable: Node, form: Form) -> bool:
+        """Says what a variable is from here on; whether it was something else before, and what was known of others is forgotten."""
+        changed = self.variables.get(variable, form) != form
+        self.variables[variable] = form
+        if changed:
+            self.memo.clear()
+        return changed
+
+    def middle(self, form: Form) -> float:
+        """The value in the middle of all loops."""
+        return form.constant + sum(slope * self.middles[loop] for loop, slope in form.terms.items())
+
+    def of(self, e: NestExpr) -> Form:
+        """The form of an expression."""
+        if isinstance(e, Const):
+            return number(float(e.bits)) if e.dtype.kind != "f" else ZERO
+        if isinstance(e, (Var, SizeVar)):
+            known = self.variables.get(e)
+            if known is not None:
+                return known
+            size = self.sizes.get(e.name) if isinstance(e, SizeVar) else None
+            return number(size) if size is not None else opaque(DATA, self._typical_size)
+        known = self.memo.get(e)
+        if known is None:
+            known = self.memo[e] = self._work_out(e)
+        return known
+
+    def _work_out(self, e: NestExpr) -> Form:
+        if isinstance(e, Read):
+            mask = 0
+            for index in e.indices:
+                mask |= self.of(index).mask
+            if e.predicate is not None:
+                mask |= self.of(e.predicate).mask
+            return opaque(self._mask_of_read(e, mask) | DATA, TYPICAL_COUNT)
+        if not isinstance(e, Op):
+            raise TypeError(f"not an expression of a scalar nest: {e!r}")
+        arguments = [self.of(a) for a in e.args]
+        if e.dtype.kind in "iu":
+            rule = _RULES.get(e.name)
+            if rule is not None:
+                known = rule(self, arguments)
+                if known is not None:
+                    return known
+        mask = 0
+        for argument in arguments:
+            mask |= argument.mask
+        return opaque(mask, TYPICAL_COUNT if mask & DATA else 0.0)
+
+
+_Rule = Callable[[Forms, "list[Form]"], "Form | None"]
+
+
+def _product(_: Forms, args: list[Form]) -> Form | None:
+    a, b = args[0], args[1]
+    if not b.mask:
+        return times(a, b.constant)
+    return times(b, a.constant) if not a.mask else None
+
+
+def _fused(forms: Forms, args: list[Form]) -> Form | None:
+    product = _product(forms, args)
+    return plus(product, args[2]) if product is not None else None
+
+
+def _quotient(_: Forms, args: list[Form]) -> Form | None:
+    a, b = args
+    if b.mask or not b.constant:
+        return None
+    return number(float(a.constant // b.constant)) if not a.mask else times(a, 1 / b.constant)
+
+
+def _remainder(forms: Forms, args: list[Form]) -> Form | None:
+    a, b = args
+    if b.mask or not b.constant:
+        return None
+    if not a.mask:
+        return number(float(a.constant % b.constant))
+    terms = {k: v for k, v in a.terms.items() if v % b.constant}
+    return _form(forms.middle(a) % b.constant if not terms else 0.0, terms, a.rough)
+
+
+def _chosen(forms: Forms, args: list[Form], least: bool) -> Form:
+    a, b = args
+    if (a.rough | b.rough) & DATA:
+        known, other = (b, a) if a.rough & DATA else (a, b)
+        return Form(
+            min(known.constant, TYPICAL_COUNT) if least else other.constant, {}, a.mask | b.mask, a.mask | b.mask
+        )
+    return a if (forms.middle(a) <= forms.middle(b)) == least else b
+
+
+def _selected(forms: Forms, args: list[Form]) -> Form | None:
+    test, a, b = args
+    if not test.mask:
+        return a if test.constant else b
+    kept = a if a.mask.bit_count() >= b.mask.bit_count() else b
+    return Form(kept.constant, kept.terms, kept.rough | test.rough, kept.mask | test.mask)
+
+
+_RULES: dict[str, _Rule] = {
+    "add": lambda _, a: plus(a[0], a[1]),
+    "sub": lambda _, a: plus(a[0], a[1], -1.0),
+    "neg": lambda _, a: times(a[0], -1.0),
+    "mul": _product,
+    "fma": _fused,
+    "shl": lambda f, a: times(a[0], 2.0 ** min(a[1].constant, 62)) if not a[1].mask else None,
+    "shr": lambda f, a: times(a[0], 0.5 ** min(a[1].constant, 62)) if not a[1].mask else None,
+    "floordiv": _quotient,
+    "truncdiv": _quotient,
+    "floormod": _remainder,
+    "mod": _remainder,
+    "truncrem": _remainder,
+    "minimum": lambda f, a: _chosen(f, a, True),
+    "maximum": lambda f, a: _chosen(f, a, False),
+    "select": _selected,
+    "cast": lambda _, a: a[0],
+    **dict.fromkeys(("clamp_index", "wrap_index", "mirror_index", "symmetric_index"), lambda _, a: a[0]),
+}

@@ -1,0 +1,459 @@
+"""Nest → tree of loops: one walk over all statements, in order, with the forms of the integers in scope."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Node, Op
+from raido.algo.graph.rewrite import post_order
+from raido.autotune.features import forms as f
+from raido.autotune.features.forms import Form, Forms
+from raido.autotune.features.likelihood import likelihood
+from raido.autotune.features.loops import ACCESSES, Loop
+from raido.autotune.features.operations import cost_of, index_cost
+from raido.schedule.machine import Machine
+from raido.schedule.nest.nodes import (
+    Alloc,
+    Append,
+    AtomicUpdate,
+    Block,
+    Buffer,
+    Check,
+    Copy,
+    Fold,
+    For,
+    If,
+    Let,
+    Nest,
+    NestExpr,
+    Ordered,
+    Prefetch,
+    Prefix,
+    Produce,
+    Read,
+    Statement,
+    Store,
+    Swap,
+    View,
+    While,
+)
+from raido.schedule.nest.walk import blocks_of, expressions_of
+
+_SCALAR, _UNIFORM, _VECTOR, _STRIDED, _GATHER = range(len(ACCESSES))
+_ATOMIC_CYCLES = 20.0
+
+
+def gather(nest: Nest, machine: Machine, sizes: Mapping[str, int]) -> Walk:
+    """The walk over a scalar nest: `root` is its tree."""
+    walk = Walk(machine, sizes)
+    walk.block(nest.body, 1.0)
+    return walk
+
+
+class Walk:
+    """The loops around the statement at hand, innermost last, and what is known of the names in scope."""
+
+    def __init__(self, machine: Machine, sizes: Mapping[str, int]) -> None:
+        self.machine = machine
+        self.forms = Forms(sizes, self._mask_of_read)
+        self.forms.middles.append(0.0)
+        self.root = Loop(0, "root", None, host=True)
+        self.stack = [self.root]
+        self.weights = [1.0]
+        self.vector: Loop | None = None
+        self.private: dict[Buffer, int] = {}
+        self.allocated_in: dict[Buffer, int] = {}
+        self.live: dict[Node, None] = {}
+        self.chained: dict[Node, float] = {}
+        self.written: dict[int, frozenset[Buffer]] = {}
+
+    # Statements
+
+    def block(self, block: Block, weight: float) -> None:
+        """All statements of a block; what they computed is not at hand after it."""
+        known = len(self.live)
+        self.weights[-1] *= weight
+        for statement in block.statements:
+            self.statement(statement)
+        self.weights[-1] /= weight or 1.0
+        while len(self.live) > known:
+            self.live.popitem()
+
+    def statement(self, s: Statement) -> None:
+        """One statement."""
+        rule = _STATEMENTS.get(type(s))
+        if rule is None:
+            raise TypeError(f"not a statement of a scalar nest: {s!r}")
+        rule(self, s)
+
+    def let(self, s: Let) -> None:
+        self.values((s.value,))
+        self._bind(s.var, self.forms.of(s.value))
+        chain = self.chained.get(s.value)
+        if chain is not None:
+            self.chained[s.var] = chain
+
+    def _bind(self, variable: Node, form: Form) -> None:
+        if self.forms.bind(variable, form):
+            self.live.clear()
+
+    def alloc(self, s: Alloc) -> None:
+        loop, weight = self.stack[-1], self.weights[-1]
+        self.allocated_in[s.buffer] = len(self.stack)
+        if self.vector is not None:
+            self.private[s.buffer] = self.vector.bit
+        if s.buffer.scope == "register":
+            gangs = self.vector.interleave if self.vector is not None else 1
+            bits = 8 * self.bytes_of(s.buffer)
+            loop.registers += gangs * max(bits / self.machine.vector_bits, 1.0)
+        if s.buffer.scope == "heap":
+            loop.allocations += weight
+            loop.allocated += weight * self.bytes_of(s.buffer)
+
+    def bytes_of(self, buffer: Buffer) -> float:
+        """The size of a buffer."""
+        return buffer.dtype.itemsize * math.prod(max(self.forms.middle(self.forms.of(n)), 1.0) for n in buffer.shape)
+
+    def store(self, s: Store) -> None:
+        roots = (*s.indices, s.value) if s.predicate is None else (*s.indices, s.value, s.predicate)
+        self.values(roots)
+        chance = 1.0
+        if s.predicate is not None:
+            chance = likelihood(self.forms, s.predicate, self.stack)
+            self.stack[-1].predicated += self.weights[-1]
+        self.access(
+            s.buffer, s.indices, self.forms.of(s.value).mask, chance, stored=True, streamed=s.stream is not None
+        )
+        self._carry(s.buffer, s.indices, self.chained.get(s.value))
+
+    def fold(self, s: Fold) -> None:
+        loop = self.stack[-1]
+        steps = 0
+        self.values((*s.indices, *s.step) if s.monoid else (*s.indices, *s.step, *s.combine), s.left + s.right)
+        for value in s.step:
+            steps |= self.forms.of(value).mask
+        for buffer, value in zip(s.buffers, s.step, strict=True):
+            self.access(buffer, s.indices, steps, 1.0, stored=False)
+            self.access(buffer, s.indices, steps, 1.0, stored=True)
+            latency = cost_of(s.monoid, value.dtype, value.dtype).latency if s.monoid else 4.0 * len(s.buffers)
+            self._carry(buffer, s.indices, latency)
+        loop.code += len(s.step)
+
+    def prefix(self, s: Prefix) -> None:
+        self.values((*s.indices, *s.values, *s.combine), s.left + s.right)
+        steps = 0
+        for value in s.values:
+            steps |= self.forms.of(value).mask
+        for buffer, value, result in zip(s.buffers, s.values, s.results, strict=True):
+            self._carry(buffer, s.indices, 4.0 * len(s.buffers))
+            self._bind(result, f.opaque(steps | self.stack[-1].bit))
+            shifts = math.log2(self.vector.lanes) if self.vector is not None and steps & self.vector.bit else 0.0
+            for _ in range(round(shifts)):
+                self._spend(cost_of("add", value.dtype, value.dtype), value.dtype.bits, steps, 3.0)
+
+    def append(self, s: Append) -> None:
+        self.values((*s.values, s.predicate))
+        chance = likelihood(self.forms, s.predicate, self.stack)
+        loop = self.stack[-1]
+        loop.predicated += self.weights[-1]
+        for buffer, value in zip(s.buffers, s.values, strict=True):
+            lanes = self.vector.lanes if self.vector is not None else 1
+            kind = _VECTOR if self.vector is not None else _SCALAR
+            units = max(1.0, lanes * value.dtype.bits / self.machine.vector_bits) if lanes > 1 else 1.0
+            loop.stores[kind] += units * self.weights[-1]
+            loop.cycles += 6.0 * units * self.weights[-1]
+            moved = {other.number: chance for other in self.stack[1:] if other.span}
+            mask = sum(1 << number for number in moved)
+            loop.add_access(buffer, (Form(0.0, moved, 0, mask),), self.weights[-1], True, False)
+        self._carry(s.position, (), 4.0)
+
+    def atomic(self, s: AtomicUpdate) -> None:
+        self.values((*s.indices, s.value), (s.left, s.right))
+        lanes = self.vector.lanes * self.vector.interleave if self.vector is not None else 1
+        self.stack[-1].cycles += _ATOMIC_CYCLES * lanes * self.weights[-1]
+        self.access(s.buffer, s.indices, self.forms.of(s.value).mask, 1.0, stored=True)
+
+    def check(self, s: Check) -> None:
+        roots = (s.holds,) if s.predicate is None else (s.holds, s.predicate)
+        self.values(roots)
+        self.stack[-1].branches += 0.5 * self.weights[-1]
+
+    def prefetch(self, s: Prefetch) -> None:
+        self.values(s.indices)
+        self.stack[-1].cycles += 0.5 * self.weights[-1]
+
+    def choice(self, s: If) -> None:
+        self.values((s.condition,))
+        chance = likelihood(self.forms, s.condition, self.stack)
+        if 0.0 < chance < 1.0:
+            self.stack[-1].branches += self.weights[-1]
+        if chance > 0.0:
+            self.block(s.then, chance)
+        if s.orelse is not None and chance < 1.0:
+            self.block(s.orelse, 1.0 - chance)
+
+    def loop(self, s: For) -> None:
+        self.values((s.low, s.high))
+        low, high = self.forms.of(s.low), self.forms.of(s.high)
+        distance = self.forms.middle(f.plus(high, low, -1.0))
+        rounds = max(math.ceil(distance / s.step), 0)
+        if rounds == 0:
+            return
+        loop = self._enter(s.kind, s, rounds, (rounds - 1) * s.step)
+        self.forms.middles[loop.number] = loop.span / 2
+        self._bind(s.var, f.plus(low, f.variable(loop.number)))
+        if s.kind == "parallel":
+            loop.dynamic, loop.grain = s.dynamic, max(s.grain, 1)
+        outer = self.vector
+        if s.kind == "vector":
+            lanes = s.lanes or self._lanes(s)
+            gang = lanes * s.interleave
+            loop.lanes, loop.interleave, loop.masked = lanes, s.interleave, s.tail == "mask"
+            loop.runs_of_body = math.ceil(rounds / gang) if rounds >= gang else math.ceil(rounds / lanes) / s.interleave
+            loop.used_lanes = rounds / (loop.runs_of_body * gang)
+            self.vector = loop
+        self.block(s.body, 1.0)
+        self.vector = outer
+        self._leave()
+
+    def whiles(self, s: While) -> None:
+        loop = self._enter("while", s, f.TYPICAL_COUNT, 0.0)
+        self.block(Block((*s.setup.statements, If(s.condition, s.body))), 1.0)
+        self._leave()
+        loop.branches += 1.0
+
+    def ordered(self, s: Ordered) -> None:
+        self.stack[-1].waits += self.weights[-1]
+        self.block(s.body, 1.0)
+
+    def copy(self, s: Copy) -> None:
+        loop, size = self.stack[-1], self.bytes_of(s.source)
+        loop.cycles += size / 32 * self.weights[-1]
+
+    def nothing(self, s: Swap) -> None:
+        """Exchanging pointers costs nothing."""
+
+    def view(self, s: View) -> None:
+        """Looking at memory in another way costs nothing."""
+
+    def produce(self, s: Produce) -> None:
+        self.block(s.body, 1.0)
+
+    def _enter(self, kind: str, s: For | While, rounds: float, span: float) -> Loop:
+        parent = self.stack[-1]
+        loop = Loop(len(self.forms.middles), kind, parent, rounds, rounds, span, self.weights[-1])
+        loop.written = self._written(s)
+        loop.host = parent.host and any(_holds_stages(block) for block in blocks_of(s))
+        parent.loops.append(loop)
+        self.forms.middles.append(0.0)
+        self.stack.append(loop)
+        self.weights.append(1.0)
+        return loop
+
+    def _leave(self) -> None:
+        self.stack.pop()
+        self.weights.pop()
+
+    # Values
+
+    def values(self, roots: Sequence[NestExpr], bound: Sequence[Node] = ()) -> None:
+        """Counts what the expressions compute, where it is computed, unless the block has it already."""
+        inner = f.opaque(self.stack[-1].bit)
+        for variable in bound:
+            self.forms.variables[variable] = inner
+        for node in post_order(roots, self._below):
+            if node in self.live or not isinstance(node, (Op, Read)):
+                continue
+            self.live[node] = None
+            form = self.forms.of(node)
+            if isinstance(node, Read):
+                self.access(node.buffer, node.indices, form.mask, 1.0, stored=False)
+                if any(node.buffer in loop.written for loop in self.stack):
+                    self.chained[node] = 0.0
+                continue
+            cost = cost_of(node.name, node.dtype, node.args[0].dtype if node.args else node.dtype)
+            carried = [self.chained[a] for a in node.args if a in self.chained]
+            if carried:
+                self.chained[node] = max(carried) + cost.latency
+            stepping = node.dtype is i64 and not form.rough
+            self._spend(index_cost() if stepping else cost, 0 if stepping else node.dtype.bits, form.mask)
+
+    def _below(self, node: Node) -> Sequence[Any]:
+        if node in self.live:
+            return ()
+        if isinstance(node, Op):
+            return node.args
+        if isinstance(node, Read):
+            return node.indices if node.predicate is None else (*node.indices, node.predicate)
+        return ()
+
+    def _spend(self, cost: Any, bits: int, mask: int, times: float = 1.0) -> None:
+        loop, weight = self._home(mask)
+        vector = self.vector
+        if bits and vector is not None and mask & vector.bit:
+            units = max(1.0, vector.lanes * max(bits, 8) / self.machine.vector_bits) * vector.interleave * times
+            cycles = units * cost.vector * self.machine.vector_bits / 256
+            loop.vector_cycles += weight * cycles
+        else:
+            units, cycles = times, times * cost.scalar
+        loop.work[cost.kind] += weight * units
+        loop.cycles += weight * cycles
+        loop.code += units
+
+    def _home(self, mask: int) -> tuple[Loop, float]:
+        """The innermost loop that a value depends on, and how often a round of it gets there."""
+        for loop, weight in zip(reversed(self.stack), reversed(self.weights), strict=True):
+            if mask & loop.bit:
+                return loop, weight
+        return self.root, 1.0
+
+    def _mask_of_read(self, read: Read, mask: int) -> int:
+        buffer = read.buffer
+        mask |= self.private.get(buffer, 0)
+        for loop in self.stack[1:]:
+            if buffer in loop.written:
+                mask |= loop.bit if loop is not self.vector else 0
+        return mask
+
+    def access(
+        self,
+        buffer: Buffer,
+        indices: Sequence[NestExpr],
+        mask: int,
+        chance: float,
+        *,
+        stored: bool,
+        streamed: bool = False,
+    ) -> None:
+        """Counts a read (where its indices last change) or a store (here)."""
+        if buffer.scope == "register":
+            return
+        forms = tuple(map(self.forms.of, indices))
+        place = 0
+        for form in forms:
+            place |= form.mask
+        loop, weight = (self.stack[-1], self.weights[-1]) if stored else self._home(mask)
+        weight *= chance
+        kind, units = self._access_kind(buffer, forms, mask | place)
+        machine, size = self.machine, buffer.dtype.itemsize
+        interleave = self.vector.interleave if self.vector is not None and kind > _UNIFORM else 1
+        lanes = self.vector.lanes if self.vector is not None else 1
+        if kind == _VECTOR:
+            cycles = units * (1.0 if stored else 0.5) * machine.vector_bits / 256
+        elif kind in (_STRIDED, _GATHER):
+            cycles = lanes * (1.5 if stored else 1.0) * (0.75 if kind == _STRIDED else 1.0)
+        else:
+            cycles = 1.0 if stored else 0.5
+        counted = loop.stores if stored else loop.loads
+        counted[kind] += weight * units * interleave
+        loop.cycles += weight * cycles * interleave
+        if kind > _UNIFORM:
+            loop.vector_cycles += weight * cycles * interleave
+        loop.code += units * interleave
+        if size and forms:
+            loop.add_access(buffer, forms, weight, stored, streamed)
+
+    def _access_kind(self, buffer: Buffer, forms: Sequence[Form], mask: int) -> tuple[int, float]:
+        """How the address moves with the lanes, and how many registers are moved."""
+        vector = self.vector
+        if vector is None or not mask & vector.bit:
+            return (_SCALAR if vector is None else _UNIFORM), 1.0
+        units = max(1.0, vector.lanes * buffer.dtype.itemsize * 8 / self.machine.vector_bits)
+        if any(form.rough & vector.bit for form in forms):
+            return _GATHER, units
+        slopes = [form.terms.get(vector.number, 0.0) for form in forms]
+        if not any(slopes):
+            return (_VECTOR, units) if buffer in self.private else (_UNIFORM, 1.0)
+        if any(slopes[:-1]) and not buffer.strides and buffer not in self.private:
+            return _STRIDED, units
+        return (_VECTOR, units) if abs(slopes[-1]) == 1.0 or buffer in self.private else (_STRIDED, units)
+
+    def _carry(self, buffer: Buffer, indices: Sequence[NestExpr], latency: float | None) -> None:
+        """A step that waits for the one before it, along every loop on which its place does not depend."""
+        if latency is None:
+            return
+        place = 0
+        for index in indices:
+            place |= self.forms.of(index).mask
+        key = (buffer, *indices)
+        for loop in self.stack[self.allocated_in.get(buffer, 1) :]:
+            if not loop.bit & place:
+                loop.chains[key] = loop.chains.get(key, 0.0) + latency
+
+    # What is known before
+
+    def _written(self, s: Statement) -> frozenset[Buffer]:
+        known = self.written.get(id(s))
+        if known is None:
+            found: set[Buffer] = set()
+            if isinstance(s, Block):
+                for inner in s.statements:
+                    found |= self._written(inner)
+            for block in blocks_of(s):
+                for inner in block.statements:
+                    found |= self._written(inner)
+            if isinstance(s, (Store, AtomicUpdate)):
+                found.add(s.buffer)
+            elif isinstance(s, (Fold, Prefix)):
+                found.update(s.buffers)
+            elif isinstance(s, Append):
+                found.update((*s.buffers, s.position))
+            known = self.written[id(s)] = frozenset(found)
+        return known
+
+    def _lanes(self, loop: For) -> int:
+        """As many as fill a register with the widest elements that are computed or kept."""
+        widest = _widest(loop.body)
+        return max(self.machine.vector_bits // (8 * widest), 1)
+
+
+def _holds_stages(block: Block) -> bool:
+    return any(
+        isinstance(s, Produce)
+        or (isinstance(s, Block) and _holds_stages(s))
+        or (not isinstance(s, For) and any(map(_holds_stages, blocks_of(s))))
+        for s in block.statements
+    )
+
+
+def _widest(block: Block) -> int:
+    widest = 1
+    for s in block.statements:
+        if isinstance(s, (Store, AtomicUpdate)):
+            widest = max(widest, s.buffer.dtype.itemsize)
+        elif isinstance(s, (Fold, Prefix, Append)):
+            widest = max(widest, *(buffer.dtype.itemsize for buffer in s.buffers))
+        elif isinstance(s, Let) and (s.value.dtype is not i64 or isinstance(s.value, Read)):
+            widest = max(widest, s.value.dtype.itemsize)
+        if not isinstance(s, (Let, Alloc, Check)):
+            for root in expressions_of(s):
+                if isinstance(root, (Op, Read)) and root.dtype is not i64:
+                    widest = max(widest, root.dtype.itemsize)
+        for inner in blocks_of(s):
+            widest = max(widest, _widest(inner))
+    return widest
+
+
+_STATEMENTS: dict[type, Callable[[Walk, Any], None]] = {
+    Block: lambda walk, s: walk.block(s, 1.0),
+    Let: Walk.let,
+    Alloc: Walk.alloc,
+    Store: Walk.store,
+    Fold: Walk.fold,
+    Prefix: Walk.prefix,
+    Append: Walk.append,
+    AtomicUpdate: Walk.atomic,
+    Check: Walk.check,
+    Prefetch: Walk.prefetch,
+    If: Walk.choice,
+    For: Walk.loop,
+    While: Walk.whiles,
+    Ordered: Walk.ordered,
+    Copy: Walk.copy,
+    Swap: Walk.nothing,
+    View: Walk.view,
+    Produce: Walk.produce,
+}

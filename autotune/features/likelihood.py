@@ -1,0 +1,46 @@
+"""How often a condition holds, over all rounds of the loops around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.algo.graph.expr import Const, Op
+from raido.autotune.features.forms import DATA, Form, Forms, plus
+from raido.autotune.features.loops import Loop
+from raido.schedule.nest.nodes import NestExpr
+
+_BY_DATA = 0.5
+
+
+def likelihood(forms: Forms, condition: NestExpr, loops: Sequence[Loop]) -> float:
+    """The share of rounds in which it holds, between 0 and 1; one half where data decides."""
+    if isinstance(condition, Const):
+        return float(condition.bits)
+    if not isinstance(condition, Op):
+        return _BY_DATA
+    name, args = condition.name, condition.args
+    if name == "logical_and":
+        return likelihood(forms, args[0], loops) * likelihood(forms, args[1], loops)
+    if name == "logical_or":
+        return 1.0 - (1.0 - likelihood(forms, args[0], loops)) * (1.0 - likelihood(forms, args[1], loops))
+    if name == "logical_not":
+        return 1.0 - likelihood(forms, args[0], loops)
+    if name not in ("lt", "le", "gt", "ge", "eq", "ne") or not args[0].dtype.is_integer:
+        return _BY_DATA
+    left, right = forms.of(args[0]), forms.of(args[1])
+    if (left.rough | right.rough) & DATA:
+        return _BY_DATA
+    if name in ("gt", "ge"):
+        left, right, name = right, left, "lt" if name == "gt" else "le"
+    low, high = _range(forms, plus(right, left, -1.0), loops)
+    if name in ("eq", "ne"):
+        equal = (1.0 / (high - low + 1.0)) if low <= 0.0 <= high else 0.0
+        return equal if name == "eq" else 1.0 - equal
+    least = 1.0 if name == "lt" else 0.0
+    return min(max((high - least + 1.0) / (high - low + 1.0), 0.0), 1.0)
+
+
+def _range(forms: Forms, form: Form, loops: Sequence[Loop]) -> tuple[float, float]:
+    middle = forms.middle(form)
+    reach = sum(abs(form.terms[loop.number]) * loop.span / 2 for loop in loops if loop.number in form.terms)
+    return middle - reach, middle + reach

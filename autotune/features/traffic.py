@@ -1,0 +1,181 @@
+"""Bytes that each loop brings into each cache, and how long it takes: from the innermost loop outwards.
+
+What a loop touches is a box for each buffer, widened from loop to loop. While the boxes of *one* round fit a cache, the loop brings each
+element in once, however often it is read again (consecutive rounds keep what they share); where they do not, every round pays for
+itself. This is reuse distance in the sense of Mattson et al. (IBM Systems Journal, 1970), for boxes instead of addresses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from raido.autotune.features.forms import Forms
+from raido.autotune.features.loops import Access, Loop
+from raido.schedule.machine import Machine
+from raido.schedule.nest.nodes import Buffer
+
+LINE = 64.0
+# Bytes a cycle, by where they come from: L2, L3 (each core its own), memory (all cores together; what one core can draw).
+FROM_L2, FROM_L3, FROM_MEMORY, ONE_CORE = 32.0, 14.0, 16.0, 10.0
+LAUNCH = 6000.0  # cycles until all threads run
+ALLOCATION = 300.0
+
+
+@dataclass(slots=True)
+class Box:
+    """What an access touches: a range in each dimension, and how many elements of it at most."""
+
+    access: Access
+    low: list[float]
+    high: list[float]
+    touched: float
+
+
+@dataclass(slots=True)
+class Cost:
+    """One run of a loop.
+
+    cycles: of arithmetic and accesses, threads side by side; steady: the same if no step had to wait for the one before it. bytes: into
+    L1, L2 and L3. time: cycles with the caches. round_bytes: what one round touches; touched_bytes: what all of them do.
+    """
+
+    cycles: float
+    steady: float
+    bytes: tuple[float, float, float]
+    time: float
+    round_bytes: float
+    touched_bytes: float
+
+
+class Traffic:
+    """The costs of all loops of one nest."""
+
+    def __init__(self, machine: Machine, forms: Forms) -> None:
+        self.machine = machine
+        self.middles = forms.middles
+        self.forms = forms
+        self.costs: dict[Loop, Cost] = {}
+        self._shapes: dict[Buffer, tuple[float, ...]] = {}
+
+    def analyse(self, root: Loop) -> Cost:
+        """The cost of the nest, warm: what fits a cache as a whole is there."""
+        self._loop(root, 1.0, False)
+        return self.costs[root]
+
+    def _loop(self, loop: Loop, speed: float, threaded: bool) -> list[Box]:
+        threads = self._threads(loop) if loop.kind == "parallel" and not threaded else 1.0
+        inside = threaded or loop.kind == "parallel"
+        boxes = [self._point(access) for access in loop.accesses.values()]
+        parts: list[tuple[float, Cost]] = []
+        for child in loop.loops:
+            boxes += self._loop(child, speed * threads, inside)
+            parts.append((child.weight, self.costs[child]))
+        round_bytes = self._total(boxes, False)
+        wide = [self._widen(box, loop) for box in boxes] if loop.span or loop.kind == "while" else boxes
+        touched = self._total(wide, True) if wide is not boxes else self._total(boxes, True)
+        cores = self.machine.cores if inside else 1
+        capacities = (self.machine.l1, self.machine.l2, self.machine.l3 / cores)
+        own = sum(min(box.touched, box.access.times) * LINE for box in boxes[: len(loop.accesses)])
+        moved: list[float] = []
+        for level, capacity in enumerate(capacities):
+            each = own + sum(weight * cost.bytes[level] for weight, cost in parts)
+            fits = round_bytes <= 0.8 * capacity
+            moved.append(min(touched, loop.rounds * each) if fits else loop.rounds * each)
+        if loop.kind == "root":
+            moved = [0.0 if touched <= 0.8 * c else b for c, b in zip(capacities, moved, strict=True)]
+        steady = loop.cycles + loop.branches * 1.0 + loop.allocations * ALLOCATION
+        body = steady + sum(weight * cost.cycles for weight, cost in parts)
+        smooth = steady + sum(weight * cost.steady for weight, cost in parts)
+        overhead = 0.0 if loop.kind in ("unroll", "root") else 1.0
+        chain = max(loop.chains.values(), default=0.0)
+        cycles = loop.runs_of_body * max(body + overhead, chain) / threads
+        smooth = loop.runs_of_body * (smooth + overhead) / threads
+        if loop.kind == "parallel" and not threaded:
+            cycles, smooth = cycles + LAUNCH, smooth + LAUNCH
+            moved = [moved[0] / threads, moved[1] / threads, moved[2]]
+        if loop.host:
+            time = loop.rounds * (loop.cycles + sum(weight * cost.time for weight, cost in parts))
+        else:
+            time = _roofline(cycles, moved, FROM_MEMORY if inside or loop.kind == "parallel" else ONE_CORE)
+        self.costs[loop] = Cost(cycles, smooth, (moved[0], moved[1], moved[2]), time, round_bytes, touched)
+        return wide
+
+    def _threads(self, loop: Loop) -> float:
+        """How many times faster, with the last chunks uneven."""
+        chunks = max(loop.rounds / loop.grain, 1.0)
+        cores = self.machine.cores
+        return chunks / math.ceil(chunks / cores)
+
+    def _point(self, access: Access) -> Box:
+        shift = [sum(slope * self.middles[loop] for loop, slope in form.terms.items()) for form in access.forms]
+        low = [a + s for a, s in zip(access.low, shift, strict=True)]
+        high = [a + s for a, s in zip(access.high, shift, strict=True)]
+        return Box(access, low, high, max(access.times, 1.0))
+
+    def _widen(self, box: Box, loop: Loop) -> Box:
+        """The box of all rounds of a loop."""
+        access, number, bit = box.access, loop.number, loop.bit
+        low, high, depends = box.low, box.high, False
+        for k, form in enumerate(access.forms):
+            slope = form.terms.get(number)
+            if slope is None and not form.rough & bit:
+                continue
+            if not depends:
+                low, high, depends = list(low), list(high), True
+            if slope is not None:
+                reach = abs(slope) * loop.span / 2
+                low[k] -= reach
+                high[k] += reach
+            else:
+                low[k], high[k] = 0.0, self._shape(access.buffer)[k] - 1.0
+        return Box(access, low, high, box.touched * loop.rounds) if depends else box
+
+    def _shape(self, buffer: Buffer) -> tuple[float, ...]:
+        known = self._shapes.get(buffer)
+        if known is None:
+            known = tuple(max(self.forms.middle(self.forms.of(n)), 1.0) for n in buffer.shape)
+            self._shapes[buffer] = known
+        return known
+
+    def _total(self, boxes: Sequence[Box], written_back: bool) -> float:
+        """Bytes of lines under all boxes; those of one buffer joined. `written_back`: what is stored in ordinary ways moves twice."""
+        joined: dict[Buffer, tuple[list[float], list[float], float, bool, bool]] = {}
+        for box in boxes:
+            buffer = box.access.buffer
+            known = joined.get(buffer)
+            stored = box.access.stored and not box.access.streamed
+            if known is None:
+                joined[buffer] = (box.low, box.high, box.touched, box.access.read or stored, stored)
+            else:
+                low, high, touched, fetched, twice = known
+                joined[buffer] = (
+                    list(map(min, low, box.low)),
+                    list(map(max, high, box.high)),
+                    touched + box.touched,
+                    fetched or box.access.read or stored,
+                    twice or stored,
+                )
+        total = 0.0
+        for buffer, (low, high, touched, fetched, twice) in joined.items():
+            size = self._bytes(buffer, low, high, touched)
+            total += size * 2 if written_back and twice and fetched else size
+        return total
+
+    def _bytes(self, buffer: Buffer, low: list[float], high: list[float], touched: float) -> float:
+        shape, size = self._shape(buffer), buffer.dtype.itemsize
+        extents = [min(to - at + 1.0, n) for at, to, n in zip(low, high, shape, strict=True)]
+        last, rows = max(extents[-1], 1.0), max(math.prod(extents[:-1]), 1.0)
+        in_row = touched / rows
+        if in_row < 1.0:
+            rows, in_row = touched, 1.0
+        run = last * size if last >= shape[-1] else last * size + LINE - size  # on average, wherever it begins
+        return rows * max(min(run, in_row * LINE), size)
+
+
+def _roofline(cycles: float, moved: Sequence[float], memory: float) -> float:
+    """The slowest of arithmetic and of each cache, and a part of the others, which overlap in part."""
+    bounds = (cycles, moved[0] / FROM_L2, moved[1] / FROM_L3, moved[2] / memory)
+    slowest = max(bounds)
+    return slowest + 0.25 * (sum(bounds) - slowest)
