@@ -30,7 +30,7 @@ REGISTERS = {2: 1.0, 3: 0.3, 4: 1.5, 6: 0.4, 8: 1.0, 12: 0.4, 16: 0.2}
 INTERLEAVE = {1: 3.0, 2: 2.0, 3: 0.2, 4: 1.0, 6: 0.2, 8: 0.4}
 FOLD_INTERLEAVE = {1: 1.0, 2: 2.0, 3: 0.2, 4: 3.0, 6: 0.2, 8: 1.5}
 MOST_WHOLE = 16
-MOST_OPERATIONS = 1024  # of the copies of one element's that stand side by side
+MOST_OPERATIONS = 1536  # of the copies of one element's that stand side by side
 MOST_TILE = 1 << 20
 LINE_TILE = 1 << 9  # the least tile of a stage that has one long loop
 GRAINS = {0: 8.0, **{1 << k: 1.0 if k < 5 else 0.3 for k in range(1, 12)}}
@@ -60,7 +60,7 @@ def ask_loops(walk: Walk, stage: str) -> None:
     if has_loops_said(walk.state, stage) or not loops:
         return
     placed = isinstance(walk.plan(stage).compute, At)
-    own = 1.0 if placed else 3.0
+    own = 0.1 if walk.is_copy(stage) else 0.5 if placed else 3.0
     if walk.choose(stage, "loops", [Option(DEFAULT), Option("own", weight=own)]) == DEFAULT:
         return
     sketch = Sketch(stage, loops)
@@ -122,7 +122,9 @@ def ask_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
         )
     total = sum(option.weight for option in options)
     placed = isinstance(walk.plan(name).compute, At)
-    untiled = 4.0 if placed else 1.5 if loop == sketch.vector and len(sketch.base) > 1 else 0.7
+    several = len(sketch.base) > 1
+    inner = several and (loop == sketch.vector or is_reduction(walk.stage(name), walk.plan(name), loop))
+    untiled = 4.0 if placed or walk.is_copy(name) else 1.5 if inner else 0.7
     if walk.choose(name, f"tile {loop}", [Option(0, weight=untiled * total), *options]) == 0:
         return
     sketch.tiles[loop], sketch.rows[loop] = loop + "o", (row := loop + "i")
@@ -149,7 +151,7 @@ def ask_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
         return
     taken = sketch.interleave * prod(walk.rounds(name, jam) for jam in (*sketch.jams, *sketch.whole))
     room = min(2 * walk.machine.registers, MOST_OPERATIONS // max(1, cost(walk.stage(name)))) // taken
-    options = [Option(0, weight=4.0)]
+    options = [Option(0, weight=15.0 if sketch.jams or walk.is_copy(name) else 5.0)]
     for number, weight in REGISTERS.items():
         if number <= room and number < rounds:
             options.append(Option(number, (make_step(name, "split", axis=row, factor=number),), weight))
@@ -175,7 +177,7 @@ def ask_order(walk: Walk, sketch: Sketch) -> None:
         inside = walk.choose(name, "jam", [Option("inside", weight=4.0), Option("around")]) == "inside"
     vector = sketch.rows.get(sketch.vector, "")
     options = []
-    for order, weight in _orders(sketch.base):
+    for order, weight in _orders(walk, sketch):
         rows = [sketch.rows[loop] for loop in order]
         at = len(rows) if inside or vector not in rows else rows.index(vector)
         loops = [*tiles, *rows[:at], *sketch.jams, *rows[at:], *([sketch.gang] if sketch.gang else [])]
@@ -231,7 +233,7 @@ def ask_tail(walk: Walk, sketch: Sketch, loop: str) -> None:
     if loop not in sketch.tiles and loop != sketch.vector and sketch.rows[loop] == loop:
         return
     options = [
-        Option(kind, (make_step(sketch.stage, "tail", axis=loop, kind=kind),), weight=0.04)
+        Option(kind, (make_step(sketch.stage, "tail", axis=loop, kind=kind),), weight=0.02)
         for kind in TAILS
         if kind != "exact"  # a promise about the sizes of calls, not a choice
     ]
@@ -252,22 +254,23 @@ def _ordered(walk: Walk, sketch: Sketch, question: str, loops: dict[str, str]) -
     """Loops, by what they were cut from, in an order that is asked for."""
     if len(loops) < 2:
         return list(loops.values())
-    options = [Option(order, weight=weight) for order, weight in _orders(sketch.base)]
+    options = [Option(order, weight=weight) for order, weight in _orders(walk, sketch)]
     order = walk.choose(sketch.stage, question, options)
     return [loops[str(each)] for each in order if each in loops]  # type: ignore[union-attr]
 
 
-def _orders(names: list[str]) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Orders worth trying, as they stand first: all of up to three, else each brought to the front or to the end."""
-    first = tuple(names)
+def _orders(walk: Walk, sketch: Sketch) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Orders worth trying, as they stand first: all of up to three loops, else each brought to the front or to the end."""
+    names, first = sketch.base, tuple(sketch.base)
     if len(names) <= 3:
         found = list(permutations(names))
     else:
         fronts = [(each, *(n for n in names if n != each)) for each in names]
         ends = [(*(n for n in names if n != each), each) for each in names]
         found = list(dict.fromkeys([first, *fronts, *ends]))
+    others = (2.0 if walk.stage(sketch.stage).reduction is not None else 1.0) / max(1, len(found) - 1)
     for order in found:
-        yield order, 3.0 if order == first else 1.0
+        yield order, 3.0 if order == first else others
 
 
 def _contiguity(walk: Walk, stage: str, loop: str) -> int:

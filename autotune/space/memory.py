@@ -12,7 +12,7 @@ from raido.schedule.defaults.facts import output_bytes
 from raido.schedule.directives.copies import dimension_names
 from raido.schedule.directives.hints import SCOPES
 from raido.schedule.plan import At
-from raido.schedule.state import arrays_read, axes_of, has_loops_said, is_inlined, is_reduction
+from raido.schedule.state import arrays_read, axes_of, has_loops_said, is_inlined
 
 AHEAD = (1, 2, 4, 8, 16, 64)
 PAD_BYTES = (64, 256)
@@ -20,26 +20,27 @@ PAD_BYTES = (64, 256)
 
 def ask_caches(walk: Walk, stage: str) -> None:
     """Which arrays are read from a copy, made where, and in which layout: that of the loops (panels), or as they are."""
-    if not has_loops_said(walk.state, stage):
+    if not has_loops_said(walk.state, stage) or walk.is_copy(stage):
         return
-    plan = walk.plan(stage)
+    plan, whole = walk.plan(stage), walk.stage(stage)
     for array, loads in walk.state.uses.loads[stage].items():
         if not array or not loads[0].indices or is_inlined(walk.state, array):
             continue
-        options = [Option("")]
-        names = dimension_names(walk.stage(stage), loads)
+        names = dimension_names(whole, loads)
         layout = tuple(loop.name for loop in plan.loops if set(axes_of(plan, loop.name)) <= set(names))
-        folds = any(is_reduction(walk.stage(stage), plan, loop) for loop in layout)
-        if len(layout) > len(names):
+        panels = len(layout) > len(names)
+        product = whole.reduction is not None and any(axis.name not in names for axis in whole.all_axes)
+        options = [Option("")]
+        if panels:
             step = make_step(stage, "cache", array=array, stage=stage, axis=None, layout=layout)
-            options.append(Option("packed", (step,), 0.7 if folds else 0.05))
-        for loop in plan.loops[:-1]:
-            if loop.kind in ("serial", "parallel"):
-                whole = make_step(stage, "cache", array=array, stage=stage, axis=loop.name)
-                options.append(Option(f"at {loop.name}", (whole,), 0.03))
-                if len(layout) > len(names):
-                    step = make_step(stage, "cache", array=array, stage=stage, axis=loop.name, layout=layout)
-                    options.append(Option(f"packed at {loop.name}", (step,), 0.15 if folds else 0.02))
+            options.append(Option("packed", (step,), 0.7 if product else 0.02))
+        loops = [loop.name for loop in plan.loops[:-1] if loop.kind in ("serial", "parallel")]
+        for loop in loops:
+            step = make_step(stage, "cache", array=array, stage=stage, axis=loop)
+            options.append(Option(f"at {loop}", (step,), 0.03 / len(loops)))
+            if panels:
+                step = make_step(stage, "cache", array=array, stage=stage, axis=loop, layout=layout)
+                options.append(Option(f"packed at {loop}", (step,), (0.4 if product else 0.03) / len(loops)))
         walk.choose(stage, f"cache {array}", options)
 
 
@@ -98,12 +99,12 @@ def ask_store(walk: Walk, stage: str) -> None:
     axes = tuple(axis.name for axis in whole.axes)
     if len(axes) in (2, 3) and not walk.answered(stage, "layout"):
         orders = [order for order in permutations(axes) if order != axes]
-        options = [Option(order, (make_step(stage, "store", layout=order),), 0.05 / len(orders)) for order in orders]
+        options = [Option(order, (make_step(stage, "store", layout=order),), 0.03 / len(orders)) for order in orders]
         walk.choose(stage, "layout", [Option(DEFAULT), *options])
     if isinstance(plan.compute, At) and not walk.answered(stage, "scope"):
-        options = [Option(scope, (make_step(stage, "store", scope=scope),), 0.05) for scope in SCOPES]
+        options = [Option(scope, (make_step(stage, "store", scope=scope),), 0.02) for scope in SCOPES]
         walk.choose(stage, "scope", [Option(DEFAULT), *options])
     if len(axes) > 1 and not walk.answered(stage, "pad"):
         size = max(body.dtype.itemsize for body in whole.bodies)
-        pads = [Option(n // size, (make_step(stage, "store", pad=n // size),), 0.05) for n in PAD_BYTES]
+        pads = [Option(n // size, (make_step(stage, "store", pad=n // size),), 0.02) for n in PAD_BYTES]
         walk.choose(stage, "pad", [Option(0), *pads])

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from raido.algo.errors import ScheduleError
 from raido.algo.graph import index
-from raido.algo.graph.expr import Expr
+from raido.algo.graph.expr import Expr, Load
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.machine import Machine
 from raido.schedule.plan import LoopPlan, StagePlan
@@ -169,6 +169,10 @@ class Walk:
     def is_constant(self, name: str, loop: str) -> bool:
         """Whether a loop makes the same number of rounds whatever the sizes are."""
         return index.constant_value(trip_count(self.stage(name), self.plan(name), loop)) is not None
+
+    def is_copy(self, name: str) -> bool:
+        """Whether a stage is a copy that was made to be read from (`cache`)."""
+        return name not in self.base.state.plans and all(isinstance(body, Load) for body in self.stage(name).bodies)
 
     def answered(self, stage: str, question: str) -> bool:
         """Whether a question of a stage was answered, by the user or so far."""
