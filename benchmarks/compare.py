@@ -35,6 +35,9 @@ def main(
         typer.Option(help="a folder with another system in which futhark, ispc and gcc are called by chroot"),
     ] = None,
     beside: Annotated[list[str] | None, typer.Option(help="only these: hand, Futhark, Halide, Numba")] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="once a row is ready, wait for a line of input to measure it")
+    ] = False,
     table: Annotated[bool, typer.Option("--table", help="measure nothing; print the rows that are kept")] = False,
     write: Annotated[bool, typer.Option("--write", help="put the kept rows into docs/benchmarks.md")] = False,
 ) -> None:
@@ -43,7 +46,7 @@ def main(
     if unknown:
         raise SystemExit(f"no such row: {', '.join(sorted(unknown))}; there are {', '.join(ROWS)}")
     for name in [] if table else names or ROWS:
-        outcome = run_row(name, rounds, scale, root, beside or ())
+        outcome = run_row(name, rounds, scale, root, beside or (), (lambda: input("ready\n")) if wait else None)
         print_row(name, outcome)
         if scale == 1 and not beside:
             keep(name, outcome, rounds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from rows.row import Row
 
 HAND, DEFAULT = "raido hand", "raido default"
 PAUSE = 0.002  # seconds between calls, in which threads of the last contestant that still spin go to sleep
-HEATS, LEEWAY = 3, 1.25  # variants of one side that are this far behind its best after the heats leave
+HEATS = ((1, 2.0), (2, 1.25))  # rounds, and how far behind the best of its side a variant may then be to stay
 UNDISTURBED, PATIENCE = (
     0.05,
     60.0,
@@ -36,8 +36,15 @@ class Outcome:
     disturbance: float
 
 
-def run_row(name: str, rounds: int, scale: int, root: Path | None, sides: Sequence[str]) -> Outcome:
-    """Everyone's times in one row. SystemExit where a result is wrong."""
+def run_row(
+    name: str,
+    rounds: int,
+    scale: int = 1,
+    root: Path | None = None,
+    sides: Sequence[str] = (),
+    ready: Callable[[], object] | None = None,
+) -> Outcome:
+    """Everyone's times in one row; `ready` is called before they are taken. SystemExit where a result is wrong."""
     row = ROWS[name]
     inputs = row.inputs(scale)
     want = row.answers(inputs)
@@ -58,6 +65,8 @@ def run_row(name: str, rounds: int, scale: int, root: Path | None, sides: Sequen
             check(f"{name}: {contestant.side}, {contestant.variant}", row, contestant.results(), want)
         del want
         gc.collect()
+        if ready:
+            ready()
         gc.disable()
         chosen = finalists(found)
         counted = undisturbed_rounds(chosen, rounds)
@@ -95,12 +104,14 @@ def check(who: str, row: Row, got: Sequence[np.ndarray], want: Sequence[np.ndarr
             raise SystemExit(f"{who}: {wrong:,} of {b.size:,} results are wrong, the furthest by {worst:.3g}")
 
 
-def finalists(found: Sequence[Contestant]) -> list[Contestant]:
+def finalists(found: Sequence[Contestant]) -> Sequence[Contestant]:
     """The contestants without the variants that a few rounds show to be far behind another of their side."""
-    heats = [take_turns(found) for _ in range(HEATS)]
-    times = [min(heat[k] for heat in heats) for k in range(len(found))]
-    best = {c.side: min(t for d, t in zip(found, times, strict=True) if d.side == c.side) for c in found}
-    return [c for c, t in zip(found, times, strict=True) if t <= LEEWAY * best[c.side]]
+    for rounds, leeway in HEATS:
+        heats = [take_turns(found) for _ in range(rounds)]
+        times = [min(heat[k] for heat in heats) for k in range(len(found))]
+        best = {c.side: min(t for d, t in zip(found, times, strict=True) if d.side == c.side) for c in found}
+        found = [c for c, t in zip(found, times, strict=True) if t <= leeway * best[c.side]]
+    return found
 
 
 def take_turns(found: Sequence[Contestant]) -> list[float]:

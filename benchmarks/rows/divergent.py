@@ -35,8 +35,8 @@ def nbody(x: rd.f32["n"], y: rd.f32["n"], z: rd.f32["n"], m: rd.f32["n"]):
     def pulled(i):
         def pull(j):
             dx, dy, dz = x[j] - x[i], y[j] - y[i], z[j] - z[i]
-            inverse = rd.rsqrt(dx * dx + dy * dy + dz * dz + 0.0025)
-            s = m[j] * inverse * inverse * inverse
+            near = dx * dx + dy * dy + dz * dz + 0.0025
+            s = m[j] / (near * rd.sqrt(near))
             return dx * s, dy * s, dz * s
 
         return rd.reduce(
