@@ -18,6 +18,7 @@ from raido.targets.emit.memory import (
     address_of,
     compress_in_memory,
     gather,
+    interleave,
     load_if,
     load_strided,
     masked_load,
@@ -269,6 +270,19 @@ class Helpers:
             return "0"
 
         return self._write(symbol, "i32", shapes, body)
+
+    def store_interleaved(self, dtype: DType, lanes: int, count: int) -> str:
+        """(base, offset, values…) -> 0: the first lane of each in turn, then the second of each, and so on, without gaps."""
+        memory = memory_dtype(dtype)
+
+        def body(b: TextBuilder, base: str, offset: Value, *values: Value) -> str:
+            for start, part in enumerate(interleave(b, values)):
+                address = address_of(b, base, b.binary("add", offset, b.constant(offset, start * lanes)), memory)
+                b.line(f"store {part.typed}, ptr {address}, align {memory.itemsize}")
+            return "0"
+
+        shapes: list[Shape | str] = ["ptr", (i64, 1), *[(memory, lanes)] * count]
+        return self._write(f"rd.store_interleaved{count}.{memory.name}x{lanes}", "i32", shapes, body)
 
     def gather(self, dtype: DType, lanes: int, masked: bool) -> str:
         """(base, offsets[, mask]) -> values; lanes off are 0."""

@@ -5,7 +5,7 @@ Offsets count elements from a base pointer. Lanes that are off read 0 and write 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from raido.algo.graph.dtypes import DType, bool_, i64, u8
 from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, scalar_type
@@ -61,6 +61,22 @@ def load_strided(b: TextBuilder, base: str, offset: Value, stride: int, memory: 
             total = b.shuffle(total, part, [fresh[k] + lanes if k in fresh else k for k in range(lanes)])
         filled |= dict.fromkeys(fresh, 0)
     return total
+
+
+def interleave(b: TextBuilder, values: Sequence[Value]) -> list[Value]:
+    """The lanes of vectors in turn, as that many vectors: element e of them all comes from vector e mod their number."""
+    lanes, count, parts = values[0].lanes, len(values), []
+    for start in range(0, count * lanes, lanes):
+        total = values[0]
+        for which in range(1, count):
+            picked = []
+            for place in range(lanes):
+                lane, source = divmod(start + place, count)
+                there = lane if which == 1 else place  # the first shuffle brings vector 0 into its places too
+                picked.append(lane + lanes if source == which else there)
+            total = b.shuffle(total, values[which], picked)
+        parts.append(total)
+    return parts
 
 
 def compress_in_memory(b: TextBuilder, value: Value, mask: Value, zero: Value) -> Value:

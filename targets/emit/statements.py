@@ -41,6 +41,7 @@ from raido.schedule.nest.nodes import (
 )
 from raido.targets import tvm_corner as T
 from raido.targets.emit.atomics import emit_atomic
+from raido.targets.emit.interleave import find_interleaved
 from raido.targets.emit.llvm_text import memory_dtype
 from raido.targets.emit.scopes import Uses
 from raido.targets.emit.stream_loops import StreamLoops
@@ -74,11 +75,18 @@ class Statements:
 
     def block(self, statements: Sequence[Any]) -> None:
         """The statements of a block, to its end."""
-        for position, s in enumerate(statements):
+        position = 0
+        while position < len(statements):
+            s = statements[position]
             if isinstance(s, Alloc) and s.buffer.scope == "heap":
                 self._with_heap(s.buffer, statements[position + 1 :])
                 return
-            self.statement(s)
+            together = find_interleaved(statements, position)
+            if together:
+                self._store_interleaved(together)
+            else:
+                self.statement(s)
+            position += len(together) or 1
 
     def nested(self, block: Block) -> Any:
         """A block of its own, as one TIR statement."""
@@ -209,6 +217,18 @@ class Statements:
             helper = helpers.store(s.buffer.dtype, lanes, mask is not None, s.stride)
             extra = [] if mask is None else [tir(mask, bool_)]
             self.unit.effect(helper, data_of(where), tir(offset), stored, *extra)
+
+    def _store_interleaved(self, stores: Sequence[VectorStore]) -> None:
+        first, lanes = stores[0], lanes_of(stores[0].value)
+        terms = self.values.prepare(*(s.value for s in stores), *first.indices)
+        where, offset = self.values.element(first.buffer, first.indices)
+        dtype = first.buffer.dtype
+        values = [
+            self.values.to_memory(dtype, lanes, tir(term, s.value.dtype))
+            for term, s in zip(terms, stores, strict=False)
+        ]
+        helper = self.unit.helpers.store_interleaved(dtype, lanes, len(stores))
+        self.unit.effect(helper, data_of(where), tir(offset), *values)
 
     def _scatter(self, s: Scatter) -> None:
         lanes = max(lanes_of(i) for i in s.indices)
