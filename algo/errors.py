@@ -98,7 +98,7 @@ class ArithmeticFault(RaidoError, ArithmeticError):
         >>> rd.algorithm(lambda a, b: a // b).interpret(np.array([7]), np.array([0]))
         Traceback (most recent call last):
             ...
-        raido.algo.errors.ArithmeticFault: integer division by zero
+        raido.algo.errors.ArithmeticFault: integer division of 7 by zero
           ...
     """
 

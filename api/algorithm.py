@@ -95,13 +95,13 @@ class Algorithm(traced.Algorithm):
         return program
 
     def schedule(self, *like: Any, target: Any = "llvm", **static: Any) -> Schedule:
-        """A schedule with nothing said yet: the defaults fill in the rest. `like` as for `compile`."""
+        """A schedule with nothing said yet: the defaults fill in the rest, for `target` where no other is named. `like` as for `compile`."""
         from raido.schedule.schedule import Schedule
         from raido.schedule.stages.form_stages import form_stages
         from raido.targets.target import Target
 
         Schedule.find_machine = _find_machine
-        return Schedule(form_stages(self.trace(*like, **static)), (), Target.parse(target).kind)
+        return Schedule(form_stages(self.trace(*like, **static)), (), Target.parse(target))
 
     def executable(self, program: Program) -> Executable:
         """The executable of one of this algorithm's programs under its default schedule, made at first use."""

@@ -44,7 +44,7 @@ class Schedule:
 
     find_machine: ClassVar[Callable[[Any], Machine] | None] = None
 
-    def __init__(self, graph: StageGraph, steps: tuple[Step, ...] = (), target: str = "llvm") -> None:
+    def __init__(self, graph: StageGraph, steps: tuple[Step, ...] = (), target: Any = "llvm") -> None:
         self._graph = graph
         self.target = target
         self._prefix: tuple[Step, ...] = ()
@@ -57,7 +57,7 @@ class Schedule:
             self._steps = tuple(steps)
 
     @classmethod
-    def trusted(cls, graph: StageGraph, steps: tuple[Step, ...], state: State, target: str) -> Schedule:
+    def trusted(cls, graph: StageGraph, steps: tuple[Step, ...], state: State, target: Any) -> Schedule:
         """A schedule whose steps, without holes, are known to be legal and to lead to `state`."""
         made = cls(graph, (), target)
         made._steps, made._state = steps, state

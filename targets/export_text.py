@@ -348,8 +348,9 @@ def _write_report(upper: str) -> str:
     cases = []
     for kind in FAULT_KINDS:
         order = [int(n) for n in re.findall(r"\{(\d)\}", kind.message)]
-        text = re.sub(r"\{\d\}", "%lld", kind.message.replace("%", "%%"))
-        values = "".join(f", (long long)fault->values[{i}]" for i in order)
+        sign = "unsigned " if kind.unsigned else ""
+        text = re.sub(r"\{\d\}", "%llu" if kind.unsigned else "%lld", kind.message.replace("%", "%%"))
+        values = "".join(f", ({sign}long long)fault->values[{i}]" for i in order)
         cases.append(f"    case {kind.code}: snprintf(what, sizeof what, {_c_text(text)}{values}); break;")
     return f"""\
 static int32_t report(const char* name, int32_t status, const RdFault* fault, const Site* sites, int32_t count) {{

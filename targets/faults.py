@@ -15,17 +15,21 @@ from raido.targets.signature import FaultSite
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """One kind: the `name` used in nests, its `code` (fixed: exported libraries carry it), the exception, the message."""
+    """One kind: the `name` used in nests, its `code` (fixed: exported libraries carry it), the exception, the message.
+
+    `unsigned`: the values are u64, recorded as the i64 of the same bits.
+    """
 
     name: str
     code: int
     error: type[Exception]
     message: str
+    unsigned: bool = False
 
 
 FAULT_KINDS = (
     FaultKind("index", 1, IndexOutOfRange, "index {1} is out of range for dimension {0}, of size {2}"),
-    FaultKind("division", 2, ArithmeticFault, "integer division by zero"),
+    FaultKind("division", 2, ArithmeticFault, "integer division of {0} by zero"),
     FaultKind("power", 3, ArithmeticFault, "an integer to the negative power {0}"),
     FaultKind("size", 4, SizeMismatch, "sizes {0} and {1} do not agree"),
     FaultKind("offsets", 5, IndexOutOfRange, "offsets {0}, {1} must not decrease and must lie within 0..{2}"),
@@ -33,6 +37,7 @@ FAULT_KINDS = (
     FaultKind("negative", 7, SizeMismatch, "a size must not be negative, this one is {0}"),
     FaultKind("memory", 8, MemoryError, "cannot allocate {0} bytes"),
     FaultKind("bounds", 9, IndexOutOfRange, "slice {0}:{1} leaves a dimension of size {2}"),
+    FaultKind("unsigned_division", 11, ArithmeticFault, "integer division of {0} by zero", unsigned=True),
     FaultKind("exact", 10, SizeMismatch, 'tail "exact": an extent of {0} is not a multiple of {1}'),
 )
 FAULT_CODES = {kind.name: kind.code for kind in FAULT_KINDS}
@@ -45,6 +50,8 @@ def fault_error(code: int, site: int, values: Sequence[int], sites: Sequence[Fau
     if kind is None:
         return CompileError(f"internal: {name} reported fault {code}, which does not exist")
     place = None
+    if kind.unsigned:
+        values = [value % (1 << 64) for value in values]
     if 0 <= site < len(sites):
         place = f"{sites[site].file}:{sites[site].line}   {sites[site].text}".rstrip()
     return kind.error(explain(f"{name}: {kind.message.format(*values)}", algorithm=place))

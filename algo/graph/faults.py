@@ -1,7 +1,8 @@
 """What a running program can find wrong, as exceptions: one place for the words, whoever found the fault.
 
-A fault has a kind, a site (the user's line, or None) and up to three numbers: "index" (dimension, index, size), "division" (),
-"power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "bounds" (start, stop, size), "negative" (size), "empty" ().
+A fault has a kind, a site (the user's line, or None) and up to three numbers: "index" (dimension, index, size), "division" and, of
+u64, "unsigned_division" (dividend), "power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "bounds" (start,
+stop, size), "negative" (size), "empty" ().
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
         why = f"dimension {dimension} has size {size}, so its indices are 0 … {size - 1}" if size else "it is empty"
         headline = f"index {index} is out of range for dimension {dimension} of size {size}"
         return IndexOutOfRange(explain(headline, algorithm=where, why=why))
-    if kind == "division":
-        return ArithmeticFault(explain("integer division by zero", algorithm=where))
+    if kind in ("division", "unsigned_division"):
+        dividend = "".join(f" of {int(v) % (1 << 64) if kind[0] == 'u' else int(v)}" for v in values[:1])
+        return ArithmeticFault(explain(f"integer division{dividend} by zero", algorithm=where))
     if kind == "power":
         exponent = f"an integer to the power {int(values[0])} is not an integer" if len(values) else None
         return ArithmeticFault(explain("negative power of an integer", algorithm=where, why=exponent))

@@ -177,7 +177,8 @@ class _Interpreter:
                 node
             )  # divisions that moves of indices make have none: of an empty array, nobody looks
             if node.name in DIVISIONS and site is not None and (args[1] == 0).any():
-                raise fault_error("division", (), site)
+                dividends, divisors = np.broadcast_arrays(*args)
+                raise fault_error("division", (dividends[divisors == 0].flat[0],), site)
             if node.name == "ipow" and (args[1] < 0).any():
                 raise fault_error("power", (args[1][args[1] < 0].flat[0],), site)
         return evaluate(node.name, node.dtype, args)

@@ -37,6 +37,10 @@ class ComplexType:
         from raido.algo.language.moves import convert
         from raido.algo.trace.building import elementwise
 
+        for value in (re, im):
+            if isinstance(value, (tuple, list)) and not isinstance(value, Complex):
+                remedy = "its components one by one"
+                raise DTypeError(complaint(f"rd.{self.name} of a {type(value).__name__}", remedy=remedy))
         convert_part = lambda value: convert(self.part, value)
         if im is None:
             return elementwise(lambda z: map_leaves(convert_part, as_complex(z)), [re])

@@ -67,6 +67,9 @@ def bincount(index: Any, length: Any, weights: Any = None, *, name: str | None =
         array([2, 1, 0, 1])
     """
     value = lift(1) if weights is None else structure(weights)
+    if not isinstance(value, Array):
+        why = "rd.bincount adds one array of weights"
+        raise TraceError(complaint("a tuple as the weights of rd.bincount", why=why, remedy="rd.reduce_by_index"))
     dtype = i64 if weights is None else value.dtype
     return reduce_by_index(replicate(length, Array(cast(lift(0), dtype))), add, 0, index, value, name=name)
 

@@ -245,7 +245,9 @@ class Converter:
             )  # made by a move of indices: of an empty array, nobody looks
         holds = Op("ne", bool_, (b, const(b.dtype, 0)))
         safe = Op(node.name, node.dtype, (a, Op("select", b.dtype, (holds, b, const(b.dtype, 1)))))
-        self.faults.setdefault(safe, (Fault(holds, "division", self.sites.number(node), ()),))
+        kind = "unsigned_division" if a.dtype.kind == "u" and a.dtype.bits == 64 else "division"
+        shown = a if a.dtype is i64 else Op("cast", i64, (a,))
+        self.faults.setdefault(safe, (Fault(holds, kind, self.sites.number(node), (shown,)),))
         return safe
 
     def _power(self, node: Op, args: tuple[Expr, Expr]) -> Node:

@@ -128,7 +128,8 @@ def _extreme(b: TextBuilder, x: Value, y: Value, which: str) -> Value:
 
 @_writes("div")
 def _div(b: TextBuilder, x: Value, y: Value) -> Value:
-    return b.binary("fdiv", x, y)
+    quotient = b.binary("fdiv", x, y)  # by a power of two LLVM makes it a product, which no sum may take in
+    return quotient if x.dtype is f16 else b.fence(quotient)
 
 
 _WRITERS["fma"] = write_fma

@@ -325,7 +325,7 @@ def test_faults_name_the_line_and_the_values() -> None:
     sites = {e: Site("user.py", line, "text") for line, e in enumerate((load, divide, power), 1)}
     for e, error, words in [
         (load, IndexOutOfRange, ["index 3", "dimension 0", "size 2", "user.py:1"]),
-        (divide, ArithmeticFault, ["division by zero", "user.py:2"]),
+        (divide, ArithmeticFault, ["by zero", "user.py:2"]),
         (power, ArithmeticFault, ["negative power", "user.py:3", "-2"]),
     ]:
         b = np.array([{load: 2, divide: 0, power: -2}[e], 0])

@@ -218,6 +218,18 @@ CALLS = table(
     ("size specialised to less than 0", lambda: add.compile(sizes={"h": -3}), rd.ShapeError, "negative"),
     ("size specialised to a string", lambda: add.compile(sizes={"h": "3"}), rd.ShapeError, "must be an int"),
     ("another size than specialised", lambda: add.compile(sizes={"h": 480})(A, B), rd.SizeMismatch, "must be 480"),
+    (
+        "a tuple as a complex number",
+        lambda: rd.algorithm(lambda x: rd.complex64((x, x))).trace(V),
+        rd.DTypeError,
+        "rd.complex64 of a tuple",
+    ),
+    (
+        "weights that are a tuple",
+        lambda: rd.algorithm(lambda i: rd.bincount(i, 3, (i, i))).trace(np.arange(3)),
+        rd.TraceError,
+        "a tuple as the weights",
+    ),
     ("unknown target", lambda: add.compile(target="metal"), rd.TargetError, 'unknown target "metal"'),
     ("unknown processor", lambda: add.compile(target="llvm:none"), rd.TargetError, 'unknown cpu "none"'),
     ("a target that is a number", lambda: add.compile(target=3), rd.TargetError, "not 3"),
@@ -350,3 +362,10 @@ def test_a_damaged_cache_entry_is_compiled_anew(damage: Any, tmp_path: Path) -> 
     path.write_bytes(damage if isinstance(damage, bytes) else damage(path.read_bytes()))
     np.testing.assert_array_equal(compile_program(add.trace(), cache=cache)(A, B), A + 2 * B)
     assert len(cache.entries()) == 1
+
+
+def test_a_schedule_is_completed_for_the_target_it_was_asked_for() -> None:
+    product = rd.algorithm(lambda a, b: a @ b, a="f32[n, k]", b="f32[k, m]")
+    schedules = [str(product.schedule(target=f"llvm:{cpu}").complete()) for cpu in ("x86-64-v2", "x86-64-v4")]
+    assert schedules == [str(product.schedule().complete(f"llvm:{cpu}")) for cpu in ("x86-64-v2", "x86-64-v4")]
+    assert schedules[0] != schedules[1]

@@ -118,6 +118,7 @@ def test_only_public_names_show_and_only_libc_is_needed(libraries: Path) -> None
         "second_message",
         "second_metadata",
         "second_abi_version",
+        "second_free",
         "second_set_threads",
         "raido_library_v1",
     }
