@@ -1,4 +1,4 @@
-"""The command line: `raido run | build | show | targets | cache`.
+"""The command line: `raido run | build | show | tune | targets | cache | db`.
 
 Every failure is one line on standard error and exit status 1 (`--traceback` shows the rest); wrong usage is status 2, an interruption 130.
 Arrays are read from `.npy` files, or from images where Pillow is installed (see `raido.files`).
@@ -18,9 +18,12 @@ from rich.console import Console
 from rich.table import Table
 
 import raido as rd
+from raido.database_commands import db_app
 from raido.files import check_output, read_array, write_array
 from raido.locate import find_algorithm, find_schedule
+from raido.options import DatabaseName, Program, ScheduleName, Statics, TargetName, Traceback
 from raido.progress import progress
+from raido.tune_command import tune
 
 _HELP = """Array programs from the command line: run them on files, build C libraries of them, look at their loops.
 
@@ -30,25 +33,10 @@ app = typer.Typer(
 )
 cache_app = typer.Typer(no_args_is_help=True, help="Look at the compiled programs kept on disk, or forget them.")
 app.add_typer(cache_app, name="cache")
+app.add_typer(db_app, name="db")
+app.command()(tune)
 console = Console(soft_wrap=True)
 errors = Console(stderr=True, soft_wrap=True)
-
-Program = Annotated[str, typer.Argument(metavar="FILE.py:ALG", help="a Python file and the name of an algorithm in it")]
-TargetName = Annotated[
-    str, typer.Option("--target", metavar="NAME", help='"llvm", this machine, or "llvm:CPU" for a named CPU')
-]
-ScheduleName = Annotated[
-    str | None,
-    typer.Option(
-        "--schedule",
-        metavar="NAME",
-        help="a schedule: FILE.json, or a function in FILE.py that takes the algorithm; without it, the default one",
-    ),
-]
-Statics = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a keyword-only parameter of the algorithm")
-]
-Traceback = Annotated[bool, typer.Option("--traceback", help="show where an error comes from")]
 
 
 def _version(wanted: bool) -> None:
@@ -79,6 +67,7 @@ def run(
     ] = None,
     target: TargetName = "llvm",
     schedule: ScheduleName = None,
+    db: DatabaseName = None,
     set_: Statics = None,
     repeat: Annotated[int, typer.Option(min=0, metavar="N", help="also time N runs")] = 0,
     traceback: Traceback = False,
@@ -100,7 +89,8 @@ def run(
     if outputs and len(outputs) != len(traced.results):
         raise rd.ArgumentError(f"{len(outputs)} outputs named with -o, but the algorithm returns {len(traced.results)}")
     with progress("compiling"):
-        exe = algorithm.compile(rd.Target.parse(target), chosen, like=arrays)
+        exe = algorithm.compile(rd.Target.parse(target), chosen, like=arrays, db=db)
+    _say_record(exe, db)
     with progress("running"):
         flat = _flatten(exe(*arrays))
     for path, array in zip(outputs or [], flat, strict=False):
@@ -125,6 +115,7 @@ def build(
     ],
     target: TargetName = "llvm",
     schedule: ScheduleName = None,
+    db: DatabaseName = None,
     set_: Statics = None,
     traceback: Traceback = False,
 ) -> None:
@@ -137,7 +128,8 @@ def build(
     """
     algorithm = find_algorithm(program, set_)
     with progress("compiling"):
-        exe = algorithm.compile(rd.Target.parse(target), find_schedule(schedule, program, algorithm))
+        exe = algorithm.compile(rd.Target.parse(target), find_schedule(schedule, program, algorithm), db=db)
+    _say_record(exe, db)
     with progress("linking"):
         library = exe.export(output)
     header = library.with_name(library.stem.removeprefix("lib") + ".h")
@@ -156,6 +148,7 @@ def show(
     ] = None,
     target: TargetName = "llvm",
     schedule: ScheduleName = None,
+    db: DatabaseName = None,
     set_: Statics = None,
     traceback: Traceback = False,
 ) -> None:
@@ -170,7 +163,7 @@ def show(
         raise rd.ArgumentError(f"--as {what!r}: there is {', '.join(_KINDS)}")
     algorithm = find_algorithm(program, set_)
     machine = rd.Target.parse(target)
-    chosen = find_schedule(schedule, program, algorithm) or algorithm.schedule()
+    chosen = find_schedule(schedule, program, algorithm) or _best_known(db, algorithm, machine) or algorithm.schedule()
     with progress("scheduling"):
         complete = chosen.complete(machine.machine)
     if html:
@@ -187,6 +180,22 @@ def show(
         with progress("compiling"):
             text = _source(chosen, machine, what)
         print(text)
+
+
+def _say_record(exe: rd.Executable, db: Path | None) -> None:
+    """Which measurement of the database the schedule is, and why that one."""
+    if db is not None:
+        errors.print(exe.source("record"), markup=False, highlight=False)
+
+
+def _best_known(db: Path | None, algorithm: rd.Algorithm, target: rd.Target) -> rd.Schedule | None:
+    if db is None:
+        return None
+    from raido.autotune.records.lookup import best_schedule
+
+    schedule, why = best_schedule(db, algorithm.schedule().graph, target)
+    errors.print(why, markup=False, highlight=False)
+    return schedule
 
 
 def _source(schedule: rd.Schedule, target: rd.Target, kind: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from raido import Schedule
 
-_STYLE = """
+STYLE = """
 :root { --ink: #1b1f24; --paper: #fff; --soft: #f5f6f8; --line: #d9dde2; --loop: #0550ae; --word: #8250df; --memory: #953800;
         --check: #b31d28; --note: #59636e }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0d1117; --soft: #161b22; --line: #30363d; --loop: #79c0ff;
@@ -41,7 +41,11 @@ summary { font-size: 1.05rem; font-weight: 600; margin: 2rem 0 .4rem; cursor: po
 
 def write_page(path: Path, title: str, schedule: Schedule, code: str | None = None) -> None:
     """Writes the page of a complete schedule, into a new file that replaces an old one when it is whole."""
-    page = render_page(title, schedule, code)
+    write_whole(path, render_page(title, schedule, code))
+
+
+def write_whole(path: Path, page: str) -> None:
+    """Writes text into a new file that replaces an old one when it is whole."""
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".html")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -61,14 +65,14 @@ def render_page(title: str, schedule: Schedule, code: str | None = None) -> str:
         f"<h1>{escape(program.name)}({escape(parameters)}) → {escape(results)}</h1>",
         f'<p class="where">{escape(title)}</p>',
         _section("Algorithm", _source(schedule)),
-        "<h2>Stages</h2>" + _table(("stage", "axes", "where", "line"), _stages(schedule)),
+        "<h2>Stages</h2>" + table(("stage", "axes", "where", "line"), _stages(schedule)),
         _section("Schedule, with every default written out", escape(str(schedule))),
         _section("Loop nest", _coloured(schedule.nest_text())),
         f"<details><summary>Machine code</summary><pre>{escape(code)}</pre></details>" if code else "",
     ]
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>\n'
         f"<body>{''.join(parts)}</body></html>\n"
     )
 
@@ -77,7 +81,8 @@ def _section(heading: str, inner: str) -> str:
     return f"<h2>{heading}</h2><pre>{inner.rstrip()}</pre>" if inner.strip() else ""
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as HTML."""
     head = "".join(f"<th>{escape(h)}</th>" for h in heads)
     body = "".join("<tr>" + "".join(f"<td><code>{escape(c)}</code></td>" for c in row) + "</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"

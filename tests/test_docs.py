@@ -55,7 +55,7 @@ def test_the_guide_has_every_directive(name: str) -> None:
     assert f"`{name}(" in (ROOT / "docs" / "guide.md").read_text("utf-8")
 
 
-FOLDERS = ("algo", "schedule", "targets", "api", "tests", "docs", "examples", "benchmarks")
+FOLDERS = ("algo", "schedule", "targets", "autotune", "api", "tests", "docs", "examples", "benchmarks")
 
 
 def test_the_map_shows_what_the_compiler_prints() -> None:

@@ -117,8 +117,10 @@ def make_job(
         if arguments is None
         else given_inputs(signature, arguments)
     )
-    reference = Schedule(schedule.graph).complete(chosen.machine, inputs.sizes).to_json()
-    task = Task(program, chosen, inputs, reference, limits or Limits(), protocol or Protocol(), tolerance)
+    default = Space(Schedule(schedule.graph), chosen.machine, inputs.sizes).default()
+    task = Task(
+        program, chosen, inputs, default.schedule.to_json(), limits or Limits(), protocol or Protocol(), tolerance
+    )
     candidates = Space(schedule, chosen.machine, inputs.sizes)
     where = this_machine(chosen).digest if workers is None else "cluster"
     settings = {
@@ -138,6 +140,7 @@ def make_job(
     job = Job(
         task,
         candidates,
+        default,
         digest,
         settings,
         database,

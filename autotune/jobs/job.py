@@ -61,12 +61,14 @@ class Budget:
 
 
 class Job:
-    """One program at certain sizes on one target. `measurer` and `guide` are made when they are needed: a finished job needs none."""
+    """One program at certain sizes on one target. `default` is the default schedule, to which everything is compared, whether the space
+    has it or not. `measurer` and `guide` are made when they are needed: a finished job needs none."""
 
     def __init__(
         self,
         task: Task,
         space: Space,
+        default: Candidate,
         digest: str,
         settings: Mapping[str, Any],
         database: Database,
@@ -78,6 +80,7 @@ class Job:
     ) -> None:
         self.task = task
         self.space = space
+        self.default = default
         self.digest = digest
         self.database = database
         self.budget = budget
@@ -117,6 +120,7 @@ class Job:
             tuple(self.progress.records),
             state.ended if state else "",
             self.progress.spent,
+            self._in_space(),
         )
 
     # The parts of a job
@@ -136,7 +140,7 @@ class Job:
         return replace(state, ended="")
 
     def _measure_default(self, measurer: Measurer) -> None:
-        default = self.space.default()
+        default = self.default
         if default.key in self._known:
             self.progress.records.append(self._known[default.key])
             return
@@ -154,8 +158,8 @@ class Job:
             self.progress.records += [record for record in self._known.values() if record.kind == "trial"]
             return "trials"
         guide = self._make_guide()
-        default = self.space.default()
-        guide.search.tell(default, self._known[default.key].best)
+        if self._in_space():
+            guide.search.tell(self.default, self._known[self.default.key].best)
         while number <= self.budget.trials:
             if self._time_left() <= 0:
                 return "minutes"
@@ -198,7 +202,7 @@ class Job:
     def _compare(self, measurer: Measurer) -> None:
         """The default and the fastest candidates in turns, with what earlier jobs found best for the same."""
         self._tell("comparing")
-        default = self._known[self.space.default().key]
+        default = self._known[self.default.key]
         tried = [record for record in self._known.values() if record.best is not None and record is not default]
         tried.sort(key=lambda record: record.best or 0.0)
         finalists = [default, *tried[:FINALISTS], *self._incumbents({default.key, *(r.key for r in tried[:FINALISTS])})]
@@ -274,6 +278,10 @@ class Job:
 
     def _spent(self) -> float:
         return self._spent_before + time.monotonic() - self._begun
+
+    def _in_space(self) -> bool:
+        """Whether the default schedule is one that was asked for."""
+        return self.space.default().key == self.default.key
 
     def _trials_left(self) -> int:
         return self.budget.trials - sum(record.kind == "trial" for record in self._known.values())

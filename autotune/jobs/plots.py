@@ -6,6 +6,7 @@ They are legible in black and white: what matters differs in shape, too. Needs M
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import TuningError
@@ -42,6 +43,15 @@ def plot_tuning(tuning: Tuning, path: str | os.PathLike[str] | None = None) -> F
         draw_difference(below, tuning)
         if path is not None:
             figure.savefig(os.fspath(path), dpi=200)
+    return figure
+
+
+def plot_curves(tuning: Tuning) -> Figure:
+    """Progress and the model's quality alone, for a page that shows the schedules as text."""
+    with _matplotlib().rc_context(_STYLE):
+        figure, (left, right) = _curves()
+        draw_progress(left, tuning)
+        draw_quality(right, tuning)
     return figure
 
 
@@ -129,17 +139,27 @@ def _write(axes: Any, x: float, line: int, lines: int, text: str, style: dict[st
     axes.text(x, 1 - (line + 0.2) / lines, text, transform=axes.transAxes, fontsize=7.5, va="top", **style)
 
 
-def _page(tuning: Tuning) -> tuple[Any, tuple[Any, Any, Any]]:
+def _page(tuning: Tuning) -> tuple[Figure, tuple[Any, Any, Any]]:
+    text = 0.15 * _rows(tuning) + 0.4
+    figure = _figure(4.1 + text)
+    figure.suptitle(str(tuning), x=0.01, ha="left", fontsize=10)
+    grid = figure.add_gridspec(2, 2, height_ratios=(3.6, text))
+    return figure, (figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, :]))
+
+
+def _curves() -> tuple[Figure, tuple[Any, Any]]:
+    figure = _figure(3.7)
+    return figure, (figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2))
+
+
+def _figure(height: float) -> Figure:
+    """An empty figure as wide as A4 between its margins."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    text = 0.15 * _rows(tuning) + 0.4
-    figure = Figure(figsize=(8.3, 4.1 + text), layout="constrained")
+    figure = Figure(figsize=(8.3, height), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(str(tuning), x=0.01, ha="left", fontsize=10)
-    grid = figure.add_gridspec(2, 2, height_ratios=(3.6, text))
-    axes = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, :])
-    return figure, axes
+    return figure
 
 
 def _matplotlib() -> Any:
@@ -154,7 +174,7 @@ def _rows(tuning: Tuning) -> int:
     return max(4, min(_MOST_LINES, 1 + max(len(tuning.default.steps), len(tuning.best.steps))))
 
 
-def _columns(pairs: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 

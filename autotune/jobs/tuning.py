@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from raido.algo.errors import TuningError
 from raido.autotune.records.choose import best_record, final_sets, milliseconds, size_text
 from raido.autotune.records.record import Record
 from raido.schedule.diff import Difference
@@ -23,7 +24,8 @@ class Tuning:
     """The outcome of a job, or of as much of it as has been done: its records, in order, as the database has them.
 
     `graph` are the stages of the program; `ended` says why the job is over ("trials", "minutes", "exhausted", or "" while it is not);
-    `seconds` is the time it took in all its runs.
+    `seconds` is the time it took in all its runs. `default_counts`: whether the default schedule may be the best; not where a space
+    was given that lacks it.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Tuning:
     records: tuple[Record, ...]
     ended: str
     seconds: float
+    default_counts: bool = True
 
     @cached_property
     def best(self) -> Schedule:
@@ -112,8 +115,10 @@ class Tuning:
     @cached_property
     def _choice(self) -> tuple[Record, str]:
         machines = [record.machine for record in self.records if record.best is not None]
-        choice = best_record(self.records, machines[-1] if machines else "", self.sizes)
-        assert choice is not None, "a job begins with the default schedule, and ends when that fails"
+        exclude = () if self.default_counts else {record.key for record in self.records if record.kind == "default"}
+        choice = best_record(self.records, machines[-1] if machines else "", self.sizes, exclude)
+        if choice is None:
+            raise TuningError(f"{self.name}: none of the schedules of the space could be measured: {self.failures}")
         return choice.record, choice.why
 
     def _schedule(self, record: Record) -> Schedule:

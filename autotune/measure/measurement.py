@@ -50,19 +50,23 @@ class Measurement:
 class Protocol:
     """How a candidate is timed.
 
-    After a run that is checked and not counted, runs are timed until `agree` of them lie within `spread` of the fastest, at least
-    that many and at most `runs`, or until `seconds` have passed (two are always made). A run of less than `shortest` seconds
-    is repeated within one timing, and the timing divided. A candidate whose first run takes more than `hopeless` times the best
-    one so far is timed once. Finalists take turns for `rounds` rounds, or `final_seconds` if that comes first, but three rounds at least.
+    After a run that is checked and not counted, runs are timed until `agree` of them lie within `spread` of the fastest and `least`
+    seconds have passed, so that what disturbs for a moment does not disturb them all; at most `runs` in the one case, and
+    `seconds` in the other (two are always made). A run of less than `shortest` seconds is repeated within one timing, and the timing
+    divided. A candidate whose first run takes more than `hopeless` times the best one so far is timed once. Finalists take turns
+    for `rounds` rounds and `final_least` seconds, but not for more than `final_seconds` after the third round, nor for ten times as
+    many rounds.
     """
 
-    runs: int = 40
+    runs: int = 400
     agree: int = 3
     spread: float = 0.02
+    least: float = 0.03
     seconds: float = 0.5
     shortest: float = 2e-4
     hopeless: float = 5.0
     rounds: int = 15
+    final_least: float = 1.0
     final_seconds: float = 6.0
 
 

@@ -89,22 +89,30 @@ def timed(call: Call, protocol: Protocol, best: float | None) -> list[float]:
     runs = [first] if number == 1 else [call.time(number)]
     if best is not None and runs[0] > protocol.hopeless * best:
         return runs
-    end = time.perf_counter() + protocol.seconds
-    while len(runs) < 2 or (len(runs) < protocol.runs and time.perf_counter() < end):
-        runs.append(call.time(number))
-        fastest = min(runs)
-        if sum(run <= fastest * (1 + protocol.spread) for run in runs) >= protocol.agree:
+    begun = time.perf_counter()
+    while len(runs) < protocol.runs:
+        passed = time.perf_counter() - begun
+        if len(runs) >= 2 and (passed > protocol.seconds or (passed >= protocol.least and _agree(runs, protocol))):
             break
+        runs.append(call.time(number))
     return runs
+
+
+def _agree(runs: list[float], protocol: Protocol) -> bool:
+    fastest = min(runs)
+    return sum(run <= fastest * (1 + protocol.spread) for run in runs) >= protocol.agree
 
 
 def in_turns(calls: list[Call], protocol: Protocol) -> list[list[float]]:
     """Times of several calls, one of each a round, each round beginning with another: what disturbs one disturbs all."""
     numbers = [max(1, int(protocol.shortest / max(call.time(), 1e-8))) for call in calls]
     seconds: list[list[float]] = [[] for _ in calls]
-    end = time.perf_counter() + protocol.final_seconds
-    for turn in range(protocol.rounds):
-        if turn >= 3 and time.perf_counter() > end:
+    begun = time.perf_counter()
+    for turn in range(10 * protocol.rounds):
+        passed = time.perf_counter() - begun
+        if turn >= 3 and (
+            passed > protocol.final_seconds or (turn >= protocol.rounds and passed >= protocol.final_least)
+        ):
             break
         for k in range(len(calls)):
             which = (turn + k) % len(calls)

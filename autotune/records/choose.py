@@ -26,7 +26,9 @@ def best_record(
     records: Iterable[Record], machine: str, sizes: Mapping[str, int] | None = None, exclude: Collection[str] = ()
 ) -> Choice | None:
     """The best of the records of one program and target; None when none has been measured. `exclude`: keys that do not count."""
-    good = [record for record in records if record.best is not None and record.key not in exclude]
+    measured_at_all = [record for record in records if record.best is not None]
+    references = {(r.job, r.at): r for r in measured_at_all if r.kind == "final" and r.number == 0}
+    good = [record for record in measured_at_all if record.key not in exclude]
     if not good:
         return None
     here = [record for record in good if record.machine == machine]
@@ -43,7 +45,7 @@ def best_record(
         where = f"measured at these sizes ({measured})" if measured else "measured"
     else:
         where = f"measured at the nearest sizes ({measured})"
-    record, how = _fastest(pool)
+    record, how = _fastest(pool, references)
     return Choice(record, f"{how}, {where}{place}")
 
 
@@ -70,18 +72,18 @@ def _distance(one: Mapping[str, int], other: Mapping[str, int]) -> float:
     return sum(abs(math.log2((one[name] + 1) / (other[name] + 1))) for name in names)
 
 
-def _fastest(records: Sequence[Record]) -> tuple[Record, str]:
+def _fastest(records: Sequence[Record], references: Mapping[tuple[str, float], Record]) -> tuple[Record, str]:
+    """The best of records of the same sizes and machine; `references`: the default schedule in each set of finalists."""
     best: tuple[float, Record, Record] | None = None
-    for finals in final_sets(records):
-        reference = next((record for record in finals if record.number == 0), None)
-        for record in finals:
-            if reference is None or not reference.median or record.median is None:
-                continue
-            quotient = record.median / reference.median
-            if best is None or quotient < best[0]:
-                best = quotient, record, reference
+    for record in records:
+        reference = references.get((record.job, record.at)) if record.kind == "final" else None
+        if reference is None or not reference.median or record.median is None:
+            continue
+        quotient = record.median / reference.median
+        if best is None or quotient < best[0]:
+            best = quotient, record, reference
     if best is not None:
-        quotient, record, reference = best
+        _, record, reference = best
         if record is reference:
             return record, "the default schedule, which nothing measured was better than"
         times = f"{milliseconds(record.median or 0)} against {milliseconds(reference.median or 0)} of the default"

@@ -140,11 +140,12 @@ class Clock:
 
 
 def test_runs_are_repeated_until_the_fastest_agree() -> None:
-    protocol = Protocol(runs=10, agree=3, spread=0.02)
+    protocol = Protocol(runs=10, agree=3, spread=0.02, least=0)
     assert timed(Clock(1.0, 2.0, 1.01, 3.0, 1.015, 9.0), protocol, None) == [1.0, 2.0, 1.01, 3.0, 1.015]  # type: ignore[arg-type]
     assert len(timed(Clock(*(1.0 / 2**k for k in range(30))), protocol, None)) == 10  # type: ignore[arg-type]
     assert timed(Clock(6.0), protocol, best=1.0) == [6.0]  # type: ignore[arg-type]
     assert timed(Clock(1e-6), protocol, None) == [1e-6] * 3  # type: ignore[arg-type]
+    assert len(timed(Clock(1e-6), replace(protocol, least=0.01, runs=10**6), None)) > 100  # type: ignore[arg-type]
 
 
 def test_finalists_take_turns() -> None:
@@ -159,7 +160,7 @@ def test_finalists_take_turns() -> None:
             order.append(self.name)
             return 1.0
 
-    found = in_turns([Named("a"), Named("b")], Protocol(rounds=3))  # type: ignore[list-item]
+    found = in_turns([Named("a"), Named("b")], Protocol(rounds=3, final_least=0))  # type: ignore[list-item]
     assert found == [[1.0] * 3, [1.0] * 3] and "".join(order) == "ab" + "ab" + "ba" + "ab"
 
 

@@ -14,7 +14,7 @@ from raido.targets.compile import Compilation
 from raido.targets.target import Target
 
 SIZES = {"n": 1000}
-QUICK = Protocol(runs=3, agree=2, seconds=0.02, rounds=3, final_seconds=0.1)
+QUICK = Protocol(runs=3, agree=2, least=0, seconds=0.02, rounds=3, final_least=0)
 
 
 @rd.algorithm

@@ -1,0 +1,134 @@
+"""`raido db`: look at a database of measurements, put databases together, and move them about as text."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raido.locate import find_algorithm
+from raido.options import Statics, TargetName, Traceback
+
+if TYPE_CHECKING:
+    from raido.autotune.records.record import Record
+
+db_app = typer.Typer(no_args_is_help=True, help="Look at measurements, and at the best schedules among them.")
+
+DatabaseFile = Annotated[Path, typer.Argument(metavar="FILE.db", help="a database that `raido tune` has written")]
+
+
+@db_app.command("list")
+def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
+    """List what was measured: program, sizes, target, trials and failures, the default's time, the best, and when."""
+    from raido.autotune.records.choose import milliseconds, size_text
+    from raido.autotune.records.database import Database
+
+    with Database(database, create=False) as opened:
+        groups: dict[tuple[str, ...], list[Record]] = {}
+        for record in opened.records():
+            # what could not even be compiled ran on no machine, and belongs with the rest of its job
+            key = (record.name, record.program, size_text(record.sizes), record.target, record.job)
+            groups.setdefault(key, []).append(record)
+    rows = [("PROGRAM", "SIZES", "TARGET", "MACHINE", "TRIALS", "FAILED", "DEFAULT", "BEST", "TIMES AS FAST", "LAST")]
+    for (name, _, sizes, target, _), records in groups.items():
+        trials = [record for record in records if record.kind == "trial"]
+        default, best = compared(records)
+        machine = next((record.machine for record in records if record.machine), "")
+        rows.append(
+            (
+                name,
+                sizes or "any",
+                target,
+                machine[:8],
+                str(len(trials)),
+                str(sum(record.failure is not None for record in trials)),
+                milliseconds(default) if default else "-",
+                milliseconds(best) if best else "-",
+                f"{default / best:.2f}" if default and best else "-",
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(max(record.at for record in records))),
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows if groups else ():
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    count = sum(map(len, groups.values()))
+    print(f"{count} measurement{'' if count == 1 else 's'} in {database}")
+
+
+def compared(records: list[Record]) -> tuple[float | None, float | None]:
+    """The default's time and the best of a job, in seconds: medians in turns where there are finals, else the fastest runs."""
+    from raido.autotune.records.choose import final_sets
+
+    finals = final_sets(records)
+    if finals:
+        last = finals[-1]
+        default = next((record.median for record in last if not record.number), None)
+        return default, min((record.median for record in last if record.median is not None), default=None)
+    default = next((record.best for record in records if record.kind == "default"), None)
+    return default, min((record.best for record in records if record.best is not None), default=None)
+
+
+@db_app.command("best")
+def db_best(
+    database: DatabaseFile,
+    program: Annotated[str, typer.Argument(metavar="FILE.py:ALG", help="a Python file and an algorithm in it")],
+    sizes: Annotated[str, typer.Option("--sizes", metavar="h=480,w=640", help="the sizes it is wanted for")] = "",
+    target: TargetName = "llvm",
+    set_: Statics = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON, for --schedule, instead of Python")] = False,
+    traceback: Traceback = False,
+) -> None:
+    """Print the best known schedule of an algorithm, and on standard error which measurement it is, and why that."""
+    from raido.autotune.records.lookup import best_schedule
+    from raido.targets.target import Target
+    from raido.tune_command import errors, parse_sizes
+
+    empty = find_algorithm(program, set_).schedule()
+    schedule, why = best_schedule(database, empty.graph, Target.parse(target), parse_sizes(sizes) or None)
+    errors.print(why, markup=False, highlight=False)
+    print((schedule or empty).to_json() if as_json else schedule or empty)
+
+
+@db_app.command("merge")
+def db_merge(
+    into: Annotated[Path, typer.Argument(metavar="INTO.db", help="the database that grows; made where there is none")],
+    others: Annotated[list[Path], typer.Argument(metavar="FILE.db…", help="those whose measurements it takes over")],
+    traceback: Traceback = False,
+) -> None:
+    """Add the measurements of other databases to one; what it has already is left alone."""
+    from raido.autotune.records.database import Database
+    from raido.autotune.records.exchange import merge
+
+    opened = [Database(path, create=False) for path in others]
+    with Database(into) as target:
+        print(f"{merge(target, opened)} new measurements in {into}")
+
+
+@db_app.command("export")
+def db_export(
+    database: DatabaseFile,
+    output: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="a line of JSON for each measurement")],
+    traceback: Traceback = False,
+) -> None:
+    """Write all measurements as text."""
+    from raido.autotune.records.database import Database
+    from raido.autotune.records.exchange import export
+
+    with Database(database, create=False) as opened:
+        print(f"{export(opened, output)} measurements in {output}")
+
+
+@db_app.command("import")
+def db_import(
+    database: Annotated[Path, typer.Argument(metavar="FILE.db", help="the database; made where there is none")],
+    text: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="what `raido db export` wrote")],
+    traceback: Traceback = False,
+) -> None:
+    """Add the measurements that `raido db export` wrote."""
+    from raido.autotune.records.database import Database
+    from raido.autotune.records.exchange import import_text
+
+    with Database(database) as opened:
+        print(f"{import_text(opened, text)} new measurements in {database}")

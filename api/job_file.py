@@ -1,0 +1,122 @@
+"""Job files: what `raido tune` is to do, in TOML or JSON.
+
+    db = "tuning.db"          # these hold for every job that does not say otherwise
+    trials = 100
+
+    [[job]]
+    program = "filters.py:blur"
+    sizes = [{ h = 480, w = 640 }, { h = 1080, w = 1920 }]   # a job for each; or one table
+    set = { radius = 2 }      # keyword-only parameters
+
+    [[job]]
+    program = "graphs.py:ranks"
+    inputs = ["offsets.npy", "targets.npy"]
+    minutes = 5
+
+Paths are relative to the file. What else a job may say: ranges, space, target, seed, search, db.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from raido.algo.errors import ArgumentError, TuningError
+
+_SHARED = ("db", "trials", "minutes", "seed", "search", "target")
+_KEYS = ("program", "sizes", "inputs", "set", "ranges", "space", *_SHARED)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One job: an algorithm at certain sizes, or on certain inputs."""
+
+    program: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    statics: tuple[str, ...] = ()
+    ranges: Mapping[str, Any] = field(default_factory=dict)
+    space: str | None = None
+    target: str = "llvm"
+    trials: int = 200
+    minutes: float | None = None
+    seed: int = 0
+    search: str = "model"
+    db: Path = Path("tuning.db")
+
+    @property
+    def title(self) -> str:
+        """The job for a heading."""
+        return " ".join([self.program, *(f"{name}={value}" for name, value in self.sizes.items())])
+
+
+def read_job_file(path: Path, given: Mapping[str, Any]) -> list[Work]:
+    """The jobs in a file; `given` are options of the command line, which come before the file's. ArgumentError says what is wrong."""
+    data = _parsed(path)
+    _check_keys(path, data, (*_SHARED, "job"), "")
+    jobs = data.get("job")
+    if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
+        raise ArgumentError(f"{path}: there is no [[job]]")
+    shared = {key: data[key] for key in _SHARED if key in data}
+    works = []
+    for number, job in enumerate(jobs, 1):
+        _check_keys(path, job, _KEYS, f"job {number}: ")
+        works += _works(path, f"{path}, job {number}", {**shared, **job, **given})
+    return works
+
+
+def _works(path: Path, where: str, job: dict[str, Any]) -> list[Work]:
+    program = job.pop("program", None)
+    if not isinstance(program, str):
+        raise ArgumentError(f'{where}: `program` is missing: write program = "FILE.py:ALG"')
+    all_sizes = job.pop("sizes", {})
+    all_sizes = all_sizes if isinstance(all_sizes, list) else [all_sizes]
+    if not all(isinstance(sizes, dict) for sizes in all_sizes) or not isinstance(job.get("set", {}), dict):
+        raise ArgumentError(f"{where}: `sizes` and `set` are tables, such as {{ h = 480, w = 640 }}")
+    for key, kind in (("trials", int), ("minutes", (int, float)), ("seed", int), ("search", str), ("target", str)):
+        if key in job and (isinstance(job[key], bool) or not isinstance(job[key], kind)):
+            raise ArgumentError(f"{where}: `{key}` is {job[key]!r}")
+    folder = path.parent
+    file, _, name = program.rpartition(":")
+    space = job.pop("space", None)
+    job["inputs"] = tuple(str(folder / each) for each in job.get("inputs", ()))
+    job["statics"] = tuple(f"{key}={value!r}" for key, value in job.pop("set", {}).items())
+    job["space"] = str(folder / space) if isinstance(space, str) and space.endswith(".json") else space
+    job["db"] = folder / job.get("db", "tuning.db") if not isinstance(job.get("db"), Path) else job["db"]
+    return [Work(f"{folder / file}:{name}", sizes=sizes, **job) for sizes in all_sizes]
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"cannot read {path}: {error}") from None
+    try:
+        data = json.loads(text) if path.suffix == ".json" else _toml().loads(text)
+    except ValueError as error:
+        raise ArgumentError(f"{path}: {error}") from None
+    if not isinstance(data, dict):
+        raise ArgumentError(f"{path}: a job file is a table with a list of jobs")
+    return data
+
+
+def _toml() -> Any:
+    try:
+        import tomllib  # type: ignore[import-not-found]  # from Python 3.11 on
+    except ImportError:
+        try:
+            import tomli as tomllib  # type: ignore[import-not-found,no-redef]
+        except ImportError:
+            raise TuningError(
+                "TOML needs Python 3.11, or pip install 'raido[tune]'; or write the file as JSON"
+            ) from None
+    return tomllib
+
+
+def _check_keys(path: Path, table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise ArgumentError(f"{path}: {where}there is no `{key}`; there is {', '.join(known)}")

@@ -1,0 +1,213 @@
+"""`raido tune`: search for fast schedules of one algorithm, or of all that a job file lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from raido.algo.errors import ArgumentError
+from raido.files import read_array
+from raido.job_file import Work, read_job_file
+from raido.locate import find_algorithm, find_schedule
+from raido.options import Statics, TargetName, Traceback
+from raido.progress import progress
+
+if TYPE_CHECKING:
+    from raido.autotune.jobs.job import Job
+    from raido.autotune.jobs.tuning import Tuning
+    from raido.autotune.records.database import Database
+
+console = Console(soft_wrap=True)
+errors = Console(stderr=True, soft_wrap=True)
+
+
+def tune(
+    program: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.py:ALG", help="a Python file and an algorithm in it; or a job file, .toml or .json"
+        ),
+    ],
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sizes", metavar="h=480,w=640", help="sizes for which arrays are made up; again for a job with others"
+        ),
+    ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("-i", "--input", metavar="FILE", help="instead of sizes: .npy files, images or numbers, in order"),
+    ] = None,
+    trials: Annotated[int | None, typer.Option(min=1, help="schedules to try (200)")] = None,
+    minutes: Annotated[float | None, typer.Option(help="stop each job after that many minutes")] = None,
+    db: Annotated[Path | None, typer.Option(metavar="FILE", help="the database of measurements (tuning.db)")] = None,
+    seed: Annotated[int | None, typer.Option(help="of the search and of made-up arrays (0)")] = None,
+    target: TargetName = "llvm",
+    space: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="a schedule with holes: FILE.json, or a function in FILE.py that takes the algorithm"
+        ),
+    ] = None,
+    search: Annotated[str | None, typer.Option(metavar="KIND", help='"model", "random" or "grid"')] = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range", metavar="x=0:n", help="made-up elements lie from the first below the second; x=offsets:n grow"
+        ),
+    ] = None,
+    set_: Statics = None,
+    workers: Annotated[
+        str | None, typer.Option(metavar="tcp://HOST:8786", help="a dask scheduler whose workers compile and measure")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE.html", help="write a report, for screen or paper")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="write the plots (.png, .svg or .pdf)")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE.json", help="write the best schedule, for --schedule")
+    ] = None,
+    traceback: Traceback = False,
+) -> None:
+    """Search for the fastest schedule by trying.
+
+    The default schedule is measured first, then what the search proposes; in the end the fastest take turns with the default. Every
+    measurement is kept in the database at once: interrupt it when you like, the same command goes on, and answers at once when it
+    is finished. `--db` of run, build and show, and `compile(db=…)`, use what was found.
+
+    Example: raido tune examples/unsharp_mask.py:unsharp --sizes h=1080,w=1920 --trials 64
+    """
+    given = {"trials": trials, "minutes": minutes, "db": db, "seed": seed, "search": search}
+    defaults = {key: value for key, value in given.items() if value is not None}
+    if program.endswith((".toml", ".json")):
+        if sizes or inputs or ranges or set_ or space:
+            raise ArgumentError(f"--sizes, --input, --range, --set and --space of a job stand in {program}")
+        works = read_job_file(Path(program), defaults)
+    else:
+        works = _works(program, sizes, inputs, ranges, set_, space, target, defaults)
+    from raido.autotune.records.database import Database
+
+    done: list[tuple[str, Tuning]] = []
+    with ExitStack() as stack:
+        databases: dict[Path, Database] = {}
+        for work in works:
+            if work.db not in databases:
+                databases[work.db] = stack.enter_context(Database(work.db))
+            done.append((work.title, _run(work, databases[work.db], workers)))
+            console.print(str(done[-1][1]), markup=False, highlight=False)
+    for number, (title, tuning) in enumerate(done):
+        _write(title, tuning, *(_numbered(path, number, len(done)) for path in (html, plot, output)))
+    if len(done) == 1:
+        print(done[0][1].best)
+
+
+def _run(work: Work, database: Database, workers: str | None) -> Tuning:
+    """Runs a job; when it is interrupted, says how to go on."""
+    from raido.autotune.jobs.autotune import watched
+
+    job = _job(work, database, workers)
+    try:
+        return watched(job, None)
+    except KeyboardInterrupt:
+        tried = sum(record.kind == "trial" for record in job.progress.records)
+        text = f"{job.progress.title}: interrupted after {tried} of {work.trials} trials, which are kept in {work.db}"
+        errors.print(f"{text}; the same command goes on", markup=False, highlight=False)
+        raise
+
+
+def _job(work: Work, database: Database, workers: str | None) -> Job:
+    from raido.autotune.jobs.autotune import make_job
+    from raido.autotune.jobs.job import Budget
+
+    algorithm = find_algorithm(work.program, work.statics)
+    with progress("tracing"):
+        return make_job(
+            algorithm,
+            _arguments(algorithm, work.inputs) if work.inputs else work.sizes,
+            work.target,
+            Budget(work.trials, work.minutes),
+            database,
+            work.seed,
+            space=find_schedule(work.space, work.program, algorithm),
+            search=work.search,
+            ranges=work.ranges,
+            workers=workers,
+        )
+
+
+def _arguments(algorithm: Any, files: Sequence[str]) -> list[Any]:
+    declared = algorithm.signature.positional
+    if len(files) != len(declared):
+        raise ArgumentError(f"{len(files)} inputs given, but {algorithm.name} takes {len(declared)}")
+    return [read_array(text, d.name, d.type) for text, d in zip(files, declared, strict=True)]
+
+
+def _works(
+    program: str,
+    sizes: list[str] | None,
+    inputs: list[str] | None,
+    ranges: list[str] | None,
+    statics: list[str] | None,
+    space: str | None,
+    target: str,
+    defaults: dict[str, Any],
+) -> list[Work]:
+    """The jobs that the options describe: one for each `--sizes`."""
+    if sizes and inputs:
+        raise ArgumentError("--sizes and --input both say what to run on: give one of them")
+    said = dict(_range(text) for text in ranges or ())
+    common = {"target": target, "statics": tuple(statics or ()), "space": space, "ranges": said, **defaults}
+    if inputs:
+        return [Work(program, inputs=tuple(inputs), **common)]
+    return [Work(program, sizes=parse_sizes(text), **common) for text in sizes or [""]]
+
+
+def parse_sizes(text: str) -> dict[str, int]:
+    """Sizes as the command line takes them: h=480,w=640."""
+    found = {}
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        if not name.strip().isidentifier() or not value.strip().isdigit():
+            raise ArgumentError(f"--sizes {text!r}: write NAME=NUMBER,NAME=NUMBER, such as h=480,w=640")
+        found[name.strip()] = int(value)
+    return found
+
+
+def _range(text: str) -> tuple[str, tuple[Any, Any]]:
+    name, equals, ends = text.partition("=")
+    low, colon, high = ends.partition(":")
+    if not equals or not colon:
+        raise ArgumentError(f"--range {text!r}: write NAME=LOW:HIGH, such as x=-1:1 or i=0:n")
+    return name, (_number(low), _number(high))
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:  # noqa: PERF203
+            continue
+    return text
+
+
+def _numbered(path: Path | None, number: int, count: int) -> Path | None:
+    """The file for one of several jobs: report.html, report-2.html, …"""
+    if path is None or not number:
+        return path
+    return path.with_stem(f"{path.stem}-{number + 1}")
+
+
+def _write(title: str, tuning: Tuning, html: Path | None, plot: Path | None, output: Path | None) -> None:
+    if html is not None:
+        from raido.tuning_page import write_tuning_page
+
+        write_tuning_page(html, title, tuning)
+    if plot is not None:
+        tuning.plot(plot)
+    if output is not None:
+        output.write_text(tuning.best.to_json() + "\n", encoding="utf-8")
+    for path in filter(None, (html, plot, output)):
+        console.print(f"wrote {path}", markup=False, highlight=False)
