@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from rows.row import Row
 
-THREADS = int(os.environ["RAIDO_NUM_THREADS"])
+THREADS = int(os.environ.get("RAIDO_NUM_THREADS", "2"))
 
 
 @dataclass(frozen=True)
