@@ -22,7 +22,7 @@ from raido.autotune.measure.measurement import Limits, Measurement, Protocol
 from raido.autotune.measure.programs import pack_program, unpack_program
 from raido.targets.target import Target
 
-_PATIENCE = 60  # seconds to wait for the scheduler, and for the first worker of each kind
+_PATIENCE = 30  # seconds to wait for the scheduler, and for its first worker
 _LOSSES = 5  # how often the work of a worker that died goes to another
 
 
@@ -55,7 +55,7 @@ class ClusterMeasurer:
             built = self._submit(_build, self._about, request, resources={"build": 1})
             run = self._submit(_measure, self._about, self._reference, built, best, resources={"measure": 1})
             pending[run] = request
-        completed = _distributed().as_completed(pending, raise_errors=False)
+        completed = _distributed().as_completed(pending, loop=self._client.loop, raise_errors=False)
         try:
             for future in completed:
                 yield self._outcome(future, pending[future])
