@@ -16,7 +16,7 @@ from raido.algo.graph.expr import Axis, Expr, Update, fresh
 from raido.algo.language.making import replicate
 from raido.algo.language.ufuncs import add
 from raido.algo.trace.building import broadcast, broadcast_element, form_results, make_axes, structure
-from raido.algo.trace.combining import starting_values, trace_operator
+from raido.algo.trace.combining import RowsMixed, starting_values, trace_operator
 from raido.algo.trace.context import current
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
@@ -48,7 +48,14 @@ def reduce_by_index(
     what = "rd.reduce_by_index"
     given, flat, own, places, rows, elements = _operands(dest, index, values, what)
     like = unflatten(given, [Array(fresh("old", leaf.dtype)) for leaf in flat])
-    operator = trace_operator(op, like, rows, what)
+    tables = current().snapshot()
+    try:
+        operator = trace_operator(op, like, rows, what)
+    except RowsMixed:
+        from raido.algo.language.row_updates import update_rows
+
+        current().restore(tables)
+        return update_rows(given, op, neutral, places[: len(places) - len(rows)], own, elements, name)
     start = starting_values(neutral, like, rows)
     nodes = tuple(leaf.node for leaf in flat)
     form = Update(nodes, own, places, *operator.fields, start, elements, "combine", False, operator.monoid)

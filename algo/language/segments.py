@@ -11,7 +11,7 @@ from raido.algo.graph.expr import Segmented
 from raido.algo.language.moves import astype
 from raido.algo.language.scanning import operands
 from raido.algo.trace.building import elements, form_results, make_axes, structure
-from raido.algo.trace.combining import starting_values, trace_operator
+from raido.algo.trace.combining import RowsMixed, starting_values, trace_operator
 from raido.algo.trace.context import current
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import leaves, unflatten
@@ -31,8 +31,8 @@ def segmented_reduce(
     """For every segment s, `neutral` and the values offsets[s] … offsets[s + 1] − 1, combined in order by the associative `op(x, y)`.
 
     `offsets` is an integer array with one element more than there are segments; it may not decrease and lies in 0 … n, which is
-    checked: IndexOutOfRange. `values` is an array or a tuple of arrays of one shape; trailing dimensions belong to the element, and
-    an `op` on rows must work on each element of the row by itself. An empty segment gives `neutral`, which takes part.
+    checked: IndexOutOfRange. `values` is an array or a tuple of arrays of one shape; trailing dimensions belong to the element.
+    An empty segment gives `neutral`, which takes part.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -85,7 +85,14 @@ def _segmented(
     own = make_axes(extents, axes)
     with current().deeper():
         inner = elements(value, [axis.var for axis in own])
-    operator = trace_operator(op, inner, own[1:], what)
+    tables = current().snapshot()
+    try:
+        operator = trace_operator(op, inner, own[1:], what)
+    except RowsMixed:
+        from raido.algo.language.row_segments import segment_rows
+
+        current().restore(tables)
+        return segment_rows(op, neutral, value, bounds, prefixes=prefixes, kind=kind, name=name, names=axes)
     start = starting_values(neutral, inner, own[1:])
     nodes = tuple(leaf.node for leaf in leaves(inner))
     form = Segmented(own, bounds.node, *operator.fields, start, nodes, prefixes, operator.monoid)

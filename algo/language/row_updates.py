@@ -1,0 +1,83 @@
+"""`rd.reduce_by_index` with an operator that mixes the elements of its rows: the longest vector of each bin.
+
+Rows of few elements of constant size become as many arrays of bins. Larger ones are combined one after the other, by a loop that
+updates a row in each round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Axis, Expr, Op, Update
+from raido.algo.graph.rewrite import substitute
+from raido.algo.language.control import loop
+from raido.algo.language.moves import expand_dims, moved, regrouped
+from raido.algo.language.row_reductions import assembled, checked_operator, scalar_operator, small_shapes
+from raido.algo.language.scattering import scatter
+from raido.algo.trace.building import element, elements, form_results, make_axes
+from raido.algo.trace.small_rows import places_of
+from raido.algo.trace.trees import leaves, map_leaves, unflatten
+from raido.algo.trace.value import COUNTER, Array
+
+WHAT = "rd.reduce_by_index"
+
+
+def update_rows(
+    dest: Any,
+    op: Callable[..., Any],
+    neutral: Any,
+    places: Sequence[Expr],
+    own: tuple[Axis, ...],
+    values: Sequence[Expr],
+    name: str | None,
+) -> Any:
+    """`dest`, a structure of arrays, with the rows at `places` combined with `values`, which are elements at the variables of `own`.
+
+    `places` are indices of the leading dimensions of `dest`; the last axes are those of the row.
+    """
+    flat: list[Array] = leaves(dest)
+    bins, steps = flat[0].extents[: len(places)], own[: len(own) - flat[0].ndim + len(places)]
+    extents = [axis.extent for axis in own]
+    value = unflatten(dest, [moved(extents, lambda *at, e=e: _at(e, own, at)) for e in values])
+    shapes = small_shapes(value, len(steps) - 1)
+    if shapes is None:
+        index = [moved(extents[: len(steps)], lambda *at, e=e: _at(e, steps, at)) for e in places]
+        return _in_order(dest, op, value, index, extents[: len(steps)], name)
+    operator = scalar_operator(op, neutral, value, len(steps) - 1, shapes, [axis.var for axis in steps], WHAT)
+    parts = [
+        moved(bins, lambda *at, leaf=leaf, row=row: element(leaf, [*at, *map(ix.as_index, row)]).node).node
+        for leaf, shape in zip(flat, shapes, strict=True)
+        for row in places_of(shape)
+    ]
+    form = Update(tuple(parts), steps, tuple(places), *operator, "combine", False, "")
+    results = iter(form_results(form, "reduce_by_index", name))
+    axes = make_axes(bins)
+    return unflatten(dest, [assembled([next(results) for _ in places_of(shape)], shape, axes) for shape in shapes])
+
+
+def _at(e: Expr, axes: Sequence[Axis], places: Sequence[Expr]) -> Expr:
+    """An expression over some axes, at these indices."""
+    return substitute(e, {axis.var: place for axis, place in zip(axes, places, strict=True)})
+
+
+def _in_order(
+    dest: Any, op: Callable[..., Any], value: Any, index: Sequence[Array], shape: Sequence[Expr], name: str | None
+) -> Any:
+    total = ix.as_index(1)
+    for extent in shape:
+        total = ix.mul(total, extent)
+    operator = checked_operator(op, value, len(shape) - 1, WHAT)
+
+    def step(i: Array, state: Any) -> Any:
+        at = regrouped([i.node], [total], shape)
+        place = tuple(element(e, at) for e in index)
+        within = lambda d: [Op("clamp_index", i64, (p.node, n)) for p, n in zip(place, d.extents, strict=False)]
+        old = map_leaves(lambda d: element(d, within(d)), state)
+        new = operator(old, elements(value, at))
+        once = tuple(moved([ix.as_index(1)], lambda _, p=p: p.node) for p in place)
+        return map_leaves(lambda d, row: scatter(d, once, expand_dims(row, 0)), state, new)
+
+    return loop(Array(total, COUNTER), step, dest, name=name)
