@@ -26,6 +26,7 @@ from raido.targets.emit.memory import (
     scatter,
 )
 from raido.targets.emit.operations import write_operation
+from raido.targets.emit.tables import look_up
 from raido.targets.faults import FAULT_CODES
 
 Shape = tuple[DType, int]  # element type and lanes
@@ -292,6 +293,14 @@ class Helpers:
         symbol = f"rd.gather{'.masked' if masked else ''}.{memory.name}x{lanes}"
         return self._write(symbol, llvm_type(memory, lanes), shapes, body)
 
+    def look_up(self, dtype: DType, lanes: int, masked: bool, entries: int) -> str:
+        """The same from a constant table of few entries."""
+        memory = memory_dtype(dtype)
+        shapes: list[Shape | str] = ["ptr", (i64, lanes)] + ([(bool_, lanes)] if masked else [])
+        body = lambda b, base, offsets, mask=None: look_up(b, base, offsets, mask, memory, entries).text
+        symbol = f"rd.look_up{entries}{'.masked' if masked else ''}.{memory.name}x{lanes}"
+        return self._write(symbol, llvm_type(memory, lanes), shapes, body)
+
     def scatter(self, dtype: DType, lanes: int, masked: bool) -> str:
         """(base, offsets, values[, mask]) -> 0; of equal offsets the last lane wins."""
         memory = memory_dtype(dtype)
@@ -402,6 +411,7 @@ class Helpers:
         name = f"rd.data.{digest[:24]}"
         if name not in self._constants:
             data = np.ascontiguousarray(array).tobytes()
+            data += bytes(-len(data) % 64)  # look-ups load whole registers
             escaped = "".join(f"\\{byte:02X}" for byte in data)
             kind = f"[{len(data)} x i8]"
             self._constants[name] = f'@{name} = internal unnamed_addr constant {kind} c"{escaped}", align 64'

@@ -12,7 +12,7 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, i64, u8
-from raido.algo.graph.expr import Const, Op, SizeVar, Var
+from raido.algo.graph.expr import Const, Data, Op, SizeVar, Var
 from raido.algo.graph.index import as_index, canonical, constant_value, mul
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.rewrite import substitute
@@ -33,6 +33,7 @@ from raido.schedule.nest.nodes import (
 )
 from raido.targets import tvm_corner as T
 from raido.targets.emit.llvm_text import memory_dtype
+from raido.targets.emit.tables import is_small_table
 from raido.targets.emit.unit import Term, Unit, data_of, is_heavy, is_plain_index, tir
 
 _DEPTH = 24
@@ -366,8 +367,13 @@ class Values:
         dtype, lanes = e.buffer.dtype, lanes_of(e)
         where, offsets = self.lane_offsets(e.buffer, e.indices)
         extra = [] if e.mask is None else [self.tir(e.mask)]
-        helper = self.unit.helpers.gather(dtype, lanes, e.mask is not None)
-        value = self.unit.call(helper, memory_dtype(dtype), lanes, data_of(where), offsets, *extra)
+        helpers, memory, table = self.unit.helpers, memory_dtype(dtype), e.buffer.data
+        entries = table.array.size if isinstance(table, Data) and e.buffer.lanes == 1 else 0
+        if is_small_table(entries, memory, lanes, helpers.vector_bits):
+            helper = helpers.look_up(dtype, lanes, e.mask is not None, entries)
+        else:
+            helper = helpers.gather(dtype, lanes, e.mask is not None)
+        value = self.unit.call(helper, memory, lanes, data_of(where), offsets, *extra)
         return self._from_memory(dtype, lanes, value)
 
 

@@ -1,0 +1,51 @@
+"""Look-ups in small constant tables: permutations of registers that hold the table, where a gather would read memory lane by lane."""
+
+from __future__ import annotations
+
+from raido.algo.graph.dtypes import DType, i64, signed
+from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type
+
+_PERMUTE = {
+    (512, 32): "llvm.x86.avx512.permvar.si.512",
+    (512, 64): "llvm.x86.avx512.permvar.di.512",
+    (256, 32): "llvm.x86.avx2.permd",
+}
+_PERMUTE_TWO = {(512, 32): "llvm.x86.avx512.vpermi2var.d.512", (512, 64): "llvm.x86.avx512.vpermi2var.q.512"}
+_MOST = {512: 4, 256: 2}  # registers
+
+
+def is_small_table(entries: int, memory: DType, lanes: int, vector_bits: int) -> bool:
+    """Whether so few registers hold a table that permuting them is faster than a gather: 64 entries of 32 bits, say."""
+    bits = lanes * memory.bits
+    return bits <= vector_bits and (bits, memory.bits) in _PERMUTE and 0 < entries <= _MOST[bits] * lanes
+
+
+def look_up(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType, entries: int) -> Value:
+    """The elements at the offsets, which are inside the table in lanes that are on; the table is padded to whole registers."""
+    lanes, place = offsets.lanes, signed(memory.bits)
+    index = b.convert("trunc", offsets, place) if place is not i64 else offsets
+    kind, bits = llvm_type(place, lanes), lanes * place.bits
+    parts = []
+    for start in range(0, entries, lanes):
+        at = b.result(place, 1, f"getelementptr {llvm_type(place)}, ptr {base}, i64 {start}").text
+        parts.append(b.result(place, lanes, f"load {kind}, ptr {at}, align 64"))
+    width = lanes
+    while len(parts) > 1:
+        pairs = [parts[k : k + 2] for k in range(0, len(parts), 2)]
+        if width == lanes and (bits, place.bits) in _PERMUTE_TWO:
+            name = _PERMUTE_TWO[bits, place.bits]
+            parts = [b.call(name, place, lanes, pair[0], index, pair[-1]) for pair in pairs]
+        else:
+            if width == lanes:
+                pairs = [[_permuted(b, part, index) for part in pair] for pair in pairs]
+            beyond = b.compare("ne", b.binary("and", index, b.constant(index, width)), b.constant(index, 0))
+            parts = [b.select(beyond, pair[-1], pair[0]) for pair in pairs]
+        width *= 2
+    found = parts[0] if width > lanes else _permuted(b, parts[0], index)
+    if mask is not None:
+        found = b.select(mask, found, b.constant(found, 0))
+    return b.convert("bitcast", found, memory)
+
+
+def _permuted(b: TextBuilder, part: Value, index: Value) -> Value:
+    return b.call(_PERMUTE[part.lanes * part.dtype.bits, part.dtype.bits], part.dtype, part.lanes, part, index)

@@ -1,0 +1,48 @@
+"""Look-ups in constant tables: small ones are permuted in registers, and all give what NumPy gives."""
+
+import numpy as np
+import pytest
+from emission import host_has, on_cpu
+from test_emit_assembly import loops
+
+import raido as rd
+
+RANDOM = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("cpu, width", [("haswell", 256), ("skylake-avx512", 512)])
+@pytest.mark.parametrize("kind, index", [("f4", "i32"), ("i4", "i64"), ("f8", "i32")])
+def test_tables_of_every_size(cpu, width, kind, index):
+    if not host_has(cpu):
+        pytest.skip(f"needs {cpu}")
+    lanes = width // 8 // np.dtype(kind).itemsize
+    sizes = (1, lanes, lanes + 1, 3 * lanes + 1, 4 * lanes, 4 * lanes + 1)
+    tables = [RANDOM.integers(-100, 100, size).astype(kind) for size in sizes]
+
+    @rd.algorithm(places=f"{index}[{len(sizes)}, n]")
+    def program(places):
+        return tuple(rd.array(table)[places[k]] for k, table in enumerate(tables))
+
+    exe = program.compile(rd.Target("llvm", cpu=cpu))
+    places = np.stack([RANDOM.integers(0, size, 77) for size in sizes]).astype(f"i{int(index[1:]) // 8}")
+    for got, table, where in zip(exe(places), tables, places, strict=True):
+        np.testing.assert_array_equal(got, table[where])
+    for k, size in enumerate(sizes):
+        for wrong in (-1, size):
+            bad = places.copy()
+            bad[k, 40] = wrong
+            with pytest.raises(rd.IndexOutOfRange, match=f"index {wrong} is out of range"):
+                exe(bad)
+
+
+@pytest.mark.parametrize("cpu", [on_cpu("skylake-avx512")])
+@pytest.mark.parametrize("entries, permutes", [(16, 1), (64, 2)])
+def test_small_tables_are_permuted(cpu, entries, permutes):
+    @rd.algorithm
+    def look_up(places: rd.i32["n"]):
+        return rd.array(np.arange(entries, dtype="f4"))[places]
+
+    bodies = loops(look_up.compile(rd.Target("llvm", cpu=cpu)).source("asm"))
+    whole = min((body for body in bodies if any(i.startswith("vperm") for i in body)), key=len)
+    assert sum(i.startswith("vperm") for i in whole) == permutes
+    assert not any(i.startswith("vgather") for i in whole)
