@@ -151,7 +151,7 @@ def check_order(state: State, guests: list[str]) -> None:
             members.setdefault(unit, []).append(name)
         check_inner_reads(state, home, members[home])
         for producer in members[home]:
-            for first in readers_of(state, producer):
+            for first in followers(state, producer):
                 if units[first] not in (home, None):
                     back = _way_back(state, units, members, first, home)
                     if back:
@@ -167,6 +167,14 @@ def check_inner_reads(state: State, home: str, inside: list[str]) -> None:
                 raise Refusal(f'"{reader}" is computed inside loops that "{member}" shares, and reads "{member}"')
 
 
+def followers(state: State, name: str) -> tuple[str, ...]:
+    """The stages that read a stage, or have a size that it decides."""
+    found = dict.fromkeys(readers_of(state, name))
+    for sized in state.uses.sized.get(name, ()):
+        found |= dict.fromkeys(readers_of(state, sized) if is_inlined(state, sized) else (sized,))
+    return tuple(found)
+
+
 def _way_back(
     state: State, units: dict[str, str | None], members: dict[str | None, list[str]], start: str, home: str
 ) -> str | None:
@@ -174,7 +182,7 @@ def _way_back(
     seen, todo = {units[start], None}, [units[start]]
     while todo:
         for name in members[todo.pop()]:
-            for reader in readers_of(state, name):
+            for reader in followers(state, name):
                 unit = units[reader]
                 if unit == home:
                     return reader

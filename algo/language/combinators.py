@@ -142,7 +142,7 @@ def reduce(
     name: str | None = None,
     axes: Sequence[str] | None = None,
 ) -> Any:
-    """The elements along `axis`, combined by the associative `op(x, y)`, starting from `neutral`.
+    """The elements along `axis`, combined by the associative `op(x, y)`, starting from `neutral`, which takes part once whatever it is.
 
     Leading dimensions are mapped over, trailing ones belong to the element. With k arrays, operands and `neutral` are k-tuples:
     `op((a, b), (c, d))`. The type of the elements is kept. `commutative` promises that operands may also be exchanged; it is known

@@ -25,7 +25,7 @@ from raido.algo.graph.expr import (
     SizeVar,
     fresh,
 )
-from raido.algo.graph.rewrite import loads_in, transform
+from raido.algo.graph.rewrite import loads_in, scalar_nodes, transform
 from raido.schedule.lower.builder import Builder, closed, new_serial
 from raido.schedule.lower.control import Control
 from raido.schedule.lower.convert import Converter, Sites, Storage
@@ -187,7 +187,12 @@ class Host:
 
     def _forms_read(self, stage: AnyStage) -> set[Any]:
         if isinstance(stage, Stage):
-            return set(self.jobs[stage.name].reads.loads) if stage.name in self.jobs else set()
+            if stage.name not in self.jobs:
+                return set()
+            job = self.jobs[stage.name]
+            nodes = scalar_nodes(*job.bodies, *(axis.extent for axis in stage.all_axes))
+            deciding = {c.size: getattr(c.array, "form", None) for c in self.graph.counts}
+            return set(job.reads.loads) | {deciding[node] for node in nodes if node in deciding}  # type: ignore[index]
         found = {getattr(a, "form", None) for a in (*stage.init, *stage.results, *stage.orelse_results)}
         found |= {getattr(load.array, "form", None) for load in loads_in(*_host_scalars(stage))}
         for inner in (*stage.setup, *stage.body, *stage.orelse):

@@ -15,7 +15,6 @@ from raido.algo.graph.expr import (
     Checked,
     Expr,
     Generate,
-    Item,
     Load,
     Node,
     Op,
@@ -28,6 +27,7 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.rewrite import rebuild, substitute, topological
+from raido.algo.passes.starts import folded_from_neutral
 from raido.schedule.stages.normalise import Tables
 
 
@@ -78,7 +78,7 @@ def _reduction(form: Segmented, tables: Tables) -> Generate:
     fold = Reduce(
         (Axis(step, length),), form.left, form.right, form.combine, form.neutral, values, bool(form.monoid), form.monoid
     )
-    return Generate((segment, *rows), tuple(Item(fold, k) for k in range(len(values))))
+    return Generate((segment, *rows), folded_from_neutral(fold))
 
 
 def _scan(form: Segmented, tables: Tables) -> Generate:

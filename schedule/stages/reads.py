@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from raido.algo.graph.expr import Array, Constant, Expr, Load, Node, Parameter, Reduce, Result
+from raido.algo.graph.expr import Array, Constant, Expr, Load, Node, Parameter, Reduce, Result, SizeVar
 from raido.algo.graph.rewrite import children, loads_in, rebuild, scalar_nodes
 from raido.schedule.remember import remembered
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
@@ -26,6 +26,12 @@ def scalars_of(stage: Stage) -> tuple[Node, ...]:
 def loads_of(stage: Stage) -> tuple[Load, ...]:
     """The loads of a stage, its reduction included."""
     return tuple(node for node in scalars_of(stage) if isinstance(node, Load))
+
+
+def sizes_of(stage: Stage) -> set[SizeVar]:
+    """The sizes that a stage's loops and expressions mention."""
+    extents = scalar_nodes(*(axis.extent for axis in stage.all_axes))
+    return {node for node in (*extents, *scalars_of(stage)) if isinstance(node, SizeVar)}
 
 
 def epilogue_loads(stage: Stage) -> tuple[Load, ...]:
@@ -76,14 +82,15 @@ class Uses:
     """All stages of a graph by name, in order, and who reads whom.
 
     `scope[stage]`: the control stage it is in, or "". `readers[stage]`: the stages of its scope that read it; a control stage
-    reads whatever its body reads from outside. `loads[reader]`: array name -> loads. `outputs`: stages whose values leave their
-    scope.
+    reads whatever its body reads from outside. `sized[stage]`: those that have sizes which it decides. `loads[reader]`: array name ->
+    loads. `outputs`: stages whose values leave their scope.
     """
 
     stages: dict[str, AnyStage]
     scope: dict[str, str]
     names: dict[Node, str]
     readers: dict[str, tuple[str, ...]]
+    sized: dict[str, tuple[str, ...]]
     loads: dict[str, dict[str, tuple[Load, ...]]]
     outputs: frozenset[str]
 
@@ -99,10 +106,12 @@ def find_uses(graph: StageGraph) -> Uses:
         scope[stage.name] = inside
         names[stage.form] = stage.name
     readers: dict[str, dict[str, None]] = {name: {} for name in stages}
+    sized: dict[str, dict[str, None]] = {name: {} for name in stages}
+    deciding = {counted.size: counted.array for counted in graph.counts if counted.array is not None}
     loads: dict[str, dict[str, tuple[Load, ...]]] = {}
     outputs: set[str] = set()
 
-    def mention(array: Array, reader: str) -> None:
+    def mention(array: Array, reader: str, table: dict[str, dict[str, None]] = readers) -> None:
         """`reader` needs `array`: it, or the control stage around it that stands in the array's scope, is a reader."""
         if isinstance(array, Constant | Parameter):
             return
@@ -112,10 +121,13 @@ def find_uses(graph: StageGraph) -> Uses:
         while reader in scope and scope[reader] != scope[producer]:
             reader = scope[reader]
         if reader != producer and reader in scope:
-            readers[producer][reader] = None
+            table[producer][reader] = None
 
     for stage in stages.values():
         if isinstance(stage, Stage):
+            mentioned = sizes_of(stage) if deciding else set()
+            for array in (array for size, array in deciding.items() if size in mentioned):
+                mention(array, stage.name, sized)
             by_array: dict[str, list[Load]] = {}
             for load in loads_of(stage):
                 mention(load.array, stage.name)
@@ -138,7 +150,8 @@ def find_uses(graph: StageGraph) -> Uses:
                 outputs.add(producer)
     made = (*graph.results, *(counted.array for counted in graph.counts))
     outputs.update(names[r.form] for r in made if isinstance(r, Result) and r.form in names)
-    return Uses(stages, scope, names, {n: tuple(r) for n, r in readers.items()}, loads, frozenset(outputs))
+    who, whom = ({name: tuple(found) for name, found in table.items()} for table in (readers, sized))
+    return Uses(stages, scope, names, who, whom, loads, frozenset(outputs))
 
 
 def flatten(stages: Iterable[AnyStage], inside: str = "") -> Iterator[tuple[AnyStage, str]]:

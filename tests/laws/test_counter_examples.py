@@ -181,6 +181,18 @@ def test_rounds_of_a_fused_loop_are_not_the_indices_of_its_axis() -> None:
     agrees(flat, np.arange(40 * 7).reshape(7, 40), said=fused)
 
 
+def test_what_has_a_size_runs_after_what_decides_it() -> None:
+    """A fold that decides a size may share the loops of a stage further down: both come first."""
+
+    @rd.algorithm
+    def counted(a: rd.i64["n"]):
+        total = rd.sum(a, name="total")
+        up = rd.map(lambda i: i * 2, rd.iota(total)).named("up")
+        return up, rd.elementwise(lambda x: x * 2, a).named("double")
+
+    agrees(counted, np.arange(5), said=lambda s: s["total"].compute_with("double", "x"))
+
+
 def test_an_index_below_zero_is_cast_to_an_unsigned_type() -> None:
     """TIR's analysis follows bounds of indices through casts, and stops at one that the type does not hold."""
 
@@ -254,6 +266,33 @@ def test_folds_keep_their_order(way: str, k: int) -> None:
     agrees(
         composed, np.random.default_rng(k).integers(-3, 4, (3, k), np.int32), said=lambda s: WAYS[way](s["composed"])
     )
+
+
+STARTS: dict[str, Callable[[Any], Any]] = {
+    "nothing": lambda c: c,
+    "lanes": lambda c: c.vectorize("r"),
+    "chunks": lambda c: c.parallel("r", grain=5),
+    "chunks of lanes": lambda c: c.split("r", 19).parallel("ro").vectorize("ri"),
+    "unrolled strips": lambda c: c.split("r", 6).unroll("ri"),
+}
+
+
+@pytest.mark.parametrize("way", STARTS)
+def test_a_start_that_is_not_neutral_takes_part_once(way: str) -> None:
+    """Lanes and chunks begin with what changes nothing; the start comes in at the end."""
+
+    @rd.algorithm
+    def started(a: rd.i32["n"], k: rd.i32):
+        both = rd.reduce(lambda p, q: (p[0] + q[0], rd.maximum(p[1], q[1])), (5, 3), a, a)
+        last = rd.reduce(lambda p, q: rd.where(q == 0, p, q), 5, a, name="last")
+        return rd.reduce(rd.add, k, a), both[0], last, rd.reduce(compose, (2, 3), a, a)[1]
+
+    def said(s: Schedule) -> None:
+        for stage in s.stages:
+            STARTS[way](s[stage])
+
+    for n in (0, 1, 40):
+        agrees(started, np.arange(n, dtype=np.int32) % 3, np.int32(7), said=said, cpus=CPUS[1:2])
 
 
 # Defaults

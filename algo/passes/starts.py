@@ -1,0 +1,183 @@
+"""Reductions from any value: one that starts from what is not neutral becomes one that starts from what is, and a last step.
+
+    rd.reduce(rd.add, 5, a)             5 + rd.reduce(rd.add, 0, a)
+    rd.reduce(matmul, m, matrices)      m @ (the product of the matrices), where there are any
+
+Threads and lanes begin partial results of their own; what these begin with must change nothing. An operator made of primitives has
+neutral elements that are known, or (`maximum`) does not mind when a start takes part several times. Any other is asked:
+`op(start, start)` and `op(start, x)`, for a few x of the values that are folded, must give `start` and `x` back. Where they do not,
+an element that changes nothing is added to the others: one that is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import (
+    Const,
+    Constant,
+    Expr,
+    Item,
+    Load,
+    Node,
+    Op,
+    Reduce,
+    Update,
+    Var,
+    const,
+    field_names,
+    fresh,
+)
+from raido.algo.graph.primitives import DIVISIONS, evaluate
+from raido.algo.graph.program import Program
+from raido.algo.graph.reduction import identity_of, join_partials
+from raido.algo.graph.rewrite import rebuild, scalar_nodes, topological
+
+IDEMPOTENT = frozenset(["minimum", "maximum", "logical_and", "logical_or", "bit_and", "bit_or"])
+NUMBERS = (0, 1, 2, 3, 5)
+TRIALS = 5
+
+
+def start_neutral(program: Program) -> Program:
+    """The program whose reductions all start from neutral elements."""
+    from raido.algo.passes.finish import follow_tables
+
+    nodes = topological(*program.results)
+    if not any(_changes(node) for node in nodes):
+        return program
+    memo: dict[Node, Node] = {}
+    for node in nodes:
+        new: Any = rebuild(node, memo.__getitem__)
+        if isinstance(new, Item) and isinstance(new.form, Reduce):
+            new = folded_from_neutral(new.form)[new.index]
+        elif isinstance(new, Update):
+            new = _with_neutral(new, _identities(new) or new.neutral)
+        memo[node] = new
+    return follow_tables(program, memo, tuple(memo[result] for result in program.results))
+
+
+def folded_from_neutral(form: Reduce) -> tuple[Expr, ...]:
+    """The results of a reduction; those in them start from neutral elements."""
+    if _starts_neutral(form):
+        return _items(form)
+    neutral = _identities(form)
+    if neutral is not None:
+        return join_partials(form, form.neutral, _items(_with_neutral(form, neutral)))
+    here, there = fresh("here", bool_), fresh("there", bool_)
+    both = Op("logical_and", bool_, (here, there))
+    fold = Reduce(
+        form.axes,
+        (here, *form.left),
+        (there, *form.right),
+        (Op("logical_or", bool_, (here, there)), *_where(both, form.combine, _where(here, form.left, form.right))),
+        (const(bool_, False), *form.neutral),
+        (const(bool_, True), *form.values),
+        form.commutative,
+        "",
+    )
+    some, *totals = _items(fold)
+    return _where(some, join_partials(form, form.neutral, tuple(totals)), form.neutral)
+
+
+def _changes(node: Node) -> bool:
+    """Whether a node starts a fold from what is not neutral."""
+    if isinstance(node, Update):
+        return _identities(node) is not None and not _is_harmless(node)
+    return isinstance(node, Reduce) and not _starts_neutral(node)
+
+
+def _is_harmless(form: Reduce | Update) -> bool:
+    """Whether a start may take part any number of times, as the operator treats each part of an element by a primitive."""
+    known = _identities(form)
+    return known is not None and all(
+        e.name in IDEMPOTENT or _same((identity,), (start,))  # type: ignore[attr-defined]
+        for e, identity, start in zip(form.combine, known, form.neutral, strict=True)
+    )
+
+
+def _starts_neutral(form: Reduce) -> bool:
+    """Whether the start of a reduction is known, or found in trials, to change nothing."""
+    if _identities(form) is not None:
+        return _is_harmless(form)
+    start = [_folded(e, {}) for e in form.neutral]
+    if not all(isinstance(e, Const) for e in start):
+        return False
+    trials = [start, *([_folded(e, _drawn(form.values, k)) for e in form.values] for k in range(TRIALS))]
+    for trial in trials:
+        if all(isinstance(e, Const) for e in trial):
+            operands = dict(zip(form.left + form.right, (*start, *trial), strict=True))
+            got = [_folded(e, operands) for e in form.combine]
+            if all(isinstance(e, Const) for e in got) and not _same(got, trial):
+                return False
+    return True
+
+
+def _identities(form: Reduce | Update) -> tuple[Const, ...] | None:
+    """The neutral elements of an operator that treats each part of an element by a primitive; None for others."""
+    found = []
+    for left, right, e in zip(form.left, form.right, form.combine, strict=True):
+        known = identity_of(e.name, left.dtype) if isinstance(e, Op) and set(e.args) == {left, right} else None
+        if known is None:
+            return None
+        found.append(known)
+    return tuple(found)
+
+
+def _drawn(values: tuple[Expr, ...], trial: int) -> dict[Node, Node]:
+    """A value for all that expressions read: at first zeros, then ones, then what comes."""
+    draw = Random(trial)
+    return {
+        node: const(node.dtype, draw.choice(NUMBERS) if trial > 1 else trial)
+        for node in scalar_nodes(*values)
+        if isinstance(node, (Load, Var, Item)) and not isinstance(getattr(node, "array", None), Constant)
+    }
+
+
+def _folded(root: Expr, values: Mapping[Any, Node]) -> Node:
+    """An expression with nodes replaced, and computed as far as all is known."""
+    memo: dict[Node, Node] = dict(values)
+    for node in scalar_nodes(root, stop=frozenset(values)):
+        if node not in memo:
+            new = rebuild(node, lambda child: memo.get(child, child))
+            memo[node] = _computed(new)
+    return memo[root]
+
+
+def _computed(node: Node) -> Node:
+    if isinstance(node, Load) and isinstance(node.array, Constant):
+        contents = np.asarray(node.array.data.array)
+        alike = contents.size > 0 and (contents == contents.flat[0]).all()
+        places = [int(i.bits) for i in node.indices if isinstance(i, Const)]
+        if alike or len(places) == len(node.indices):
+            return const(node.dtype, contents.flat[0] if alike else contents[tuple(places)])
+    if isinstance(node, Op) and all(isinstance(a, Const) for a in node.args) and node.name not in DIVISIONS:
+        value = evaluate(node.name, node.dtype, [np.asarray(a.value, a.dtype.numpy) for a in node.args])  # type: ignore[union-attr]
+        return const(node.dtype, value[()])
+    return node
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    """Whether two elements are equal as numbers."""
+    if not all(isinstance(e, Const) for e in (*found, *wanted)):
+        return False
+    return all(
+        a.value == b.value or (a.value != a.value and b.value != b.value) for a, b in zip(found, wanted, strict=True)
+    )
+
+
+def _items(form: Reduce) -> tuple[Expr, ...]:
+    return tuple(Item(form, k) for k in range(len(form.left)))
+
+
+def _with_neutral(form: Any, neutral: tuple[Expr, ...]) -> Any:
+    """The fold, or the update, with other neutral elements."""
+    return type(form)(*(neutral if name == "neutral" else getattr(form, name) for name in field_names(type(form))))
+
+
+def _where(test: Expr, then: tuple[Expr, ...], orelse: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    return tuple(Op("select", a.dtype, (test, a, b)) for a, b in zip(then, orelse, strict=True))
