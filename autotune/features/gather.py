@@ -11,7 +11,7 @@ from raido.algo.graph.expr import Node, Op
 from raido.algo.graph.rewrite import post_order
 from raido.autotune.features import forms as f
 from raido.autotune.features.forms import Form, Forms
-from raido.autotune.features.likelihood import likelihood
+from raido.autotune.features.likelihood import likelihood, range_of
 from raido.autotune.features.loops import ACCESSES, Loop
 from raido.autotune.features.operations import cost_of, index_cost
 from raido.schedule.machine import Machine
@@ -198,11 +198,14 @@ class Walk:
     def loop(self, s: For) -> None:
         self.values((s.low, s.high))
         low, high = self.forms.of(s.low), self.forms.of(s.high)
-        distance = self.forms.middle(f.plus(high, low, -1.0))
-        rounds = max(math.ceil(distance / s.step), 0)
-        if rounds == 0:
+        least, most = range_of(self.forms, f.plus(high, low, -1.0), self.stack)
+        if most <= 0.0:
             return
+        # where the loops around it leave it empty for some of their rounds: how often they do not, and then the mean
+        chance, distance = (1.0, (least + most) / 2) if least >= 0.0 else (most / (most - least), most / 2)
+        rounds = max(math.ceil(distance / s.step), 1)
         loop = self._enter(s.kind, s, rounds, (rounds - 1) * s.step)
+        loop.weight *= chance
         self.forms.middles[loop.number] = loop.span / 2
         self._bind(s.var, f.plus(low, f.variable(loop.number)))
         if s.kind == "parallel":

@@ -32,7 +32,7 @@ def likelihood(forms: Forms, condition: NestExpr, loops: Sequence[Loop]) -> floa
         return _BY_DATA
     if name in ("gt", "ge"):
         left, right, name = right, left, "lt" if name == "gt" else "le"
-    low, high = _range(forms, plus(right, left, -1.0), loops)
+    low, high = range_of(forms, plus(right, left, -1.0), loops)
     if name in ("eq", "ne"):
         equal = (1.0 / (high - low + 1.0)) if low <= 0.0 <= high else 0.0
         return equal if name == "eq" else 1.0 - equal
@@ -40,7 +40,8 @@ def likelihood(forms: Forms, condition: NestExpr, loops: Sequence[Loop]) -> floa
     return min(max((high - least + 1.0) / (high - low + 1.0), 0.0), 1.0)
 
 
-def _range(forms: Forms, form: Form, loops: Sequence[Loop]) -> tuple[float, float]:
+def range_of(forms: Forms, form: Form, loops: Sequence[Loop]) -> tuple[float, float]:
+    """The least and the greatest value over the rounds of the loops."""
     middle = forms.middle(form)
     reach = sum(abs(form.terms[loop.number]) * loop.span / 2 for loop in loops if loop.number in form.terms)
     return middle - reach, middle + reach

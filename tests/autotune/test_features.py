@@ -200,6 +200,15 @@ def test_the_edges_of_a_stencil_weigh_as_little_as_they_run():
     assert sum(shares) == pytest.approx(1, abs=2e-3) and max(shares) > 0.99
 
 
+def test_a_loop_that_is_mostly_empty_counts_by_the_rounds_in_which_it_is_not():
+    """Strides of 512 along an axis of 128: three of four rounds of the loop outside begin beyond it."""
+    say = lambda s: s["out"].split("x", 512).reorder("xi", "xo", "y").unroll("xi", 4).vectorize("y")
+    walk, _ = tree(across, {"h": 128, "w": 64}, say)
+    outer, strides = path(walk)[:2]
+    assert (outer.rounds, strides.rounds) == (512 / 4, 1)
+    assert strides.weight == pytest.approx(0.25, abs=0.01)
+
+
 def test_memory_taken_in_every_round_is_counted():
     def say(s: Any) -> None:
         s["out"].split("x", 4096).vectorize("xi").parallel("xo")
