@@ -19,7 +19,7 @@ from raido.schedule.state import (
     position,
     shared_count,
 )
-from raido.schedule.strategies import check_scan, check_sort, check_update, strategy_name
+from raido.schedule.strategies import check_flat, check_scan, check_sort, check_update, strategy_name
 
 
 def check_state(state: State, before: State) -> None:
@@ -34,6 +34,7 @@ def check_state(state: State, before: State) -> None:
         check_scan(state, name)
         check_update(state, name)
         check_sort(state, name)
+        check_flat(state, name)
         for prefetch in plan.prefetches:
             if prefetch.array not in arrays_read(state, name):
                 raise Refusal(
@@ -111,7 +112,7 @@ def check_window(state: State, name: str) -> None:
         start = around.index(here) + 1
     for stage, loop in around[start:]:
         check_slides_along(state, name, stage, loop)
-        if strategy_name(state, stage) not in ("", "serial"):
+        if strategy_name(state, stage) not in ("", "serial", "rows"):
             raise Refusal(
                 f'"{name}" would be kept over rounds of "{stage}", which its strategy runs twice',
                 f'store "{name}" at "{loop}"',

@@ -13,8 +13,9 @@ from raido.algo.graph.expr import Axis, Node
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
+from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, axes_of, is_reduction, position
+from raido.schedule.state import State, axes_of, enclosing, is_reduction, places, position
 
 CHAIN_BYTES = 1 << 19  # a block of `chain` is gone over twice: half of a usual second-level cache
 PHASE_BYTES = 1 << 20
@@ -46,7 +47,7 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
     if stage.sort is not None:
         return {"radix": Strategy({}, tuple(axis.name for axis in stage.all_axes))}
     if stage.scan is None and stage.filter is None:
-        return {}
+        return _of_segments(stage)
     axes = tuple(axis.name for axis in stage.axes)
     x = stage.reduction_axes[0].name
     blocks = tuple(name for axis in axes for name in ((axis + "o", axis + "i") if axis == x else (axis,)))
@@ -57,6 +58,16 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
         phases: Strategy({"block": block_of(PHASE_BYTES, size)}, blocks),
         "chain": Strategy({"block": block_of(CHAIN_BYTES, size)}, blocks),
     }
+
+
+def _of_segments(stage: Stage) -> dict[str, Strategy]:
+    """Those of a segmented reduction; none for other maps, stencils and reductions."""
+    segments = segments_of(stage)
+    if segments is None:
+        return {}
+    axes = tuple(axis.name for axis in stage.axes)
+    size = sum(value.dtype.itemsize for value in segments.fold.values)
+    return {"rows": Strategy({}, axes), "flat": Strategy({"block": block_of(CHAIN_BYTES, size)}, axes)}
 
 
 def block_of(total: int, size: int) -> int:
@@ -154,6 +165,44 @@ def check_sorted(stage: Stage, plan: StagePlan, k: int, steps: list[int]) -> Non
             f'steps of "{stage.name}" would move whole rows of "{loop.name}"',
             f'reorder "{loop.name}" outside "{outermost}", or strategy("private")',
         )
+
+
+def flat_axis(state: State, name: str) -> Axis | None:
+    """The axis over segments of a stage that folds them in blocks."""
+    strategy = state.plans[name].strategy
+    segments = segments_of(state.stage(name)) if strategy is not None and strategy[0] == "flat" else None
+    return None if segments is None else state.stage(name).axes[segments.axis]
+
+
+def check_flat(state: State, name: str) -> None:
+    """Refuses loops of segments that share blocks: threads take those, and other loops stand outside."""
+    plan = state.plans[name]
+    for at in places(plan):
+        host = flat_axis(state, at.stage)
+        if host is not None and (at.loop == host.name or at is plan.compute_with):
+            raise Refusal(
+                f'blocks of "{at.stage}" end inside of segments: they have no rounds for "{name}"',
+                f's["{name}"].root()',
+            )
+    along = flat_axis(state, name)
+    if along is None:
+        return
+    axis, last = along.name, plan.loops[-1]
+    own = [loop for loop in plan.loops if axis in axes_of(plan, loop.name)]
+    if isinstance(plan.compute, At) and _moves_along(state, name, along, plan.compute.stage, plan.compute.loop):
+        raise Refusal(
+            f'every round of "{plan.compute.loop}" would look for its segments among all values', f's["{name}"].root()'
+        )
+    if plan.compute_with is not None:
+        raise Refusal(f'blocks of "{name}" end inside of segments: they have no rounds to share', f's["{name}"].root()')
+    if [loop.name for loop in own] != [axis] or last.kind != "serial":
+        raise Refusal(f'blocks of values, by threads, take the place of loops over "{axis}"', 'strategy("rows")')
+    if last.name != axis:
+        raise Refusal(f'blocks of "{name}" hold parts of segments', f'reorder "{axis}" inside "{last.name}"')
+    around = [state.plans[owner].loops[position(state.plans[owner], loop)] for owner, loop in enclosing(state, name)]
+    lanes = next((loop.name for loop in (*around, *plan.loops) if loop.kind == "vector"), None)
+    if lanes is not None:
+        raise Refusal(f'lanes of "{lanes}" would each have blocks of their own', 'strategy("rows")')
 
 
 def check_sort(state: State, name: str) -> None:

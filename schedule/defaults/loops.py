@@ -23,7 +23,7 @@ from raido.schedule.defaults.facts import (
     whole_cost,
 )
 from raido.schedule.defaults.latency import gangs_of_rounds
-from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_sort_loops
+from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
@@ -60,6 +60,8 @@ def say_loops(draft: Draft, name: str) -> None:
         say_packed_loops(draft, name)
         return
     vector = vector_axis(draft, stage)
+    if say_segment_loops(draft, stage):
+        return
     if vector is not None and vector in stage.axes[:1] and has_ragged_folds(stage):
         vector = None  # lanes run along each fold
     if isinstance(plan.compute, At):

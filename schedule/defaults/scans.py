@@ -1,4 +1,4 @@
-"""The default loops of scans, filters and sorts.
+"""The default loops of scans, filters, segmented reductions and sorts.
 
 One long scan is chained: blocks that the cache holds, by threads, lanes along the axis. Many scans, side by side, are parallel over
 the outermost of the other axes; lanes run along the scanned axis where that is the contiguous one, else across scans, in strips of a
@@ -11,6 +11,7 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.plan import At
+from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import loops_from
 from raido.schedule.strategies import strategies_of
@@ -38,6 +39,19 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     if vector is not None:
         inner = loops_from(draft.state.plan(name), vector.name)[-1]
         draft.say(name, "vectorize", axis=inner, **({} if vector is not axis else {"interleave": 2}))
+
+
+def say_segment_loops(draft: Draft, stage: Stage) -> bool:
+    """Blocks of values for threads, so that long segments are shared; few values stay with loops over segments, and so do rows of values."""
+    segments, plan = segments_of(stage), draft.state.plan(stage.name)
+    if segments is None or len(stage.axes) > 1 or isinstance(plan.compute, At):
+        return False
+    block = strategies_of(stage)["flat"].numbers["block"]
+    count = index.constant_value(known(draft, index.add(stage.axes[0].extent, segments.size)))
+    if plan.strategy is None and (count is None or count > block):
+        draft.say(stage.name, "strategy", name="flat", block=block)
+    chosen = draft.state.plan(stage.name).strategy
+    return chosen is not None and chosen[0] == "flat"
 
 
 def say_filter_loops(draft: Draft, stage: Stage) -> None:

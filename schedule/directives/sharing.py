@@ -13,7 +13,7 @@ from raido.schedule.plan import Fuse, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, axes_of, has_loops_said, is_reduction, places, position, put, reaches
-from raido.schedule.strategies import strategies_of
+from raido.schedule.strategies import strategy_name
 
 
 class SharingDirectives(Recorder):
@@ -64,7 +64,7 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
     if reaches(state, at.stage, guest):
         raise Refusal(f'"{at.stage}" reads "{guest}"', f's["{guest}"].compute_at("{at.stage}", "{axis}")')
     for scanned in (guest, at.stage):
-        if strategies_of(state.stage(scanned)):
+        if strategy_name(state, scanned) not in ("", "rows"):
             raise Refusal(f'the strategy of "{scanned}" owns its loops', f's["{guest}"].root()')
     host, host_plan = state.stage(at.stage), state.plan(at.stage)
     shared = [loop.name for loop in host_plan.loops[: position(host_plan, axis) + 1]]

@@ -70,7 +70,7 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: int) -> St
             positive(chosen[number], f"`{number}`", 1, MOST_COPIES if number == "copies" else MOST_IN_BLOCK)
     if name == "atomic" and whole.reduction is not None:
         check_atomic(stage, whole.reduction, bool(chosen["reproducible"]))
-    after = in_blocks(state, stage, name, chosen["block"]) if "block" in chosen else state
+    after = in_blocks(state, stage, name, chosen["block"]) if "block" in chosen and whole.reduction else state
     plan = replace(after.plan(stage), strategy=(name, tuple(chosen.items())))
     return replace(after, plans={**after.plans, stage: plan}, asked=state.asked | {(stage, "strategy")})
 

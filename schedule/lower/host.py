@@ -30,6 +30,7 @@ from raido.schedule.lower.builder import Builder, closed, new_serial
 from raido.schedule.lower.control import Control
 from raido.schedule.lower.convert import Converter, Sites, Storage
 from raido.schedule.lower.filters import Filters
+from raido.schedule.lower.flat_segments import FlatSegments
 from raido.schedule.lower.jobs import Job, flat, laid_out_shape, make_jobs, parts_of_layout
 from raido.schedule.lower.lane_blocks import LaneBlocks
 from raido.schedule.lower.loops import Loops
@@ -87,6 +88,7 @@ class Host:
         Updates(self.loops)
         Filters(self.loops)
         Sorts(self.loops)
+        FlatSegments(self.loops)
         Sharing(self.loops, reductions, self.jobs)
         self.placement = Placement(self.loops, self.jobs)
         self.outputs = list(outputs)

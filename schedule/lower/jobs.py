@@ -70,6 +70,11 @@ class Job:
     def form(self) -> Node:
         return self.stage.form
 
+    @property
+    def flat(self) -> bool:
+        """Whether it folds segments in blocks of their values: its innermost loop is the one over segments."""
+        return self.plan.strategy is not None and self.plan.strategy[0] == "flat"
+
     def chosen_by_steps(self, position: int) -> bool:
         """Whether the loop at `position` runs over an axis of the result whose elements the steps of an update choose."""
         whole = {axis.name for axis in self.stage.whole_axes} if self.stage.update else set()

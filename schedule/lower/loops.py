@@ -52,6 +52,7 @@ class Loops:
         self.update_element: Callable[[Work], None]
         self.filter: Callable[[Work, int], None]
         self.sort: Callable[[Work, int], None]
+        self.flat: Callable[[Work, int], None]
         self.filter_element: Callable[[Work], None]
         self.along_filter: Callable[[Work, int], None]
 
@@ -80,7 +81,9 @@ class Loops:
     def level(self, work: Work, position: int) -> None:
         """Everything from the loop at `position` inwards."""
         job, loops = work.job, work.job.plan.loops
-        if work.mode == "compute" and not work.versioned and position == min(job.version_at, len(loops)):
+        if job.flat and position == len(loops) - 1:
+            self.flat(work, position)
+        elif work.mode == "compute" and not work.versioned and position == min(job.version_at, len(loops)):
             self.versions(replace(work, versioned=True), position)
         elif work.mode == "compute" and job.reduction is not None and position == job.first_reduction:
             stage = job.stage

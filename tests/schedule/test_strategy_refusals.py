@@ -65,6 +65,12 @@ def used(a: rd.f32["n"]):
     return rd.map(lambda x: x * 2, rows, name="double"), rows
 
 
+@rd.algorithm
+def segments(v: rd.f32["n", "w"], offsets: rd.i64["k"]):
+    sums = rd.segmented_reduce(rd.add, 0, v, offsets, name="sums")
+    return rd.map(lambda row: rd.sum(row), sums, name="out")
+
+
 CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "unknown strategy": (line, lambda s: s["sums"].strategy("private")),
     "unknown number": (line, lambda s: s["sums"].strategy("chain", blocks=128)),
@@ -100,6 +106,23 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "indivisible steps that branch": (branching, lambda s: s["bins"].strategy("atomic")),
     "lanes over steps that are sorted": (last, lambda s: s["put"].strategy("sorted").split("r", 8).vectorize("ri")),
     "rows of steps that are sorted": (histogram, lambda s: s["bins"].strategy("sorted")),
+    "rows around blocks of segments": (segments, lambda s: s["sums"].strategy("flat")),
+    "threads over segments in blocks": (
+        segments,
+        lambda s: s["sums"].reorder("x", "s").strategy("flat").parallel("s"),
+    ),
+    "blocks of segments in rounds along them": (
+        segments,
+        lambda s: s["sums"].reorder("x", "s").strategy("flat").compute_at("out", "x"),
+    ),
+    "what a segment reads, in blocks": (
+        segments,
+        lambda s: s["sums"].reorder("x", "s").strategy("flat").cache("v", "sums", "s"),
+    ),
+    "lanes around blocks of segments": (
+        segments,
+        lambda s: s["sums"].reorder("x", "s").vectorize("x").strategy("flat"),
+    ),
     "a truth that is a number": (histogram, lambda s: s["bins"].strategy("atomic", reproducible=0)),
     "private bins for writes": (last, lambda s: s["put"].strategy("private")),
     "threads along a filter": (kept, lambda s: s["rows"].parallel("y")),

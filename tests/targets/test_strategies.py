@@ -33,6 +33,17 @@ def last_values(bins: rd.i32["n"], w: rd.f32["n"]):
 
 
 @rd.algorithm
+def segment_sums(v: rd.f32["n"], offsets: rd.i64["k"]):
+    return rd.segmented_reduce(rd.add, 0.5, v, offsets, name="sums")
+
+
+def skewed(n):
+    """A segment that holds half of all values, many that hold none, and some of a few."""
+    few = np.minimum(np.arange(0, n // 2 + 1, 7), n // 2)
+    return np.concatenate([np.zeros(50, "i8"), few, [n], np.full(50, n)]).astype("i8")
+
+
+@rd.algorithm
 def halves(a: rd.f32["n"]):
     return rd.partition(lambda x: x > 0.5, a, name="parts")
 
@@ -54,6 +65,7 @@ CASES = {
         {"copies": 2},
         lambda n: (np.arange(n, dtype="i4") * 7 % 103 - 1, numbers(n)),
     ),
+    "segments in blocks": (segment_sums, "sums", "flat", {"block": 512}, lambda n: (numbers(n), skewed(n))),
     "sorted steps": (
         weights,
         "bins",
@@ -104,7 +116,9 @@ def test_threads_change_no_bit(name):
             np.testing.assert_allclose(part, want, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["chained scan", "chained filter", "partition", "private bins", "sorted writes"])
+@pytest.mark.parametrize(
+    "name", ["chained scan", "chained filter", "partition", "private bins", "sorted writes", "segments in blocks"]
+)
 def test_exported_code_gives_the_same_bits(name, tmp_path):
     _, executable, inputs = compiled(name)
     library = load(executable.export(tmp_path / "lib.so"))
@@ -163,3 +177,21 @@ def test_known_bins_beyond_the_caches_are_sorted():
         return rd.bincount(bins, 1 << 26, name="count")
 
     assert 's["count"].root().strategy("sorted"' in str(spread.schedule().complete())
+
+
+def test_long_segments_are_shared_by_threads_unless_asked_otherwise():
+    assert 's["sums"].root().strategy("flat"' in str(segment_sums.schedule().complete())
+    assert "flat" not in str(segment_sums.schedule().complete(sizes={"n": 1000, "k": 10}))
+    rows = segment_sums.schedule()
+    rows["sums"].strategy("rows")
+    assert 'parallel("s"' in str(rows.complete())
+
+
+def test_offsets_in_no_order_are_told_of_and_nothing_else_is_read():
+    schedule = segment_sums.schedule()
+    schedule["sums"].strategy("flat", block=64)
+    executable = segment_sums.compile(schedule=schedule)
+    chance = np.random.default_rng(5)
+    for _ in range(50):
+        with pytest.raises(rd.IndexOutOfRange):
+            executable(numbers(900), np.append(chance.integers(-1000, 2000, 40), [5, 4]))
