@@ -222,7 +222,8 @@ class Values:
         first = e.args[0].dtype
         if e.dtype is i64 and is_plain_index(e, self.unit, plain):
             if e.name == "neg":
-                return T.Sub(T.IntImm("int64", 0), args[0])
+                zero = T.IntImm("int64", 0)
+                return T.Sub(T.Broadcast(zero, lanes) if lanes > 1 else zero, args[0])
             if e.name in _INDEX:
                 return _index_operation(e.name, terms, args)
             divisor = _constant_of(e.args[-1])

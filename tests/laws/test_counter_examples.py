@@ -206,6 +206,14 @@ def test_an_index_below_zero_is_cast_to_an_unsigned_type() -> None:
 # Lanes
 
 
+def test_lanes_of_indices_are_negated() -> None:
+    @rd.algorithm
+    def down(a: rd.f32["n"]):
+        return rd.tabulate((a.shape[0],), lambda i: -(i * 3)).named("down")
+
+    agrees(down, np.ones(21, np.float32), said=lambda s: s["down"].vectorize("i"))
+
+
 def test_more_lanes_than_fill_a_register_keep_elements() -> None:
     """The instruction that moves lanes to the front is there for registers of 512 bits, on machines that have them."""
 
