@@ -11,17 +11,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import distributed
 import pytest
-from tuning_programs import completed, double, task
+from tuning_programs import QUICK, double, task
 
 import raido as rd
+from raido.autotune.jobs.job import Progress
 from raido.autotune.measure.cluster import ClusterMeasurer, packed_task, unpacked_task
-from raido.autotune.measure.local import Request
 from raido.autotune.measure.machine import this_machine
 from raido.schedule.fingerprint import fingerprint
 from raido.targets.target import Target
-
-_QUIET = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "10s", "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error"}
 
 
 class Cluster:
@@ -55,10 +54,7 @@ class Cluster:
 
     def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments]
-        environment = {**os.environ, **_QUIET}
-        self.processes.append(
-            subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        )
+        self.processes.append(subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL))
         return self.processes[-1]
 
 
@@ -69,16 +65,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     made.close()
 
 
-def requests(count: int) -> list[Request]:
-    """Schedules of `double` that differ."""
-    found = []
-    for number in range(count):
-        schedule = double.schedule()
-        schedule["out"].split("x", 16 + number).vectorize("xi", 8)
-        found.append(Request(f"candidate {number}", completed(schedule)))
-    return found
-
-
 def test_a_cluster_without_workers_for_a_purpose_is_refused(cluster: Cluster) -> None:
     cluster.first = cluster.worker("build")
     with pytest.raises(
@@ -87,42 +73,35 @@ def test_a_cluster_without_workers_for_a_purpose_is_refused(cluster: Cluster) ->
         ClusterMeasurer(task(), cluster.address)
 
 
-def test_a_worker_that_dies_has_its_trials_done_by_others(cluster: Cluster) -> None:
+def test_a_worker_that_dies_has_its_trials_done_by_others(cluster: Cluster, tmp_path: Path) -> None:
     """One builder and one runner are killed once a job is under way, each while another of its kind remains."""
     doomed = [cluster.first or cluster.worker("build"), cluster.worker("measure")]
     for resource in ("build", "measure"):
         cluster.worker(resource)
-    measurer = _patiently(cluster)
-    wanted = requests(14)
-    found = []
-    for number, measurement in enumerate(measurer.measure(wanted)):
-        found.append(measurement)
-        if number == 1:
+    with distributed.Client(cluster.address, set_as_default=False) as client:
+        client.wait_for_workers(4, timeout=300)
+
+    def kill(progress: Progress) -> None:
+        if len(progress.records) == 4:
             for process in doomed:
                 os.kill(process.pid, signal.SIGKILL)
-    assert sorted(each.key for each in found) == sorted(each.key for each in wanted)
-    assert [each.failure for each in found] == [None] * 14
-    assert {each.machine for each in found} == {this_machine(Target()).digest} and all(
-        each.host["cpu"] for each in found
+
+    tuning = rd.autotune(
+        double,
+        {"n": 1000},
+        trials=12,
+        search="random",
+        db=tmp_path / "a.db",
+        workers=cluster.address,
+        progress=kill,
+        protocol=QUICK,
     )
-    finals = measurer.compare(wanted[:2])
-    assert [len(each.seconds) for each in finals] == [3, 3]
-    measurer.close()
-
-
-def _patiently(cluster: Cluster) -> ClusterMeasurer:
-    """A measurer, once all four workers have come."""
-    import distributed
-
-    with distributed.Client(cluster.address, set_as_default=False) as client:
-        client.wait_for_workers(4, timeout=120)
-    return ClusterMeasurer(task(), cluster.address)
-
-
-def test_a_job_runs_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
-    tuning = rd.autotune(double, {"n": 1000}, trials=3, search="random", db=tmp_path / "a.db", workers=cluster.address)
-    assert tuning.ended == "trials" and len(tuning.history) == 4 and len(tuning.finals) >= 2
-    assert {record.host["cpu"] for record in tuning.history if record.failure is None} == {Target().cpu}
+    assert all(process.wait(10) == -signal.SIGKILL for process in doomed)
+    assert tuning.ended == "trials" and len(tuning.history) == 13 and not tuning.failures
+    here = this_machine(Target())
+    assert {record.machine for record in tuning.records} == {here.digest}
+    assert all(record.host == here.description for record in tuning.records)
+    assert len(tuning.finals) == 5
 
 
 def test_no_scheduler_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:

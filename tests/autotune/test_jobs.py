@@ -167,7 +167,7 @@ def test_a_job_over_candidates_that_crash_and_hang_ends_well(database: Database,
     space = Space(open_, Target().machine, {"n": 1000})
     default = Space(double.schedule(), Target().machine, {"n": 1000}).default()
     candidates = list(space.grid())
-    measurer = Sabotaged(task(limits=Limits(run=0.7)), builders=2)
+    measurer = Sabotaged(task(limits=Limits(run=0.7)), builders=1)
     measurer.folder = tmp_path
     measurer.spoiled = {c.key: what for c, what in zip(candidates[::2], BODIES, strict=False)}
     search = Drawn(0)

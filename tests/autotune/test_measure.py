@@ -62,7 +62,7 @@ def test_the_place_of_a_wrong_element_is_said(runner: RunnerProcess, reference: 
 
 
 def test_candidates_are_compiled_elsewhere_and_measured_in_order() -> None:
-    measurer = LocalMeasurer(task(), builders=2)
+    measurer = LocalMeasurer(task(), builders=1)
     try:
         narrow = double.schedule()
         narrow["out"].split("x", 64).vectorize("xi")

@@ -89,16 +89,13 @@ def test_a_job_file_lists_jobs_and_reports_are_written(
         program = "{folder.name}.py:blur"
         sizes = [{{ h = 30, w = 40 }}, {{ h = 60, w = 40 }}]
         set = {{ by = 2 }}
-        [[job]]
-        program = "{folder.name}.py:blur"
-        sizes = {{ h = 30, w = 40 }}
-        trials = 3
+        trials = 4
         """
     )
     assert run("tune", "jobs.toml", "--html", "report.html", "--plot", "plots.png") == 0
     out = capsys.readouterr().out
-    assert out.count("times as fast") == 3 and "; 3 trials" in out and out.count("; 6 trials") == 2
-    for name in ("report.html", "report-2.html", "report-3.html"):
+    assert out.count("times as fast") == out.count("; 4 trials") == 2
+    for name in ("report.html", "report-2.html"):
         page = (folder / name).read_text()
         assert (
             page.startswith("<!doctype html>")
@@ -109,7 +106,7 @@ def test_a_job_file_lists_jobs_and_reports_are_written(
         assert (folder / name.replace("report", "plots").replace("html", "png")).read_bytes().startswith(b"\x89PNG")
     assert run("db", "list", "kept.db") == 0
     listed = capsys.readouterr().out.splitlines()
-    assert listed[0].split()[:3] == ["PROGRAM", "SIZES", "TARGET"] and len(listed) == 5
+    assert listed[0].split()[:3] == ["PROGRAM", "SIZES", "TARGET"] and len(listed) == 4
     assert listed[-1].endswith("measurements in kept.db")
     assert run("db", "export", "kept.db", "all.jsonl") == run("db", "import", "b.db", "all.jsonl") == 0
     assert run("db", "merge", "c.db", "b.db", "kept.db") == 0
