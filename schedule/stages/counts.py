@@ -12,7 +12,7 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Array, Axis, Count, Expr, Node, Result, SizeVar, fresh
-from raido.algo.graph.rewrite import rebuild, scalar_nodes, substitute
+from raido.algo.graph.rewrite import loads_in, rebuild, scalar_nodes, substitute
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize
 
 
@@ -22,6 +22,7 @@ class Counts:
     def __init__(self, taken: Iterable[str]) -> None:
         self.taken = set(taken)
         self.found: dict[Array | Expr, CountedSize] = {}
+        self.looked_at: set[Expr] = set()
 
     def size_of(self, e: Expr) -> Expr:
         """An expression with its counts by name."""
@@ -80,6 +81,11 @@ class Counts:
             return replace(stage, **parts)
         roots: tuple[Any, ...] = (*stage.bodies, *((stage.reduction,) if stage.reduction else ()))
         extents = tuple(axis.extent for axis in stage.axes)
+        for load in loads_in(*roots):
+            for extent in load.array.shape:
+                if extent not in self.looked_at:
+                    self.looked_at.add(extent)
+                    self.size_of(extent)
         if not any(isinstance(node, Count) for node in scalar_nodes(*roots, *extents)):
             return stage
         memo: dict[Node, Any] = {}

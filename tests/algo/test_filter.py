@@ -212,3 +212,12 @@ def test_what_is_empty_is_never_read(n: int) -> None:
     for run in (joined.interpret, joined):
         for result, array in zip(run(x), expected, strict=True):
             np.testing.assert_array_equal(result, array)
+
+
+def test_an_element_of_what_is_kept() -> None:
+    program = rd.algorithm(lambda a, i: (a[a > 0][i], rd.sum(a[a > 0][1:9])), a="i64[n]", i="i64")
+    a = np.arange(-3, 6)
+    for run in (program.interpret, program):
+        assert run(a, 2) == (3, 14)
+        with pytest.raises(rd.IndexOutOfRange, match="index 5 is out of range for dimension 0"):
+            run(a, 5)
