@@ -101,9 +101,12 @@ class Job:
         self._begun = time.monotonic()
         state = self._read()
         if not state.ended:
+            guide = (
+                self._make_guide() if self._trials_left() > 0 else None
+            )  # none: killed before finalists were compared
             with closing(self._make_measurer()) as measurer:
-                self._measure_default(measurer)
-                ended = self._search(measurer)
+                self._measure_default(measurer, guide)
+                ended = self._search(measurer, guide)
                 self._compare(measurer)
             self._keep_state(ended)
         self._tell("done")
@@ -139,7 +142,7 @@ class Job:
         self.progress.records = [record for record in records if record.kind == "final"]
         return replace(state, ended="")
 
-    def _measure_default(self, measurer: Measurer) -> None:
+    def _measure_default(self, measurer: Measurer, guide: Guide | None) -> None:
         default = self.default
         if default.key in self._known:
             self.progress.records.append(self._known[default.key])
@@ -149,15 +152,14 @@ class Job:
             if measurement.best is None:
                 why = f"({measurement.failure}): {measurement.detail}"
                 raise TuningError(f"{self.task.program.name}: the schedule to begin with fails {why}")
-            self._keep(self._record(default, measurement, "default", 0))
+            self._keep(self._record(default, measurement, "default", 0, guide))
 
-    def _search(self, measurer: Measurer) -> str:
+    def _search(self, measurer: Measurer, guide: Guide | None) -> str:
         """Proposes and measures until the budget is used up; returns why it ended."""
         number = 1
-        if self._trials_left() <= 0:  # killed before the finalists were compared
+        if guide is None:
             self.progress.records += [record for record in self._known.values() if record.kind == "trial"]
             return "trials"
-        guide = self._make_guide()
         if self._in_space():
             guide.search.tell(self.default, self._known[self.default.key].best)
         while number <= self.budget.trials:
@@ -187,15 +189,8 @@ class Job:
         requests = [Request(candidate.key, candidate.schedule.to_json()) for candidate in new]
         for measurement in measurer.measure(requests, best):
             candidate = by_key[measurement.key]
-            record = self._record(candidate, measurement, "trial", numbers[measurement.key])
-            self._keep(
-                replace(
-                    record,
-                    predicted=scores[candidate.key],
-                    features=guide.features(candidate),
-                    features_version=guide.features_version,
-                )
-            )
+            record = self._record(candidate, measurement, "trial", numbers[measurement.key], guide)
+            self._keep(replace(record, predicted=scores[candidate.key]))
             if self._time_left() <= 0:
                 break
 
@@ -242,7 +237,9 @@ class Job:
 
     # Keeping what has been found
 
-    def _record(self, candidate: Candidate, measurement: Measurement, kind: str, number: int) -> Record:
+    def _record(
+        self, candidate: Candidate, measurement: Measurement, kind: str, number: int, guide: Guide | None
+    ) -> Record:
         program = self.task.program
         return Record(
             program=self.space.schedule.fingerprint,
@@ -260,6 +257,8 @@ class Job:
             seconds=measurement.seconds,
             failure=measurement.failure,
             detail=measurement.detail,
+            features=() if guide is None else guide.features(candidate),
+            features_version=0 if guide is None else guide.features_version,
             compile_seconds=measurement.compile_seconds,
             versions=self._versions,
             at=time.time(),
