@@ -208,10 +208,10 @@ def test_an_index_below_zero_is_cast_to_an_unsigned_type() -> None:
 
 def test_lanes_of_indices_are_negated() -> None:
     @rd.algorithm
-    def down(a: rd.f32["n"]):
-        return rd.tabulate((a.shape[0],), lambda i: -(i * 3)).named("down")
+    def down(a: rd.f32[3, "n"]):
+        return rd.tabulate((a.shape[0], a.shape[1]), lambda y, x: -(rd.i64(x) % 5) + 7).named("down")
 
-    agrees(down, np.ones(21, np.float32), said=lambda s: s["down"].vectorize("i"))
+    agrees(down, np.ones((3, 16), np.float32), said=lambda s: s["down"].split("x", 8192).vectorize("xi").unroll("y"))
 
 
 def test_more_lanes_than_fill_a_register_keep_elements() -> None:
