@@ -28,7 +28,7 @@ class FaultKind:
 
 
 FAULT_KINDS = (
-    FaultKind("index", 1, IndexOutOfRange, "index {1} is out of range for dimension {0}, of size {2}"),
+    FaultKind("index", 1, IndexOutOfRange, "index {1} is out of range for dimension {0} of size {2}"),
     FaultKind("division", 2, ArithmeticFault, "integer division of {0} by zero"),
     FaultKind("power", 3, ArithmeticFault, "an integer to the negative power {0}"),
     FaultKind("size", 4, SizeMismatch, "sizes {0} and {1} do not agree"),

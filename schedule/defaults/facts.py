@@ -87,10 +87,11 @@ def is_small(e: Expr) -> bool:
 
 def reads_by_rows(draft: Draft, reader: str, name: str, points: set[Point]) -> bool:
     """Whether each row of the reader needs a few rows of what it reads, wherever the row is."""
-    rows, own = row_axis(draft, draft.state.stage(reader)), row_axis(draft, draft.state.stage(name))
-    if rows is None or own is None or own not in draft.state.stage(name).axes:
+    stage = draft.state.stage(name)
+    rows, own = row_axis(draft, draft.state.stage(reader)), row_axis(draft, stage)
+    if rows is None or own is None or own not in stage.axes or own in stage.whole_axes:
         return False
-    where = draft.state.stage(name).axes.index(own)
+    where = stage.axes.index(own)
     for point in points:
         if any(e is None for e in point):
             return False

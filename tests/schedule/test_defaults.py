@@ -8,6 +8,7 @@ import pytest
 import sample_graphs as graphs
 from programs import PROGRAMS
 
+import raido as rd
 from raido.schedule.machine import Machine
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
@@ -120,6 +121,14 @@ def test_loops_without_strips_leave_producers_whole():
     s = Schedule(graphs.blur())
     s["cols"].parallel("y").vectorize("x")
     assert 's["rows"].root()' in str(s.complete(AVX2))
+
+
+def test_prefixes_are_not_made_again_for_every_block_that_reads_them():
+    def program(x: rd.i64["n"], counts: rd.i64["n"]):
+        return rd.filter(lambda v: v > 0, x[rd.scan(rd.add, 0, counts, name="prefixes")])
+
+    complete = Schedule(form_stages(rd.algorithm(program).trace())).complete(AVX2)
+    assert 's["prefixes"].root()' in str(complete)
 
 
 def test_known_sizes_decide():

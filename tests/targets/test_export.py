@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   MUST(gather(table, index, 5, 3, found) == FIRST_OK && found[0] == 4 && found[2] == 2);
   index[1] = 5;
   MUST(gather(table, index, 5, 3, found) == FIRST_FAULT);
-  MUST(!strcmp(first_message(), "gather: index 5 is out of range for dimension 0, of size 5\n  algorithm user.py:12   return table[i]"));
+  MUST(!strcmp(first_message(), "gather: index 5 is out of range for dimension 0 of size 5\n  algorithm user.py:12   return table[i]"));
   float x[2] = {1, 2}, total, y[2];
   int64_t count;
   MUST(statistics(x, 2.0f, 2, &total, &count, y) == FIRST_OK && total == 6 && count == 2 && y[1] == 4);
