@@ -13,10 +13,10 @@ import numpy as np
 from raido.algo.graph.dtypes import DType, bool_, i32, i64, signed, u8
 from raido.algo.graph.expr import Const
 from raido.targets.emit.atomic_text import write_atomic, write_exchange, write_look
+from raido.targets.emit.compress import write_compress
 from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, memory_dtype, scalar_type
 from raido.targets.emit.memory import (
     address_of,
-    compress_in_memory,
     gather,
     interleave,
     load_if,
@@ -58,7 +58,7 @@ class Helpers:
     def _write(self, symbol: str, result: str, shapes: Sequence[Shape | str], body: Callable[..., str]) -> str:
         """Adds the function unless it is there; `body` appends to a builder and gives the text of what is returned."""
         if symbol not in self._functions:
-            b = TextBuilder(self.fused)
+            b = TextBuilder(self.fused, self.vector_bits)
             types = [s if isinstance(s, str) else llvm_type(*s) for s in shapes]
             names = [f"%p{i}" for i in range(len(shapes))]
             parameters = ", ".join(f"{kind} {name}" for kind, name in zip(types, names, strict=True))
@@ -187,18 +187,10 @@ class Helpers:
 
     def compress(self, dtype: DType, lanes: int) -> str:
         """(value, mask) -> the lanes that are on, at the front; zeros behind them."""
-        memory = memory_dtype(dtype)
 
         def body(b: TextBuilder, value: Value, mask: Value) -> str:
             wide = b.convert("zext", value, u8) if dtype is bool_ else value
-            zero = Value(memory, lanes, "zeroinitializer")
-            if lanes * memory.bits == 512 and memory.bits >= 32 and self.vector_bits >= 512:
-                name = f"llvm.experimental.vector.compress.{mangled(memory, lanes)}"
-                b.declarations.add(f"declare {wide.type} @{name}({wide.type}, {mask.type}, {wide.type})")
-                call = f"call {wide.type} @{name}({wide.typed}, {mask.typed}, {zero.typed})"
-                moved = b.result(memory, lanes, call)
-            else:
-                moved = compress_in_memory(b, wide, mask, zero)
+            moved = write_compress(b, wide, mask)
             return (b.convert("trunc", moved, bool_) if dtype is bool_ else moved).text
 
         shapes: list[Shape | str] = [(dtype, lanes), (bool_, lanes)]

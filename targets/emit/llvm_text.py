@@ -67,13 +67,14 @@ class Value:
 
 
 class TextBuilder:
-    """Appends instructions to one function. `fused`: the machine has a fused multiply-add."""
+    """Appends instructions to one function. `fused`: the machine has a fused multiply-add; `vector_bits`: its registers."""
 
-    def __init__(self, fused: bool = True) -> None:
+    def __init__(self, fused: bool = True, vector_bits: int = 128) -> None:
         self.lines: list[str] = []
         self.declarations: set[str] = set()
         self.globals: dict[str, str] = {}
         self.fused = fused
+        self.vector_bits = vector_bits
         self.label = "entry"
         self.call_apart: Callable[[TextBuilder, str, Sequence[Value]], Value] | None = (
             None  # math functions whole, see `Helpers`

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from raido.algo.graph.dtypes import DType, bool_, i64, u8
+from raido.algo.graph.dtypes import DType, i64, u8
 from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, scalar_type
 
 _MANY = 32  # lanes from which what no instruction does is a loop over them, not a copy of the code for each
@@ -77,22 +77,6 @@ def interleave(b: TextBuilder, values: Sequence[Value]) -> list[Value]:
             total = b.shuffle(total, values[which], picked)
         parts.append(total)
     return parts
-
-
-def compress_in_memory(b: TextBuilder, value: Value, mask: Value, zero: Value) -> Value:
-    """Every lane is stored where the next one that is kept belongs; those that are not are stored over."""
-    kind, size = scalar_type(value.dtype), value.dtype.itemsize
-    b.line(f"%room = alloca [{value.lanes + 1} x {kind}], align {size * value.lanes}")
-    b.line(f"store {zero.typed}, ptr %room, align {size * value.lanes}")
-    place = Value(i64, 1, "0")
-    for lane in range(value.lanes):
-        element = b.result(value.dtype, 1, f"extractelement {value.typed}, i64 {lane}")
-        address = b.result(value.dtype, 1, f"getelementptr {kind}, ptr %room, {place.typed}").text
-        b.line(f"store {element.typed}, ptr {address}, align {size}")
-        on = b.result(bool_, 1, f"extractelement {mask.typed}, i64 {lane}")
-        place = b.binary("add", place, b.convert("zext", on, i64))
-    moved = b.result(value.dtype, value.lanes, f"load {value.type}, ptr %room, align {size * value.lanes}")
-    return moved
 
 
 def ramp(b: TextBuilder, offset: Value, stride: int, lanes: int) -> Value:

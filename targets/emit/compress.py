@@ -1,0 +1,87 @@
+"""The lanes of a vector that are on, moved to its front: one instruction where there is one, else a shuffle looked up by the mask.
+
+Shuffles are what `pshufb` and `vpermd` take: for every mask the bytes or words that move to each place, in read-only data (4 KiB for
+eight lanes at most). A byte of 0x80 makes a zero.
+"""
+
+from __future__ import annotations
+
+from raido.algo.graph.dtypes import bool_, i32, i64, signed, u8
+from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled
+from raido.targets.emit.memory import address_of
+
+
+def write_compress(b: TextBuilder, value: Value, mask: Value) -> Value:
+    """The lanes that are on, at the front; zeros behind them."""
+    bits, size = value.lanes * value.dtype.bits, value.dtype.itemsize
+    if b.vector_bits == 512 and size >= 4 and bits in (128, 256, 512):
+        name = f"llvm.experimental.vector.compress.{mangled(value.dtype, value.lanes)}"
+        return b.call(name, value.dtype, value.lanes, value, mask, f"{value.type} zeroinitializer")
+    if bits == 128 and value.lanes <= 8:
+        return _by_bytes(b, value, mask)
+    if bits == 256 and size >= 4 and b.vector_bits >= 256:
+        return _by_words(b, value, mask)
+    return _in_memory(b, value, mask)
+
+
+def _number(b: TextBuilder, mask: Value) -> Value:
+    bits = b.result(i32, 1, f"bitcast {mask.typed} to i{mask.lanes}").text
+    return b.result(i64, 1, f"zext i{mask.lanes} {bits} to i64")
+
+
+def _moves(lanes: int, parts: int, nothing: int) -> bytes:
+    """For every mask where each part of the result comes from, `parts` to a lane."""
+    table = bytearray()
+    for number in range(1 << lanes):
+        kept = [lane for lane in range(lanes) if number >> lane & 1]
+        row = [lane * parts + part for lane in kept for part in range(parts)]
+        table += bytes(row + [nothing] * (lanes * parts - len(row)))
+    return bytes(table)
+
+
+def _table(b: TextBuilder, lanes: int, parts: int, nothing: int) -> str:
+    name = f"rd.moves.{lanes}x{parts}.{nothing}"
+    escaped = "".join(f"\\{byte:02X}" for byte in _moves(lanes, parts, nothing))
+    b.globals[name] = f'@{name} = internal unnamed_addr constant [{len(escaped) // 3} x i8] c"{escaped}", align 64'
+    return f"@{name}"
+
+
+def _row(b: TextBuilder, table: str, mask: Value, width: int) -> Value:
+    place = b.binary("mul", _number(b, mask), Value(i64, 1, str(width)))
+    return b.result(u8, width, f"load {llvm_type(u8, width)}, ptr {address_of(b, table, place, u8)}, align 8")
+
+
+def _by_bytes(b: TextBuilder, value: Value, mask: Value) -> Value:
+    """128 bits: a shuffle of bytes."""
+    moves = _row(b, _table(b, value.lanes, value.dtype.itemsize, 0x80), mask, 16)
+    whole = b.result(u8, 16, f"bitcast {value.typed} to <16 x i8>")
+    moved = b.call("llvm.x86.ssse3.pshuf.b.128", u8, 16, whole, moves)
+    return b.result(value.dtype, value.lanes, f"bitcast {moved.typed} to {value.type}")
+
+
+def _by_words(b: TextBuilder, value: Value, mask: Value) -> Value:
+    """256 bits: a permutation of 32-bit words, and zeros behind those that are kept."""
+    word = signed(32)
+    moves = b.convert("zext", _row(b, _table(b, value.lanes, value.dtype.itemsize // 4, 0), mask, 8), word)
+    whole = b.result(word, 8, f"bitcast {value.typed} to <8 x i32>")
+    moved = b.call("llvm.x86.avx2.permd", word, 8, whole, moves)
+    found = b.result(value.dtype, value.lanes, f"bitcast {moved.typed} to {value.type}")
+    count = b.call("llvm.ctpop.i64", i64, 1, _number(b, mask))
+    place = signed(value.dtype.bits)
+    lanes = ", ".join(f"{llvm_type(place)} {lane}" for lane in range(value.lanes))
+    left = b.spread(b.convert("trunc", count, place), value.lanes)
+    return b.select(b.compare("sgt", left, Value(place, value.lanes, f"<{lanes}>")), found, b.constant(found, 0))
+
+
+def _in_memory(b: TextBuilder, value: Value, mask: Value) -> Value:
+    """Every lane is stored where the next one that is kept belongs; those that are not are stored over."""
+    kind, size = llvm_type(value.dtype), value.dtype.itemsize
+    b.line(f"%room = alloca [{value.lanes + 1} x {kind}], align {size * value.lanes}")
+    b.line(f"store {value.type} zeroinitializer, ptr %room, align {size * value.lanes}")
+    place = Value(i64, 1, "0")
+    for lane in range(value.lanes):
+        element = b.result(value.dtype, 1, f"extractelement {value.typed}, i64 {lane}")
+        b.line(f"store {element.typed}, ptr {address_of(b, '%room', place, value.dtype)}, align {size}")
+        on = b.result(bool_, 1, f"extractelement {mask.typed}, i64 {lane}")
+        place = b.binary("add", place, b.convert("zext", on, i64))
+    return b.result(value.dtype, value.lanes, f"load {value.type}, ptr %room, align {size * value.lanes}")

@@ -1,0 +1,39 @@
+"""Keeping the lanes that are on: one instruction, or a shuffle looked up by the mask, and nothing by way of memory."""
+
+import numpy as np
+import pytest
+from emission import CPUS, on_cpu
+from test_emit_assembly import loops
+
+import raido as rd
+
+DTYPES = {"i16": "i2", "f32": "f4", "i64": "i8"}
+
+
+def kept(dtype):
+    @rd.algorithm(a=f"{dtype}[n]")
+    def program(a):
+        return rd.filter(lambda x: x > 3, a)
+
+    return program
+
+
+@pytest.mark.parametrize("cpu", [on_cpu(cpu) for cpu in CPUS])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_is_kept_is_in_order(cpu, dtype):
+    exe = kept(dtype).compile(rd.Target("llvm", cpu=cpu))
+    for n in (0, 1, 7, 64, 1000, 70_000):
+        a = np.random.default_rng(n).integers(0, 8, n).astype(DTYPES[dtype])
+        np.testing.assert_array_equal(exe(a), a[a > 3])
+
+
+@pytest.mark.parametrize(
+    "cpu, moves", [(on_cpu("x86-64-v2").values[0], "pshufb"), (on_cpu("haswell").values[0], "vpermps")]
+)
+def test_the_shuffle_is_looked_up(cpu, moves):
+    bodies = loops(kept("f32").compile(rd.Target("llvm", cpu=cpu)).source("asm"))
+    shuffling = [body for body in bodies if any(i.startswith((moves, "vpermd")) for i in body)]
+    assert shuffling
+    assert not any(
+        "(%rsp)" in i and i.split()[0].startswith(("movss", "vmovss", "vextractps")) for i in min(shuffling, key=len)
+    )
