@@ -1,0 +1,42 @@
+"""Random placements of random programs, scans, updates, filters and what they read among them: none changes a result."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+from law import CPUS, hold, outcome
+from random_programs import random_program
+
+from raido.algo.interpreter.interpret import interpret
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
+from raido.targets.target import Target
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "schedule"))
+from random_chains import random_placement
+
+
+def check(seed: int) -> None:
+    """The law for both nests of program number `seed`, under steps that are mostly about where stages stand and what they share."""
+    program = random_program(seed, 1 + seed % 4, "full")
+    traced = program.algorithm.trace(*program.arguments)
+    want = outcome(lambda: interpret(traced, *program.algorithm.flatten(program.arguments)))
+    schedule = Schedule(form_stages(traced))
+    random_placement(schedule, Random(f"place {seed}"))
+    cpu = CPUS[seed % len(CPUS)]
+    hold(program, schedule.complete(Target.parse(f"llvm:{cpu}").machine), want, cpu, compiled=False)
+
+
+@pytest.mark.parametrize("group", range(4))
+def test_no_random_placement_changes_a_program(group: int) -> None:
+    for seed in range(group, 40, 4):
+        check(seed)
+
+
+@pytest.mark.slow
+def test_no_random_placement_changes_a_program_at_length() -> None:
+    for seed in range(1000, 2000):
+        check(seed)
