@@ -324,7 +324,7 @@ def _prepare_outputs(
             if array is not None:
                 raise ArgumentError(
                     f'{signature.name}: "{value.name}" is {value}, whose size is known only after the run: '
-                    "it cannot be written to an array given as out"
+                    "it cannot be written to an array given as out (None may stand for it)"
                 )
             outputs.append(None)
             continue
@@ -365,6 +365,8 @@ def _overlaps_itself(array: np.ndarray) -> bool:
 
 def _take_out(signature: Signature, tree: Tree, out: Any, given: list[np.ndarray | None]) -> None:
     if isinstance(tree, int):
+        if out is None and signature.made[tree]:
+            return
         if not isinstance(out, np.ndarray):
             if not hasattr(out, "__dlpack__"):
                 raise _wrong(signature, f'out for "{signature.outputs[tree].name}" must be an array', out)

@@ -65,9 +65,11 @@ def test_runs_can_be_timed() -> None:
 
 
 def test_an_array_for_them_cannot_be_given() -> None:
-    out = np.empty(3), np.empty(())
+    total = np.empty(())
     with pytest.raises(rd.ArgumentError, match="size is known only after the run"):
-        expand.compile()(np.arange(3.0), np.array([1, 1, 1]), out=out)
+        expand.compile()(np.arange(3.0), np.array([1, 1, 1]), out=(np.empty(3), total))
+    long, given = expand.compile()(np.arange(3.0), np.array([1, 0, 2]), out=(None, total))
+    assert long.tolist() == [0, 2, 2] and given is total and total == 4
 
 
 def test_arrays_returned_twice_and_those_of_loops() -> None:
