@@ -127,7 +127,7 @@ def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple
 def _name_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """The states of whole-array loops have names of their own, by which schedules tell them apart."""
     taken = {p.name for p in topological(*roots) if isinstance(p, Parameter) and p.serial == 0}
-    memo: dict[Node, Node] = {}
+    renamed: dict[Parameter, str] = {}
     for node in reversed(topological(*roots)):
         for state in node.state if isinstance(node, ArrayLoop | ArrayWhile) else ():
             name, number = state.name, count(2)
@@ -135,7 +135,11 @@ def _name_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
                 name = f"{state.name}_{next(number)}"
             taken.add(name)
             if name != state.name:
-                memo[state] = fresh_parameter(name, state.dtype, state.shape)
+                renamed[state] = name
+    memo: dict[Node, Node] = {}
+    for state in sorted(renamed, key=lambda p: len(p.shape)):  # sizes, of rank 0, before the arrays whose shapes they are in
+        shape = tables.rewrite(state.shape, lambda node: node, memo)
+        memo[state] = fresh_parameter(renamed[state], state.dtype, shape)
     return tables.rewrite(roots, lambda node: node, memo) if memo else roots
 
 

@@ -84,6 +84,18 @@ def test_state_of_every_element_of_a_map_has_its_own_size(run: Run) -> None:
         assert (size, final) == (len(long), long[-1])
 
 
+def test_loops_that_change_sizes_inside_others(run: Run) -> None:
+    inner = lambda s: rd.loop(2, lambda u, q: rd.concat([q, q[:1] + u]), s)
+    nested = rd.algorithm(lambda a: rd.loop(2, lambda t, s: inner(s)[1:], a), a="i64[n]")
+    for n in (1, 4):
+        want = np.arange(n)
+        for _ in range(2):
+            for u in range(2):
+                want = np.concatenate([want, want[:1] + u])
+            want = want[1:]
+        np.testing.assert_array_equal(run(nested, np.arange(n)), want)
+
+
 def test_recurrences_by_updates_inside_maps(run: Run) -> None:
     """Fibonacci-like rows, element by element."""
 
