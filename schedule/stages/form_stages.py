@@ -137,7 +137,8 @@ def _name_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
             if name != state.name:
                 renamed[state] = name
     memo: dict[Node, Node] = {}
-    for state in sorted(renamed, key=lambda p: len(p.shape)):  # sizes, of rank 0, before the arrays whose shapes they are in
+    sizes_first = sorted(renamed, key=lambda p: len(p.shape))  # they are of rank 0, and in the shapes of the others
+    for state in sizes_first:
         shape = tables.rewrite(state.shape, lambda node: node, memo)
         memo[state] = fresh_parameter(renamed[state], state.dtype, shape)
     return tables.rewrite(roots, lambda node: node, memo) if memo else roots
