@@ -224,8 +224,10 @@ class LocalMeasurer:
     def close(self) -> None:
         """Ends all processes, those that are at work too."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for builder in self._all:
-            builder.close()
+        for _ in range(2):  # the first ends what threads wait for; the second what they have started meanwhile
+            for builder in self._all:
+                builder.close()
+            self._threads.shutdown(wait=True)
         if self._runner is not None:
             self._runner.close()
 

@@ -80,8 +80,8 @@ class Limits:
     """
 
     compile: float = 60.0
-    run: float = 10.0
-    slower: float = 30.0
+    run: float = 5.0
+    slower: float = 20.0
     first: float = 120.0
     memory: int = 0
     compile_memory: int = 8 << 30
