@@ -20,10 +20,8 @@ from rows.row import Row
 HAND, DEFAULT = "raido hand", "raido default"
 PAUSE = 0.002  # seconds between calls, in which threads of the last contestant that still spin go to sleep
 HEATS = ((1, 2.0), (2, 1.25))  # rounds, and how far behind the best of its side a variant may then be to stay
-UNDISTURBED, PATIENCE = (
-    0.05,
-    60.0,
-)  # other processes' share of a processor in a round that counts; seconds to wait for such rounds
+UNDISTURBED = 0.05  # other processes' share of a processor in a round that counts
+PATIENCE = 8.0  # seconds that undisturbed rounds are waited for
 
 
 @dataclass(frozen=True)

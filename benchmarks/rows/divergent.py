@@ -167,6 +167,6 @@ DIVERGENT = {
         black_scholes,
         _market,
         _prices,
-        {f"x{k}": pieces("x", 1 << 15, k, stream=True) for k in (1, 2)},
+        {f"x{k}": pieces("x", 1 << 15, k, stream=True) for k in (2, 3)},
     ),
 }

@@ -153,7 +153,7 @@ RAYS = {
         ambient_occlusion,
         scene,
         shading,
-        {"2 x1": strips(2, 1), "2 x2": strips(2, 2)},
+        {"2 x2": strips(2, 2), "1 x3": strips(1, 3)},
         tolerance=2e-3,
         stray=1e-2,
     )

@@ -41,29 +41,31 @@ def jacobi3d_13(a: rd.f32["d", "h", "w"]):
     return rd.stencil(lambda p: reduce(add, [p[t] for t in star(2)]) * (1 / 13), a, boundary="clamp", name="out")
 
 
-def rows_in_registers(rows: int, strip: int = 64, ahead: int = 0, stream: bool = True) -> Scheduler:
-    """`rows` output rows at once: neighbours share their loads; stores go past the caches."""
+def rows_in_registers(rows: int, ahead: int = 0) -> Scheduler:
+    """`rows` output rows at once, in strips of 64 where lines are fetched ahead: neighbours share loads; stores go past the caches."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
-        out = s["out"].split("y", strip).split("yi", rows, names=("ym", "yr")).reorder("yo", "ym", "x", "yr")
-        out.unroll("yr").vectorize("x").parallel("yo").partition_boundaries()
-        if stream:
-            out.stream_stores()
         if ahead:
+            out = s["out"].split("y", 64).split("yi", rows, names=("ym", "yr")).reorder("yo", "ym", "x", "yr")
             out.prefetch("a", "x", ahead)
+        else:
+            out = s["out"].split("y", rows, names=("yo", "yr")).reorder("yo", "x", "yr")
+        out.unroll("yr").vectorize("x").parallel("yo").partition_boundaries().stream_stores()
         return s
 
     return schedule
 
 
-def planes(ahead: int) -> Scheduler:
-    """Each plane from end to end, so that every plane read is one stream; rows of 2 KiB are too short to be streamed."""
+def planes(stream: bool) -> Scheduler:
+    """Each plane from end to end, so that every plane read is one stream, fetched four rows ahead."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
         s["out"].split("z", 4).vectorize("x", interleave=2).parallel("zo").partition_boundaries()
-        s["out"].prefetch("a", "y", ahead)
+        s["out"].prefetch("a", "y", 4)
+        if stream:
+            s["out"].stream_stores()
         return s
 
     return schedule
@@ -81,8 +83,11 @@ def weighted(radius: int, taps: list[tuple[int, ...]], scale: float) -> Callable
 
 
 SQUARE, CUBE = drawn((10_000, 10_000)), drawn((512, 512, 512))
-SWEEPS = {"4 rows": rows_in_registers(4), "4 rows, ahead": rows_in_registers(4, ahead=64)}
-PLANES = {"planes, 8 ahead": planes(8), "planes, 4 ahead": planes(4)}
+SWEEPS = {
+    "4 rows": rows_in_registers(4),
+    "4 rows, ahead": rows_in_registers(4, ahead=64),
+}
+PLANES = {"streamed": planes(True), "stored": planes(False)}
 
 STENCILS = {
     "jacobi2d_5": Row("Jacobi, 5 points, 10,000²", jacobi2d_5, SQUARE, weighted(1, CROSS, 0.2), SWEEPS),
