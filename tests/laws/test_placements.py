@@ -32,11 +32,5 @@ def check(seed: int) -> None:
 
 @pytest.mark.parametrize("group", range(4))
 def test_no_random_placement_changes_a_program(group: int) -> None:
-    for seed in range(group, 40, 4):
-        check(seed)
-
-
-@pytest.mark.slow
-def test_no_random_placement_changes_a_program_at_length() -> None:
-    for seed in range(1000, 2000):
+    for seed in range(group, 100, 4):
         check(seed)
