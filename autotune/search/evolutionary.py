@@ -136,7 +136,8 @@ class Evolutionary:
             if not parents or way < self._settings.fresh:
                 made.append(self._space.sample(self._rng))
             elif way < self._settings.fresh + self._settings.crossed and len(parents) > 1:
-                made.append(self._space.cross(*self._rng.sample(parents, 2), self._rng))
+                one, other = self._rng.sample(parents, 2)
+                made.append(self._space.cross(one, other, self._rng))
             else:
                 made.append(self._space.mutate(self._rng.choice(parents), self._rng))
         return made

@@ -139,10 +139,10 @@ class Finder:
         stage, _, question = name.rpartition(": ")
         shown = self._shown(stage, question, [option.label for option in options])
         if shown is not None:
-            return shown
+            return list(shown)
         return [o.label for o in options if o.steps] + [o.label for o in reversed(options) if not o.steps]
 
-    def _shown(self, stage: str, question: str, labels: list[Value]) -> list[Value] | None:
+    def _shown(self, stage: str, question: str, labels: list[Value]) -> Sequence[Value] | None:
         """The labels of a question whose answer can be read off the schedule; None for other questions."""
         assert self.walk is not None
         wanted = self.wanted.get(stage)

@@ -1,0 +1,234 @@
+"""How good a schedule each search finds in how many trials: `python benchmarks/search_quality.py [ROW …]`.
+
+"model" is what `rd.autotune` does; "estimate" is the same search with the analytic estimate in place of the trained model, which learns
+from the job's own measurements all the same; "random" and "grid" learn nothing. Searches work to one protocol: the same space, the
+default schedule first, rounds of eight, and each candidate measured once for all of them; each runs once before any runs again, so that
+what the machine does besides falls on all alike. Every run is kept in search_quality.json as it ends, and is not made again; `--write`
+draws docs/search_quality.png from it and puts the table into docs/autotuning.md.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Annotated
+
+import matplotlib as mpl
+import typer
+from rich.console import Console
+from rows import ROWS
+from rows.row import Row
+
+from raido.autotune.jobs.guides import FeatureTable
+from raido.autotune.measure.inputs import given_inputs
+from raido.autotune.measure.local import LocalMeasurer, Request, Task
+from raido.autotune.measure.measurement import Limits, Protocol
+from raido.autotune.model import CostModel
+from raido.autotune.search import Evolutionary, GridSearch, RandomSearch, Search
+from raido.autotune.space import Space, key_of
+from raido.targets.compile import Compilation
+from raido.targets.target import Target
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "search_quality.json"
+DOCUMENT = HERE.parent / "docs" / "autotuning.md"
+PICTURE = HERE.parent / "docs" / "search_quality.png"
+MARKS = ("<!-- search quality -->\n", "<!-- end of search quality -->")
+SCALE = {"sum": 4, "scan_f32": 4, "sgemm_1024": 2}  # what sizes are divided by; others by 2
+CHOSEN = ("blur_f32", "harris", "sgemm_1024", "columns_1e4")
+SEARCHES = ("model", "estimate", "random", "grid")
+POINTS = (16, 32)
+BATCH = 8
+PROTOCOL = Protocol(seconds=0.15, runs=12)
+
+console = Console()
+
+
+def make_search(kind: str, space: Space, seed: int) -> Search:
+    """A search by name."""
+    if kind == "random":
+        return RandomSearch(space, seed)
+    if kind == "grid":
+        return GridSearch(space)
+    model = CostModel.shipped() if kind == "model" else CostModel()
+    return Evolutionary(space, model, FeatureTable(space).of, seed)
+
+
+def task_of(row: Row, scale: int) -> tuple[Task, Space]:
+    """What is measured of a row, and the space of its schedules."""
+    inputs, target = row.inputs(scale), Target("llvm")
+    program = row.algorithm.trace()
+    bound = given_inputs(Compilation(program, target, None, {}).signature, inputs)
+    space = Space(row.algorithm.schedule(), target.machine, bound.sizes)
+    return Task(program, target, bound, space.default().schedule.to_json(), Limits(), PROTOCOL), space
+
+
+@dataclass
+class Tried:
+    """What was measured of a row: `runs[search][seed]` are the keys of the candidates in order, `seconds` their fastest runs (None for a
+    failure), `leaders` the schedules that were the fastest so far in some run, `final` the median runs of those, taken in turns.
+    """
+
+    runs: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    seconds: dict[str, float | None] = field(default_factory=dict)
+    leaders: dict[str, str] = field(default_factory=dict)
+    final: dict[str, float] = field(default_factory=dict)
+
+    def run(self, kind: str, seed: int, search: Search, measurer: LocalMeasurer, trials: int) -> None:
+        """Lets a search propose and tells it what its candidates took; those known already are not measured again."""
+        found: list[str] = []
+        fastest = float("inf")
+        while len(found) < trials and (batch := search.propose(min(BATCH, trials - len(found)))):
+            new = [Request(c.key, c.schedule.to_json()) for c in batch if c.key not in self.seconds]
+            best = min((each for each in self.seconds.values() if each is not None), default=None)
+            self.seconds.update({each.key: each.best for each in measurer.measure(new, best)})
+            for candidate in batch:
+                seconds = self.seconds[candidate.key]
+                search.tell(candidate, seconds)
+                found.append(candidate.key)
+                if seconds is not None and seconds < fastest:
+                    fastest = seconds
+                    self.leaders[candidate.key] = candidate.schedule.to_json()
+        self.runs.setdefault(kind, {})[str(seed)] = found
+
+    def compare(self, measurer: LocalMeasurer) -> None:
+        """Measures all that ever led in turns: the fastest run of one candidate may have been luck."""
+        if self.leaders.keys() - self.final.keys():
+            requests = [Request(key, schedule) for key, schedule in self.leaders.items()]
+            self.final = {each.key: each.median for each in measurer.compare(requests) if each.median is not None}
+
+    def shares(self, kind: str, trials: int) -> list[list[float]]:
+        """For every seed, the speed of the fastest of the first 1, 2, … trials, as a part of the best speed known of the row."""
+        curves = []
+        best = min(self.final.values())
+        for keys in self.runs.get(kind, {}).values():
+            leader, curve = keys[0], []
+            for key in keys[:trials]:
+                seconds, fastest = self.seconds[key], self.seconds[leader]
+                if seconds is not None and (fastest is None or seconds < fastest):
+                    leader = key
+                curve.append(best / self.final[leader] if leader in self.final else 0.0)
+            curves.append(curve + curve[-1:] * (trials - len(curve)))
+        return curves
+
+
+def read_results() -> dict[str, Tried]:
+    """What was measured so far, by row."""
+    rows = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    return {name: Tried(**row) for name, row in rows.items()}
+
+
+def keep_results(results: Mapping[str, Tried]) -> None:
+    """Writes all that was measured."""
+    text = json.dumps({name: asdict(tried) for name, tried in results.items()}, indent=1)
+    RESULTS.write_text(text + "\n", "utf-8")
+
+
+def table(results: Mapping[str, Tried], trials: int) -> str:
+    """The table of the document."""
+    points = [n for n in POINTS if n <= trials]
+    lines = ["| row | default | " + " | ".join(f"{kind}, {n} trials" for kind in SEARCHES for n in points) + " |"]
+    lines.append("|" + "---|" * (2 + len(SEARCHES) * len(points)))
+    totals: dict[tuple[str, int], list[float]] = {}
+    for name, tried in results.items():
+        first = next(iter(tried.runs))
+        cells = [f"{tried.shares(first, 1)[0][0]:.2f}"]
+        for kind in SEARCHES:
+            curves = tried.shares(kind, trials)
+            for n in points:
+                if not curves:
+                    cells.append("")
+                    continue
+                reached = [curve[n - 1] for curve in curves]
+                totals.setdefault((kind, n), []).append(geometric_mean(reached))
+                cells.append(f"{median(reached):.2f} ({min(reached):.2f})" if len(reached) > 1 else f"{reached[0]:.2f}")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    keys = [(kind, n) for kind in SEARCHES for n in points]
+    means = [f"**{geometric_mean(totals[key]):.2f}**" if key in totals else "" for key in keys]
+    return "\n".join([*lines, "| all | | " + " | ".join(means) + " |"]) + "\n"
+
+
+def draw(results: Mapping[str, Tried], trials: int) -> None:
+    """One panel a row: the median over seeds, and between the worst and the best of them."""
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    columns = 2
+    figure, panels = pyplot.subplots(-(-len(results) // columns), columns, figsize=(8, 5.5), sharex=True, sharey=True)
+    styles = {
+        "model": ("black", "-"),
+        "estimate": ("tab:green", "-."),
+        "random": ("tab:blue", "--"),
+        "grid": ("tab:gray", ":"),
+    }
+    for panel, (name, tried) in zip(panels.flat, results.items(), strict=False):
+        for kind, (colour, dashes) in styles.items():
+            steps = list(zip(*tried.shares(kind, trials), strict=True))
+            if not steps:
+                continue
+            axis = range(1, len(steps) + 1)
+            panel.plot(axis, [median(step) for step in steps], dashes, color=colour, label=kind)
+            panel.fill_between(axis, [min(s) for s in steps], [max(s) for s in steps], color=colour, alpha=0.15, lw=0)
+        panel.set_title(name, fontsize=9)
+        panel.set_ylim(0, 1.05)
+        panel.grid(alpha=0.3)
+    panels.flat[0].legend(fontsize=8, loc="lower right")
+    figure.supxlabel("trials", fontsize=9)
+    figure.supylabel("part of the best speed known", fontsize=9)
+    figure.tight_layout()
+    figure.savefig(PICTURE, dpi=150)
+
+
+def write(results: Mapping[str, Tried], trials: int) -> None:
+    """The table and the picture of the document."""
+    text = DOCUMENT.read_text("utf-8")
+    before, rest = text.split(MARKS[0])
+    DOCUMENT.write_text(before + MARKS[0] + table(results, trials) + MARKS[1] + rest.split(MARKS[1])[1], "utf-8")
+    draw(results, trials)
+
+
+def main(
+    names: Annotated[list[str] | None, typer.Argument(help="rows of the benchmarks")] = None,
+    trials: Annotated[int, typer.Option(help="candidates that each search may try")] = 32,
+    seeds: Annotated[int, typer.Option(help="runs of each search that draws")] = 5,
+    minutes: Annotated[float, typer.Option(help="no run begins later than this")] = 1e9,
+    searches: Annotated[list[str] | None, typer.Option("--search", help="of " + ", ".join(SEARCHES))] = None,
+    only_write: Annotated[bool, typer.Option("--write", help="measure nothing; draw what there is")] = False,
+) -> None:
+    """Runs every search on every row with every seed, and prints the table."""
+    results, start = read_results(), time.monotonic()
+    late = lambda: time.monotonic() - start > 60 * minutes
+    for name in [] if only_write else names or CHOSEN:
+        row = ROWS[name]
+        tried = results.get(name, Tried())
+        missing = [
+            (kind, seed)
+            for seed in range(seeds)
+            for kind in searches or SEARCHES
+            if (kind != "grid" or seed == 0) and str(seed) not in tried.runs.get(kind, {})
+        ]
+        if not missing or late():
+            continue
+        task, space = task_of(row, SCALE.get(name, 2))
+        with closing(LocalMeasurer(task)) as measurer:
+            for kind, seed in missing:
+                if late():
+                    break
+                tried.run(kind, seed, make_search(kind, space, seed), measurer, trials)
+            hand = [record(row.algorithm).complete(task.target, task.inputs.sizes) for record in row.hand.values()]
+            tried.leaders.update({key_of(schedule): schedule.to_json() for schedule in hand})
+            tried.compare(measurer)
+        results[name] = tried
+        keep_results(results)
+    console.print(table(results, trials))
+    if only_write:
+        write(results, trials)
+
+
+if __name__ == "__main__":
+    typer.run(main)
