@@ -59,10 +59,9 @@ class KindDirectives(Recorder):
         [('y', 'serial'), ('x', 'vector')]
 
         On a reduction axis each lane folds values of its own: every eighth, say, or, under an operator that is not commutative, a
-        block of them; then the lanes are combined.
+        block of rounds that follow each other; then the lanes are combined.
 
-        Refuses a second vectorized loop, a loop that already has a kind, a parallel loop inside, and under an operator that is not
-        commutative a reduction axis with other loops inside.
+        Refuses a second vectorized loop, a loop that already has a kind, and a parallel loop inside.
         """
         return self._record("vectorize", axis=axis, lanes=lanes, interleave=interleave)
 
@@ -136,19 +135,10 @@ def apply_vectorize(state: State, stage: str, axis: str, lanes: int | None = Non
     if lanes is not None and (positive(lanes, "`lanes`", 1, MOST_LANES) & (lanes - 1)):
         raise Refusal(f"`lanes` is {lanes}; it must be a power of two", f"{1 << (lanes.bit_length() - 1)}")
     positive(interleave, "`interleave`", 1, 16)
-    whole, plan = state.stage(stage), state.plan(stage)
+    plan = state.plan(stage)
     for other in plan.loops:
         if other.kind == "vector":
             raise Refusal(f'"{other.name}" is already vectorized', "vectorize one loop of a stage")
-    ordered = whole.reduction is not None and not whole.reduction.commutative and not strategies_of(whole)
-    if ordered and is_reduction(whole, plan, axis) and plan.loops[-1].name != axis:
-        last = plan.loops[-1].name
-        raise Refusal(
-            f'"{axis}" folds values into {stage} by an operator that is not commutative, and other loops stand inside it',
-            f'vectorize "{last}"'
-            if is_reduction(whole, plan, last)
-            else f'reorder, so that "{axis}" is the innermost loop',
-        )
     vector = replace(loop, kind="vector", lanes=lanes or 0, interleave=interleave)
     return put(state, with_loop(plan, vector), "loops")
 

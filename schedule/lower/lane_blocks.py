@@ -4,6 +4,8 @@ before   for r in 0..n by vector: acc = op(acc, a[r])
 after    for k in 0..n//8:  for lane in 0..8 by vector: block[lane] = op(block[lane], a[lane*(n//8) + k])
          acc = op(acc, block[0]), op(acc, block[1]), …
          for r in 8*(n//8)..n: acc = op(acc, a[r])
+
+Other loops may stand inside: blocks are then of the outer loop's rounds, and hold a value for every element that the loops inside run over.
 """
 
 from __future__ import annotations
@@ -35,60 +37,94 @@ class LaneBlocks:
     def in_blocks(self, work: Work, position: int) -> bool:
         """Emits the vector loop at `position` of a fold in blocks; False where that is not possible."""
         plan, total = work.job.plan.loops[position], work.accumulators
-        if total is None or not self._applies(work, position):
+        if total is None or total.copied or total.prefix or not self._applies(work, position):
+            return False
+        origin = total.origins[work.origin_of[0]]
+        inside = tuple(axis for axis in total.axes if work.copies[0].ranges[axis].value is None)
+        if any(work.copies[0].box(axis)[0] is not origin[axis] for axis in inside):
             return False
         low, high, step = work.copies[0].bounds(plan.name)
         lanes = (plan.lanes or LANES) * plan.interleave
-        if step != 1 or lanes == 1:
+        if lanes == 1:
             return False
-        length = self.builder.name("block", ix.floordiv(ix.sub(high, low), lanes))
+        length = self.builder.name("block", ix.floordiv(ix.sub(high, low), lanes * step))
         with self.builder.when(Op("gt", bool_, (length, const(i64, 0))), ix.sub(length, 1)):
-            self._blocks(work, position, total, low, length, lanes)
+            self._blocks(work, position, total, inside, low, length, lanes, step)
         rest = work.copies[0].copy()
-        rest.narrow(plan.name, ix.add(low, ix.mul(length, lanes)), high)
+        rest.narrow(plan.name, ix.add(low, ix.mul(length, lanes * step)), high)
         self.loops.loop(replace(work, copies=[rest]), position, "serial")
         return True
 
     def _applies(self, work: Work, position: int) -> bool:
-        """Whether the loop is the last one, and nothing else happens in it: no other stage, no copies, no offsets."""
+        """Whether nothing else happens in the loop: no other stage, no copies, no offsets."""
         job, coordinates = work.job, work.copies[0]
         loop = job.plan.loops[position].name
         return (
             work.mode == "fold"
-            and position == len(job.plan.loops) - 1
             and len(work.copies) == 1
             and not coordinates.ranges[loop].offset
             and is_fold(job)
-            and not self.loops.placer.places(job, position)
+            and not any(self.loops.placer.places(job, p) for p in range(position, len(job.plan.loops)))
             and not self.loops.sharing.sharers(job, position)
         )
 
-    def _blocks(self, work: Work, position: int, total: Accumulators, low: Expr, length: Expr, lanes: int) -> None:
+    def _blocks(
+        self,
+        work: Work,
+        position: int,
+        total: Accumulators,
+        inside: tuple[str, ...],
+        low: Expr,
+        length: Expr,
+        lanes: int,
+        step: int,
+    ) -> None:
+        """The blocks of `length` rounds each; `inside` are the axes that loops inside run over."""
         job, plan, builder = work.job, work.job.plan.loops[position], self.builder
         assert job.reduction is not None
-        buffers = tuple(builder.alloc("block", v.dtype, (ix.as_index(lanes),), "register") for v in job.reduction.left)
+        origin = total.origins[work.origin_of[0]]
+        which = [total.axes.index(axis) for axis in inside]
+        shape = (*(total.buffers[0].shape[d] for d in which), ix.as_index(lanes))
+        buffers = tuple(
+            builder.alloc("block", v.dtype, shape, "heap" if which else "register") for v in job.reduction.left
+        )
         lane, turn = fresh("lane"), fresh(plan.name)
-        own = Accumulators(buffers, (), ({},), False, (ix.as_index(lanes),), (lane,))
-        place = self.reductions.place(work, total, 0)
-        neutral = self.reductions.neutral(work, total, place)
+        lengths = tuple(total.lengths[d] for d in which)
+        own = Accumulators(buffers, inside, ({a: origin[a] for a in inside},), False, lengths, (), (lane,))
+
+        def place_of(at: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            chosen = dict(zip(inside, at, strict=True))
+            values = {axis: work.copies[0].ranges[axis].value for axis in total.axes if axis not in chosen}
+            return tuple(chosen[a] if a in chosen else ix.sub(values[a], origin[a]) for a in total.axes)  # type: ignore[arg-type]
+
         how = {"kind": "vector", "lanes": plan.lanes or LANES, "interleave": plan.interleave, "tail": "exact"}
         names = {"stage": job.stage.name, "loop": plan.name}
-        with builder.loop(first := fresh("lane"), ix.as_index(0), ix.as_index(lanes), 1, **how, **names):
-            for buffer, value in zip(buffers, neutral, strict=True):
-                builder.add(Store(buffer, (first,), value))
+
+        def start(at: tuple[Expr, ...]) -> None:
+            neutral = self.reductions.neutral(work, total, place_of(at))
+            with builder.loop(first := fresh("lane"), ix.as_index(0), ix.as_index(lanes), 1, **how, **names):
+                for buffer, value in zip(buffers, neutral, strict=True):
+                    builder.add(Store(buffer, (*at, first), value))
+
+        self.reductions.each(lengths, start)
         with (
             builder.loop(turn, ix.as_index(0), length, 1, **names),
             builder.loop(lane, ix.as_index(0), ix.as_index(lanes), 1, **how, **names),
         ):
-            at = ix.add(ix.add(low, ix.mul(lane, length)), turn)
+            at = ix.add(low, ix.mul(ix.add(ix.mul(lane, length), turn), step))
             fold = replace(work, copies=[work.copies[0].copy()], accumulators=own, origin_of=[0])
             self.loops.choose(fold, position, [[at]])
         for buffer in buffers:
             builder.level_of[buffer] = builder.scope.level
-        for k in range(lanes):
-            left = [builder.name("left", Read(b, place, None)) for b in total.buffers]
-            right = [builder.name("right", Read(b, (ix.as_index(k),), None)) for b in buffers]
-            self.reductions.combine(work, total, place, left, right)
+
+        def join(at: tuple[Expr, ...]) -> None:
+            place = place_of(at)
+            for k in range(lanes):
+                left = [builder.name("left", Read(b, place, None)) for b in total.buffers]
+                right = [builder.name("right", Read(b, (*at, ix.as_index(k)), None)) for b in buffers]
+                self.reductions.combine(work, total, place, left, right)
+
+        self.reductions.each(lengths, join)
 
 
 def is_fold(job: Job) -> bool:

@@ -155,7 +155,7 @@ class Reductions:
             value = coordinates.ranges[axis].value
             assert value is not None
             place.append(ix.sub(value, origin[axis]))
-        return tuple(place)
+        return (*place, *acc.suffix)
 
     # Partials
 

@@ -17,8 +17,8 @@ from raido.schedule.nest.nodes import Buffer
 class Accumulators:
     """The running values of a reduction: a buffer for each, and how an element's indices follow from its coordinates.
 
-    `lengths`: how much of each dimension is in use (of the first copy, which others do not exceed). `prefix`: indices before those
-    of the axes.
+    `lengths`: how much of each dimension is in use (of the first copy, which others do not exceed). `prefix` and `suffix`: indices
+    before and after those of the axes.
     """
 
     buffers: tuple[Buffer, ...]
@@ -27,6 +27,7 @@ class Accumulators:
     copied: bool
     lengths: tuple[Expr, ...] = ()
     prefix: tuple[Expr, ...] = ()
+    suffix: tuple[Expr, ...] = ()
 
 
 @dataclass(slots=True)

@@ -73,7 +73,6 @@ case(graphs.blur, "lanes that are no power of two", lambda s: s["cols"].vectoriz
 case(graphs.blur, "too many lanes", lambda s: s["cols"].vectorize("x", 128))
 case(graphs.blur, "a second vectorized axis", lambda s: s["cols"].vectorize("x").vectorize("y"))
 case(graphs.blur, "two kinds for one axis", lambda s: s["cols"].vectorize("x").unroll("x"))
-case(graphs.ordered, "vectorize an ordered fold", lambda s: s["total"].vectorize("ry"))
 case(graphs.blur, "unroll an unknown extent", lambda s: s["cols"].unroll("x"))
 case(graphs.blur, "unroll a large extent", lambda s: s["cols"].split("x", 512).unroll("xi"))
 case(graphs.blur, "dynamic that is no bool", lambda s: s["cols"].parallel("y", dynamic=1))
