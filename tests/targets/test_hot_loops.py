@@ -148,7 +148,7 @@ def sparse_product(offsets: rd.i64["m"], columns: rd.i32["k"], values: rd.f32["k
 
 def test_a_sparse_product_gathers_in_its_segments(cpu):
     exe = sparse_product.compile(rd.Target("llvm", cpu=cpu))
-    assert exe.source("nest").count("parallel") == 1  # the gather, checked, has no loops of its own
+    assert exe.source("nest").count("produce") == 1  # the gather, checked, has no loops of its own
     gathering = [body for body in loops(exe.source("asm")) if any("gather" in i for i in body)]
     # the mask of a tail is one comparison, indices are taken as they are, faults are recorded without a call
     assert not any(i.startswith(("call", "vpunpck", "vpmovsx")) for body in gathering for i in body)
