@@ -1,4 +1,7 @@
-"""Random placements of random programs, scans, updates, filters and what they read among them: none changes a result."""
+"""Random placements of random programs, scans, updates, filters and what they read among them: none changes a result.
+
+Some are said under a test on sizes. What a schedule says, written as JSON, is read back as the same.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,16 @@ from random_chains import random_placement
 
 def check(seed: int) -> None:
     """The law for both nests of program number `seed`, under steps that are mostly about where stages stand and what they share."""
+    chance = Random(f"place {seed}")
     program = random_program(seed, 1 + seed % 4, "full")
     traced = program.algorithm.trace(*program.arguments)
     want = outcome(lambda: interpret(traced, *program.algorithm.flatten(program.arguments)))
     schedule = Schedule(form_stages(traced))
-    random_placement(schedule, Random(f"place {seed}"))
+    random_placement(schedule, chance)
+    if traced.sizes and chance.random() < 0.4:
+        test = chance.choice(("{} >= 5", "{} % 2 == 0", "{} == 0", "{} > 3 and {} % 8 != 0"))
+        random_placement(schedule.when(test.replace("{}", chance.choice(traced.sizes).name)), chance)
+    assert Schedule.from_json(schedule.to_json(), schedule.graph).steps == schedule.steps
     cpu = CPUS[seed % len(CPUS)]
     hold(program, schedule.complete(Target.parse(f"llvm:{cpu}").machine), want, cpu, compiled=False)
 
