@@ -14,6 +14,7 @@ from typing import Any
 
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import (
+    ARRAY_FORMS,
     Axis,
     Cond,
     Count,
@@ -122,6 +123,9 @@ class _Rewriting:
         if len(form.axes) != 1 or not _is_private(form.axes[0].extent):
             return item
         (axis,) = form.axes
+        made = [n for n in topological(*form.values) if isinstance(n, ARRAY_FORMS) and not isinstance(n, Generate)]
+        if any(axis.var in open_variables(n) for n in made):  # a loop of scalars cannot hold them
+            return item
         kept = self._over_kept(form, axis)
         if kept is not None:
             return Item(kept, item.index)

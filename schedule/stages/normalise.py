@@ -365,7 +365,8 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
                 old = new
                 if outside <= axes_of.keys():
                     outer = sorted(outside, key=order.__getitem__)
-                    closed = _closed(form, [axes_of[v] for v in outer], tables)
+                    axes: list[Any] = [memo.get(axes_of[v], axes_of[v]) for v in outer]
+                    closed = _closed(form, axes, tables)
                     tables.parents.setdefault(closed, owner[outer[0]])
                     new = Load(Result(closed, new.array.index), (*outer, *new.indices), new.checked)
                 elif not isinstance(form, Generate):

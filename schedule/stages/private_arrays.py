@@ -274,7 +274,12 @@ class _Bounding:
     def _greatest(self, e: Expr) -> Expr:
         """The greatest of all elements' own, at least 0, as a size that the host learns."""
         value = _harmless(self.number(e), self.tables)
-        outside = free_variables(value) - self.hosts
+        outside: frozenset[Var] = frozenset()
+        found = free_variables(value) - self.hosts
+        while found:  # axes go as far as those around them say
+            outside |= found
+            found = frozenset().union(*(free_variables(self.limits[v]) for v in found if v in self.limits))
+            found -= outside | self.hosts
         if not outside <= self.axes_of.keys():
             raise CompileError(
                 "an array of a size that depends on the state of a loop of scalars has no machine code yet"

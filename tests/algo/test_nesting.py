@@ -83,6 +83,18 @@ ROWS: dict[str, Case] = {
         lambda r, k: rd.map(lambda x: rd.sum(rd.sort(r[r > x])[:2]), r),
         lambda r, k: np.array([np.sort(r[r > x])[:2].sum() for x in r]),
     ),
+    "sorts as many as each says": (
+        lambda r, k: rd.sum(rd.map(lambda j: rd.sum(rd.sort(r[: rd.minimum(j, 4)])[:1]), rd.iota(k))),
+        lambda r, k: sum(np.sort(r[:j])[:1].sum() for j in range(k)),
+    ),
+    "scans in a scan": (
+        lambda r, k: rd.sum(rd.scan(rd.add, 0, rd.map(lambda j: rd.sum(rd.scan(rd.add, 0, rd.iota(j))), rd.iota(k)))),
+        lambda r, k: np.cumsum(np.array([np.cumsum(np.arange(j)).sum() for j in range(k)], int)).sum(),
+    ),
+    "rows of a table": (
+        lambda r, k: rd.sum(rd.sort(rd.tabulate((k, 3), lambda i, j: (i * 7 + j * 5) % 4), axis=0)[:, 0] * rd.iota(k)),
+        lambda r, k: np.sort((np.arange(k)[:, None] * 7 + np.arange(3) * 5) % 4, axis=0)[:, 0] @ np.arange(k),
+    ),
     "segments as many as each says": (
         lambda r, k: rd.sum(
             rd.segmented_reduce(rd.maximum, 0, r, rd.concat([rd.array([rd.i64(0)]), rd.iota(k) + 1])) * rd.iota(k)
