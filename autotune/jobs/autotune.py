@@ -108,7 +108,7 @@ def make_job(
     if budget.minutes is not None and budget.minutes <= 0:
         raise ArgumentError(f"minutes must be more than 0, not {budget.minutes}")
     chosen = Target.parse(target)
-    start = algorithm.schedule(*(arguments if arguments is not None else like), **(static or {}))
+    start = algorithm.schedule(*(arguments if arguments is not None else like), target=chosen, **(static or {}))
     schedule = start if space is None else _belonging(space, start)
     program = schedule.graph.program
     signature = Compilation(program, chosen, None, {}).signature
