@@ -1,0 +1,89 @@
+"""Measurements as something to learn from: for each program and sizes, features and throughput relative to the default schedule.
+
+Every job measures the default schedule too; the times of its trials are divided by that of its own default, so that what the machine did
+meanwhile divides out: round by round for finalists, which ran in turns with it. Failed candidates have no throughput and are left out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from raido.algo.errors import TuningError, explain
+from raido.autotune.features import VERSION
+from raido.autotune.records.database import Database
+from raido.autotune.records.exchange import import_text
+from raido.autotune.records.record import Record
+
+
+@dataclass(frozen=True)
+class Group:
+    """Schedules of one program: features [n, len(FEATURES)] and the logarithm of their throughput, 0 for the default's [n]."""
+
+    name: str
+    features: np.ndarray
+    log_throughput: np.ndarray
+
+
+def read_records(paths: Sequence[str | Path]) -> list[Record]:
+    """The measurements in databases, and in files that `raido db export` wrote (also compressed: `.gz`)."""
+    records: list[Record] = []
+    for path in map(Path, paths):
+        if path.suffix not in (".gz", ".jsonl"):
+            with Database(path, create=False) as database:
+                records += database.records()
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            text = path
+            if path.suffix == ".gz":
+                text = Path(folder) / path.stem
+                text.write_bytes(gzip.decompress(path.read_bytes()))
+            with Database(Path(folder) / "read.db") as database:
+                import_text(database, text)
+                records += database.records()
+    return records
+
+
+def groups_of(records: Iterable[Record]) -> list[Group]:
+    """The table, by name; TuningError where no measurement has these features."""
+    records = list(records)
+    defaults = {(r.job, r.kind == "final"): r for r in records if r.number == 0 and r.best}
+    rows: dict[str, dict[str, tuple[tuple[float, ...], list[float]]]] = defaultdict(dict)
+    for record in records:
+        default = defaults.get((record.job, record.kind == "final"))
+        if record.features_version != VERSION or default is None or record.best is None:
+            continue
+        sizes = ", ".join(f"{size}={n}" for size, n in sorted(record.sizes.items()))
+        known = rows[f"{record.name}({sizes})"].setdefault(record.key, (record.features, []))
+        known[1].append(_log_throughput(record, default))
+    if not rows:
+        versions = sorted({record.features_version for record in records})
+        raise TuningError(
+            explain(
+                f"none of {len(records)} measurements can be learnt from",
+                why=f"their features have versions {versions or 'none'}; these are version {VERSION}",
+                **{"try": "python -m raido.autotune.model.collect, for new ones"},
+            )
+        )
+    return [
+        Group(
+            name,
+            np.array([features for features, _ in found.values()], np.float32),
+            np.array([float(np.median(values)) for _, values in found.values()]),
+        )
+        for name, found in sorted(rows.items())
+    ]
+
+
+def _log_throughput(record: Record, default: Record) -> float:
+    """How many times faster than the default schedule, as a logarithm."""
+    own, its = np.array(record.seconds), np.array(default.seconds)
+    if record.kind == "final" and len(own) == len(its):
+        return float(np.log(np.median(its / own)))
+    return float(np.log(its.min() / own.min()))

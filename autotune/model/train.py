@@ -1,0 +1,66 @@
+"""`python -m raido.autotune.model.train [MEASUREMENTS …]`: makes the shipped cost model, and says how good it is on unseen programs.
+
+Measurements are databases, or what `raido db export` wrote. Without any, those that the shipped model was made from are taken, which
+stand in the repository: the same files come out, given the same version of xgboost.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated
+
+import typer
+
+from raido.algo.errors import RaidoError
+from raido.autotune.model.cost_model import SHIPPED
+from raido.autotune.model.table import groups_of, read_records
+from raido.autotune.model.training import Quality, held_out, train
+
+ROOT = Path(__file__).resolve().parents[2]
+MEASUREMENTS = ROOT / "benchmarks" / "tuning_measurements.jsonl.gz"
+MARKS = ("<!-- quality -->", "<!-- end of quality -->")
+
+
+def main(
+    measurements: Annotated[list[Path] | None, typer.Argument(help="databases, or exported text, also .gz")] = None,
+    into: Annotated[Path, typer.Option(help="the folder of the model")] = SHIPPED,
+    seed: Annotated[int, typer.Option(help="seed of the draws")] = 0,
+    quality: Annotated[bool, typer.Option(help="train once more without each program, and judge")] = True,
+    write: Annotated[bool, typer.Option(help="write the quality into docs/autotuning.md")] = False,
+) -> None:
+    """Train the model, save it, and print its quality."""
+    try:
+        groups = groups_of(read_records(measurements or [MEASUREMENTS]))
+    except RaidoError as error:
+        raise SystemExit(str(error)) from None
+    train(groups, seed).save(into)
+    print(f"trained on {sum(len(g.log_throughput) for g in groups)} schedules of {len(groups)} programs: {into}")
+    if quality or write:
+        table = quality_table(held_out(groups, seed))
+        print(table)
+        if write:
+            path = ROOT / "docs" / "autotuning.md"
+            before, rest = path.read_text("utf-8").split(MARKS[0])
+            after = rest.split(MARKS[1])[1]
+            path.write_text(f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}", "utf-8")
+
+
+def quality_table(rows: list[tuple[Quality, Quality]]) -> str:
+    """A table in Markdown: every program, and the mean."""
+    lines = [
+        "| program (left out of training) | schedules | top-1 | top-8 | pairs in order | estimate alone: top-1 | top-8 | pairs |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for learned, physics in rows:
+        figures = (learned.top1, learned.top8, learned.pairs, physics.top1, physics.top8, physics.pairs)
+        lines.append(f"| {learned.name} | {learned.schedules} | " + " | ".join(f"{x:.2f}" for x in figures) + " |")
+    names = ("top1", "top8", "pairs")
+    means = [fmean(getattr(row[which], name) for row in rows) for which in (0, 1) for name in names]
+    total = sum(learned.schedules for learned, _ in rows)
+    lines.append(f"| **mean** | {total} | " + " | ".join(f"**{x:.2f}**" for x in means) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,185 @@
+"""The cost model: what it must tell apart, that training is deterministic, and that the shipped one can be made again."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raido.algo.errors import TuningError
+from raido.autotune.features import ESTIMATE, FEATURES, VERSION
+from raido.autotune.model import CostModel
+from raido.autotune.model.collect import load_corpus
+from raido.autotune.model.collect import main as collect
+from raido.autotune.model.cost_model import ENOUGH, SHIPPED
+from raido.autotune.model.table import Group, groups_of, read_records
+from raido.autotune.model.train import MEASUREMENTS, quality_table
+from raido.autotune.model.training import held_out, judge, train
+from raido.autotune.records.database import Database
+from raido.autotune.records.exchange import export
+from raido.autotune.records.record import Record
+
+HIDDEN = FEATURES.index("waiting")
+
+
+def made_up(name: str, count: int = 60) -> Group:
+    """Schedules of which the estimate explains half, and another feature the other half."""
+    random = np.random.default_rng(sum(map(ord, name)))
+    features = random.random((count, len(FEATURES))).astype(np.float32)
+    throughput = -0.7 * np.log(2) * features[:, ESTIMATE] - 2.0 * (features[:, HIDDEN] > 0.5)
+    return Group(name, features, throughput - throughput[0])
+
+
+def a_record(**fields: object) -> Record:
+    known: dict[str, object] = {
+        "program": "p", "name": "blur", "sizes": {"n": 4}, "dtypes": ("f32",), "target": "llvm", "machine": "m", "host": {},
+        "job": "j", "number": 1, "kind": "trial", "key": "k", "schedule": "{}", "seconds": (1.0,),
+        "features": (0.0,) * len(FEATURES), "features_version": VERSION,
+    }  # fmt: skip
+    return Record(**{**known, **fields})  # type: ignore[arg-type]
+
+
+def test_without_training_the_estimate_ranks():
+    features = np.zeros((3, len(FEATURES)), np.float32)
+    features[:, ESTIMATE] = (2.0, 1.0, 3.0)
+    scores, spread = CostModel().predict(features)
+    assert list(np.argsort(-scores)) == [1, 0, 2] and not spread.any()
+    assert scores[1] - scores[0] == pytest.approx(np.log(2)), "log-throughput: twice as fast"
+
+
+def test_training_learns_what_the_estimate_leaves_over_and_carries_it_to_other_programs():
+    groups = [made_up(name) for name in "abcdef"]
+    learned, physics = held_out(groups[:3], members=1)[0]
+    assert learned.pairs > physics.pairs + 0.1 and learned.top8 >= physics.top8
+    other = made_up("other")
+    scores, spread = train(groups, members=2).predict(other.features)
+    assert judge(other, scores).pairs > 0.9 and spread.shape == scores.shape and (spread > 0).all()
+
+
+def test_training_is_deterministic():
+    groups = [made_up(name, 30) for name in "abc"]
+    one, two = (train(groups, seed=5, members=2).predict(groups[0].features)[0] for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path):
+    groups = [made_up(name, 30) for name in "abc"]
+    model = train(groups, members=2)
+    model.save(tmp_path)
+    np.testing.assert_array_equal(
+        CostModel.load(tmp_path).predict(groups[0].features)[0], model.predict(groups[0].features)[0]
+    )
+    (tmp_path / "model.json").write_text((tmp_path / "model.json").read_text().replace(f": {VERSION},", ": 999,", 1))
+    with pytest.raises(TuningError, match="version 999"):
+        CostModel.load(tmp_path)
+
+
+def test_a_folder_without_a_model_is_an_error(tmp_path: Path):
+    with pytest.raises(TuningError, match="no cost model"):
+        CostModel.load(tmp_path / "absent")
+
+
+def test_a_job_teaches_what_training_has_not_seen():
+    """What counts here is a feature that made no difference in training."""
+    model = train([made_up(name) for name in "abc"], members=3)
+    random = np.random.default_rng(9)
+    features = random.random((240, len(FEATURES))).astype(np.float32)
+    throughput = 3.0 * features[:, FEATURES.index("code")]
+    here = Group("here", features[200:], throughput[200:])
+    before = judge(here, model.predict(here.features)[0]).pairs
+    model.update(features[:200], throughput[:200] + 17.0)
+    after = judge(here, model.predict(here.features)[0]).pairs
+    assert after > 0.7 and after > before + 0.15
+    model.update(features[:200], throughput[:200] + 17.0)
+    assert judge(here, model.predict(here.features)[0]).pairs == after, "all that is known so far, not once more"
+
+
+def test_a_few_measurements_change_nothing():
+    model, group = CostModel(), made_up("a")
+    before = model.predict(group.features)[0]
+    model.update(group.features[: ENOUGH - 1], group.log_throughput[: ENOUGH - 1])
+    np.testing.assert_array_equal(model.predict(group.features)[0], before)
+
+
+def test_trials_are_relative_to_the_default_of_their_job_and_finals_round_by_round():
+    records = [
+        a_record(job="1", number=0, kind="default", key="d", seconds=(4.0, 2.0)),
+        a_record(job="1", key="a", seconds=(1.0, 3.0)),
+        a_record(job="1", key="b", seconds=(), failure="crash"),
+        a_record(job="2", number=0, kind="final", key="d", seconds=(1.0, 10.0, 2.0)),
+        a_record(job="2", number=1, kind="final", key="c", seconds=(2.0, 20.0, 1.0)),
+        a_record(job="1", key="old", features_version=VERSION - 1),
+        a_record(job="without a default", key="e"),
+    ]
+    (group,) = groups_of(records)
+    assert group.name == "blur(n=4)"
+    assert sorted(np.exp(group.log_throughput)) == pytest.approx([0.5, 1.0, 2.0])
+
+
+def test_measurements_of_other_features_are_an_error():
+    with pytest.raises(TuningError, match="none of 1 measurements"):
+        groups_of([a_record(features_version=VERSION + 1)])
+
+
+def test_measurements_are_read_from_databases_and_from_text(tmp_path: Path):
+    records = [a_record(number=0, kind="default", key="d"), a_record()]
+    with Database(tmp_path / "some.db") as database:
+        database.add_all(records)
+        export(database, tmp_path / "some.jsonl")
+    (tmp_path / "some.jsonl.gz").write_bytes(gzip.compress((tmp_path / "some.jsonl").read_bytes()))
+    for name in ("some.db", "some.jsonl", "some.jsonl.gz"):
+        assert {record.key for record in read_records([tmp_path / name])} == {"d", "k"}
+
+
+def test_without_xgboost_one_clear_error(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(TuningError, match=r"pip install 'raido\[tune\]'"):
+        CostModel.shipped()
+
+
+def test_a_corpus_that_is_not_there_is_an_error(tmp_path: Path):
+    with pytest.raises(TuningError, match="no corpus"):
+        load_corpus(tmp_path / "absent.py")
+
+
+def test_the_shipped_model_is_what_training_gives_and_ranks_unseen_programs():
+    """The files in the repository; of their quality a part that is quick to measure."""
+    groups = groups_of(read_records([MEASUREMENTS]))
+    shipped, again = CostModel.shipped(), train(groups)
+    for group in groups[::5]:
+        np.testing.assert_allclose(again.predict(group.features)[0], shipped.predict(group.features)[0], atol=1e-4)
+    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) < 2 << 20
+    assert MEASUREMENTS.stat().st_size < 1 << 20
+
+
+def test_the_table_of_quality_has_a_row_for_every_program():
+    table = quality_table(held_out([made_up(name, 20) for name in "ab"], members=1))
+    assert [line.split("|")[1].strip() for line in table.splitlines()[2:]] == ["a", "b", "**mean**"]
+
+
+CORPUS = """
+import numpy as np
+import raido as rd
+
+@rd.algorithm
+def doubled(a: rd.f32["n"]):
+    return (a * 2.0).named("out")
+
+class Doubled:
+    name, algorithm = "doubled", doubled
+    def arguments(self):
+        return (np.ones(4096, np.float32),)
+
+PROGRAMS = (Doubled(),)
+"""
+
+
+def test_what_is_collected_can_be_learned_from(tmp_path: Path):
+    (tmp_path / "corpus.py").write_text(CORPUS)
+    collect(tmp_path / "corpus.py", tmp_path / "some.db", jobs=1, trials=4, led=False)
+    (group,) = groups_of(read_records([tmp_path / "some.db"]))
+    assert group.name == "doubled(n=4096)" and len(group.log_throughput) >= 2
+    assert group.features.shape[1] == len(FEATURES)
