@@ -54,6 +54,12 @@ def candidates(state: State, stage: str) -> Iterator[Step]:
         )
 
 
+def loop_steps(stage: str, loops: list[str]) -> Iterator[Step]:
+    """Loop directives worth trying for a part of a strategy."""
+    for directive, args in (*_loop_candidates(loops), *_kinds(loops)):
+        yield Step(stage, directive, tuple((name, value) for name, value in args.items() if value is not None))
+
+
 Candidate = tuple[str, "dict[str, Value]"]
 
 
@@ -72,7 +78,7 @@ def _loop_candidates(loops: list[str]) -> Iterator[Candidate]:
         yield "reorder", {"axes": (loops[-1], *loops[:-1])}
 
 
-def _kind_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Candidate]:
+def _kinds(loops: list[str]) -> Iterator[Candidate]:
     for axis in loops:
         for lanes in LANES:
             yield "vectorize", {"axis": axis, "lanes": lanes}
@@ -84,6 +90,10 @@ def _kind_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Can
         yield "parallel", {"axis": axis}
         yield "parallel", {"axis": axis, "grain": 3}
         yield "parallel", {"axis": axis, "grain": 2, "dynamic": True}
+
+
+def _kind_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Candidate]:
+    yield from _kinds(loops)
     parents = [r.parent for r in state.plans[stage].relations if isinstance(r, Split)]
     for axis in (*loops, *parents):
         for kind in TAILS:

@@ -88,7 +88,8 @@ class StagePlan:
     (under names of this stage's own; `relations` holds the splits taken over), and `compute` says nothing.
     `stream_stores`: the bytes of a result above which it is streamed, None: never.
     `partition` names axes, not loops. `layout` lists storage dimensions, outermost first: each an axis or a half of a split in
-    `relations`. An inlined stage is computed by every reader.
+    `relations`. An inlined stage is computed by every reader. `parts` are the plans of those parts of the strategy of which something
+    was said.
     """
 
     stage: str
@@ -104,6 +105,7 @@ class StagePlan:
     scope: str = ""
     pad: int = 0
     strategy: tuple[str, tuple[tuple[str, object], ...]] | None = None
+    parts: tuple[StagePlan, ...] = ()
 
 
 def fused_loops(relations: Iterable[Split | Fuse]) -> frozenset[str]:

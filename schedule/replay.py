@@ -15,6 +15,7 @@ from raido.schedule.directives import RULES
 from raido.schedule.directives.recorder import Rule
 from raido.schedule.directives.sharing import follow_hosts
 from raido.schedule.invariants import check_state
+from raido.schedule.parts import apply_to_part, owner_of
 from raido.schedule.plan import Variant
 from raido.schedule.refusal import Refusal, listed, refused
 from raido.schedule.sizetest import parse_test
@@ -30,10 +31,13 @@ LISTS = ("axes", "names", "layout")
 def apply_step(state: State, step: Step) -> State:
     """The state after one step, or the `ScheduleError` that says why not."""
     try:
-        name = resolve(state.uses.stages, step.stage)
         entry = find_rule(step.directive)
         arguments = dict(step.args)
         check_arguments(entry, arguments)
+        part = owner_of(state, step.stage)
+        if part is not None:
+            return apply_to_part(state, *part, entry, arguments)
+        name = resolve(state.uses.stages, step.stage)
         after = entry.apply(state, name, **arguments)
         check_state(after, state)
         return after

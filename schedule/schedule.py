@@ -9,23 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from raido.algo.errors import ScheduleError, explain
 from raido.schedule.diff import Difference, compare
 from raido.schedule.directives import RULES, Directives
 from raido.schedule.fingerprint import fingerprint
 from raido.schedule.holes import check_filling, fill, fillings, holes_of
-from raido.schedule.legal import legal_steps
+from raido.schedule.legal import is_legal, legal_steps, loop_steps
 from raido.schedule.machine import Machine
+from raido.schedule.parts import plan_of_part
 from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.refusal import Refusal, listed, refused
 from raido.schedule.replay import apply_step, run, variants_of
 from raido.schedule.sizetest import parse_test
 from raido.schedule.stages.stage import AnyStage, Stage, StageGraph
 from raido.schedule.state import State, initial_state, nearest, resolve
-from raido.schedule.steps import Step, plain, user_site
-from raido.schedule.strategies import Strategy, strategies_of
+from raido.schedule.steps import PART, Step, plain, user_site
+from raido.schedule.strategies import Strategy, part_name, strategies_of
 from raido.schedule.text import from_json, schedule_text, to_json
 
 
@@ -285,14 +286,16 @@ class StageView(Directives):
         stage = self.stage
         return strategies_of(stage) if isinstance(stage, Stage) else {}
 
-    def part(self, name: str) -> NoReturn:
-        """A part of the stage's strategy, which is a stage; stages without strategies have no parts."""
-        raise refused(
-            f'stage "{self.name}" has no part "{name}"',
-            Refusal("it has no strategy", parts="none"),
-            f'.part("{name}")',
-            user_site(),
-        )
+    def part(self, name: str) -> PartView:
+        """A part of the strategy that was said, which is a stage and takes loop directives; `strategies()` lists the parts of each."""
+        try:
+            if not self.strategies():
+                raise Refusal("it has no strategy", parts="none")
+            plan_of_part(self._schedule.state, self.name, name)
+        except Refusal as refusal:
+            headline = f'stage "{self.name}" has no part "{name}"'
+            raise refused(headline, refusal, f'.part("{name}")', user_site()) from None
+        return PartView(self._schedule, part_name(self.name, name))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -316,6 +319,37 @@ class StageView(Directives):
         args = tuple((k, v) for k, v in args if not (k == entry.spread and v == ()))
         self._schedule.accept(Step(self.name, directive, args, (), site))
         return self
+
+
+class PartView(StageView):
+    """A part of a stage's strategy: loop directives are recorded through it, and chain."""
+
+    __slots__ = ()
+
+    @property
+    def _found(self) -> tuple[Stage, StagePlan]:
+        owner, _, part = self.name.rpartition(PART)
+        return plan_of_part(self._schedule.state, owner, part)
+
+    @property
+    def stage(self) -> AnyStage:
+        """The part, as a stage."""
+        return self._found[0]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The part's loops as they now are, outermost first."""
+        return tuple(loop.name for loop in self.plan.loops)
+
+    @property
+    def plan(self) -> StagePlan:
+        """What has been decided of the part so far."""
+        return self._found[1]
+
+    def legal(self) -> tuple[Step, ...]:
+        """Steps that could be said next of this part."""
+        state, loops = self._schedule.state, list(self.axes)
+        return tuple(step for step in loop_steps(self.name, loops) if is_legal(state, step))
 
 
 def _witness(graph: StageGraph, steps: tuple[Step, ...]) -> tuple[State, dict[str, Any]]:

@@ -15,6 +15,8 @@ from typing import TypeAlias
 from raido.algo.graph.program import Site
 from raido.schedule.holes import Hole
 
+PART = "::"  # between a stage and a part of its strategy, in the name that steps have for the part
+
 Value: TypeAlias = "int | bool | str | Hole | tuple[Value, ...] | None"
 Arguments: TypeAlias = "tuple[tuple[str, Value], ...]"
 

@@ -7,7 +7,7 @@ split it, as `split` would, and hand the blocks to threads; `chain` reads memory
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from raido.algo.graph.expr import Axis, Node
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
@@ -16,6 +16,7 @@ from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, enclosing, is_reduction, places, position
+from raido.schedule.steps import PART
 
 CHAIN_BYTES = 1 << 19  # a block of `chain` is gone over twice: half of a usual second-level cache
 PHASE_BYTES = 1 << 20
@@ -42,7 +43,10 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
             return {**serial, **in_order}
         if stage.update.mode == "unique":
             return serial
-        together = {"private": Strategy({"copies": 1}, own), "atomic": Strategy({"reproducible": True}, own)}
+        together = {
+            "private": Strategy({"copies": 1}, own, ("combine",)),
+            "atomic": Strategy({"reproducible": True}, own),
+        }
         return {**serial, **together, **in_order}
     if stage.sort is not None:
         return {"radix": Strategy({}, tuple(axis.name for axis in stage.all_axes))}
@@ -58,6 +62,19 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
         phases: Strategy({"block": block_of(PHASE_BYTES, size)}, blocks),
         "chain": Strategy({"block": block_of(CHAIN_BYTES, size)}, blocks),
     }
+
+
+def part_name(stage: str, part: str) -> str:
+    """What steps call a part of a stage's strategy."""
+    return f"{stage}{PART}{part}"
+
+
+def part_stage(stage: Stage, part: str) -> Stage:
+    """A part of a stage's strategy as a stage: it goes over the elements of the results."""
+    name = part_name(stage.name, part)
+    return replace(
+        stage, name=name, names=(name,), reduction=None, bodies=(), scan=None, update=None, filter=None, sort=None
+    )
 
 
 def _of_segments(stage: Stage) -> dict[str, Strategy]:

@@ -9,7 +9,7 @@ from typing import Any
 from raido.algo.errors import ScheduleError, explain
 from raido.schedule.directives import RULES
 from raido.schedule.holes import Hole
-from raido.schedule.steps import Step, Value, plain
+from raido.schedule.steps import PART, Step, Value, plain
 
 FORMAT = 1
 WIDTH = 100
@@ -61,7 +61,9 @@ def statements(handle: str, steps: Sequence[Step]) -> list[str]:
             if step.stage == stage and len(lines[-1]) + len(call) <= WIDTH:
                 lines[-1] += call
             else:
-                lines.append(f"{handle}[{value_text(step.stage)}]{call}")
+                owner, _, part = step.stage.rpartition(PART)
+                view = f"{handle}[{value_text(owner or step.stage)}]"
+                lines.append(f"{view}.part({value_text(part)}){call}" if owner else view + call)
             stage = step.stage
     return lines
 

@@ -360,7 +360,7 @@ class Loops:
             self._store(work, job.bodies, [{} for _ in work.copies])
         elif work.mode in ("first", "total", "scan"):
             self.scan_element(work)
-        elif work.mode in ("set", "update"):
+        elif work.mode in ("set", "update", "combine"):
             self.update_element(work)
         elif work.mode in ("count", "write"):
             self.filter_element(work)

@@ -21,11 +21,16 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, const, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.convert import conjunction, is_affine
+from raido.schedule.lower.coordinates import Coordinates
+from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.sorted_updates import SortedUpdates
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Buffer, Check, If, NestExpr, Read, Store
-from raido.schedule.strategies import strategies_of
+from raido.schedule.plan import LoopPlan, Split, StagePlan
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import plain_plan
+from raido.schedule.strategies import part_stage, strategies_of
 
 MOST_CHUNKS = 16
 STEPS_FOR_A_BIN = 8
@@ -43,6 +48,16 @@ class Bins:
     axes: tuple[Axis, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What the results take in: bins of so many chunks and copies."""
+
+    work: Work
+    bins: Bins
+    chunks: Expr
+    copies: int
+
+
 class Updates:
     """Emits updates with the loops of `Loops`."""
 
@@ -50,6 +65,7 @@ class Updates:
         self.loops = loops
         self.builder: Builder = loops.builder
         self.bins: dict[str, Bins] = {}
+        self.taken: Taken
         self.sorted = SortedUpdates(self)
         loops.update = self.update
         loops.update_element = self.element
@@ -176,31 +192,57 @@ class Updates:
         self._each(work, bins.axes, set_one)
 
     def _take_in(self, work: Work, bins: Bins, chunks: Expr, copies: int) -> None:
-        """Every element of the results takes its bins in, in order."""
-        builder, loops, job = self.builder, self.loops, work.job
+        """Every element of the results takes its bins in, in order: the part "combine", in its own loops."""
+        job, whole = work.job, part_stage(work.job.stage, "combine")
+        plan = next((each for each in job.plan.parts if each.stage == whole.name), None) or self._usual(whole)
+        if self.builder.threaded:
+            plan = replace(
+                plan, loops=tuple(replace(e, kind="serial") if e.kind == "parallel" else e for e in plan.loops)
+            )
+        ranges = []
+        for axis in job.stage.axes:
+            value = work.copies[0].ranges[axis.name].value
+            ranges.append((axis.name, *((ix.as_index(0), axis.extent) if value is None else (value, ix.add(value, 1)))))
+        self.taken = Taken(work, bins, chunks, copies)
+        part = Job(whole, plan, (), None, job.position)
+        self.loops.level(Work(part, [Coordinates(ranges, plan.relations)], "combine"), 0)
 
-        def take(values: dict[Node, Node], at: tuple[Expr, ...]) -> None:
-            form = self._operator(work, values)
-            place = tuple(values[axis.var] for axis in job.stage.axes)
-            storages = [loops.converter.storages[Result(job.form, j)] for j in range(len(form.left))]
-            where = storages[0].place(place, builder.facts)  # type: ignore[arg-type]
-            left = [builder.name("old", Read(storage.buffer, where, None)) for storage in storages]
-            right = [builder.name("bin", Read(buffer, (chunk, copy, *at), None)) for buffer in bins.buffers]
-            loops.emitter.combine_into(form, [storage.buffer for storage in storages], where, left, right)
+    def _usual(self, whole: Stage) -> StagePlan:
+        """The loops of which nothing was said: threads for the first, in strips if it is the only one, and lanes for the last."""
+        plan = plain_plan(whole)
+        first, *inner = plan.loops
+        if inner:
+            loops = (replace(first, kind="parallel"), *inner[:-1], replace(inner[-1], kind="vector"))
+            return replace(plan, loops=loops)
+        strips = Split(first.name, first.name + "o", first.name + "i", STRIP)
+        loops = (LoopPlan(strips.outer, kind="parallel"), LoopPlan(strips.inner, kind="vector"))
+        return replace(plan, relations=(strips,), loops=loops)
 
-        chunk, copy, strip = fresh("chunk"), fresh("copy"), fresh("strip")
-        step = STRIP if len(bins.axes) == 1 else 1
-        extent = bins.axes[0].extent
-        with builder.loop(strip, ix.as_index(0), extent, step, kind=self._kind()):
-            bounds = (strip, ix.minimum(ix.add(strip, step), extent))
-            with (
-                builder.loop(chunk, ix.as_index(0), chunks, 1),
-                builder.loop(copy, ix.as_index(0), ix.as_index(copies), 1),
-            ):
-                self._each(work, bins.axes, take, bounds)
+    def _take(self, values: dict[Node, Node]) -> None:
+        """One element takes its bins in."""
+        builder, taken, loops = self.builder, self.taken, self.loops
+        job, bins = taken.work.job, taken.bins
+        form = self._operator(taken.work, values)
+        place = tuple(values[axis.var] for axis in job.stage.axes)
+        at = tuple(values[axis.var] for axis in bins.axes)
+        storages = [loops.converter.storages[Result(job.form, j)] for j in range(len(form.left))]
+        where = storages[0].place(place, builder.facts)  # type: ignore[arg-type]
+        total = [builder.alloc("total", v.dtype, (), "register") for v in form.left]
+        for register, storage in zip(total, storages, strict=True):
+            builder.add(Store(register, (), Read(storage.buffer, where, None)))
+        chunk, copy = fresh("chunk"), fresh("copy")
+        with (
+            builder.loop(chunk, ix.as_index(0), taken.chunks, 1),
+            builder.loop(copy, ix.as_index(0), ix.as_index(taken.copies), 1),
+        ):
+            left = [builder.name("old", Read(register, (), None)) for register in total]
+            right = [builder.name("bin", Read(buffer, (chunk, copy, *at), None)) for buffer in bins.buffers]  # type: ignore[arg-type]
+            loops.emitter.combine_into(form, total, (), left, right)
+        for register, storage in zip(total, storages, strict=True):
+            builder.add(Store(storage.buffer, where, Read(register, (), None)))
 
-    def _each(self, work: Work, axes: Sequence[Axis], body: object, bounds: tuple[Expr, Expr] | None = None) -> None:
-        """Loops over axes (the first within `bounds`), lanes along the last; `body(values of variables, indices)` inside."""
+    def _each(self, work: Work, axes: Sequence[Axis], body: object) -> None:
+        """Loops over axes, lanes along the last; `body(values of variables, indices)` inside."""
 
         def nest(rest: Sequence[Axis], at: tuple[Expr, ...]) -> None:
             if not rest:
@@ -208,7 +250,7 @@ class Updates:
                 body(values, at)  # type: ignore[operator]
                 return
             var = fresh(rest[0].name)
-            low, high = bounds if bounds is not None and not at else (ix.as_index(0), rest[0].extent)
+            low, high = ix.as_index(0), rest[0].extent
             how = {"kind": "vector", "tail": "default"} if len(rest) == 1 else {}
             with self.builder.loop(var, low, high, 1, **how):
                 nest(rest[1:], (*at, var))
@@ -236,7 +278,13 @@ class Updates:
     def element(self, work: Work) -> None:
         """One element that is set, or one step."""
         for k in range(len(work.copies)):
-            (self._set if work.mode == "set" else self._step)(work, self.loops.environment(work, k))
+            values = self.loops.environment(work, k)
+            if work.mode == "combine":
+                self._take(
+                    values | {v: e for v, e in self.loops.environment(self.taken.work, 0).items() if v not in values}
+                )
+            else:
+                (self._set if work.mode == "set" else self._step)(work, values)
 
     def _set(self, work: Work, values: dict[Node, Node]) -> None:
         job, loops = work.job, self.loops

@@ -33,6 +33,11 @@ def drawn_schedule(traced, draw, strategy):
                 schedule[stage].strategy(strategy, **{name: _drawn(draw, value) for name, value in numbers.items()})
             except ScheduleError:
                 continue
+            for part in schedule[stage].strategies()[strategy].parts:
+                for _ in range(draw.randint(0, 3)):
+                    legal = schedule[stage].part(part).legal()
+                    if legal:
+                        schedule.accept(draw.choice(legal))
     for _ in range(draw.randint(0, 6)):
         legal = schedule[draw.choice(schedule.stages)].legal()
         kinds = sorted({step.directive for step in legal} - {"strategy"})

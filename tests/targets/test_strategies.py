@@ -195,3 +195,18 @@ def test_offsets_in_no_order_are_told_of_and_nothing_else_is_read():
     for _ in range(50):
         with pytest.raises(rd.IndexOutOfRange):
             executable(numbers(900), np.append(chance.integers(-1000, 2000, 40), [5, 4]))
+
+
+def test_the_loops_that_combine_private_bins_are_a_part():
+    """They take loop directives, which print, travel as JSON, and show in the nest; the bits are those of the usual loops."""
+    schedule = weights.schedule()
+    assert schedule["bins"].strategies()["private"].parts == ("combine",)
+    part = schedule["bins"].strategy("private", copies=2).part("combine")
+    part.split("x", 10).parallel("xo").vectorize("xi", lanes=4)
+    assert part.axes == ("xo", "xi")
+    assert 's["bins"].part("combine").split("x", 10).parallel("xo").vectorize("xi", 4)' in str(schedule)
+    assert rd.Schedule.from_json(schedule.to_json(), weights) == schedule
+    executable = weights.compile(schedule=schedule)
+    assert "parallel xo in 0..100 step 10:" in executable.source("nest")
+    _, usual, inputs = compiled("private bins")
+    assert bits(executable(*inputs(100_003))) == bits(usual(*inputs(100_003)))
