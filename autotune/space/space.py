@@ -30,7 +30,7 @@ from raido.schedule.steps import Value
 
 TRIES = 64
 MOST_WALKS = 2000
-PROBES = 64
+PROBES = 16
 
 
 @dataclass(frozen=True, slots=True)
