@@ -22,6 +22,7 @@ from raido.algo.graph.expr import (
     Result,
     fresh,
 )
+from raido.algo.graph.program import Site
 from raido.schedule.directives.hints import SCOPES, check_layout
 from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.placement import check_encloses_readers, place_at
@@ -101,9 +102,11 @@ def apply_clone(state: State, stage: str, consumer: str, name: str | None = None
         raise Refusal(f'"{reader}" is the only one that needs it, so nothing would read the original')
     if original.filter is not None:
         raise Refusal(f'sizes follow from "{stage}", and there is one of each', f's["{stage}"].root()')
-    copy = copy_stage(original, new_stage_name(state, name, stage))
-    changed = redirect(reading, _results(original.form, copy))
-    return with_graph(state, insert_before(state.graph, reader, copy, changed), plain_plan(copy))
+    sites = dict(state.graph.sites)
+    copy = copy_stage(original, new_stage_name(state, name, stage), sites)
+    changed = redirect(reading, _results(original.form, copy), sites)
+    graph = replace(insert_before(state.graph, reader, copy, changed), sites=sites)
+    return with_graph(state, graph, plain_plan(copy))
 
 
 @rule('cache "{array}" for stage "{reader}"')
@@ -133,7 +136,8 @@ def apply_cache(
     copied = tuple(load for load in loads[array] if load.array in components)
     copy = identity_stage(reading, copied, new_stage_name(state, name, array + "_copy"), components, state.graph)
     values: dict[Node, Node] = {node: Result(copy.form, k) for k, node in enumerate(components)}
-    graph = insert_before(state.graph, reader, copy, redirect(reading, values))
+    sites = dict(state.graph.sites)
+    graph = replace(insert_before(state.graph, reader, copy, redirect(reading, values, sites)), sites=sites)
     plan = plain_plan(copy)
     if layout is not None:
         plan = lay_out(copy, plan, state.plan(reader), layout)
@@ -159,13 +163,13 @@ def new_stage_name(state: State, name: str | None, wish: str) -> str:
     return next(each for k in range(2, len(taken) + 3) if (each := f"{wish}_{k}") not in taken)
 
 
-def copy_stage(stage: Stage, name: str) -> Stage:
-    """The same stage under another name and with variables of its own."""
+def copy_stage(stage: Stage, name: str, sites: dict[Node, Site]) -> Stage:
+    """The same stage under another name and with variables of its own; `sites` learns the lines of its expressions."""
     variables: dict[Node, Node] = {axis.var: fresh(axis.var.name) for axis in stage.all_axes}
     if stage.reduction is not None:
         for var in (*stage.reduction.left, *stage.reduction.right):
             variables[var] = fresh(var.name, var.dtype)
-    changed = redirect(stage, variables)
+    changed = redirect(stage, variables, sites)
     axes = tuple(Axis(variables[axis.var], axis.extent) for axis in stage.axes)
     return replace(changed, name=name, names=(name,), form=own_form(name, axes, changed.bodies), axes=axes)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from raido.algo.graph.expr import Array, Constant, Expr, Load, Node, Parameter, Reduce, Result, SizeVar
+from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import children, loads_in, rebuild, scalar_nodes
 from raido.schedule.remember import remembered
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
@@ -54,8 +55,11 @@ def stage_roots(stage: Stage) -> tuple[Node, ...]:
     return (*stage.bodies, *reduction)
 
 
-def redirect(stage: Stage, values: Mapping[Node, Node]) -> Stage:
-    """The stage with arrays (or variables) replaced in its expressions. Its form, the key to its results, stays."""
+def redirect(stage: Stage, values: Mapping[Node, Node], sites: dict[Node, Site]) -> Stage:
+    """The stage with arrays (or variables) replaced in its expressions. Its form, the key to its results, stays.
+
+    `sites` learns the lines of new expressions: those of the ones that they replace.
+    """
     memo: dict[Node, Any] = {}
 
     def change(node: Node) -> Node:
@@ -63,6 +67,8 @@ def redirect(stage: Stage, values: Mapping[Node, Node]) -> Stage:
 
     for node in scalars_of(stage):
         memo[node] = values.get(node) or rebuild(node, change)
+        if node in sites:
+            sites.setdefault(memo[node], sites[node])
     return replace(
         stage,
         bodies=tuple(memo[body] for body in stage.bodies),

@@ -239,6 +239,30 @@ def test_a_loop_ends_where_a_check_fails() -> None:
     agrees(halved, np.array([5, 0, 7, 9, 2]), np.array([2, 2, 3, 0, 2]), said=lambda s: s[s.stages[0]].parallel("x"))
 
 
+@pytest.mark.parametrize("way", ["cache", "clone"])
+def test_what_reads_a_copy_divides_as_before(way: str) -> None:
+    """Expressions that read a copy have the lines of those they replace, and are no moves of indices."""
+
+    @rd.algorithm
+    def divided(b: rd.i64["n"]):
+        plain = rd.elementwise(lambda x: x + 1, b, name="plain")
+        return rd.elementwise(lambda y: y // (y - 5), plain, name="divided"), plain
+
+    def said(s: Schedule) -> None:
+        if way == "cache":
+            s["divided"].cache("plain", "divided", None, name="copy")
+        else:
+            s["plain"].clone("divided", name="copy")
+        s["divided"].compute_with("copy", "x")
+
+    agrees(divided, np.array([1, 3, 2]), said=said)
+    agrees(divided, np.array([1, 4, 2]), said=said)
+    schedule = divided.schedule()
+    said(schedule)
+    with pytest.raises(rd.ArithmeticFault, match="test_counter_examples"):
+        divided.compile(schedule=schedule)(np.array([1, 4, 2]))
+
+
 # Operators that are not commutative
 
 
