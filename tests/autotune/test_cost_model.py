@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from raido.autotune.model import CostModel
 from raido.autotune.model.collect import load_corpus
 from raido.autotune.model.collect import main as collect
 from raido.autotune.model.cost_model import ENOUGH, SHIPPED
+from raido.autotune.model.refresh import main as refresh
+from raido.autotune.model.refresh import write_text
 from raido.autotune.model.table import Group, groups_of, read_records
 from raido.autotune.model.train import MEASUREMENTS, quality_table
 from raido.autotune.model.training import held_out, judge, train
@@ -177,9 +180,17 @@ PROGRAMS = (Doubled(),)
 """
 
 
-def test_what_is_collected_can_be_learned_from(tmp_path: Path):
+def test_what_is_collected_can_be_learned_from_and_given_new_features(tmp_path: Path):
     (tmp_path / "corpus.py").write_text(CORPUS)
     collect(tmp_path / "corpus.py", tmp_path / "some.db", jobs=1, trials=4, led=False)
     (group,) = groups_of(read_records([tmp_path / "some.db"]))
     assert group.name == "doubled(n=4096)" and len(group.log_throughput) >= 2
     assert group.features.shape[1] == len(FEATURES)
+
+    records = read_records([tmp_path / "some.db"])
+    old = [replace(record, features=(), features_version=VERSION - 1) for record in records if not record.failure]
+    write_text(old, tmp_path / "old.jsonl.gz")
+    refresh(tmp_path / "corpus.py", tmp_path / "old.jsonl.gz")
+    (again,) = groups_of(read_records([tmp_path / "old.jsonl.gz"]))
+    np.testing.assert_allclose(again.features, group.features, atol=1e-4)
+    np.testing.assert_array_equal(again.log_throughput, group.log_throughput)
