@@ -27,6 +27,7 @@ from raido.algo.graph.expr import (
     Node,
     Op,
     Reduce,
+    SizeVar,
     Update,
     Var,
     const,
@@ -40,6 +41,7 @@ from raido.algo.graph.rewrite import rebuild, scalar_nodes, topological
 
 IDEMPOTENT = frozenset(["minimum", "maximum", "logical_and", "logical_or", "bit_and", "bit_or"])
 NUMBERS = (0, 1, 2, 3, 5)
+MODULUS = 7  # what operators read besides their operands is most likely a modulus, or a bound
 TRIALS = 5
 
 
@@ -110,7 +112,12 @@ def _starts_neutral(form: Reduce) -> bool:
     trials = [start, *([_folded(e, _drawn(form.values, k)) for e in form.values] for k in range(TRIALS))]
     for trial in trials:
         if all(isinstance(e, Const) for e in trial):
-            operands = dict(zip(form.left + form.right, (*start, *trial), strict=True))
+            read = {
+                node: const(node.dtype, MODULUS)
+                for node in scalar_nodes(*form.combine)
+                if isinstance(node, (Load, SizeVar))
+            }
+            operands = read | dict(zip(form.left + form.right, (*start, *trial), strict=True))
             got = [_folded(e, operands) for e in form.combine]
             if all(isinstance(e, Const) for e in got) and not _same(got, trial):
                 return False
@@ -155,10 +162,14 @@ def _computed(node: Node) -> Node:
         places = [int(i.bits) for i in node.indices if isinstance(i, Const)]
         if alike or len(places) == len(node.indices):
             return const(node.dtype, contents.flat[0] if alike else contents[tuple(places)])
-    if isinstance(node, Op) and all(isinstance(a, Const) for a in node.args) and node.name not in DIVISIONS:
+    if isinstance(node, Op) and all(isinstance(a, Const) for a in node.args) and not _divides_by_zero(node):
         value = evaluate(node.name, node.dtype, [np.asarray(a.value, a.dtype.numpy) for a in node.args])  # type: ignore[union-attr]
         return const(node.dtype, value[()])
     return node
+
+
+def _divides_by_zero(node: Op) -> bool:
+    return node.name in DIVISIONS and node.args[-1].bits == 0  # type: ignore[attr-defined]
 
 
 def _same(found: Any, wanted: Any) -> bool:

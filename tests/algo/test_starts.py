@@ -28,6 +28,7 @@ def folds(a: rd.i64["n"], k: rd.i64):
         rd.reduce(rd.maximum, 3, a),
         rd.reduce(lambda p, q: (p[0] + q[0], rd.maximum(p[1], q[1])), (5, 3), a, a)[0],
         rd.reduce(last_nonzero, 5, a),
+        rd.reduce(lambda p, q: (p + q) % k, 5, a % k),
         rd.reduce(compose, (2, 3), a, a)[1],
         rd.reduce(
             lambda p, q: p @ q,
@@ -46,6 +47,7 @@ def test_a_start_takes_part_once(a: list[int]) -> None:
         max([3, *a]),
         5 + sum(a),
         reduce(lambda p, q: q or p, a, 5),
+        (5 + sum(a)) % 7,
         reduce(lambda p, q: (p[0] * q, p[1] * q + q), a, (2, 3))[1],
         reduce(np.matmul, steps, np.array([[1, 1], [0, 2]]))[0],
     )
