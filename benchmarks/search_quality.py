@@ -39,6 +39,11 @@ RESULTS = HERE / "search_quality.json"
 DOCUMENT = HERE.parent / "docs" / "autotuning.md"
 PICTURE = HERE.parent / "docs" / "search_quality.png"
 MARKS = ("<!-- search quality -->\n", "<!-- end of search quality -->")
+CAPTION = """Speed of the best schedule found, as a part of the best known, by any search or by hand (those that ever led are measured
+again in turns): the median over seeds, and the worst of them in brackets.
+
+![The best schedule so far against trials](search_quality.png)
+"""
 SCALE = {"sum": 4, "scan_f32": 4, "sgemm_1024": 2}  # what sizes are divided by; others by 2
 CHOSEN = ("blur_f32", "harris", "sgemm_1024", "columns_1e4")
 SEARCHES = ("model", "estimate", "random", "grid")
@@ -100,12 +105,13 @@ class Tried:
         """Measures all that ever led in turns: the fastest run of one candidate may have been luck."""
         if self.leaders.keys() - self.final.keys():
             requests = [Request(key, schedule) for key, schedule in self.leaders.items()]
-            self.final = {each.key: each.median for each in measurer.compare(requests) if each.median is not None}
+            found = {each.key: each.median for each in measurer.compare(requests) if each.median is not None}
+            self.final = found or self.final
 
     def shares(self, kind: str, trials: int) -> list[list[float]]:
         """For every seed, the speed of the fastest of the first 1, 2, … trials, as a part of the best speed known of the row."""
         curves = []
-        best = min(self.final.values())
+        best = min(self.final.values(), default=0.0)
         for keys in self.runs.get(kind, {}).values():
             leader, curve = keys[0], []
             for key in keys[:trials]:
@@ -188,7 +194,8 @@ def write(results: Mapping[str, Tried], trials: int) -> None:
     """The table and the picture of the document."""
     text = DOCUMENT.read_text("utf-8")
     before, rest = text.split(MARKS[0])
-    DOCUMENT.write_text(before + MARKS[0] + table(results, trials) + MARKS[1] + rest.split(MARKS[1])[1], "utf-8")
+    found = table(results, trials) + "\n" + CAPTION
+    DOCUMENT.write_text(before + MARKS[0] + found + MARKS[1] + rest.split(MARKS[1])[1], "utf-8")
     draw(results, trials)
 
 
