@@ -128,7 +128,10 @@ def _disjunction(
     """Whether some reader of the form needs it, in terms of the variables that the form mentions; None where that cannot be said."""
     known = free_variables(form) | frozenset(hosts)
     total: Expr | None = None
+    sets = [set(guard) for guard in alternatives]
     for guard in alternatives:
+        if any(other < set(guard) for other in sets):
+            continue  # it says less
         part: Expr | None = None
         for predicate in guard:
             if free_variables(predicate) <= known | axes_of.keys():

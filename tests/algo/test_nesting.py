@@ -156,6 +156,10 @@ ROWS: dict[str, Case] = {
         ),
         lambda r, k: r[k:3].max(initial=0) + r[3:].max(initial=0) if k < 4 else 0,
     ),
+    "repeats in a branch": (
+        lambda r, k: rd.cond(k > 0, lambda: rd.sum(rd.sort(rd.repeat(r[:3], k - 1))[:2]), lambda: rd.i64(-1)),
+        lambda r, k: np.sort(np.repeat(r[:3], k - 1))[:2].sum() if k > 0 else -1,
+    ),
     "a size in a branch": (
         lambda r, k: rd.cond(k > 2, lambda: rd.sum(rd.scan(rd.add, 0, rd.iota(k - 3))), lambda: rd.i64(-1)),
         lambda r, k: np.cumsum(np.arange(k - 3)).sum() if k > 2 else -1,
@@ -243,3 +247,11 @@ def test_faults_in_arrays_of_elements_name_the_line(name: str) -> None:
         with pytest.raises(kind, match=words) as fault:
             run(A, K)
         assert "test_nesting.py" in str(fault.value)
+
+
+def test_sizes_of_branches_not_taken_need_no_memory() -> None:
+    few = lambda n: rd.cond(n < 9, lambda: rd.sum(rd.scan(rd.add, 0, rd.iota(n))), lambda: rd.i64(-1))
+    program = rd.algorithm(lambda k: rd.map(few, k))
+    k = np.array([3, 10**15, 2])
+    agree(program.interpret(k), np.array([4, -1, 1]))
+    agree(program(k), np.array([4, -1, 1]))
