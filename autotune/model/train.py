@@ -26,7 +26,9 @@ def main(
     measurements: Annotated[list[Path] | None, typer.Argument(help="databases, or exported text, also .gz")] = None,
     into: Annotated[Path, typer.Option(help="the folder of the model")] = SHIPPED,
     seed: Annotated[int, typer.Option(help="seed of the draws")] = 0,
-    quality: Annotated[bool, typer.Option(help="train once more without each program, and judge")] = True,
+    quality: Annotated[
+        bool, typer.Option(help="train six times more without a sixth of the programs, and judge")
+    ] = True,
     write: Annotated[bool, typer.Option(help="write the quality into docs/autotuning.md")] = False,
 ) -> None:
     """Train the model, save it, and print its quality."""

@@ -19,6 +19,7 @@ from raido.autotune.model.table import Group
 
 MEMBERS = 6
 PART = 0.8
+FOLDS = 6
 ROUNDS = 120
 SLOPE = 0.7
 FLOOR = 3.0  # schedules slower than e⁻³ of the best are all alike: too slow
@@ -94,11 +95,18 @@ def judge(group: Group, scores: np.ndarray) -> Quality:
 
 
 def held_out(groups: Sequence[Group], seed: int = 0, members: int = MEMBERS) -> list[tuple[Quality, Quality]]:
-    """For every program: how a model ranks it that was trained without it (at any sizes), and how the estimate alone does."""
-    found = []
-    for group in groups:
-        others = [other for other in groups if other.name.split("(")[0] != group.name.split("(")[0]]
-        learned, _ = train(others, seed, members).predict(group.features)
-        physics, _ = CostModel().predict(group.features)
-        found.append((judge(group, learned), judge(group, physics)))
-    return found
+    """For every program: how a model ranks it that was trained without it (at any sizes), and how the estimate alone does.
+
+    The programs are left out by sixths, so that six models serve.
+    """
+    names = sorted({group.name.split("(")[0] for group in groups})
+    random.Random(seed).shuffle(names)
+    found: dict[str, tuple[Quality, Quality]] = {}
+    for k in range(min(FOLDS, len(names))):
+        left_out = set(names[k::FOLDS])
+        model = train([group for group in groups if group.name.split("(")[0] not in left_out], seed, members)
+        for group in groups:
+            if group.name.split("(")[0] in left_out:
+                scores = (model.predict(group.features)[0], CostModel().predict(group.features)[0])
+                found[group.name] = (judge(group, scores[0]), judge(group, scores[1]))
+    return [found[group.name] for group in groups]
