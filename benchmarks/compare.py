@@ -34,18 +34,20 @@ def main(
         Path | None,
         typer.Option(help="a folder with another system in which futhark, ispc and gcc are called by chroot"),
     ] = None,
-    beside: Annotated[list[str] | None, typer.Option(help="only these: hand, Futhark, Halide, Numba")] = None,
+    beside: Annotated[list[str] | None, typer.Option(help="only these: Futhark, Halide, Numba, or 'C, ISPC'")] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="once a row is ready, wait for a line of input to measure it")
     ] = False,
-    table: Annotated[bool, typer.Option("--table", help="measure nothing; print the rows that are kept")] = False,
-    write: Annotated[bool, typer.Option("--write", help="put the kept rows into docs/benchmarks.md")] = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="print the rows that are kept; measures only rows that are named")
+    ] = False,
+    write: Annotated[bool, typer.Option("--write", help="put the kept rows into docs/benchmarks.md; likewise")] = False,
 ) -> None:
     """Run the comparison and print a line for each row."""
     unknown = set(names or ()) - ROWS.keys()
     if unknown:
         raise SystemExit(f"no such row: {', '.join(sorted(unknown))}; there are {', '.join(ROWS)}")
-    for name in [] if table else names or ROWS:
+    for name in names or ([] if table or write else ROWS):
         outcome = run_row(name, rounds, scale, root, beside or (), (lambda: input("ready\n")) if wait else None)
         print_row(name, outcome)
         if scale == 1 and not beside:

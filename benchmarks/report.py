@@ -89,9 +89,11 @@ def write_table(write: bool) -> None:
     table = ["| " + " | ".join(line) + " |" for line in lines]
     told = sorted({(row["machine"], row["date"], row["rounds"]) for row in rows.values()})
     note = "; ".join(f"{cpu}, {date}, medians of {rounds} interleaved rounds" for cpu, date, rounds in told)
+    others = max(row["others"] for row in rows.values())
     absent = sorted({side for row in rows.values() for side in row["absent"]})
     installs = [f"{peer.SIDE}: not installed; {peer.INSTALL}." for peer in PEERS if peer.SIDE in absent]
-    text = "\n".join([f"Milliseconds, two threads. {note}.", *installs, "", *table])
+    noise = f"Other processes had up to {others:.0%} of a processor in the rounds that count."
+    text = "\n".join([f"Milliseconds, two threads. {note}. {noise}", *installs, "", *table])
     if not write:
         print(text)
         return

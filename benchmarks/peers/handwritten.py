@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+
 from peers.contestant import Arena, Contestant
 from peers.tools import build, missing
 
-SIDE, INSTALL = "hand", "gcc 12 or later on a processor with AVX-512; ispc for the rest"
+SIDE, INSTALL = "C, ISPC", "gcc 12 or later on a processor with AVX-512; ispc for the rest"
 CC = ("gcc", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC")
 ISPC = ("ispc", "-O3", "--opt=fast-math", "--woff", "--pic", "--addressing=64", "--target=host")
 
