@@ -124,7 +124,7 @@ class LaneBlocks:
                 right = [builder.name("right", Read(b, (*at, ix.as_index(k)), None)) for b in buffers]
                 self.reductions.combine(work, total, place, left, right)
 
-        self.reductions.each(lengths, join)
+        self.reductions.each(lengths, join, unrolled=total.buffers[0].scope == "register")
 
 
 def is_fold(job: Job) -> bool:

@@ -32,6 +32,7 @@ SCHEDULES = {
     "strips inside of chunks": lambda s: (
         s.split("r", 40).split("ri", 2).reorder("ro", "rio", "x", "rii").parallel("ro").vectorize("rio", lanes=4)
     ),
+    "columns in registers": lambda s: s.vectorize("r", lanes=4).unroll("x", 4),
     "columns cut": lambda s: s.split("x", 3).reorder("xo", "r", "xi").vectorize("r", lanes=2),
 }
 
