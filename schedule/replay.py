@@ -32,7 +32,7 @@ def apply_step(state: State, step: Step) -> State:
     """The state after one step, or the `ScheduleError` that says why not."""
     try:
         entry = find_rule(step.directive)
-        arguments = dict(step.args)
+        arguments: dict[str, object] = dict(step.args)
         check_arguments(entry, arguments)
         part = owner_of(state, step.stage)
         if part is not None:

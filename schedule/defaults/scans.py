@@ -44,7 +44,7 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
 def say_segment_loops(draft: Draft, stage: Stage) -> bool:
     """Blocks of values for threads, so that long segments are shared; few values stay with loops over segments, and so do rows of values."""
     segments, plan = segments_of(stage), draft.state.plan(stage.name)
-    if segments is None or len(stage.axes) > 1 or isinstance(plan.compute, At):
+    if segments is None or len(stage.axes) != 1 or isinstance(plan.compute, At):
         return False
     block = strategies_of(stage)["flat"].numbers["block"]
     count = index.constant_value(known(draft, index.add(stage.axes[0].extent, segments.size)))

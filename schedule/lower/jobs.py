@@ -9,7 +9,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Const, Expr, Load, Node, Op, Reduce, Result, SizeVar, Var
-from raido.algo.graph.rewrite import rebuild, scalar_nodes
+from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes
 from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
 from raido.schedule.plan import Inline, LoopPlan, Split, StagePlan, fused_loops
@@ -97,7 +97,7 @@ class Job:
         return length, offset, tuple(nodes)
 
     def partitioned(self) -> set[Var]:
-        """The variables of axes whose boundaries get loops of their own, and those bound in the expressions.
+        """The variables of axes whose boundaries get loops of their own, and those bound in the expressions that run over sizes.
 
         The axis that is vectorised always does: lanes that clamp would gather.
         """
@@ -106,7 +106,8 @@ class Job:
         if not names:
             return set()
         reduction = {axis.var for axis in self.stage.reduction_axes}
-        return {self.variables[n] for n in names if n in self.variables} | reduction | set(self.reads.inner)
+        inner = {v for v, bounds in self.reads.inner.items() if not any(free_variables(e) for e in bounds)}
+        return {self.variables[n] for n in names if n in self.variables} | reduction | inner
 
 
 def _first(positions: Iterable[int]) -> int:

@@ -161,9 +161,11 @@ class SortedUpdates:
                     "bin", ix.add(flat, Op("cast", i64, (offset,)) if offset.dtype is not i64 else offset)
                 )
                 values = self.loops.environment(work, 0)
-                places = {axis: values[axis.var] for axis in job.stage.axes if axis not in sorting.axes}
-                places |= self._unfold(sorting.axes, flat)
-                places = {axis: places[axis] for axis in job.stage.axes}
+                found = self._unfold(sorting.axes, flat)
+                places: dict[Axis, NestExpr] = {
+                    axis: found[axis] if axis in found else values[axis.var]  # type: ignore[misc]
+                    for axis in job.stage.axes
+                }
                 brought = [
                     v if isinstance(v, Const) else builder.name("value", Read(v, (k,), None)) for v in sorting.values
                 ]

@@ -313,7 +313,7 @@ class Updates:
         first = 0 if with_values else count
         named = loops.emitter.values(form.values[first : count + indices])
         if job.in_place:
-            named = [value if isinstance(value, (Const, Var)) else builder.name("new", value) for value in named]
+            named[:] = [value if isinstance(value, (Const, Var)) else builder.name("new", value) for value in named]
         places: dict[Axis, NestExpr] = {}
         tests: list[NestExpr] = []
         for d, (axis, number) in enumerate(zip(job.stage.axes, update.places, strict=True)):

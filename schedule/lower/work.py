@@ -88,8 +88,8 @@ class Guests(Protocol):
 
 
 def ranges_of(work: Work) -> dict[Var, tuple[Expr, Expr]]:
-    """Inclusive bounds of every axis of the stage, over all copies."""
-    found: dict[Var, tuple[Expr, Expr]] = {}
+    """Inclusive bounds of every axis of the stage, over all copies, and of the variables bound in its expressions."""
+    found: dict[Var, tuple[Expr, Expr]] = dict(work.job.reads.inner)
     for name, variable in work.job.variables.items():
         boxes = [c.box(name) for c in work.copies]
         low, high = boxes[0]

@@ -231,9 +231,9 @@ class Values:
                 return T.RShift(args[0], T.IntImm("int64", divisor.bit_length() - 1))
         if e.dtype.is_float and e.name in _NATIVE:
             return _NATIVE[e.name](*args)
-        if _is_below(e):
-            symbol, (ramp, high) = self.unit.helpers.below(lanes), e.args
-            return self.unit.call(symbol, bool_, lanes, self.tir(ramp.base), self.tir(high.value))
+        if (bounds := _below(e)) is not None:
+            base, high = bounds
+            return self.unit.call(self.unit.helpers.below(lanes), bool_, lanes, self.tir(base), self.tir(high))
         if e.name in _COMPARISONS and first is not bool_:
             return _COMPARISONS[e.name](*args)
         if e.name == "ne" and first.is_integer:
@@ -397,11 +397,12 @@ def _is_masked_step(e: Op) -> bool:
     return counts and e.dtype.is_integer and e.dtype.bits * lanes_of(e) == 512 and isinstance(start, (Read, VectorVar))
 
 
-def _is_below(e: Op) -> bool:
-    """Whether `e` says which of consecutive indices are below a bound: the mask of a tail."""
+def _below(e: Op) -> tuple[Any, Any] | None:
+    """The first index and the bound, where `e` says which of consecutive indices are below a bound: the mask of a tail."""
     ramp: Any = e.args[0]
     high: Any = e.args[-1]
-    return e.name == "lt" and isinstance(ramp, Ramp) and ramp.stride == 1 and isinstance(high, Splat)
+    tail = e.name == "lt" and isinstance(ramp, Ramp) and ramp.stride == 1 and isinstance(high, Splat)
+    return (ramp.base, high.value) if tail else None
 
 
 def _is_leaf(e: Any) -> bool:

@@ -181,6 +181,21 @@ def test_rounds_of_a_fused_loop_are_not_the_indices_of_its_axis() -> None:
     agrees(flat, np.arange(40 * 7).reshape(7, 40), said=fused)
 
 
+def test_boundaries_under_a_fold_of_one_row_are_judged_over_all_of_it() -> None:
+    """Whether to keep a row is a fold over it, whose index is no axis of the stage and stands in no test outside."""
+
+    @rd.algorithm
+    def bright(a: rd.u8["h", "w"]):
+        ahead = rd.stencil(lambda p: p[0, 0] + p[0, 1], a, boundary=rd.constant(7), name="ahead")
+        return rd.filter(lambda row: rd.sum(row) > 100, ahead, name="kept")
+
+    def said(s: Schedule) -> None:
+        s["ahead"].inline()
+        s["kept"].vectorize("x", 8)
+
+    agrees(bright, np.arange(9 * 17, dtype=np.uint8).reshape(9, 17), said=said, cpus=CPUS[1:2])
+
+
 def test_what_has_a_size_runs_after_what_decides_it() -> None:
     """A fold that decides a size may share the loops of a stage further down: both come first."""
 
