@@ -56,12 +56,12 @@ def smallest_and_where(v: rd.f64["n"], o: rd.i64["k"]):
     lambda chance, n, m: (
         numbers(chance, 3 * n),
         chance.integers(0, 7 + (chance.random() < 0.1), 3 * n),
-        offsets(chance, 3 * n, 2 * m),
+        np.concatenate([[0], offsets(chance, 3 * n, 2 * m), [3 * n]]),
         numbers(chance, 7),
     )
 )
 def sparse_product(v: rd.f64["n"], column: rd.i64["n"], o: rd.i64["k"], x: rd.f64["j"]):
-    """Sometimes with a column that is not there."""
+    """Sometimes with a column that is not there; every number is in some segment, so that it is needed."""
     return rd.segmented_reduce(rd.add, 0, v * x[column], o)
 
 
