@@ -202,17 +202,18 @@ class Host:
         return found
 
     def _root(self, job: Job) -> None:
-        """A stage computed whole."""
-        self._memory(job)
-        for guest in self.jobs.values():
-            if guest.plan.compute_with and guest.plan.compute_with.stage == job.stage.name:
-                self._memory(guest)
+        """A stage computed whole, and those that share its loops."""
+        hosted = [each for each in self.jobs.values() if each.plan.compute_with]
+        together = [job, *(each for each in hosted if each.plan.compute_with.stage == job.stage.name)]  # type: ignore[union-attr]
+        for each in together:
+            self._memory(each)
         with self.builder.block() as scope:
             self.loops.emitter.floor = scope.level
             box = tuple((ix.as_index(0), ix.sub(axis.extent, 1)) for axis in job.stage.axes)
             self.loops.nest(job, box)
         self.builder.add(Produce(job.stage.name, closed(scope)))
-        self.learn(job.form)
+        for each in together:
+            self.learn(each.form)
 
     def learn(self, form: Node) -> None:
         """The host reads the sizes that a stage has decided, and leaves them for the caller."""

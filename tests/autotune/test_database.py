@@ -68,7 +68,7 @@ WRITER = """
 import sys
 from dataclasses import replace
 sys.path.insert(0, sys.argv[2])
-from test_records import BASE
+from test_database import BASE
 from raido.autotune.records.database import Database
 with Database(sys.argv[1]) as database:
     for number in range(int(sys.argv[3])):
