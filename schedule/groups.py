@@ -151,6 +151,9 @@ def check_order(state: State, guests: list[str]) -> None:
             members.setdefault(unit, []).append(name)
         check_inner_reads(state, home, members[home])
         for producer in members[home]:
+            for sized in sized_by(state, producer):
+                if units[sized] == home:
+                    raise Refusal(f'"{sized}" has a size that "{producer}" decides', f's["{producer}"].root()')
             for first in followers(state, producer):
                 if units[first] not in (home, None):
                     back = _way_back(state, units, members, first, home)
@@ -169,7 +172,12 @@ def check_inner_reads(state: State, home: str, inside: list[str]) -> None:
 
 def followers(state: State, name: str) -> tuple[str, ...]:
     """The stages that read a stage, or have a size that it decides."""
-    found = dict.fromkeys(readers_of(state, name))
+    return tuple(dict.fromkeys((*readers_of(state, name), *sized_by(state, name))))
+
+
+def sized_by(state: State, name: str) -> tuple[str, ...]:
+    """The stages that have a size that a stage decides, themselves or through what is inlined into them."""
+    found: dict[str, None] = {}
     for sized in state.uses.sized.get(name, ()):
         found |= dict.fromkeys(readers_of(state, sized) if is_inlined(state, sized) else (sized,))
     return tuple(found)
