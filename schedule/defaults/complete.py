@@ -7,8 +7,8 @@ share loops where one reads the other or both read a third (`joins`). The rest i
 Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt. The outermost pure axis is
 parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks. A product of matrices keeps a
 tile in registers, and packs in panels what it reads along rows; sums down columns run along the rows, eight at a time; a stencil on
-its own that reads neighbouring rows makes four (or two) rows at a time. Elements with loops of their own run several gangs side by
-side (`latency`), and what takes differently long is handed to threads piece by piece.
+its own that reads neighbouring rows makes four (or two) rows at a time. Elements with loops of their own, or that are long chains of
+operations, run several gangs side by side (`latency`), and what takes differently long is handed to threads piece by piece.
 Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are
 not known before) that nothing reads again are streamed, unless their rows are short or their elements take long.
 

@@ -1,21 +1,38 @@
-"""How many gangs run side by side where elements have loops of their own (`rd.while_loop`, `rd.loop`).
+"""How many gangs run side by side where each operation waits for the one before.
 
-Each round waits for the one before. Its N operations, on paths of at most D one after the other, leave units idle unless
-`IN_FLIGHT` are under way: that takes IN_FLIGHT · D / N gangs. They are the next power of two, at most 4, and never more than
-registers hold: a gang needs one for each state, for each value from outside that differs between lanes, and two for the rest.
+Elements with loops of their own (`rd.while_loop`, `rd.loop`): each round waits for the one before. Its N operations, on paths of at
+most D one after the other, leave units idle unless `IN_FLIGHT` are under way: that takes IN_FLIGHT · D / N gangs. They are the next
+power of two, at most 4, and never more than registers hold: a gang needs one for each state, for each value from outside that differs
+between lanes, and two for the rest.
+
+Elements that are one long chain, as a weighted sum of many neighbours is: the next gang comes too late to fill the gaps, so as many
+run side by side.
 """
 
 from __future__ import annotations
 
 from raido.algo.graph.expr import Axis, Cond, Expr, Load, Loop, Node, Op, Var, While
 from raido.algo.graph.rewrite import children, free_variables, scalar_nodes
-from raido.schedule.defaults.demand import CHEAP
+from raido.schedule.defaults.demand import CHEAP, cost
 from raido.schedule.machine import Machine
 from raido.schedule.stages.reads import scalars_of
 from raido.schedule.stages.stage import Stage
 
 IN_FLIGHT = 8  # two units, results after four cycles
 MOST = 4
+LONG = 48  # operations: two such chains fill the window in which a processor looks for work
+
+
+def is_long_chain(stage: Stage) -> bool:
+    """Whether an element is made by many cheap operations, most of them one after the other."""
+    operations = cost(stage)
+    if stage.reduction is not None or len(stage.bodies) != 1 or operations < LONG:
+        return False
+    depth: dict[Node, int] = {}
+    for node in scalar_nodes(*stage.bodies):
+        before = 0 if isinstance(node, Load) else max((depth.get(e, 0) for e in children(node)), default=0)
+        depth[node] = before + _latency(node) * isinstance(node, Op)
+    return 4 * depth[stage.bodies[0]] >= 3 * operations
 
 
 def gangs_of_rounds(stage: Stage, vector: Axis, machine: Machine) -> int:

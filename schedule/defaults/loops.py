@@ -22,7 +22,7 @@ from raido.schedule.defaults.facts import (
     vector_axis,
     whole_cost,
 )
-from raido.schedule.defaults.latency import gangs_of_rounds
+from raido.schedule.defaults.latency import MOST, gangs_of_rounds, is_long_chain
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.plan import At
@@ -246,7 +246,7 @@ def has_long_rows(draft: Draft, stage: Stage) -> bool:
 
 def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     """Gangs side by side, to hide the latency of accumulating and of rounds that wait for the one before."""
-    gangs = gangs_of_rounds(stage, vector, draft.machine)
+    gangs = MOST if is_long_chain(stage) else gangs_of_rounds(stage, vector, draft.machine)
     if gangs > 1:
         return {"interleave": gangs}
     few = prod(index.constant_value(axis.extent) or MOST_UNROLLED + 1 for axis in stage.reduction_axes)

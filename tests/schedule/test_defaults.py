@@ -156,6 +156,18 @@ def test_gangs_side_by_side_are_as_many_as_registers_hold():
     assert 'vectorize("x", interleave=4)' in str(s.complete(AVX512))
 
 
+def test_long_sums_of_neighbours_have_gangs_side_by_side():
+    def weighted(taps: int):
+        def program(a: rd.f32["h", "w"]):
+            sum_ = lambda p: sum((p[k // 9 - 4, k % 9 - 4] * (k + 1) for k in range(1, taps)), p[-4, -4])
+            return rd.stencil(sum_, a, boundary="clamp", name="out")
+
+        return str(Schedule(form_stages(rd.algorithm(program).trace())).complete(AVX512))
+
+    assert 'vectorize("x", interleave=4)' in weighted(81)
+    assert "interleave" not in weighted(9)
+
+
 def test_branches_are_completed_too():
     s = Schedule(graphs.blur())
     s.when("w > 4096")["rows"].root()
