@@ -39,7 +39,7 @@ class ClusterMeasurer:
             raise TuningError(f"there is no dask scheduler at {address}: {error}") from None
         try:
             self._wait_for_workers(address)
-            self._about = self._client.scatter(packed_task(task), broadcast=False, hash=False)
+            self._about = self._client.scatter(packed_task(task), broadcast=True, hash=False)
             self._reference = self._submit(_build, self._about, Request("", task.reference), resources={"build": 1})
             reference = self._result(self._reference)
             if reference.failure is not None:
@@ -50,14 +50,23 @@ class ClusterMeasurer:
 
     def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
         """Builds and runs all requests wherever there is room, and yields measurements as they come."""
-        pending = {}
-        for request in requests:
+        pending: dict[Any, Request] = {}
+        kept: list[Any] = []  # a result whose worker dies is made again only while its future is held
+
+        def submit(request: Request) -> Any:
             built = self._submit(_build, self._about, request, resources={"build": 1})
             run = self._submit(_measure, self._about, self._reference, built, best, resources={"measure": 1})
             pending[run] = request
+            kept.append(built)
+            return run
+
+        again = {submit(request) for request in requests}
         completed = _distributed().as_completed(pending, loop=self._client.loop, raise_errors=False)
         try:
             for future in completed:
+                if future.cancelled() and future in again:
+                    completed.add(submit(pending[future]))
+                    continue
                 yield self._outcome(future, pending[future])
         finally:
             self._client.cancel(list(pending), force=True)
