@@ -3,16 +3,17 @@
 Workers say what they are for by dask's resources: `dask worker tcp://… --resources build=1` compiles, `--resources measure=1` runs.
 A worker keeps a process of raido's own for each job (as on one machine), so candidates cannot harm the worker itself; what it is
 told is data (JSON and bytes), and dask's own messages carry no code but the name of a function of this file. The task (program and
-inputs) reaches a worker once. Work of a worker that dies goes to another. Two runners on one machine exclude each other by a lock.
-Needs the extra raido[distributed].
+inputs) reaches a worker once, in pieces; one that joins later says that it lacks it. No call depends on another's result inside the
+cluster: what was compiled comes here first, so a worker that dies takes nothing along but the calls it was at, which go to another.
+Two runners on one machine exclude each other by a lock. Needs the extra raido[distributed].
 """
 
 from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from raido.algo.errors import TuningError
@@ -24,6 +25,26 @@ from raido.targets.target import Target
 
 _PATIENCE = 30  # seconds to wait for the scheduler, and for its first worker
 _LOSSES = 5  # how often the work of a worker that died goes to another
+_PIECE = 32 << 20  # bytes of inputs in one message
+
+
+class _WithoutTask(Exception):
+    """A worker, by its address, has not got the task: it has joined the cluster since, or begun anew."""
+
+
+class _Lost(Exception):
+    """Those that were at a call are gone."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """A function of this file, which a worker with the resource is to call; `losses`: how often one has died of it or beside it."""
+
+    request: Request
+    resource: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    losses: int = 0
 
 
 class ClusterMeasurer:
@@ -39,46 +60,37 @@ class ClusterMeasurer:
             raise TuningError(f"there is no dask scheduler at {address}: {error}") from None
         try:
             self._wait_for_workers(address)
-            self._about = self._client.scatter(packed_task(task), broadcast=True, hash=False)
-            self._reference = self._submit(_build, self._about, Request("", task.reference), resources={"build": 1})
-            reference = self._result(self._reference)
-            if reference.failure is not None:
-                raise TuningError(f"{task.program.name} cannot be compiled: {reference.detail}")
+            self._send_task()
+            reference = Request("", task.reference)
+            ((_, self._reference),) = self._answers([_Call(reference, "build", _build, (reference,))])
+            if isinstance(self._reference, _Lost) or self._reference.failure is not None:
+                detail = getattr(self._reference, "detail", self._reference)
+                raise TuningError(f"{task.program.name} cannot be compiled: {detail}")
         except BaseException:
             self._client.close()
             raise
 
     def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
         """Builds and runs all requests wherever there is room, and yields measurements as they come."""
-        pending: dict[Any, Request] = {}
-        kept: list[Any] = []  # a result whose worker dies is made again only while its future is held
 
-        def submit(request: Request) -> Any:
-            built = self._submit(_build, self._about, request, resources={"build": 1})
-            run = self._submit(_measure, self._about, self._reference, built, best, resources={"measure": 1})
-            pending[run] = request
-            kept.append(built)
-            return run
+        def after(call: _Call, answer: Any) -> _Call | None:
+            if not isinstance(answer, Built):
+                return None
+            return _Call(call.request, "measure", _measure, (self._reference, answer, best))
 
-        again = {submit(request) for request in requests}
-        completed = _distributed().as_completed(pending, loop=self._client.loop, raise_errors=False)
-        try:
-            for future in completed:
-                if future.cancelled() and future in again:
-                    completed.add(submit(pending[future]))
-                    continue
-                yield self._outcome(future, pending[future])
-        finally:
-            self._client.cancel(list(pending), force=True)
+        for call, answer in self._answers([_Call(each, "build", _build, (each,)) for each in requests], after):
+            lost = isinstance(answer, _Lost)
+            yield Measurement(call.request.key, failure="crash", detail=str(answer)) if lost else answer
 
     def compare(self, requests: Sequence[Request]) -> list[Measurement]:
         """Builds the requests and runs them in turns, on one worker."""
-        built = [self._submit(_build, self._about, request, resources={"build": 1}) for request in requests]
-        run = self._submit(_compare, self._about, self._reference, built, resources={"measure": 1})
-        try:
-            return self._result(run)
-        except TuningError:
+        answers = [answer for _, answer in self._answers([_Call(each, "build", _build, (each,)) for each in requests])]
+        built = {each.key: each for each in answers if isinstance(each, Built) and each.failure is None}
+        order = [built[each.key] for each in requests if each.key in built]
+        if not order:
             return []
+        ((_, answer),) = self._answers([_Call(requests[0], "measure", _compare, (self._reference, order))])
+        return [] if isinstance(answer, _Lost) else answer
 
     def close(self) -> None:
         """Ends the job's processes on all workers, and leaves the cluster as it was."""
@@ -87,23 +99,58 @@ class ClusterMeasurer:
         finally:
             self._client.close()
 
-    def _submit(self, function: Any, *arguments: Any, resources: dict[str, float]) -> Any:
-        return self._client.submit(function, self._job, *arguments, resources=resources, pure=False, retries=_LOSSES)
+    def _answers(
+        self, calls: Sequence[_Call], after: Callable[[_Call, Any], _Call | None] = lambda call, answer: None
+    ) -> Iterator[tuple[_Call, Any]]:
+        """Each call with its answer, or with `_Lost`, as they come. `after`: the call that an answer leads to, in place of being yielded."""
+        pending = {self._submit(call): call for call in calls}
+        completed = _distributed().as_completed(list(pending), loop=self._client.loop, raise_errors=False)
 
-    def _outcome(self, future: Any, request: Request) -> Measurement:
+        def add(call: _Call) -> None:
+            future = self._submit(call)
+            pending[future] = call
+            completed.add(future)
+
         try:
-            return self._result(future)
-        except TuningError as error:
-            return Measurement(request.key, failure="crash", detail=str(error))
+            for future in completed:
+                call = pending.pop(future)
+                answer = self._answer(future)
+                if isinstance(answer, _WithoutTask):
+                    self._send_task([str(answer)])
+                    add(call)
+                elif isinstance(answer, _Lost) and call.losses < _LOSSES:
+                    call.losses += 1
+                    add(call)
+                elif following := after(call, answer):
+                    add(following)
+                else:
+                    yield call, answer
+        finally:
+            self._client.cancel(list(pending), force=True)
 
-    def _result(self, future: Any) -> Any:
+    def _submit(self, call: _Call) -> Any:
+        resources = {call.resource: 1}
+        return self._client.submit(call.function, self._job, *call.arguments, resources=resources, pure=False)
+
+    def _answer(self, future: Any) -> Any:
         distributed = _distributed()
         try:
             return future.result()
+        except _WithoutTask as error:
+            return error
         except distributed.KilledWorker as error:
-            raise TuningError(f"the workers that took it died, one after another: {error}") from None
+            return _Lost(f"the workers that took it died, one after another: {error}")
         except (distributed.CancelledError, OSError, RuntimeError) as error:
-            raise TuningError(f"the cluster did not do it: {error}") from None
+            return _Lost(f"the cluster did not do it: {error}")
+
+    def _send_task(self, workers: list[str] | None = None) -> None:
+        """Gives the task to workers, by their addresses, or to all; those that are gone meanwhile need none."""
+        about, blobs = packed_task(self._task), self._task.inputs.blobs
+        self._client.run(_begin, self._job, about, workers=workers, on_error="ignore")
+        for k, blob in enumerate(blobs):
+            for at in range(0, len(blob), _PIECE):
+                piece = bytes(blob[at : at + _PIECE])
+                self._client.run(_append, self._job, k, at, piece, workers=workers, on_error="ignore")
 
     def _wait_for_workers(self, address: str) -> None:
         """TuningError when nobody compiles or nobody measures."""
@@ -117,7 +164,7 @@ class ClusterMeasurer:
 
 
 def packed_task(task: Task) -> dict[str, Any]:
-    """The task as plain data."""
+    """The task as plain data, without the bytes of its inputs, but with their lengths."""
     data, blobs = pack_program(task.program)
     return {
         "program": data,
@@ -126,7 +173,7 @@ def packed_task(task: Task) -> dict[str, Any]:
         "threads": task.target.threads,
         "specs": task.inputs.specs,
         "sizes": task.inputs.sizes,
-        "inputs": [bytes(blob) for blob in task.inputs.blobs],
+        "inputs": [len(blob) for blob in task.inputs.blobs],
         "reference": task.reference,
         "limits": asdict(task.limits),
         "protocol": asdict(task.protocol),
@@ -134,9 +181,9 @@ def packed_task(task: Task) -> dict[str, Any]:
     }
 
 
-def unpacked_task(data: dict[str, Any]) -> Task:
-    """The task that `packed_task` packed."""
-    inputs = Inputs(tuple(data["specs"]), data["sizes"], tuple(memoryview(blob) for blob in data["inputs"]))
+def unpacked_task(data: dict[str, Any], blobs: Sequence[bytearray]) -> Task:
+    """The task that `packed_task` packed, with the bytes of its inputs."""
+    inputs = Inputs(tuple(data["specs"]), data["sizes"], tuple(memoryview(blob) for blob in blobs))
     program, target = unpack_program(data["program"], data["constants"]), Target("llvm", data["cpu"], data["threads"])
     limits, protocol = Limits(**data["limits"]), Protocol(**data["protocol"])
     return Task(program, target, inputs, data["reference"], limits, protocol, data["tolerance"])
@@ -145,51 +192,72 @@ def unpacked_task(data: dict[str, Any]) -> Task:
 # --- what workers do
 
 
-class _Workers:
-    """The processes that this worker keeps, by job."""
+class _Kept:
+    """What this worker keeps of a job: the task, whose inputs come in pieces, and the processes that do its work."""
 
-    def __init__(self) -> None:
+    def __init__(self, about: dict[str, Any]) -> None:
+        self.about = about
+        self.blobs = [bytearray(length) for length in about["inputs"]]
+        self.missing = sum(about["inputs"])
         self.lock = threading.Lock()
-        self.builders: dict[str, list[BuilderProcess]] = {}
-        self.runners: dict[str, RunnerProcess] = {}
+        self.idle: list[BuilderProcess] = []
+        self.runner: RunnerProcess | None = None
+
+    def task(self) -> Task:
+        return unpacked_task(self.about, self.blobs)
 
 
-_workers = _Workers()
+_jobs: dict[str, _Kept] = {}
 
 
-def _build(job: str, about: dict[str, Any], request: Request) -> Built:
+def _begin(job: str, about: dict[str, Any]) -> None:
+    _jobs.setdefault(job, _Kept(about))
+
+
+def _append(job: str, blob: int, at: int, piece: bytes) -> None:
+    kept = _jobs[job]
+    kept.blobs[blob][at : at + len(piece)] = piece
+    kept.missing -= len(piece)
+
+
+def _kept(job: str) -> _Kept:
+    kept = _jobs.get(job)
+    if kept is None or kept.missing > 0:
+        raise _WithoutTask(_distributed().get_worker().address)
+    return kept
+
+
+def _build(job: str, request: Request) -> Built:
     """Compiles one candidate, in an idle process of the job."""
-    with _workers.lock:
-        idle = _workers.builders.setdefault(job, [])
-        builder = idle.pop() if idle else None
-    builder = builder or BuilderProcess(unpacked_task(about))
+    kept = _kept(job)
+    with kept.lock:
+        builder = kept.idle.pop() if kept.idle else BuilderProcess(kept.task())
     try:
         return builder.build(request)
     finally:
-        with _workers.lock:
-            _workers.builders.setdefault(job, []).append(builder)
+        with kept.lock:
+            kept.idle.append(builder)
 
 
-def _measure(job: str, about: dict[str, Any], reference: Built, built: Built, best: float | None) -> Measurement:
+def _measure(job: str, reference: Built, built: Built, best: float | None) -> Measurement:
     """Runs one candidate, when nobody else on this machine measures."""
-    return _runner(job, about, reference).measure(built, best)
+    return _runner(job, reference).measure(built, best)
 
 
-def _compare(job: str, about: dict[str, Any], reference: Built, built: list[Built]) -> list[Measurement]:
-    return _runner(job, about, reference).compare([each for each in built if each.failure is None])
+def _compare(job: str, reference: Built, built: list[Built]) -> list[Measurement]:
+    return _runner(job, reference).compare(built)
 
 
-def _runner(job: str, about: dict[str, Any], reference: Built) -> RunnerProcess:
-    with _workers.lock:
-        if job not in _workers.runners:
-            _workers.runners[job] = RunnerProcess(unpacked_task(about), reference)
-        return _workers.runners[job]
+def _runner(job: str, reference: Built) -> RunnerProcess:
+    kept = _kept(job)
+    with kept.lock:
+        kept.runner = kept.runner or RunnerProcess(kept.task(), reference)
+        return kept.runner
 
 
 def _end(job: str) -> None:
-    with _workers.lock:
-        processes = [*_workers.builders.pop(job, []), *filter(None, [_workers.runners.pop(job, None)])]
-    for process in processes:
+    kept = _jobs.pop(job, None)
+    for process in [*kept.idle, *filter(None, [kept.runner])] if kept else []:
         process.close()
 
 

@@ -9,17 +9,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import distributed
+import numpy as np
 import pytest
-from tuning_programs import QUICK, double, task
+from tuning_programs import QUICK, completed, double, task
 
 import raido as rd
 from raido.autotune.jobs.job import Progress
 from raido.autotune.measure.cluster import ClusterMeasurer, packed_task, unpacked_task
+from raido.autotune.measure.inputs import given_inputs
+from raido.autotune.measure.local import Request
 from raido.autotune.measure.machine import this_machine
 from raido.schedule.fingerprint import fingerprint
+from raido.targets.compile import Compilation
 from raido.targets.target import Target
 
 
@@ -97,11 +103,25 @@ def test_a_worker_that_dies_has_its_trials_done_by_others(cluster: Cluster, tmp_
         protocol=QUICK,
     )
     assert all(process.wait(10) == -signal.SIGKILL for process in doomed)
-    assert tuning.ended == "trials" and len(tuning.history) == 13
+    assert tuning.ended == "trials" and len(tuning.history) == 13 and not tuning.failures
     here = this_machine(Target())
-    assert {record.machine for record in tuning.records if not record.failure} == {here.digest}
-    assert all(record.host == here.description for record in tuning.records if not record.failure)
-    assert tuning.finals
+    assert {record.machine for record in tuning.records} == {here.digest}
+    assert all(record.host == here.description for record in tuning.records)
+    assert len(tuning.finals) == 5
+
+
+def test_a_worker_that_joins_later_is_given_the_task(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job's runner dies before it is asked anything, and another takes its place; inputs are the user's, in several pieces."""
+    monkeypatch.setattr("raido.autotune.measure.cluster._PIECE", 1000)
+    array = np.arange(1000, dtype=np.float32)
+    inputs = given_inputs(Compilation(double.trace(), Target(), None, {}).signature, [array])
+    runner = cluster.processes[-1]
+    with closing(ClusterMeasurer(replace(task(), inputs=inputs), cluster.address)) as measurer:
+        runner.kill()
+        runner.wait()
+        cluster.worker("measure")
+        (found,) = measurer.measure([Request("again", completed(double.schedule()))])
+    assert found.key == "again" and found.failure is None and found.seconds
 
 
 def test_no_scheduler_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +132,7 @@ def test_no_scheduler_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_task_travels_as_data() -> None:
     before = task()
-    after = unpacked_task(packed_task(before))
+    after = unpacked_task(packed_task(before), [bytearray(blob) for blob in before.inputs.blobs])
     assert fingerprint(after.program) == fingerprint(before.program)
     assert (after.inputs, after.limits, after.protocol, after.target) == (
         before.inputs,
