@@ -54,7 +54,7 @@ from raido.schedule.nest.nodes import (
     buffer_for,
 )
 from raido.schedule.plan import At, StagePlan
-from raido.schedule.stages.normalise import Tables
+from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize, Stage, StageGraph
 
 

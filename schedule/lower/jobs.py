@@ -14,8 +14,8 @@ from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
 from raido.schedule.plan import Inline, LoopPlan, Split, StagePlan, fused_loops
 from raido.schedule.stages.form_stages import top_reductions
-from raido.schedule.stages.normalise import Tables
 from raido.schedule.stages.stage import AnyStage, Stage
+from raido.schedule.stages.tables import Tables
 
 SHORT_ROW = 32
 

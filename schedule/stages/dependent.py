@@ -31,7 +31,7 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.rewrite import rebuild, scalar_nodes, topological
 
 if TYPE_CHECKING:
-    from raido.schedule.stages.normalise import Tables
+    from raido.schedule.stages.tables import Tables
 
 Dependent: TypeAlias = "Scan | Update | Filter | Sort"
 DEPENDENT = (Scan, Update, Filter, Sort)

@@ -39,7 +39,9 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes, topological
 from raido.schedule.stages.guard import guard_branches
-from raido.schedule.stages.normalise import Tables, binders, host_variables, inline_moves
+from raido.schedule.stages.inline import inline_moves
+from raido.schedule.stages.tables import Tables
+from raido.schedule.stages.uses import binders, host_variables
 
 
 def distribute_loops(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:

@@ -28,7 +28,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.rewrite import rebuild, substitute, topological
 from raido.algo.passes.starts import folded_from_neutral
-from raido.schedule.stages.normalise import Tables
+from raido.schedule.stages.tables import Tables
 
 
 def expand_segments(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:

@@ -1,6 +1,6 @@
 """`form_stages(program)`: the program as stages, named, in an order in which they can run.
 
-The graph is first brought into a form where every `Generate` is one stage (`normalise`). Then each gets its display names: the
+The graph is first brought into a form where every `Generate` is one stage (`NORMALISE`). Then each gets its display names: the
 user's, or `map_1`, `reduce_1` … in program order; a repeated name becomes `rows_2`; axes are `x`; `y, x`; `z, y, x`; `d0` … and
 `r`; `ry, rx` unless the user named them. Last, forms are put where they run: a stage that depends on the state of a whole-array
 loop, or that only one branch needs, belongs to the body of that loop or branch.
@@ -47,16 +47,8 @@ from raido.schedule.stages.dependent import DEPENDENT, Dependent, is_ragged, lea
 from raido.schedule.stages.distribute import distribute_loops
 from raido.schedule.stages.expand_segments import expand_segments
 from raido.schedule.stages.guard import guard_branches
-from raido.schedule.stages.normalise import (
-    FORMS,
-    Tables,
-    inline_elementwise,
-    inline_moves,
-    lift_open,
-    lift_reductions,
-    loops_around,
-    merge_names,
-)
+from raido.schedule.stages.inline import inline_elementwise, inline_moves
+from raido.schedule.stages.lift import lift_open, lift_reductions
 from raido.schedule.stages.private_arrays import bound_private_arrays
 from raido.schedule.stages.stage import (
     AnyStage,
@@ -65,6 +57,8 @@ from raido.schedule.stages.stage import (
     StageGraph,
 )
 from raido.schedule.stages.step_stages import filter_stage, pure_axis_names, scan_stage, sort_stage, update_stage
+from raido.schedule.stages.tables import FORMS, Tables, merge_names
+from raido.schedule.stages.uses import loops_around
 
 NORMALISE = (
     expand_segments,

@@ -42,7 +42,9 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.rewrite import children, free_variables, rebuild, scalar_nodes, topological
-from raido.schedule.stages.normalise import Tables, binders, checked_places, host_variables
+from raido.schedule.stages.lift import checked_places
+from raido.schedule.stages.tables import Tables
+from raido.schedule.stages.uses import binders, host_variables
 
 Guard = tuple[Expr, ...]  # all of them hold where an array is read
 _GUARDED = (Generate, Scan, Update, Filter, Sort, ArrayLoop, ArrayWhile)

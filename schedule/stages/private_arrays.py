@@ -43,7 +43,9 @@ from raido.algo.graph.faults import can_fault
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.reduction import contracted_product, identity_of
 from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes, substitute, topological
-from raido.schedule.stages.normalise import Tables, binders, host_variables, inline_moves
+from raido.schedule.stages.inline import inline_moves
+from raido.schedule.stages.tables import Tables
+from raido.schedule.stages.uses import binders, host_variables
 
 
 def bound_private_arrays(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:

@@ -1,0 +1,124 @@
+"""Arrays that become part of whoever reads them, so that they are no stages.
+
+Index moves and scalars of mapped functions are inlined; so are unnamed elementwise expressions that one consumer reads once, at its
+own index. All of it is beta-reduction, so no value changes.
+"""
+
+from __future__ import annotations
+
+from raido.algo.graph.expr import (
+    Array,
+    Const,
+    Generate,
+    Item,
+    Load,
+    Node,
+    Reduce,
+    Result,
+)
+from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes, topological
+from raido.schedule.stages.tables import Tables, merge_names
+from raido.schedule.stages.uses import Uses, host_variables
+
+
+def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """Index moves without a name, and scalars (rank 0) of mapped functions, substituted where they are read."""
+
+    free: dict[Node, bool] = {}
+
+    def is_move(form: Node) -> bool:
+        if not isinstance(form, Generate) or tables.names.get(form):
+            return False
+        if form not in free:
+            scalar = not form.axes and bool(free_variables(form)) and not _shares_work(form, tables)
+            free[form] = scalar or tables.kinds.get(form) == "move"
+        return free[form]
+
+    def change(node: Node) -> Node:
+        if isinstance(node, Load) and isinstance(node.array, Result) and is_move(node.array.form):
+            form = node.array.form
+            assert isinstance(form, Generate)
+            if not node.checked or not form.axes:
+                return tables.beta(form, node.array.index, node.indices)
+            body = form.bodies[node.array.index]
+            axes = {axis.var for axis in form.axes}
+            if isinstance(body, Load) and len(body.indices) == len(axes) and set(body.indices) == axes:
+                moved = tables.beta(form, node.array.index, node.indices)
+                assert isinstance(moved, Load)
+                return Load(moved.array, moved.indices, True)
+        return node
+
+    return tables.rewrite(roots, change)
+
+
+def _shares_work(form: Generate, tables: Tables) -> bool:
+    """Whether a scalar stands for work that several readers share: the results of one loop or reduction, a guard of branches or a count."""
+    if tables.kinds.get(form) in ("condition", "count"):
+        return True
+    owners = {body.form if isinstance(body, Item) else None for body in form.bodies}
+    return len(form.bodies) > 1 and len(owners) == 1 and None not in owners
+
+
+def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """Unnamed elementwise expressions, and unnamed arrays of mapped functions, that one consumer reads once become part of it."""
+    uses = Uses(roots)
+    inlined: set[Generate] = set()
+    hosts = host_variables(uses.nodes)
+    for node in uses.nodes:
+        if not isinstance(node, Generate) or node in uses.whole or node not in uses.loads:
+            continue
+        if free_variables(node) - hosts:
+            if _inlines_when_open(node, uses, tables):
+                inlined.add(node)
+        elif _is_plain_elementwise(node, tables) and uses.pointwise(node):
+            inlined.add(node)
+    return inline_forms(roots, inlined, tables)
+
+
+def _is_plain_elementwise(form: Generate, tables: Tables) -> bool:
+    unnamed = not tables.names.get(form)
+    return unnamed and tables.kinds.get(form, "elementwise") == "elementwise" and not _has_reduce(form)
+
+
+def inline_forms(roots: tuple[Array, ...], forms: set[Generate], tables: Tables) -> tuple[Array, ...]:
+    """The graph with every load of these forms replaced by the element's expression."""
+    marked = set(forms)
+    memo: dict[Node, Node] = {}
+    for node in topological(*roots):
+        new = rebuild(node, memo.__getitem__)
+        if new is not node:
+            tables.carry(node, new)
+            if node in marked and isinstance(new, Generate):
+                marked.add(new)
+        if isinstance(new, Load) and isinstance(new.array, Result) and new.array.form in marked:
+            old, new = new, tables.beta(new.array.form, new.array.index, new.indices)
+            tables.carry(old, new)
+        if isinstance(new, Generate) and (inner := _perfectly_nested(node, marked)):
+            tables.names[new] = merge_names(tables.names.get(new, ()), tables.names.get(inner, ()))
+            if tables.kinds.get(inner) == "reduce":
+                tables.kinds[new] = "reduce"
+        memo[node] = new
+    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+
+
+def _perfectly_nested(form: Node, inlined: set[Generate]) -> Generate | None:
+    """The inlined array that is all there is in the body of `form`."""
+    if not isinstance(form, Generate):
+        return None
+    inner = {b.array.form if isinstance(b, Load) and isinstance(b.array, Result) else None for b in form.bodies}
+    only = inner.pop()
+    return only if not inner and isinstance(only, Generate) and only in inlined else None
+
+
+def _inlines_when_open(form: Generate, uses: Uses, tables: Tables) -> bool:
+    reader = next(iter(uses.readers[form]))
+    nested = len(uses.readers[form]) == 1 and _perfectly_nested(reader, {form}) is form and uses.once(form) is not None
+    if nested and uses.pointwise(form):
+        return True
+    if tables.names.get(form) or (not form.axes and _shares_work(form, tables)):
+        return False
+    return uses.once(form) is not None or all(isinstance(e, Const) for at in uses.loads[form] for e in at)
+
+
+def _has_reduce(form: Generate) -> bool:
+    return any(isinstance(node, Reduce) for node in scalar_nodes(*form.bodies))

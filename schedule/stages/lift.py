@@ -1,0 +1,220 @@
+"""Arrays and folds of functions that become stages of their own.
+
+Arrays made inside mapped functions are lifted, with the axes they depend on in front; reductions are brought to the top of their
+stage (one `Reduce` a stage), others are lifted to stages of their own or stay as loops inside. That is the inverse of
+beta-reduction, so no value changes: afterwards every `Generate` (and every form of `dependent`) is closed and is one stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from raido.algo.errors import CompileError
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import (
+    Array,
+    Axis,
+    Expr,
+    Generate,
+    Item,
+    Load,
+    Loop,
+    Node,
+    Parameter,
+    Reduce,
+    Result,
+    Var,
+    While,
+    const,
+    fresh,
+)
+from raido.algo.graph.rewrite import children, free_variables, rebuild, scalar_nodes, topological
+from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form, is_ragged
+from raido.schedule.stages.inline import _has_reduce
+from raido.schedule.stages.tables import Tables
+from raido.schedule.stages.uses import binders, host_variables
+
+
+def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """Arrays that mention variables of functions around them become closed, with the axes they depend on in front.
+
+    Those that mention the state of a scalar loop cannot be: they are inlined.
+    """
+    nodes = topological(*roots)
+    order, axes_of, owner = binders(nodes)
+    hosts = host_variables(nodes)
+    memo: dict[Node, Node] = {}
+    for node in nodes:
+        new = rebuild(node, memo.__getitem__)
+        if new is not node:
+            tables.carry(node, new)
+        if isinstance(new, Load) and isinstance(new.array, Result) and isinstance(new.array.form, _OPEN):
+            form = new.array.form
+            outside = free_variables(form) - hosts
+            if outside:
+                old = new
+                if outside <= axes_of.keys():
+                    outer = sorted(outside, key=order.__getitem__)
+                    axes: list[Any] = [memo.get(axes_of[v], axes_of[v]) for v in outer]
+                    closed = _closed(form, axes, tables)
+                    tables.parents.setdefault(closed, owner[outer[0]])
+                    new = Load(Result(closed, new.array.index), (*outer, *new.indices), new.checked)
+                elif not isinstance(form, Generate):
+                    raise CompileError(
+                        f"a {type(form).__name__.lower()} inside a scalar loop that depends on the loop's state is not supported"
+                    )
+                else:
+                    indices = checked_places(new, new.indices, new.array.shape, tables) if new.checked else new.indices
+                    new = tables.beta(form, new.array.index, indices)
+                tables.carry(old, new)
+        memo[node] = new
+    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+
+
+def checked_places(source: Node, places: Sequence[Expr], shape: Sequence[Expr], tables: Tables) -> tuple[Expr, ...]:
+    """Indices into an array of that shape, read from arrays of 0, 1, … that check them, at the line of `source`."""
+    indices: list[Expr] = []
+    for dimension, (e, extent) in enumerate(zip(places, shape, strict=True)):
+        axes = tuple(Axis(fresh("i"), n) for n in (*[const(i64, 1)] * dimension, extent))
+        counting = Generate(axes, (axes[-1].var,))
+        tables.kinds[counting] = "index"
+        indices.append(Load(Result(counting, 0), (*[const(i64, 0)] * dimension, e), True))
+        tables.carry(source, indices[-1])
+    return tuple(indices)
+
+
+_OPEN = (Generate, *DEPENDENT)
+
+
+def _closed(form: Generate | Dependent, outer: list[Axis], tables: Tables) -> Generate | Dependent:
+    """`form` with `outer` axes in front, as fresh variables; the same form for the same question within one program."""
+    key = (form, *outer)
+    if key in tables.closed:
+        return tables.closed[key]
+    closed = tables.with_axes(form, outer) if isinstance(form, Generate) else close_form(form, outer, tables)
+    tables.carry(form, closed)
+    tables.outer[closed] = tables.outer.get(form, 0) + len(outer)
+    tables.closed[key] = closed
+    return closed
+
+
+def lift_reductions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """At most one `Reduce` stands at the top of each form; those under it, or beside it over other axes, become forms."""
+    nodes = topological(*roots)
+    memo: dict[Node, Node] = {}
+    for node in nodes:
+        new = rebuild(node, memo.__getitem__)
+        if isinstance(new, Generate) and _has_reduce(new):
+            merged = _one_reduction(new, tables)
+            tables.carry(new, merged)
+            tables.carry(node, merged)
+            new = merged
+        elif new is not node:
+            tables.carry(node, new)
+        memo[node] = new
+    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+
+
+def _one_reduction(form: Generate, tables: Tables) -> Generate:
+    axes = {axis.var: axis for axis in form.axes}
+    bodies = form.bodies
+    for _ in range(100):
+        eager = _eager_reductions(bodies)
+        inner = [r for r in eager if any(s is not r and s in set(scalar_nodes(*r.values)) for s in eager)]
+        top = [r for r in eager if not any(r in set(scalar_nodes(*s.values)) for s in eager if s is not r)]
+        if inner:
+            below = [s for r in inner for s in scalar_nodes(*r.values) if isinstance(s, Reduce) and s in eager]
+            bodies = _lift_reduce(form, bodies, below[0], axes, eager, tables)
+            continue
+        partial = [r for r in top if not axes.keys() <= free_variables(r)]
+        if partial:  # the same for a whole line of elements: computed once for each line
+            bodies = _lift_reduce(form, bodies, partial[0], axes, eager, tables)
+            continue
+        if len(top) <= 1:
+            break
+        same = [r for r in top if tuple(a.extent for a in r.axes) == tuple(a.extent for a in top[-1].axes)]
+        if len(same) == len(top):
+            bodies = _merge_reductions(bodies, top, tables)
+            break
+        other = next(r for r in top if r not in same)
+        bodies = _lift_reduce(form, bodies, other, axes, eager, tables)
+    return form if bodies is form.bodies else Generate(form.axes, tuple(bodies))
+
+
+def _eager_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
+    """Reductions that are evaluated whenever the element is: not in a branch, a loop or an operator. Children first."""
+    done: dict[Node, None] = {}
+    stack: list[tuple[Node, bool]] = [(b, False) for b in reversed(bodies)]
+    while stack:
+        node, entered = stack.pop()
+        if entered:
+            done[node] = None
+            continue
+        if node in done or isinstance(node, Result | Parameter):
+            continue
+        stack.append((node, True))
+        if isinstance(node, Item):
+            form = node.form
+            if isinstance(form, Reduce) and is_ragged(form):
+                stack += [(axis.extent, False) for axis in form.axes]
+            elif isinstance(form, Reduce):
+                stack.append((form, True))
+                stack += [(v, False) for v in form.values]
+            elif isinstance(form, Loop):
+                stack += [(e, False) for e in (form.count, *form.init)]
+            elif isinstance(form, While):
+                stack += [(e, False) for e in form.init]
+            else:
+                stack.append((form.predicate, False))
+        else:
+            stack += [(c, False) for c in children(node)]
+    return [node for node in done if isinstance(node, Reduce)]
+
+
+def _lift_reduce(
+    form: Generate, bodies: tuple[Expr, ...], reduce: Reduce, axes: dict[Var, Axis], eager: list[Reduce], tables: Tables
+) -> tuple[Expr, ...]:
+    """`reduce` becomes a form of its own over the axes it depends on."""
+    available = {**axes, **{a.var: a for r in eager for a in r.axes}}
+    outside = free_variables(reduce) & available.keys()
+    order = {var: i for i, var in enumerate(available)}
+    outer = [available[v] for v in sorted(outside, key=order.__getitem__)]
+    items = tuple(Item(reduce, k) for k in range(len(reduce.values)))
+    own = Generate((), items)
+    tables.kinds[own] = "reduce"
+    tables.ranks.setdefault(own, tables.ranks.get(form, 0))
+    if reduce in tables.sites:
+        tables.sites.setdefault(own, tables.sites[reduce])
+    closed = _closed(own, outer, tables) if outer else own
+    tables.parents.setdefault(closed, form)
+    indices = tuple(axis.var for axis in outer)
+    memo: dict[Node, Node] = {item: Load(Result(closed, k), indices, False) for k, item in enumerate(items)}
+    return tables.rewrite(bodies, lambda node: node, memo)
+
+
+def _merge_reductions(bodies: tuple[Expr, ...], reductions: list[Reduce], tables: Tables) -> tuple[Expr, ...]:
+    """Several reductions over equal axes as one with all their results. `monoid` names them, separated by commas."""
+    axes = reductions[0].axes
+    parts: dict[str, list[Any]] = {name: [] for name in ("left", "right", "combine", "neutral", "values", "monoid")}
+    start: dict[Reduce, int] = {}
+    for r in reductions:
+        start[r] = len(parts["left"])
+        renamed = {a.var: b.var for a, b in zip(r.axes, axes, strict=True)}
+        parts["values"] += tables.rewrite(r.values, lambda node: node, renamed)
+        names = [fresh(v.name, v.dtype) for v in (*r.left, *r.right)]
+        memo = dict(zip((*r.left, *r.right), names, strict=True))
+        parts["left"] += names[: len(r.left)]
+        parts["right"] += names[len(r.left) :]
+        parts["combine"] += tables.rewrite(r.combine, lambda node: node, memo)
+        parts["neutral"] += r.neutral
+        parts["monoid"] += [r.monoid] + [""] * (len(r.left) - 1)
+    merged = Reduce(
+        axes,
+        *(tuple(parts[name]) for name in ("left", "right", "combine", "neutral", "values")),
+        all(r.commutative for r in reductions),
+        ",".join(parts["monoid"]),
+    )
+    tables.carry(reductions[0], merged)
+    memo = {Item(r, k): Item(merged, start[r] + k) for r in reductions for k in range(len(r.left))}
+    return tables.rewrite(bodies, lambda node: node, memo)

@@ -1,0 +1,146 @@
+"""`Tables`: names, kinds and source lines of nodes while passes over the graph rewrite them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import (
+    ArrayCond,
+    ArrayLoop,
+    ArrayWhile,
+    Axis,
+    Const,
+    Expr,
+    Generate,
+    Node,
+    Op,
+    Parameter,
+    Result,
+    Var,
+    const,
+    fresh,
+)
+from raido.algo.graph.program import Program, Site
+from raido.algo.graph.rewrite import children, free_variables, rebuild, topological
+from raido.schedule.stages.dependent import DEPENDENT, Dependent
+
+FORMS = (Generate, *DEPENDENT, ArrayLoop, ArrayWhile, ArrayCond)
+
+
+class Tables:
+    """Names, kinds and source lines of nodes, kept up to date while the nodes are rewritten."""
+
+    def __init__(self, program: Program) -> None:
+        self.names: dict[Node, tuple[str, ...]] = {**program.names}
+        self.kinds: dict[Node, str] = {**program.kinds}
+        self.sites: dict[Node, Site] = dict(program.sites)
+        self.ranks: dict[Node, int] = {form: i for i, form in enumerate(program.order)}
+        self.named_axes: set[Var] = {*program.named_axes}
+        self.contract = program.contract
+        self.outer: dict[Node, int] = {}
+        self.parents: dict[Node, Node] = {}
+        self.closed: dict[tuple[Node, ...], Generate | Dependent] = {}
+
+    def carry(self, old: Node, new: Node) -> None:
+        """Whatever is known of `old` holds for `new`, which replaces it."""
+        if old is new:
+            return
+        if old in self.sites:
+            self.sites.setdefault(new, self.sites[old])
+        if isinstance(old, FORMS) and type(old) is type(new):
+            if old in self.names:
+                self.names[new] = merge_names(self.names.get(new, ()), self.names[old])
+            for table in (self.kinds, self.ranks, self.outer, self.parents):
+                if old in table:
+                    table.setdefault(new, table[old])  # type: ignore[attr-defined]
+
+    def pass_names(self, old: Node, new: Node) -> None:
+        """What is known of `old` holds for `new`, a form of another kind that makes the same arrays."""
+        if old in self.names:
+            self.names[new] = merge_names(self.names.get(new, ()), self.names[old])
+        for table in (self.sites, self.ranks, self.outer, self.parents):
+            if old in table:
+                table.setdefault(new, table[old])  # type: ignore[attr-defined]
+
+    def rewrite(
+        self, roots: Iterable[Node], change: Callable[[Any], Node], values: Mapping[Any, Node] | None = None
+    ) -> Any:
+        """Every node rebuilt from its rewritten children and given to `change`, bottom-up. Returns the new roots.
+
+        With `values`, which replace variables (or other scalars), arrays that mention none of the variables stay as they are.
+        """
+        roots = tuple(roots)
+        memo: dict[Node, Node] = {} if values is None else {**values}
+        whole = values is None or any(isinstance(key, Parameter) for key in values)
+        order = topological(*roots) if whole else _affected(roots, memo)
+        for node in order:
+            if node not in memo:
+                new = change(rebuild(node, memo.__getitem__))
+                self.carry(node, new)
+                memo[node] = new
+        return tuple(memo[root] for root in roots)
+
+    def beta(self, form: Generate, index: int, indices: tuple[Expr, ...]) -> Expr:
+        """The element of `form` at `indices`, as an expression."""
+        values = {axis.var: e for axis, e in zip(form.axes, indices, strict=True) if axis.var is not e}
+        if not values:
+            return form.bodies[index]
+        return self.rewrite((form.bodies[index],), fold_constants, values)[0]
+
+    def with_axes(self, form: Generate, outer: Sequence[Axis]) -> Generate:
+        """`form` with `outer` axes in front, as fresh variables."""
+        names = {axis.var: fresh(axis.name) for axis in outer}
+        memo: dict[Node, Node] = {**names}
+        extents = self.rewrite([axis.extent for axis in outer], lambda node: node, memo)
+        bodies = self.rewrite(form.bodies, lambda node: node, memo)
+        leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
+        self.named_axes.update(new for old, new in names.items() if old in self.named_axes)
+        return Generate(leading + form.axes, bodies)
+
+
+def _affected(roots: tuple[Node, ...], values: dict[Node, Node]) -> list[Node]:
+    """The nodes below some roots, children first, without what lies in arrays that mention none of the variables."""
+    variables = {v for v in values if isinstance(v, Var)}
+    done: dict[Node, None] = {}
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, entered = stack.pop()
+        if entered:
+            done[node] = None
+        elif node in done or node in values:
+            continue
+        elif isinstance(node, Result) and variables.isdisjoint(free_variables(node)):
+            values[node] = node
+        else:
+            stack.append((node, True))
+            stack += [(child, False) for child in children(node)]
+    return list(done)
+
+
+def merge_names(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """Both lists, each name once."""
+    return tuple(dict.fromkeys(first + second))
+
+
+def fold_constants(node: Node) -> Node:
+    """Comparisons of integer literals and selections by a literal, decided."""
+    if isinstance(node, Op):
+        if node.name == "select" and isinstance(node.args[0], Const):
+            return node.args[1] if node.args[0].value else node.args[2]
+        if node.dtype is bool_ and len(node.args) == 2 and all(isinstance(a, Const) for a in node.args):
+            a, b = (x.value for x in node.args)  # type: ignore[union-attr]
+            if node.args[0].dtype.is_integer and node.name in _COMPARE:
+                return const(bool_, _COMPARE[node.name](a, b))
+    return node
+
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
