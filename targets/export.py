@@ -25,16 +25,15 @@ from typing import Any
 from raido.algo.errors import ExportError, TargetError
 from raido.targets.elf import rename_globals
 from raido.targets.executable import Executable
-from raido.targets.export_text import (
-    ABI_VERSION,
+from raido.targets.export_functions import (
     LIBRARY_SYMBOL,
     describe_function,
     identifier,
     public_names,
-    write_header,
     write_version_script,
-    write_wrapper,
 )
+from raido.targets.export_header import ABI_VERSION, write_header
+from raido.targets.export_wrapper import write_wrapper
 from raido.targets.native import RUNTIME_SOURCES, RuntimeCalls
 from raido.targets.signature import Signature
 

@@ -1,51 +1,19 @@
-"""The C text of an exported library: its public header, the wrapper that checks arguments, the linker's list of public names.
+"""The C source behind the header of an exported library.
 
-Each algorithm becomes one C function over typed pointers and int64_t sizes. The wrapper refuses what it can see is wrong (NULL,
-negative or disagreeing sizes, results that overlap inputs), turns recorded faults into messages, and carries the signatures as JSON
-for `load`. Every name in the header starts with the algorithm's or the library's own name.
+The wrapper refuses what it can see is wrong (NULL, negative or disagreeing sizes, results that overlap inputs), turns recorded faults
+into messages, and carries the signatures as JSON for `load`.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from raido.algo.errors import ExportError
+from raido.targets.export_functions import LIBRARY_SYMBOL, Function, Parameter, c_type, identifier, prototype
 from raido.targets.faults import FAULT_KINDS
-from raido.targets.signature import Signature, SizeExpr, Value, size_text
+from raido.targets.signature import SizeExpr
 
-ABI_VERSION = 2
-LIBRARY_SYMBOL = "raido_library_v1"
-_C_TYPES = {
-    "bool": "uint8_t",
-    "float16": "uint16_t",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "float",
-    "complex128": "double",
-    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}
-_REMARKS = {
-    "bool": "bytes 0 or 1",
-    "float16": "IEEE binary16 bits",
-    "complex64": "interleaved pairs of real and imaginary part",
-    "complex128": "interleaved pairs of real and imaginary part",
-}
-# Words of C and C++, macros of their headers, and names that the wrapper itself uses.
-_RESERVED_WORDS = """
-alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr continue
-default delete do double else enum explicit export extern false float for friend goto if inline int long mutable
-namespace new not not_eq nullptr operator or or_eq private protected public register restrict return short signed
-sizeof static struct switch template this throw true try typedef typename union unsigned using virtual void volatile
-wchar_t while xor xor_eq main linux unix I NULL EOF stdin stdout stderr errno fault status missing message site
-library metadata entries report overlap count_bytes smaller larger floor_divide floor_modulo missing_feature FAIL
-PUBLIC ENTRY Site RdFault
-"""
-_RESERVED = frozenset(_RESERVED_WORDS.split())
 # Where CPUID reports what compiled code may rely on: leaf, register, bit. (Intel SDM, volume 2A, CPUID.) Asked directly, since not
 # every compiler's library has __builtin_cpu_supports.
 _CPU_FEATURES = {
@@ -63,199 +31,6 @@ _CPU_FEATURES = {
     "avx512bw": (7, "b", 30),
     "avx512vl": (7, "b", 31),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter of a public function: C name and declaration, and the value it stands for (None: a size)."""
-
-    name: str
-    declaration: str
-    value: Value | None
-    role: str  # "input", "scalar" (by value), "size", "output", "made" (an output that the library allocates), "existential"
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """One algorithm in the library: the name it was given and its public C name, the linked entry symbol, its parameters in order."""
-
-    algorithm: str
-    name: str
-    entry: str
-    signature: Signature
-    parameters: tuple[Parameter, ...]
-    sizes: dict[str, str]  # size name -> C name
-
-
-def identifier(name: str) -> str:
-    """`name` as a C (and C++) identifier."""
-    text = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_") or "value"
-    return f"{text}_" if text in _RESERVED else f"_{text}" if text[0].isdigit() else text
-
-
-def describe_function(library: str, name: str, entry: str, signature: Signature) -> Function:
-    """The public function for a signature, with C names that are all different.
-
-    An algorithm that has the name of a C library function (`exp`, `read`) gets the library's name in front of its own.
-    """
-    public = identifier(name)
-    if _is_c_function(public):
-        public = f"{library}_{public}"
-    taken: set[str] = {public}
-
-    def unique(wanted: str) -> str:
-        base = chosen = identifier(wanted)
-        number = 2
-        while chosen in taken:
-            chosen, number = f"{base}_{number}", number + 1
-        taken.add(chosen)
-        return chosen
-
-    parameters: list[Parameter] = []
-    for value in signature.inputs:
-        c_name, c_type = unique(value.name), _c_type(value)
-        if value.shape or value.dtype.startswith("complex"):
-            parameters.append(Parameter(c_name, f"const {c_type}* {c_name}", value, "input"))
-        else:
-            parameters.append(Parameter(c_name, f"{c_type} {c_name}", value, "scalar"))
-    sizes = {}
-    for size in signature.sizes:
-        sizes[size] = unique(size)
-        parameters.append(Parameter(sizes[size], f"int64_t {sizes[size]}", None, "size"))
-    for value, made in zip(signature.outputs, signature.made, strict=True):
-        c_name = unique(value.name)
-        role = "made" if made else "output"
-        parameters.append(Parameter(c_name, f"{_c_type(value)}*{'*' * made} {c_name}", value, role))
-    for existential in signature.existentials:
-        c_name = unique(existential.name)
-        parameters.append(Parameter(c_name, f"int64_t* {c_name}", None, "existential"))
-    return Function(name, public, entry, signature, tuple(parameters), sizes)
-
-
-def _is_c_function(name: str) -> bool:
-    for library in ("libc.so.6", "libm.so.6"):
-        with contextlib.suppress(OSError):
-            if hasattr(ctypes.CDLL(library), name):
-                return True
-    return False
-
-
-def public_names(library: str, functions: Sequence[Function]) -> tuple[str, ...]:
-    """All symbols the library shows; ExportError when two of them are the same."""
-    names = [f.name for f in functions]
-    names += [f"{library}_{suffix}" for suffix in ("message", "metadata", "abi_version", "set_threads", "free")]
-    for name in names:
-        if names.count(name) > 1:
-            raise ExportError(f'the library would define the C name "{name}" twice: give the algorithms other names')
-    return (*names, LIBRARY_SYMBOL)
-
-
-def write_version_script(names: Sequence[str]) -> str:
-    """The linker's list of what is visible."""
-    return "{ global: " + " ".join(f"{name};" for name in names) + " local: *; };\n"
-
-
-# --- the header
-
-
-def write_header(library: str, functions: Sequence[Function]) -> str:
-    """The public C header."""
-    upper = library.upper()
-    guard = f"RAIDO_{upper}_H"
-    declarations = "\n".join(_document(f) + _prototype(f) + ";\n" for f in functions)
-    return f"""\
-/* {library}: made by raido. Plain C; no other library is needed.
- *
- * Functions return {upper}_OK (0) or one of the codes below; {library}_message() then says what was wrong, on the thread that called.
- * Arrays are dense and in row-major order (the last index runs fastest, no padding between rows), of any alignment. The caller owns
- * them all: nothing is kept after the call. Results must not overlap inputs or each other. Arrays of zero elements may be NULL.
- * A result whose size nothing bounds beforehand is a pointer to a pointer: the function allocates the array, once all has gone
- * well, and writes where it is; give it back with {library}_free. After a failure NULL is written.
- * All functions may be called from any number of threads at once. Work is shared among the library's own threads:
- * as many as {library}_set_threads says, else the environment variable RAIDO_NUM_THREADS, else the CPUs this process may use.
- */
-#ifndef {guard}
-#define {guard}
-
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-enum {{
-  {upper}_OK = 0,
-  {upper}_NULL_POINTER = 1,    /* an array with elements is NULL */
-  {upper}_BAD_SIZE = 2,        /* a size is negative, too large, or disagrees with another */
-  {upper}_OVERLAP = 3,         /* a result overlaps an input or another result */
-  {upper}_FAULT = 4,           /* a check of the algorithm failed: an index out of range, a division by zero */
-  {upper}_NO_MEMORY = 5,       /* no memory for temporary buffers */
-  {upper}_UNSUPPORTED_CPU = 6  /* the library was compiled for instructions that this CPU lacks */
-}};
-
-#define {upper}_ABI_VERSION {ABI_VERSION}
-
-{declarations}
-/* What the last failing call on this thread found wrong; "" when none failed. Valid until the next failing call on this thread. */
-const char* {library}_message(void);
-/* {upper}_ABI_VERSION of the library that is loaded: compare it with the header's. */
-int32_t {library}_abi_version(void);
-/* A JSON list with the name and signature of each algorithm. */
-const char* {library}_metadata(void);
-/* Gives back an array that a function of this library has allocated, from any thread; NULL is ignored. */
-void {library}_free(void* array);
-/* Threads of later calls in this process; 0: the default. */
-void {library}_set_threads(int32_t count);
-
-#ifdef __cplusplus
-}}
-#endif
-#endif
-"""
-
-
-def _document(function: Function) -> str:
-    lines = [f"/* {_comment(function.algorithm)}"]
-    width = max((len(p.name) for p in function.parameters), default=0)
-    existentials = [e.name for e in function.signature.existentials]
-    counts = [p.name for p in function.parameters if p.role == "existential"]
-    called = dict(zip(existentials, counts, strict=True))
-    capacities = {
-        e.name: None if e.bound is None else size_text(_rename(e.bound, function.sizes))
-        for e in function.signature.existentials
-    }
-    for parameter in function.parameters:
-        if parameter.value is not None:
-            most = {name: f"({bound})" for name, bound in capacities.items() if bound is not None}
-            renamed = {**function.sizes, **called, **(most if parameter.role != "made" else {})}
-            dims = "".join(f"[{size_text(_rename(size, renamed))}]" for size in parameter.value.shape)
-            role = {"scalar": "input", "made": "output, allocated here"}.get(parameter.role, parameter.role)
-            text = f"{role}, {parameter.value.dtype}{dims}"
-            if remark := _REMARKS.get(parameter.value.dtype):
-                text += f" ({remark})"
-        elif parameter.role == "size":
-            text = "size, at least 0"
-        else:
-            most = capacities[existentials[counts.index(parameter.name)]]
-            text = "output: how many there are" + ("" if most is None else f", at most {most}")
-        lines.append(f" *   {parameter.name:<{width}}  {_comment(text)}")
-    for check in function.signature.checks:
-        left, right = (size_text(_rename(size, function.sizes)) for size in (check.left, check.right))
-        lines.append(f" *   {left} must equal {right}")
-    return "\n".join(lines) + "\n */\n"
-
-
-def _prototype(function: Function) -> str:
-    return f"int32_t {function.name}({', '.join(p.declaration for p in function.parameters) or 'void'})"
-
-
-def _rename(size: SizeExpr, names: dict[str, str]) -> SizeExpr:
-    if isinstance(size, tuple):
-        return (size[0], _rename(size[1], names), _rename(size[2], names))
-    return names.get(size, size) if isinstance(size, str) else size
-
-
-# --- the wrapper
 
 
 def write_wrapper(library: str, functions: Sequence[Function]) -> str:
@@ -318,7 +93,6 @@ static inline int overlap(const void* a, int64_t a_bytes, const void* b, int64_t
 
 #define FAIL(code, ...) return snprintf(message, sizeof message, __VA_ARGS__), (code)
 """
-
 _EPILOGUE = """\
 PUBLIC const char* LIBRARY_message(void) { return message; }
 PUBLIC int32_t LIBRARY_abi_version(void) { return LIBRARY_UPPER_ABI_VERSION; }
@@ -411,7 +185,7 @@ def _write_function(upper: str, number: int, function: Function) -> str:
     flat = [_flat_declaration(parameter) for parameter in function.parameters]
     lines = [f"static const Site sites_{number}[] = {{{sites}{{0, 0, 0}}}};"]
     lines.append(f"ENTRY {function.entry}({', '.join([*flat, 'RdFault* fault'])});")
-    lines += [f"PUBLIC {_prototype(function)} {{"]
+    lines += [f"PUBLIC {prototype(function)} {{"]
     lines.append("  const char* missing = missing_feature();")
     lines.append(f'  if (missing) FAIL({upper}_UNSUPPORTED_CPU, "{name}: this CPU lacks %s", missing);')
     for parameter in function.parameters:
@@ -478,14 +252,7 @@ def _write_function(upper: str, number: int, function: Function) -> str:
 def _flat_declaration(parameter: Parameter) -> str:
     if parameter.role != "scalar" or parameter.value is None:
         return parameter.declaration
-    return f"const {_c_type(parameter.value)}* {parameter.name}"
-
-
-def _c_type(value: Value) -> str:
-    try:
-        return _C_TYPES[value.dtype]
-    except KeyError:
-        raise ExportError(f"arrays of {value.dtype} have no C form") from None
+    return f"const {c_type(parameter.value)}* {parameter.name}"
 
 
 def _c_size(size: SizeExpr, names: dict[str, str]) -> str:
@@ -508,7 +275,3 @@ def _c_text(text: str) -> str:
         )
         pieces.append(f'"{escaped}"')
     return "\n  ".join(pieces)
-
-
-def _comment(text: str) -> str:
-    return text.replace("*/", "* /")

@@ -1,0 +1,113 @@
+"""The public C header of an exported library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.targets.export_functions import Function, prototype
+from raido.targets.signature import SizeExpr, size_text
+
+ABI_VERSION = 2
+_REMARKS = {
+    "bool": "bytes 0 or 1",
+    "float16": "IEEE binary16 bits",
+    "complex64": "interleaved pairs of real and imaginary part",
+    "complex128": "interleaved pairs of real and imaginary part",
+}
+
+
+def write_header(library: str, functions: Sequence[Function]) -> str:
+    """The public C header."""
+    upper = library.upper()
+    guard = f"RAIDO_{upper}_H"
+    declarations = "\n".join(_document(f) + prototype(f) + ";\n" for f in functions)
+    return f"""\
+/* {library}: made by raido. Plain C; no other library is needed.
+ *
+ * Functions return {upper}_OK (0) or one of the codes below; {library}_message() then says what was wrong, on the thread that called.
+ * Arrays are dense and in row-major order (the last index runs fastest, no padding between rows), of any alignment. The caller owns
+ * them all: nothing is kept after the call. Results must not overlap inputs or each other. Arrays of zero elements may be NULL.
+ * A result whose size nothing bounds beforehand is a pointer to a pointer: the function allocates the array, once all has gone
+ * well, and writes where it is; give it back with {library}_free. After a failure NULL is written.
+ * All functions may be called from any number of threads at once. Work is shared among the library's own threads:
+ * as many as {library}_set_threads says, else the environment variable RAIDO_NUM_THREADS, else the CPUs this process may use.
+ */
+#ifndef {guard}
+#define {guard}
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+enum {{
+  {upper}_OK = 0,
+  {upper}_NULL_POINTER = 1,    /* an array with elements is NULL */
+  {upper}_BAD_SIZE = 2,        /* a size is negative, too large, or disagrees with another */
+  {upper}_OVERLAP = 3,         /* a result overlaps an input or another result */
+  {upper}_FAULT = 4,           /* a check of the algorithm failed: an index out of range, a division by zero */
+  {upper}_NO_MEMORY = 5,       /* no memory for temporary buffers */
+  {upper}_UNSUPPORTED_CPU = 6  /* the library was compiled for instructions that this CPU lacks */
+}};
+
+#define {upper}_ABI_VERSION {ABI_VERSION}
+
+{declarations}
+/* What the last failing call on this thread found wrong; "" when none failed. Valid until the next failing call on this thread. */
+const char* {library}_message(void);
+/* {upper}_ABI_VERSION of the library that is loaded: compare it with the header's. */
+int32_t {library}_abi_version(void);
+/* A JSON list with the name and signature of each algorithm. */
+const char* {library}_metadata(void);
+/* Gives back an array that a function of this library has allocated, from any thread; NULL is ignored. */
+void {library}_free(void* array);
+/* Threads of later calls in this process; 0: the default. */
+void {library}_set_threads(int32_t count);
+
+#ifdef __cplusplus
+}}
+#endif
+#endif
+"""
+
+
+def _document(function: Function) -> str:
+    lines = [f"/* {_comment(function.algorithm)}"]
+    width = max((len(p.name) for p in function.parameters), default=0)
+    existentials = [e.name for e in function.signature.existentials]
+    counts = [p.name for p in function.parameters if p.role == "existential"]
+    called = dict(zip(existentials, counts, strict=True))
+    capacities = {
+        e.name: None if e.bound is None else size_text(_rename(e.bound, function.sizes))
+        for e in function.signature.existentials
+    }
+    for parameter in function.parameters:
+        if parameter.value is not None:
+            most = {name: f"({bound})" for name, bound in capacities.items() if bound is not None}
+            renamed = {**function.sizes, **called, **(most if parameter.role != "made" else {})}
+            dims = "".join(f"[{size_text(_rename(size, renamed))}]" for size in parameter.value.shape)
+            role = {"scalar": "input", "made": "output, allocated here"}.get(parameter.role, parameter.role)
+            text = f"{role}, {parameter.value.dtype}{dims}"
+            if remark := _REMARKS.get(parameter.value.dtype):
+                text += f" ({remark})"
+        elif parameter.role == "size":
+            text = "size, at least 0"
+        else:
+            most = capacities[existentials[counts.index(parameter.name)]]
+            text = "output: how many there are" + ("" if most is None else f", at most {most}")
+        lines.append(f" *   {parameter.name:<{width}}  {_comment(text)}")
+    for check in function.signature.checks:
+        left, right = (size_text(_rename(size, function.sizes)) for size in (check.left, check.right))
+        lines.append(f" *   {left} must equal {right}")
+    return "\n".join(lines) + "\n */\n"
+
+
+def _rename(size: SizeExpr, names: dict[str, str]) -> SizeExpr:
+    if isinstance(size, tuple):
+        return (size[0], _rename(size[1], names), _rename(size[2], names))
+    return names.get(size, size) if isinstance(size, str) else size
+
+
+def _comment(text: str) -> str:
+    return text.replace("*/", "* /")
