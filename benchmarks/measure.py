@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +17,15 @@ from peers.contestant import Arena, Contestant
 from rows import ROWS
 from rows.row import Row
 
+import raido as rd
+
 HAND, DEFAULT = "raido hand", "raido default"
 PAUSE = 0.002  # seconds between calls, in which threads of the last contestant that still spin go to sleep
 HEATS = ((1, 2.0), (2, 1.25))  # rounds, and how far behind the best of its side a variant may then be to stay
 UNDISTURBED = 0.05  # other processes' share of a processor in a round that counts
 PATIENCE = 8.0  # seconds that undisturbed rounds are waited for
+
+Times = dict[tuple[str, str], list[float]]
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Outcome:
     """What a row gave: seconds of every call by side and variant, for each side that did not run, what is missing, and how much
     of a processor other processes had meanwhile."""
 
-    times: dict[tuple[str, str], list[float]]
+    times: Times
     absent: dict[str, str]
     disturbance: float
 
@@ -43,20 +47,37 @@ def run_row(
     ready: Callable[[], object] | None = None,
 ) -> Outcome:
     """Everyone's times in one row; `ready` is called before they are taken. SystemExit where a result is wrong."""
-    row = ROWS[name]
-    inputs = row.inputs(scale)
-    want = row.answers(inputs)
-    room = row.room(inputs, want)
-    with ExitStack() as cleanup:
-        arena = Arena(name, row, inputs, room, root, cleanup)
-        found, absent = list(own(arena)), {}
+    absent: dict[str, str] = {}
+
+    def everyone(arena: Arena) -> Iterator[Contestant]:
+        yield from own(arena)
         for peer in PEERS:
             if sides and peer.SIDE not in sides:
                 continue
             if lacking := peer.unavailable(arena):
                 absent[peer.SIDE] = ", ".join(lacking)
             else:
-                found += peer.contestants(arena)
+                yield from peer.contestants(arena)
+
+    times, disturbance = contest(name, ROWS[name], everyone, rounds, scale, root, ready)
+    return Outcome(times, absent, disturbance)
+
+
+def contest(
+    name: str,
+    row: Row,
+    everyone: Callable[[Arena], Iterable[Contestant]],
+    rounds: int,
+    scale: int = 1,
+    root: Path | None = None,
+    ready: Callable[[], object] | None = None,
+) -> tuple[Times, float]:
+    """The times of all contestants of a row, by side and variant, and the share of a processor that other processes had."""
+    inputs = row.inputs(scale)
+    want = row.answers(inputs)
+    room = row.room(inputs, want)
+    with ExitStack() as cleanup:
+        found = list(everyone(Arena(name, row, inputs, room, root, cleanup)))
         for contestant in found:
             for array in room:
                 array.fill(77)
@@ -70,20 +91,21 @@ def run_row(
         counted = undisturbed_rounds(chosen, rounds)
         gc.enable()
     times = {(c.side, c.variant): [seconds[k] for _, seconds in counted] for k, c in enumerate(chosen)}
-    return Outcome(times, absent, max(disturbance for disturbance, _ in counted))
+    return times, max(disturbance for disturbance, _ in counted)
 
 
 def own(arena: Arena) -> list[Contestant]:
     """raido under its default schedule and under each written one."""
-    row, sizes = arena.row, arena.row.sizes(arena.inputs)
+    written = [under(arena, HAND, label, each(arena.row.algorithm)) for label, each in arena.row.hand.items()]
+    return [under(arena, DEFAULT, "", None), *written]
+
+
+def under(arena: Arena, side: str, label: str, schedule: rd.Schedule | None) -> Contestant:
+    """raido under a schedule, or the default one."""
+    exe = arena.row.algorithm.compile(schedule=schedule, sizes=arena.row.sizes(arena.inputs))
     out = arena.room[0] if len(arena.room) == 1 else tuple(arena.room)
-    found: list[Contestant] = []
-    for side, label, scheduler in ((DEFAULT, "", None), *((HAND, label, each) for label, each in row.hand.items())):
-        exe = row.algorithm.compile(schedule=scheduler(row.algorithm) if scheduler else None, sizes=sizes)
-        call = lambda exe=exe: exe(*arena.inputs, out=out)
-        results = lambda call=call: r if isinstance(r := call(), tuple) else (r,)
-        found.append(Contestant(side, label, call, results))
-    return found
+    call = lambda: exe(*arena.inputs, out=out)
+    return Contestant(side, label, call, lambda: r if isinstance(r := call(), tuple) else (r,))
 
 
 def check(who: str, row: Row, got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> None:
@@ -143,7 +165,7 @@ def others() -> float:
     return (sum(busy) - idle) / os.sysconf("SC_CLK_TCK") - own.user - own.system
 
 
-def best_of(times: dict[tuple[str, str], list[float]]) -> dict[str, tuple[float, str]]:
+def best_of(times: Times) -> dict[str, tuple[float, str]]:
     """The median of the fastest variant of each side, in milliseconds, and its name."""
     found: dict[str, tuple[float, str]] = {}
     for (side, variant), seconds in times.items():

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from measure import DEFAULT, HAND, UNDISTURBED, Outcome, best_of
+from measure import DEFAULT, HAND, UNDISTURBED, Outcome, Times, best_of
 from peers import PEERS
 from rich.console import Console
 from rows import ROWS
@@ -27,7 +27,7 @@ def keep(name: str, outcome: Outcome, rounds: int) -> None:
     """Puts a row into results.json in place of the last one."""
     rows: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     rows[name] = {
-        "milliseconds": {side: [round(ms, 3), variant] for side, (ms, variant) in best_of(outcome.times).items()},
+        "milliseconds": figures_of(outcome.times),
         "absent": outcome.absent,
         "rounds": rounds,
         "others": round(outcome.disturbance, 2),
@@ -36,6 +36,11 @@ def keep(name: str, outcome: Outcome, rounds: int) -> None:
     }
     ordered = {each: rows[each] for each in ROWS if each in rows}
     KEPT.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n")
+
+
+def figures_of(times: Times) -> dict[str, list[Any]]:
+    """For each side the median of its fastest variant in milliseconds, and which it is."""
+    return {side: [round(ms, 3), variant] for side, (ms, variant) in best_of(times).items()}
 
 
 def machine() -> str:

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import halide as hl
 import numpy as np
 
-from peers.halide.stencils import Call, finish, input_of, v, x, xi, xo, y, yi, yo
-
-u = hl.Var("u")
+from peers.halide.program import Program, input_of, u, v, x, xi, xo, y, yi, yo
 
 
-def scan(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+def scan(arrays: Sequence[np.ndarray], schedule: str) -> Program:
     """Rewritten by hand: sums of blocks, their running sum, and a scan of every block, `rows` blocks side by side."""
-    block, rows = map(int, schedule.split("_"))
+    block, rows = map(int, (schedule or "4000_8").split("_"))
     blocks = arrays[0].size // block
     source, result = (a[: blocks * block].reshape(blocks, block) for a in arrays)
     if source.size != arrays[0].size:
@@ -30,6 +28,9 @@ def scan(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     out[x, y] = hl.undef(param.type())
     out[0, y] = before[y] + param[0, y]
     out[rl.x, y] = out[rl.x - 1, y] + param[rl.x, y]
+    program = Program(out, [param], [source, result], (x, y))
+    if not schedule:
+        return program
     ri, rv = hl.RVar("ri"), hl.RVar("rv")
     sums.compute_root().parallel(y, 1000)
     sums.update().split(r.x, ri, rv, 16)
@@ -40,16 +41,19 @@ def scan(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     before.compute_root()
     out.update(0).parallel(y, 500)
     out.update(1).split(y, yo, yi, rows).reorder(yi, rl.x, yo).unroll(yi).parallel(yo)
-    return finish(out, [param], [source, result], (x, y))
+    return program
 
 
-def histogram(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+def histogram(arrays: Sequence[np.ndarray], schedule: str) -> Program:
     """Chunks for the threads, `copies` sets of bins in each, by `rfactor`."""
-    chunks, copies = map(int, schedule.split("_"))
     param, bins = input_of(arrays[0]), arrays[1].size
     h, r = hl.Func("h"), hl.RDom([(0, arrays[0].size)], "r")
     h[x] = hl.i32(0)
     h[hl.unsafe_promise_clamped(param[r], 0, bins - 1)] += 1
+    program = Program(h, [param], arrays, (x,))
+    if not schedule:
+        return program
+    chunks, copies = map(int, schedule.split("_"))
     ro, ri, rs = hl.RVar("ro"), hl.RVar("ri"), hl.RVar("rs")
     h.update().split(r.x, ro, ri, arrays[0].size // chunks)
     if copies > 1:
@@ -63,12 +67,11 @@ def histogram(arrays: Sequence[np.ndarray], schedule: str) -> Call:
         parts.update().parallel(u).unroll(ri, 4)
     h.vectorize(x, 16)
     h.update().reorder(x, *((rs, ro) if copies > 1 else (ro,))).vectorize(x, 16)
-    return finish(h, [param], arrays, (x,))
+    return program
 
 
-def mandelbrot(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+def mandelbrot(arrays: Sequence[np.ndarray], schedule: str) -> Program:
     """All 256 rounds for every element, those that are outside standing still."""
-    vectors = int(schedule)
     ci, cr = input_of(arrays[0], "ci"), input_of(arrays[1], "cr")
     z, out, r = hl.Func("z"), hl.Func("out"), hl.RDom([(0, 256)], "r")
     z[x, y] = hl.Tuple([hl.f32(0), hl.f32(0), hl.i32(0)])
@@ -78,15 +81,18 @@ def mandelbrot(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     further = (zr * zr - zi * zi + cr[x], hl.f32(2) * zr * zi + ci[y])
     z[x, y] = hl.Tuple([hl.select(inside, further[0], zr), hl.select(inside, further[1], zi), count])
     out[x, y] = z[x, y][2]
+    program = Program(out, [ci, cr], arrays, (x, y))
+    if not schedule:
+        return program
+    vectors = int(schedule)
     out.split(y, yo, yi, 8).parallel(yo).split(x, xo, xi, 16 * vectors).vectorize(xi, 16)
     z.compute_at(out, xo).vectorize(x, 16).unroll(x)
     z.update().reorder(x, y, r.x).vectorize(x, 16).unroll(x).unroll(r.x, 4)
-    return finish(out, [ci, cr], arrays, (x, y))
+    return program
 
 
-def nbody(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+def nbody(arrays: Sequence[np.ndarray], schedule: str) -> Program:
     """A vector or more of bodies at a time, all others in turn."""
-    vectors = int(schedule)
     params = [input_of(a, name) for a, name in zip(arrays[:4], "XYZM", strict=True)]
     pull, out, r = hl.Func("pull"), hl.Func("out"), hl.RDom([(0, arrays[0].size)], "r")
     gaps = [p[r] - p[x] for p in params[:3]]
@@ -95,13 +101,17 @@ def nbody(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     pull[x] = hl.Tuple([hl.f32(0)] * 3)
     pull[x] = hl.Tuple([pull[x][k] + gaps[k] * weight for k in range(3)])
     out[x] = hl.Tuple([pull[x][k] for k in range(3)])
+    program = Program(out, params, arrays, (x,))
+    if not schedule:
+        return program
+    vectors = int(schedule)
     out.split(x, xo, xi, 16 * vectors, hl.TailStrategy.ShiftInwards).vectorize(xi, 16).parallel(xo)
     pull.compute_at(out, xo).vectorize(x, 16).unroll(x)
     pull.update().reorder(x, r.x).vectorize(x, 16).unroll(x)
-    return finish(out, params, arrays, (x,))
+    return program
 
 
-def black_scholes(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+def black_scholes(arrays: Sequence[np.ndarray], schedule: str) -> Program:
     """A pair of prices for every option."""
     spot, strike, years = (input_of(a, name) for a, name in zip(arrays[:3], "SXT", strict=True))
 
@@ -119,8 +129,11 @@ def black_scholes(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     d1 = (hl.log(s / strike[x]) + hl.f32(0.065) * t) / spread
     later, n1, n2 = strike[x] * hl.exp(hl.f32(-0.02) * t), below(d1), below(d1 - spread)
     out[x] = hl.Tuple([s * n1 - later * n2, later * (hl.f32(1) - n2) - s * (hl.f32(1) - n1)])
+    program = Program(out, [spot, strike, years], arrays, (x,))
+    if not schedule:
+        return program
     out.split(x, xo, xi, 1 << 15).parallel(xo).vectorize(xi, 16).unroll(xi, int(schedule))
-    return finish(out, [spot, strike, years], arrays, (x,))
+    return program
 
 
 ARITHMETIC = {

@@ -1,22 +1,19 @@
 """The stencils and filters of images in Halide. Axes are Halide's: innermost first.
 
-Each builder takes the arrays (inputs, then outputs) and the name of a schedule, and returns a call without arguments that runs the
-pipeline on exactly those arrays. `STENCILS` lists the schedules that compete.
+Each builder takes the arrays (inputs, then outputs) and the name of a schedule ("": none, for the autoschedulers). `STENCILS` lists the
+schedules that compete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import add
 
 import halide as hl
 import numpy as np
 
-x, y, z, c = (hl.Var(n) for n in "xyzc")
-xo, xi, yo, yi, zo, zi, v = (hl.Var(n) for n in ("xo", "xi", "yo", "yi", "zo", "zi", "v"))
-
-Call = Callable[[], object]
+from peers.halide.program import Build, Program, c, input_of, v, x, xi, xo, y, yi, yo, z, zi, zo
 
 
 def gauss_weights(taps: int, sigma: float) -> np.ndarray:
@@ -25,31 +22,7 @@ def gauss_weights(taps: int, sigma: float) -> np.ndarray:
     return (w / w.sum()).astype(np.float32)
 
 
-def input_of(array: np.ndarray, name: str = "I") -> hl.ImageParam:
-    """A parameter for an array of exactly that shape."""
-    kinds = {"f4": hl.Float(32), "u2": hl.UInt(16), "i4": hl.Int(32)}
-    param = hl.ImageParam(kinds[array.dtype.str[1:]], array.ndim, name)
-    stride = 1
-    for d, n in enumerate(reversed(array.shape)):
-        param.dim(d).set_min(0).set_extent(n)
-        if d:
-            param.dim(d).set_stride(stride)
-        stride *= n
-    return param
-
-
-def finish(
-    out: hl.Func, params: Sequence[hl.ImageParam], arrays: Sequence[np.ndarray], variables: Sequence[hl.Var]
-) -> Call:
-    """Compiles a pipeline for exactly those arrays, of which it fills those that are not parameters."""
-    for var, n in zip(variables, reversed(arrays[-1].shape), strict=True):
-        out.bound(var, 0, n)
-    call = hl.Pipeline([out]).compile_to_callable(list(params), hl.get_host_target())
-    buffers = [hl.Buffer(a) for a in arrays]
-    return lambda: call(*buffers)
-
-
-def blur(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+def blur(arrays: Sequence[np.ndarray], schedule: str) -> Program:
     """Two 3-tap passes, no boundary (the output is two smaller)."""
     image = arrays[0]
     param = input_of(image)
@@ -63,6 +36,9 @@ def blur(arrays: Sequence[np.ndarray], schedule: str) -> Call:
         three = hl.u16(3)
         bx[x, y] = (param[x, y] + param[x + 1, y] + param[x + 2, y]) / three
         by[x, y] = (bx[x, y] + bx[x, y + 1] + bx[x, y + 2]) / three
+    program = Program(by, [param], arrays, (x, y))
+    if not schedule:
+        return program
     kind, rows, group = schedule.split("_")
     if kind == "inline":
         by.split(y, yo, yi, int(rows)).split(yi, yi, v, int(group)).reorder(v, x, yi, yo).unroll(v)
@@ -70,46 +46,52 @@ def blur(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     else:
         by.split(y, yo, yi, int(rows)).parallel(yo).vectorize(x, lanes)
         bx.store_at(by, yo).compute_at(by, yi).vectorize(x, lanes)
-    return finish(by, [param], arrays, (x, y))
+    return program
 
 
-def stencil_2d(taps: Sequence[tuple[int, int]], scale: float) -> Callable[[Sequence[np.ndarray], str], Call]:
+def stencil_2d(taps: Sequence[tuple[int, int]], scale: float) -> Build:
     """A weighted sum of neighbours (dx, dy) with the edge repeated."""
 
-    def build(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+    def build(arrays: Sequence[np.ndarray], schedule: str) -> Program:
         param = input_of(arrays[0])
         b = hl.BoundaryConditions.repeat_edge(param)
         f = hl.Func("f")
         f[x, y] = reduce(add, [b[x + dx, y + dy] for dx, dy in taps]) * hl.f32(scale)
+        program = Program(f, [param], arrays, (x, y))
+        if not schedule:
+            return program
         rows, group = map(int, schedule.split("_"))
         f.split(y, yo, yi, rows).parallel(yo).vectorize(x, 16)
         if group > 1:
             f.split(yi, yi, v, group).reorder(v, x, yi, yo).unroll(v)
-        return finish(f, [param], arrays, (x, y))
+        return program
 
     return build
 
 
-def stencil_3d(taps: Sequence[tuple[int, int, int]], scale: float) -> Callable[[Sequence[np.ndarray], str], Call]:
+def stencil_3d(taps: Sequence[tuple[int, int, int]], scale: float) -> Build:
     """A weighted sum of neighbours (dx, dy, dz) with the edge repeated."""
 
-    def build(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+    def build(arrays: Sequence[np.ndarray], schedule: str) -> Program:
         param = input_of(arrays[0])
         b = hl.BoundaryConditions.repeat_edge(param)
         f = hl.Func("f")
         f[x, y, z] = reduce(add, [b[x + dx, y + dy, z + dz] for dx, dy, dz in taps]) * hl.f32(scale)
+        program = Program(f, [param], arrays, (x, y, z))
+        if not schedule:
+            return program
         kind, ty, tz = schedule.split("_")
         f.vectorize(x, 16)
         if kind == "z":
             f.split(z, zo, zi, int(tz)).parallel(zo)
         else:
             f.split(y, yo, yi, int(ty)).split(z, zo, zi, int(tz)).reorder(x, yi, zi, yo, zo).parallel(zo)
-        return finish(f, [param], arrays, (x, y, z))
+        return program
 
     return build
 
 
-def sobel(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+def sobel(arrays: Sequence[np.ndarray], schedule: str) -> Program:
     """Gradient magnitude by the Sobel operator, edge repeated."""
     param = input_of(arrays[0])
     b = hl.BoundaryConditions.repeat_edge(param)
@@ -118,42 +100,50 @@ def sobel(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     gx = (at(1, -1) - at(-1, -1)) + hl.f32(2) * (at(1, 0) - at(-1, 0)) + (at(1, 1) - at(-1, 1))
     gy = (at(-1, 1) - at(-1, -1)) + hl.f32(2) * (at(0, 1) - at(0, -1)) + (at(1, 1) - at(1, -1))
     f[x, y] = hl.sqrt(gx * gx + gy * gy)
+    program = Program(f, [param], arrays, (x, y))
+    if not schedule:
+        return program
     rows, group = map(int, schedule.split("_"))
     f.split(y, yo, yi, rows).parallel(yo).vectorize(x, 16)
     if group > 1:
         f.split(yi, yi, v, group).reorder(v, x, yi, yo).unroll(v)
-    return finish(f, [param], arrays, (x, y))
+    return program
 
 
-def gauss_direct(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+def gauss_direct(arrays: Sequence[np.ndarray], schedule: str) -> Program:
     """81 taps at once; the edge is repeated into a buffer for each strip, so that the taps have no clamps."""
     param, w = input_of(arrays[0]), gauss_weights(9, 2.0)
     b, f = hl.BoundaryConditions.repeat_edge(param), hl.Func("g")
     taps = [(dx, dy) for dy in range(9) for dx in range(9)]
     f[x, y] = reduce(add, [b[x + dx - 4, y + dy - 4] * hl.f32(float(w[dy] * w[dx])) for dx, dy in taps])
+    program = Program(f, [param], arrays, (x, y))
+    if not schedule:
+        return program
     kind, rows, vectors, strip = schedule.split("_")
     if kind == "pad":
         b.compute_at(f, yo).vectorize(b.args()[0], 16)
     f.split(y, yo, yi, int(strip)).split(yi, yi, v, int(rows)).split(x, x, xi, 16 * int(vectors))
     f.split(xi, xi, c, 16).reorder(c, xi, v, x, yi, yo).vectorize(c).unroll(xi).unroll(v).parallel(yo)
-    return finish(f, [param], arrays, (x, y))
+    return program
 
 
-def gauss_separable(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+def gauss_separable(arrays: Sequence[np.ndarray], schedule: str) -> Program:
     """Nine taps down, then nine across (or across, then down, sliding)."""
     param, w = input_of(arrays[0]), gauss_weights(9, 2.0)
     b, g1, g2 = hl.BoundaryConditions.repeat_edge(param), hl.Func("g1"), hl.Func("g2")
     down = lambda f: reduce(add, [f[x, y + k - 4] * hl.f32(float(w[k])) for k in range(9)])
     across = lambda f: reduce(add, [f[x + k - 4, y] * hl.f32(float(w[k])) for k in range(9)])
-    kind, strip, unroll = schedule.split("_")
+    kind, strip, unroll = (schedule or "rows_0_0").split("_")
+    first, second = (across, down) if kind == "slide" else (down, across)
+    g1[x, y] = first(b)
+    g2[x, y] = second(g1)
+    program = Program(g2, [param], arrays, (x, y))
+    if not schedule:
+        return program
     if kind == "slide":
-        g1[x, y] = across(b)
-        g2[x, y] = down(g1)
         g2.split(y, yo, yi, int(strip)).parallel(yo).vectorize(x, 16).unroll(x, int(unroll))
         g1.store_at(g2, yo).compute_at(g2, yi).vectorize(x, 16).unroll(x, int(unroll))
-        return finish(g2, [param], arrays, (x, y))
-    g1[x, y] = down(b)
-    g2[x, y] = across(g1)
+        return program
     g1.vectorize(x, 16).reorder(y, x).unroll(y)
     if kind == "tile":
         g2.tile(x, y, xo, yo, xi, yi, int(unroll), int(strip)).split(yi, yi, v, 4).reorder(xi, v, yi, xo, yo)
@@ -162,10 +152,10 @@ def gauss_separable(arrays: Sequence[np.ndarray], schedule: str) -> Call:
         g2.split(y, yo, yi, int(strip)).split(yi, yi, v, 4).reorder(x, v, yi, yo).parallel(yo)
         g2.vectorize(x, 16).unroll(x, int(unroll))
     g1.compute_at(g2, yi)
-    return finish(g2, [param], arrays, (x, y))
+    return program
 
 
-def unsharp(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+def unsharp(arrays: Sequence[np.ndarray], schedule: str) -> Program:
     """Unsharp mask of a planar RGB image: gray, 7-tap Gaussian down and across, ratio, colour."""
     image = arrays[0]
     n = image.shape[1]
@@ -180,6 +170,9 @@ def unsharp(arrays: Sequence[np.ndarray], schedule: str) -> Call:
     sharp[x, y] = hl.f32(2) * gray[x, y] - b2[x, y]
     ratio[x, y] = sharp[x, y] / gray[x, y]
     out[x, y, c] = ratio[x, y] * param[x, y, c]
+    program = Program(out, [param], arrays, (x, y, c))
+    if not schedule:
+        return program
     kind, rows = schedule.split("_")
     out.split(y, yo, yi, int(rows)).reorder(x, c, yi, yo).bound(c, 0, 3).unroll(c).parallel(yo).vectorize(x, 16)
     ratio.compute_at(out, yi).vectorize(x, 16)
@@ -188,10 +181,10 @@ def unsharp(arrays: Sequence[np.ndarray], schedule: str) -> Call:
         gray.store_at(out, yo).compute_at(out, yi).vectorize(x, 16)
     else:
         gray.compute_at(out, yo).vectorize(x, 16)
-    return finish(out, [param], arrays, (x, y, c))
+    return program
 
 
-def harris(arrays: Sequence[np.ndarray], schedule: str) -> Call:
+def harris(arrays: Sequence[np.ndarray], schedule: str) -> Program:
     """Harris corner response; the clamp applies to the image, derivatives one pixel outside are those of the clamped image."""
     param = input_of(arrays[0])
     b = hl.BoundaryConditions.repeat_edge(param)
@@ -209,6 +202,9 @@ def harris(arrays: Sequence[np.ndarray], schedule: str) -> Call:
         s[x, y] = reduce(add, [p[x + dx, y + dy] for dy in (-1, 0, 1) for dx in (-1, 0, 1)])
     trace = sxx[x, y] + syy[x, y]
     out[x, y] = sxx[x, y] * syy[x, y] - sxy[x, y] * sxy[x, y] - hl.f32(0.04) * trace * trace
+    program = Program(out, [param], arrays, (x, y))
+    if not schedule:
+        return program
     kind, rows = schedule.split("_")
     if kind == "slide":
         out.split(y, yo, yi, int(rows)).parallel(yo).vectorize(x, 16)
@@ -219,7 +215,7 @@ def harris(arrays: Sequence[np.ndarray], schedule: str) -> Call:
         for f in (ix, iy):
             f.compute_at(out, xo).vectorize(x, 16)
         iy.compute_with(ix, x)
-    return finish(out, [param], arrays, (x, y))
+    return program
 
 
 def _star(radius: int) -> list[tuple[int, int, int]]:
@@ -230,7 +226,7 @@ def _star(radius: int) -> list[tuple[int, int, int]]:
 CROSS = [(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)]
 BOX = [(dx, dy) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
 
-STENCILS: dict[str, tuple[Callable[[Sequence[np.ndarray], str], Call], tuple[str, ...]]] = {
+STENCILS: dict[str, tuple[Build, tuple[str, ...]]] = {
     "gauss_direct": (gauss_direct, ("pad_4_2_32", "pad_2_4_32", "pad_8_2_32")),
     "gauss_separable": (gauss_separable, ("rows_64_2", "tile_64_1024", "slide_64_2")),
     "unsharp": (unsharp, ("slide_32", "slide_64", "yrow_32")),
