@@ -24,7 +24,7 @@ ENTRIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "columns_1e4": ("reductions", ("column_sums", "column_sums_by_rows")),
     **{f"sgemm_{n}": ("reductions", ("sgemm", "sgemm_by_rows")) for n in (1024, 2048)},
     **{name: ("indexed", (name,)) for name in ("scan_f32", "scan_i32", "histogram_256", "histogram_1e6", "filter")},
-    "spmv": ("indexed", ("spmv_rows", "spmv_flat")),
+    **{name: ("indexed", (f"{name}_rows", f"{name}_flat")) for name in ("spmv", "segments")},
     **{name: ("stencils", (name,)) for name in ("jacobi2d_5", "jacobi2d_9", "jacobi3d_7", "jacobi3d_13")},
     **{
         name: ("images", (name,))

@@ -22,7 +22,10 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "rows_1e7": ("reductions", ("narrow_row_sums", "narrow_row_sums_across")),
     "columns_1e4": ("reductions", ("column_sums",)),
     **{f"sgemm_{n}": ("reductions", ("sgemm",)) for n in (1024, 2048)},
-    **{name: ("indexed", (name,)) for name in ("scan_f32", "scan_i32", "histogram_256", "histogram_1e6", "spmv")},
+    **{
+        name: ("indexed", (name,))
+        for name in ("scan_f32", "scan_i32", "histogram_256", "histogram_1e6", "spmv", "segments")
+    },
     "filter": ("indexed", ("filter_chain", "filter_two_passes")),
     **{name: ("stencils", (name,)) for name in ("jacobi2d_5", "jacobi2d_9")},
     **{name: ("stencils", (name, f"{name}_streamed")) for name in ("jacobi3d_7", "jacobi3d_13")},

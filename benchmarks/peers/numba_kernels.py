@@ -101,6 +101,15 @@ def spmv(offsets, columns, values, x, out):
 
 
 @parallel
+def segments(offsets, values, out):
+    for r in prange(out.size):
+        s = f32(0)
+        for k in range(offsets[r], offsets[r + 1]):
+            s += values[k]
+        out[r] = s
+
+
+@parallel
 def jacobi2d_5(a, out):
     h, w = a.shape
     for y in prange(h):
@@ -201,6 +210,7 @@ KERNELS = {
     "histogram_1e6": (histogram,),
     "filter": (kept,),
     "spmv": (spmv,),
+    "segments": (segments,),
     "jacobi2d_5": (jacobi2d_5,),
     "jacobi2d_9": (jacobi2d_9,),
     "jacobi3d_7": (jacobi3d_7,),

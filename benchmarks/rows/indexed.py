@@ -30,6 +30,11 @@ def spmv(offsets: rd.i64["m"], columns: rd.i32["k"], values: rd.f32["k"], x: rd.
     return rd.segmented_reduce(rd.add, 0, values * x[columns], offsets, name="out")
 
 
+@rd.algorithm
+def segment_sums(offsets: rd.i64["m"], values: rd.f32["k"]):
+    return rd.segmented_reduce(rd.add, 0, values, offsets, name="out")
+
+
 def histogram(bins: int) -> rd.Algorithm:
     def counts(a: rd.i32["n"]):
         return rd.bincount(a, bins, weights=rd.replicate(a.shape[0], rd.i32(1)), name="out")
@@ -79,6 +84,33 @@ def segments(grain: int) -> Scheduler:
         return s
 
     return schedule
+
+
+def blocks_of_values(block: int) -> Scheduler:
+    """Threads take equal blocks of values, wherever segments end."""
+
+    def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
+        s = algorithm.schedule()
+        s["out"].strategy("flat", block=block)
+        return s
+
+    return schedule
+
+
+def half_in_one(scale: int) -> list[np.ndarray]:
+    """Segments of up to 95 numbers, and one in the middle that holds as many as all others."""
+    n, random = (1 << 20) // scale, np.random.default_rng(5)
+    lengths = random.integers(0, 96, n)
+    lengths[n // 2] = lengths.sum() - lengths[n // 2]
+    offsets = aligned((n + 1,), "i8")
+    offsets[0] = 0
+    np.cumsum(lengths, out=offsets[1:])
+    return [offsets, *whole_numbers((int(offsets[-1]),))(1)]
+
+
+def _segments(offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
+    sums = np.append(0, np.cumsum(values, dtype=np.float64))
+    return np.diff(sums[offsets]).astype(np.float32)
 
 
 def skewed_matrix(scale: int) -> list[np.ndarray]:
@@ -138,5 +170,13 @@ INDEXED = {
         _products,
         {"2048": segments(2048), "512": segments(512)},
         tolerance=1e-4,
+    ),
+    "segments": Row(
+        "sums of 2²⁰ segments, one of which holds half of 10⁸ numbers",
+        segment_sums,
+        half_in_one,
+        _segments,
+        {f"blocks of {b >> 10} Ki": blocks_of_values(b) for b in (1 << 17, 1 << 14)},
+        tolerance=0,
     ),
 }

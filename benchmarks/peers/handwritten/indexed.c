@@ -191,3 +191,36 @@ void spmv(const int64_t *offsets, const int32_t *columns, const float *values, c
         y[r] = _mm512_reduce_add_ps(s);
     }
 }
+
+static inline float segment_of(const float *x, int64_t n) {
+    v16f s[4] = {ZERO, ZERO, ZERO, ZERO};
+    int64_t i = 0;
+    for (; i + 64 <= n; i += 64)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) s[k] = ADD(s[k], LOAD(x + i + 16 * k));
+    for (; i < n; i += 16) s[0] = ADD(s[0], _mm512_maskz_loadu_ps(first(n - i), x + i));
+    return _mm512_reduce_add_ps(ADD(ADD(s[0], s[1]), ADD(s[2], s[3])));
+}
+
+// Threads take short segments as they become free; each long one is then shared by all.
+void segments(const int64_t *offsets, const float *x, float *out, int64_t m, int64_t k) {
+    enum { LONG = 1 << 18, PIECE = 1 << 16 };
+#pragma omp parallel
+    {
+#pragma omp for schedule(dynamic, 2048)
+        for (int64_t s = 0; s < m - 1; s++) {
+            int64_t size = offsets[s + 1] - offsets[s];
+            if (size < LONG) out[s] = segment_of(x + offsets[s], size);
+        }
+    }
+    if (k < LONG) return;
+    for (int64_t s = 0; s < m - 1; s++) {
+        int64_t begin = offsets[s], size = offsets[s + 1] - begin;
+        if (size < LONG) continue;
+        float sum = 0;
+#pragma omp parallel for schedule(dynamic) reduction(+ : sum)
+        for (int64_t p = 0; p < (size + PIECE - 1) / PIECE; p++)
+            sum += segment_of(x + begin + p * PIECE, smaller(PIECE, size - p * PIECE));
+        out[s] = sum;
+    }
+}
