@@ -31,7 +31,7 @@ from raido.algo.graph.expr import (
     Var,
     fresh,
 )
-from raido.algo.graph.index import Facts
+from raido.algo.graph.facts import Facts
 from raido.algo.graph.program import Site, SizeCheck
 from raido.algo.graph.rewrite import topological
 from raido.algo.graph.scopes import substitute_variables

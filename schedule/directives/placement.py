@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from raido.algo.graph import index
 from raido.algo.graph.expr import Load
+from raido.algo.graph.facts import interval
 from raido.schedule.directives.recorder import Name, Recorder, Self, rule
 from raido.schedule.plan import At, Inline, Root, StagePlan
 from raido.schedule.refusal import Refusal, listed
@@ -266,7 +266,7 @@ def check_bounded(state: State, producer: str) -> None:
 
 def is_bounded(load: Load, dimension: int) -> bool:
     """Whether interval analysis bounds an index of a load."""
-    return index.interval(load.indices[dimension], {}) is not None
+    return interval(load.indices[dimension], {}) is not None
 
 
 def legal_places(state: State, producer: str) -> str:

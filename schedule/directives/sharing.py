@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from raido.algo.graph import index
+from raido.algo.graph.facts import Facts
 from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.placement import place_at, unplaced
 from raido.schedule.directives.recorder import Name, Recorder, Self, rule
@@ -90,7 +91,7 @@ def part_of_control(state: State, name: str) -> str:
 
 def match_axes(guest: Stage, host: Stage, host_plan: StagePlan, shared: list[str]) -> dict[str, str]:
     """The guest's axis for each axis of the host that the shared loops come from; leading axes in order."""
-    facts = index.Facts()
+    facts = Facts()
     needed = {own for loop in shared for own in axes_of(host_plan, loop)}
     matched: dict[str, str] = {}
     for theirs, ours in zip(host.all_axes, guest.all_axes, strict=False):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Op, Var, const
+from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask
 from raido.schedule.gang.variability import Variability
@@ -213,7 +214,7 @@ class GangValues:
             start = place[dimension]
             if isinstance(self.base, Var) and self.base in free_variables(start):
                 raise NotRegisters(buffer)
-            if not ix.Facts().divisible(start, self.lanes):
+            if not Facts().divisible(start, self.lanes):
                 raise NotRegisters(buffer)
             place[dimension] = ix.floordiv(start, self.lanes)
             places.append(tuple(place))

@@ -22,6 +22,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Node, Op, Var
+from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.body import GangBody
 from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, make_partials
@@ -145,7 +146,7 @@ class _Former:
             return self._constant_count(loop, low, high, constant)
         group = lanes * gangs
         main = self._groups(loop, low, ix.sub(high, (group - 1) * loop.step), gangs)
-        if loop.tail == "exact" or ix.Facts().divisible(count, group):
+        if loop.tail == "exact" or Facts().divisible(count, group):
             return [main]
         tail = self._tail(loop, info)
         if tail.startswith("shift"):

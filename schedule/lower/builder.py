@@ -16,6 +16,7 @@ from typing import Any, TypeGuard
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType
 from raido.algo.graph.expr import Expr, Node, Op, SizeVar, Var, fresh
+from raido.algo.graph.facts import Facts
 from raido.schedule.nest.nodes import Alloc, Block, Buffer, For, If, Let, NestExpr, Statement
 
 _serials = count(1)
@@ -28,7 +29,7 @@ class Scope:
     """
 
     level: int
-    facts: ix.Facts
+    facts: Facts
     statements: list[Statement] = field(default_factory=list)
     names: dict[Node, Var] = field(default_factory=dict)
     loop: bool = False
@@ -41,7 +42,7 @@ class Builder:
     """A stack of scopes, outermost first."""
 
     def __init__(self) -> None:
-        self.scopes: list[Scope] = [Scope(0, ix.Facts())]
+        self.scopes: list[Scope] = [Scope(0, Facts())]
         self.level_of: dict[Node, int] = {}
         self.meaning: dict[Var, Expr] = {}
         self.threaded = 0  # loops over threads that are open
@@ -51,7 +52,7 @@ class Builder:
         return self.scopes[-1]
 
     @property
-    def facts(self) -> ix.Facts:
+    def facts(self) -> Facts:
         return self.scopes[-1].facts
 
     def add(self, statement: Statement) -> None:
@@ -59,7 +60,7 @@ class Builder:
         self.scope.statements.append(statement)
 
     @contextmanager
-    def block(self, facts: ix.Facts | None = None, loop: bool = False, branch: bool = False) -> Iterator[Scope]:
+    def block(self, facts: Facts | None = None, loop: bool = False, branch: bool = False) -> Iterator[Scope]:
         """Opens a block inside the present one; the caller uses its statements afterwards."""
         scope = Scope(len(self.scopes), facts or self.facts, loop=loop, branch=branch)
         self.scopes.append(scope)
@@ -129,7 +130,7 @@ class Builder:
         return buffer
 
 
-def end_of_rounds(low: Expr, high: Expr, facts: ix.Facts) -> Expr:
+def end_of_rounds(low: Expr, high: Expr, facts: Facts) -> Expr:
     """`high` as it is in a loop low..high that has a round: of a maximum, the parts that lie beyond `low`."""
     while isinstance(high, Op) and high.name == "maximum":
         a, b = high.args

@@ -14,6 +14,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i32, i64, u32
 from raido.algo.graph.expr import Array, Checked, Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, const
+from raido.algo.graph.facts import Facts
 from raido.algo.graph.faults import is_never_negative, is_never_zero
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Site
@@ -41,7 +42,7 @@ class Storage:
     fold: tuple[int, ...] = ()
     layout: tuple[Part, ...] = ()
 
-    def place(self, indices: tuple[Expr, ...], facts: ix.Facts) -> tuple[Expr, ...]:
+    def place(self, indices: tuple[Expr, ...], facts: Facts) -> tuple[Expr, ...]:
         """The buffer's indices of an element."""
         if not self.origin and not self.fold and not self.layout:
             return indices
@@ -62,13 +63,13 @@ class Storage:
         )
 
 
-def _laid_out(e: Expr, steps: tuple[tuple[str, int], ...], facts: ix.Facts) -> Expr:
+def _laid_out(e: Expr, steps: tuple[tuple[str, int], ...], facts: Facts) -> Expr:
     for name, k in steps:
         e = settled(ix.floordiv(e, k) if name == "floordiv" else ix.mod(e, k), facts)
     return e
 
 
-def settled(e: Expr, facts: ix.Facts) -> Expr:
+def settled(e: Expr, facts: Facts) -> Expr:
     """`e` with each quotient and remainder of a number known to lie below the divisor replaced by what it is."""
     constant, terms = ix.linear(e)
     total: Expr = ix.as_index(constant)
@@ -130,7 +131,7 @@ class Converter:
         self,
         roots: Iterable[Expr],
         values: Mapping[Node, Node],
-        facts: ix.Facts,
+        facts: Facts,
         identity: frozenset[Node] | set[Node] = frozenset(),
     ) -> tuple[Any, ...]:
         """The expressions with variables replaced by `values`; boundary operations in `identity` are known to change nothing."""
@@ -144,7 +145,7 @@ class Converter:
                 memo[node] = self._node(node, memo, facts, identity, inside)
         return tuple(memo[root] for root in roots)
 
-    def _node(self, node: Node, memo: dict[Node, Node], facts: ix.Facts, identity: Any, inside: set[Any]) -> Node:
+    def _node(self, node: Node, memo: dict[Node, Node], facts: Facts, identity: Any, inside: set[Any]) -> Node:
         if isinstance(node, (Const, SizeVar, Var)):
             return node
         if isinstance(node, Load):
@@ -180,13 +181,13 @@ class Converter:
         self.faults.setdefault(safe, (Fault(holds, node.kind, self.sites.number(node), shown),))
         return safe
 
-    def _boundary(self, node: Op, args: tuple[Expr, Expr], facts: ix.Facts, identity: Any) -> Node:
+    def _boundary(self, node: Op, args: tuple[Expr, Expr], facts: Facts, identity: Any) -> Node:
         e, extent = ix.canonical(args[0]), args[1]
         if node in identity or (is_affine(e) and facts.nonnegative(e) and facts.less(e, extent)):
             return e
         return Op(node.name, i64, (e, extent))
 
-    def _comparison(self, node: Op, args: tuple[Expr, Expr], facts: ix.Facts, inside: set[Any]) -> Const | None:
+    def _comparison(self, node: Op, args: tuple[Expr, Expr], facts: Facts, inside: set[Any]) -> Const | None:
         """What a comparison of indices is, where that is known: `e >= 0` and `e < n` hold in the interior of a boundary at e."""
         a, b = node.args
         if (node.name == "ge" and ix.constant_value(b) == 0 and (a, None) in inside) or (
@@ -205,7 +206,7 @@ class Converter:
             return const(bool_, False)
         return None
 
-    def _load(self, node: Load, indices: tuple[Expr, ...], facts: ix.Facts) -> Node:
+    def _load(self, node: Load, indices: tuple[Expr, ...], facts: Facts) -> Node:
         storage = self.storages[node.array]
         predicate: NestExpr | None = None
         faults = []
@@ -234,7 +235,7 @@ class Converter:
             self.faults.setdefault(read, tuple(faults))
         return self.forward.get(read, read)
 
-    def _division(self, node: Op, args: tuple[Expr, Expr], facts: ix.Facts) -> Node:
+    def _division(self, node: Op, args: tuple[Expr, Expr], facts: Facts) -> Node:
         a, b = args
         value = ix.constant_value(b)
         if value or is_never_zero(b) or (b.dtype is i64 and is_affine(b) and facts.nonnegative(ix.sub(b, 1))):
@@ -282,7 +283,7 @@ def conjunction(parts: Iterable[Expr]) -> Expr:
     return const(bool_, True) if total is None else total
 
 
-def with_inner_ranges(facts: ix.Facts, order: Iterable[Node]) -> ix.Facts:
+def with_inner_ranges(facts: Facts, order: Iterable[Node]) -> Facts:
     """The facts and the ranges of variables that the expressions bind themselves."""
     for node in order:
         if isinstance(node, Loop):

@@ -8,6 +8,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, SizeVar, Var, While, const
+from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import children, post_order
 from raido.schedule.nest.nodes import Buffer, NestExpr, Read
 
@@ -68,7 +69,7 @@ def count_uses(roots: Sequence[Node]) -> dict[Node, int]:
     return uses
 
 
-def in_bounds(read: Read, facts: ix.Facts) -> bool:
+def in_bounds(read: Read, facts: Facts) -> bool:
     """Whether reading is safe wherever these facts hold: each index is in range, by the facts or as the predicate says."""
     held = _parts(read.predicate)
     return all(

@@ -13,6 +13,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const, fresh
+from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import post_order
 from raido.schedule.atomics import monoids, orderless
 from raido.schedule.lower.builder import Builder, Scope, closed
@@ -268,7 +269,7 @@ class Emitter:
         self.builder.add(If(predicate, *blocks))
         self._finish(form, registers)
 
-    def _inner(self, loop: bool, facts: ix.Facts | None = None, branch: bool = False) -> Any:
+    def _inner(self, loop: bool, facts: Facts | None = None, branch: bool = False) -> Any:
         return _Inner(self, loop, facts, branch)
 
     def _start(self, registers: Sequence[Buffer], init: Sequence[Expr]) -> None:
@@ -455,7 +456,7 @@ class Emitter:
 class _Inner:
     """A nested scope of a builder together with a nested table of values."""
 
-    def __init__(self, emitter: Emitter, loop: bool, facts: ix.Facts | None, branch: bool) -> None:
+    def __init__(self, emitter: Emitter, loop: bool, facts: Facts | None, branch: bool) -> None:
         self.emitter = emitter
         self.manager = emitter.builder.block(facts, loop, branch)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var
+from raido.algo.graph.facts import Facts, interval
 from raido.algo.graph.rewrite import scalar_nodes
 
 Ranges = Mapping[Var, tuple[Expr, Expr]]
@@ -81,7 +82,7 @@ def _affine_variables(e: Expr) -> frozenset[Var] | None:
 
 
 def interior_of(
-    boundaries: list[Boundary], allowed: set[Var], ranges: Ranges, cut: Var | None, facts: ix.Facts
+    boundaries: list[Boundary], allowed: set[Var], ranges: Ranges, cut: Var | None, facts: Facts
 ) -> Interior:
     """When the boundaries over `allowed` variables vanish, their variables running over `ranges`; `cut` is the axis to solve for."""
     result = Interior()
@@ -90,7 +91,7 @@ def interior_of(
             continue
         last = ix.sub(b.extent, 1)
         if cut is None or cut not in b.variables:
-            bounds = ix.interval(b.index, ranges, facts)
+            bounds = interval(b.index, ranges, facts)
             if bounds is None:
                 continue
             wanted = [bounds[0], ix.sub(last, bounds[1])]
@@ -99,7 +100,7 @@ def interior_of(
             result.conditions += [e for e in wanted if not facts.nonnegative(e) and e not in result.conditions]
         else:
             k = ix.linear(b.index)[1].get(cut)
-            rest = None if k is None else ix.interval(ix.sub(b.index, ix.mul(cut, k)), ranges, facts)
+            rest = None if k is None else interval(ix.sub(b.index, ix.mul(cut, k)), ranges, facts)
             if rest is None or k is None:
                 continue
             _solve(result, k, rest, last)

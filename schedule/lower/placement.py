@@ -12,6 +12,7 @@ from math import prod
 from raido.algo.errors import CompileError, ScheduleError, explain
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Node, Result, Var
+from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import loads_in
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.convert import Storage
@@ -233,7 +234,7 @@ class Placement:
 
 
 def _regions(
-    job: Job, readers: list[Job], ranges: Mapping[str, Ranges], facts: ix.Facts
+    job: Job, readers: list[Job], ranges: Mapping[str, Ranges], facts: Facts
 ) -> list[list[tuple[Expr, Expr] | None]]:
     """What the readers reach of a stage, load by load."""
     shape = [axis.extent for axis in job.stage.axes]

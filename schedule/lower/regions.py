@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, While
+from raido.algo.graph.facts import Facts, interval
 from raido.algo.graph.rewrite import scalar_nodes, substitute
 
 Box = tuple[tuple[Expr, Expr], ...]
@@ -39,7 +40,7 @@ class Reads:
 
 
 def region_read(
-    reads: Reads, form: Node, shape: Sequence[Expr], ranges: Mapping[Var, tuple[Expr, Expr]], facts: ix.Facts
+    reads: Reads, form: Node, shape: Sequence[Expr], ranges: Mapping[Var, tuple[Expr, Expr]], facts: Facts
 ) -> list[list[tuple[Expr, Expr] | None]]:
     """For each load of `form`: inclusive bounds of each dimension before clamping; None where nothing is known."""
     every = {**ranges, **reads.inner}
@@ -50,7 +51,7 @@ def region_read(
 
 
 def _reach(
-    index: Expr, size: Expr, ranges: Mapping[Var, tuple[Expr, Expr]], opaque: set[Var], facts: ix.Facts
+    index: Expr, size: Expr, ranges: Mapping[Var, tuple[Expr, Expr]], opaque: set[Var], facts: Facts
 ) -> tuple[Expr, Expr] | None:
     index = ix.canonical(index)
     while isinstance(index, Op) and index.name == "clamp_index" and index.args[1] is size:
@@ -59,7 +60,7 @@ def _reach(
         return None
     if not _is_index(index):
         return None
-    bounds = ix.interval(index, ranges, facts)
+    bounds = interval(index, ranges, facts)
     # The rounds of a loop may be as many as some data say: no bound, where the region is asked for.
     return bounds if bounds is None or all(_is_index(e) for e in bounds) else None
 
@@ -75,7 +76,7 @@ _INDEX_OPS = {"add", "sub", "mul", "neg", "floordiv", "mod", "floormod", "minimu
 )
 
 
-def hull(regions: Iterable[Sequence[tuple[Expr, Expr] | None]], shape: Sequence[Expr], facts: ix.Facts) -> Box:
+def hull(regions: Iterable[Sequence[tuple[Expr, Expr] | None]], shape: Sequence[Expr], facts: Facts) -> Box:
     """The smallest box around all of them, brought into the array."""
     lows: list[list[Expr]] = [[] for _ in shape]
     highs: list[list[Expr]] = [[] for _ in shape]
@@ -104,7 +105,7 @@ def hull(regions: Iterable[Sequence[tuple[Expr, Expr] | None]], shape: Sequence[
     return tuple(box)
 
 
-def lowest_index(e: Expr, last: Expr, facts: ix.Facts) -> Expr:
+def lowest_index(e: Expr, last: Expr, facts: Facts) -> Expr:
     """`e` brought into 0 … last, and 0 where there is no index, without the parts that the facts make superfluous."""
     if not facts.nonnegative(e):
         e = ix.maximum(e, 0)
@@ -115,7 +116,7 @@ def lowest_index(e: Expr, last: Expr, facts: ix.Facts) -> Expr:
     return e if facts.nonnegative(last) else ix.maximum(e, 0)
 
 
-def highest_index(e: Expr, last: Expr, facts: ix.Facts) -> Expr:
+def highest_index(e: Expr, last: Expr, facts: Facts) -> Expr:
     """`e` brought into 0 … last, and −1 where there is no index, without the parts that the facts make superfluous."""
     beyond = ix.constant_value(ix.sub(e, last))
     if beyond is not None and beyond >= 0:

@@ -12,13 +12,14 @@ from dataclasses import replace
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Var
+from raido.algo.graph.facts import Facts
 from raido.schedule.lower.builder import ix_parts
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.partition import Interior, interior_of, solved
 from raido.schedule.lower.work import Work, ranges_of
 
 
-def specialised_work(work: Work, position: int, facts: ix.Facts) -> tuple[Work, list[Expr]]:
+def specialised_work(work: Work, position: int, facts: Facts) -> tuple[Work, list[Expr]]:
     """The work as it is for full tiles inside the interior, and the conditions of that; none when it always is."""
     job = work.job
     conditions = _full_tile(work, position, facts)
@@ -53,7 +54,7 @@ def _cut_variable(job: Job) -> Var | None:
     return job.variables[next(iter(axes))] if len(axes) == 1 else None
 
 
-def _full_tile(work: Work, position: int, facts: ix.Facts) -> list[Expr]:
+def _full_tile(work: Work, position: int, facts: Facts) -> list[Expr]:
     """What must hold for loops further in that are unrolled, or run over accumulators, to be full."""
     job = work.job
     kinds = ("vector", "unroll") if job.reduction else ("unroll",)
@@ -76,7 +77,7 @@ def _full_tile(work: Work, position: int, facts: ix.Facts) -> list[Expr]:
 
 
 def cut_of(
-    work: Work, position: int, low: Expr, high: Expr, step: int, facts: ix.Facts
+    work: Work, position: int, low: Expr, high: Expr, step: int, facts: Facts
 ) -> tuple[Interior, Expr, Expr] | None:
     """The interior along the loop at `position`, inclusive, and what vanishes there; None when the loop is not to be cut.
 
@@ -106,7 +107,7 @@ def cut_of(
     return interior, bounds[0], bounds[1]
 
 
-def decided(e: Expr, facts: ix.Facts) -> Expr:
+def decided(e: Expr, facts: Facts) -> Expr:
     """`e` without the minima and maxima that the facts decide."""
     if isinstance(e, Op) and any(isinstance(n, Op) and n.name in ("minimum", "maximum") for n in ix_parts(e)):
         return facts.simplify(e)

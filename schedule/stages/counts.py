@@ -12,6 +12,7 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Array, Axis, Count, Expr, Node, Result, SizeVar, fresh
+from raido.algo.graph.facts import interval
 from raido.algo.graph.rewrite import loads_in, rebuild, scalar_nodes, substitute
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize
 
@@ -53,7 +54,7 @@ class Counts:
         ranges = {names[size]: (ix.as_index(0), bound) for size, bound in bounds.items()}
         unbounded = {counted.size for counted in self.found.values()} - bounds.keys()
         loose = any(node in unbounded for node in scalar_nodes(e))
-        reach = None if loose else ix.interval(ix.canonical(substitute(e, names)), ranges)
+        reach = None if loose else interval(ix.canonical(substitute(e, names)), ranges)
         return None if reach is None else reach[1]
 
     def _name(self) -> SizeVar:

@@ -39,6 +39,7 @@ from raido.algo.graph.expr import (
     field_names,
     fresh,
 )
+from raido.algo.graph.facts import interval
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.reduction import contracted_product, identity_of
@@ -270,7 +271,7 @@ class _Bounding:
                 )
         if e in names:
             return ranges[names[e]][1]
-        reach = ix.interval(ix.canonical(substitute(e, names)), ranges)
+        reach = interval(ix.canonical(substitute(e, names)), ranges)
         return None if reach is None else reach[1]
 
     def _greatest(self, e: Expr) -> Expr:

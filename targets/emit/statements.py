@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import bool_, i32, i64
 from raido.algo.graph.expr import Op
-from raido.algo.graph.index import Facts, add, as_index, canonical, constant_value, sub
+from raido.algo.graph.facts import Facts
+from raido.algo.graph.index import add, as_index, canonical, constant_value, sub
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.nodes import (
     Alloc,

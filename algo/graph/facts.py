@@ -1,0 +1,239 @@
+"""What can be proved about sizes and indices: `interval` bounds an expression when some variables range; `Facts` settles `<=`, `=` and
+divisibility. Both answer "unknown" rather than guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Const, Count, Expr, Op, SizeVar, Var, const
+from raido.algo.graph.index import (
+    BOUNDARY_OPS,
+    IntLike,
+    add,
+    as_index,
+    canonical,
+    clamp,
+    combine,
+    constant_value,
+    floordiv,
+    linear,
+    maximum,
+    minimum,
+    mul,
+    rewrite_index,
+    sub,
+    text,
+)
+
+Interval: TypeAlias = tuple[Expr, Expr]
+
+
+def interval(e: Expr, ranges: Mapping[Var, Interval], facts: Facts | None = None) -> Interval | None:
+    """Inclusive bounds of `e` when each variable of `ranges` runs between its (inclusive) bounds; other atoms stand for themselves.
+
+    None when no bound is known (a loaded value, say). The ranges are taken as not empty.
+    """
+    facts = facts or Facts()
+    constant, terms = linear(e)
+    if terms.get(e) is None:
+        low: Expr = const(i64, constant)
+        high: Expr = low
+        for atom, c in terms.items():
+            part = interval(atom, ranges, facts)
+            if part is None:
+                return None
+            a, b = part if c > 0 else part[::-1]
+            low, high = add(low, mul(a, c)), add(high, mul(b, c))
+        return low, high
+    if isinstance(e, Var):
+        return ranges.get(e, (e, e))
+    if isinstance(e, (SizeVar, Count)):
+        return e, e
+    if not isinstance(e, Op):
+        return None
+    if e.name == "cast" and e.args[0].dtype.is_integer:
+        return None if not isinstance(e.args[0], Op | Var | Const) else interval(e.args[0], ranges, facts)
+    if e.name in BOUNDARY_OPS:
+        return _boundary_interval(e, ranges, facts)
+    parts = [interval(a, ranges, facts) for a in e.args]
+    if e.name == "select":
+        if parts[1] is None or parts[2] is None:
+            return None
+        return minimum(parts[1][0], parts[2][0]), maximum(parts[1][1], parts[2][1])
+    if any(part is None for part in parts):
+        return None
+    (a_low, a_high), (b_low, b_high) = parts[0], parts[1] if len(parts) > 1 else parts[0]  # type: ignore[misc]
+    if e.name == "minimum":
+        return minimum(a_low, b_low), minimum(a_high, b_high)
+    if e.name == "maximum":
+        return maximum(a_low, b_low), maximum(a_high, b_high)
+    k = constant_value(e.args[1]) if len(e.args) > 1 else None
+    if e.name == "floordiv" and k and k > 0:
+        return floordiv(a_low, k), floordiv(a_high, k)
+    if e.name == "mod" and k and k > 0:
+        low_q, high_q = floordiv(a_low, k), floordiv(a_high, k)
+        if low_q is high_q:
+            return sub(a_low, mul(low_q, k)), sub(a_high, mul(high_q, k))
+        return const(i64, 0), const(i64, k - 1)
+    if e.name == "mul" and a_low is a_high and facts.nonnegative(a_low):
+        return mul(b_low, a_low), mul(b_high, a_low)
+    if e.name == "mul" and b_low is b_high and facts.nonnegative(b_low):
+        return mul(a_low, b_low), mul(a_high, b_low)
+    if all(part[0] is part[1] for part in parts):  # type: ignore[index]
+        same = Op(e.name, e.dtype, tuple(part[0] for part in parts))  # type: ignore[index]
+        return same, same
+    return None
+
+
+def _boundary_interval(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> Interval | None:
+    extent = e.args[1]
+    last = sub(extent, 1)
+    part = interval(e.args[0], ranges, facts)
+    whole = (const(i64, 0), last)
+    if part is None:
+        return whole
+    if e.name == "clamp_index":
+        return clamp(part[0], 0, last), clamp(part[1], 0, last)
+    if facts.nonnegative(part[0]) and facts.nonnegative(sub(last, part[1])):
+        return part
+    return whole
+
+
+class Facts:
+    """What is known to be at least 0: sizes always, and each of the given expressions; `ranges` bounds variables (inclusive)."""
+
+    __slots__ = ("_goals", "_memo", "known", "ranges")
+
+    def __init__(self, known: Iterable[Expr] = (), ranges: Mapping[Var, Interval] | None = None) -> None:
+        self.known = tuple(canonical(e) for e in known)
+        self.ranges = dict(ranges or {})
+        self._memo: dict[Expr, bool] = {}
+        self._goals: dict[tuple[int, frozenset[tuple[Expr, int]]], tuple[int, int, bool]] = {}
+
+    def with_known(self, *known: Expr) -> Facts:
+        """These facts and more."""
+        return Facts((*self.known, *known), self.ranges)
+
+    def with_range(self, var: Var, low: IntLike, high: IntLike) -> Facts:
+        """These facts, and low <= var <= high."""
+        return Facts(self.known, {**self.ranges, var: (as_index(low), as_index(high))})
+
+    def nonnegative(self, e: IntLike) -> bool:
+        """Whether e >= 0 is provable."""
+        e = canonical(as_index(e))
+        answer = self._memo.get(e)
+        if answer is None:
+            self._memo[e] = False
+            answer = self._memo[e] = self._prove(*linear(e), 8, 3)
+        return answer
+
+    def less_equal(self, a: IntLike, b: IntLike) -> bool:
+        """Whether a <= b is provable."""
+        return self.nonnegative(sub(b, a))
+
+    def less(self, a: IntLike, b: IntLike) -> bool:
+        """Whether a < b is provable."""
+        return self.nonnegative(sub(sub(b, a), 1))
+
+    def equal(self, a: IntLike, b: IntLike) -> bool:
+        """Whether a = b is provable."""
+        gap = sub(a, b)
+        return constant_value(gap) == 0 or (self.nonnegative(gap) and self.nonnegative(mul(gap, -1)))
+
+    def divisible(self, a: IntLike, k: int) -> bool:
+        """Whether the positive int k divides a, provably."""
+        constant, terms = linear(canonical(as_index(a)))
+        return constant % k == 0 and all(c % k == 0 for c in terms.values())
+
+    def simplify(self, e: Expr) -> Expr:
+        """`e` with every min, max and boundary that these facts decide replaced by what it is."""
+        return canonical(rewrite_index(canonical(e), self._decide, {}))
+
+    def _decide(self, e: Expr) -> Expr:
+        if not isinstance(e, Op):
+            return e
+        if e.name in ("minimum", "maximum"):
+            a, b = e.args
+            if self.less_equal(a, b):
+                return a if e.name == "minimum" else b
+            if self.less_equal(b, a):
+                return b if e.name == "minimum" else a
+        if e.name in BOUNDARY_OPS and self.nonnegative(e.args[0]) and self.less(e.args[0], e.args[1]):
+            return e.args[0]
+        return e
+
+    def _prove(self, constant: int, terms: dict[Expr, int], depth: int, facts: int) -> bool:
+        """Whether constant + Σ c·atom >= 0: atoms are replaced by bounds, and at most `facts` known facts are subtracted."""
+        if constant >= 0 and all(c > 0 and isinstance(atom, (SizeVar, Count)) for atom, c in terms.items()):
+            return True
+        if depth == 0 or not terms:
+            return False
+        key = (constant, frozenset(terms.items()))
+        tried = self._goals.get(key)
+        if tried is not None and (tried[2] or (tried[0] >= depth and tried[1] >= facts)):
+            return tried[2]
+        answer = self._search(constant, terms, depth - 1, facts)
+        self._goals[key] = (depth, facts, answer)
+        return answer
+
+    def _search(self, constant: int, terms: dict[Expr, int], depth: int, facts: int) -> bool:
+        atoms = list(terms) if len(terms) == 1 else sorted(terms, key=_elimination_order)
+        for atom in atoms:
+            c = terms[atom]
+            cases = self._replacements(atom, c)
+            if cases is None:
+                continue
+            every, options = cases
+            rest = {a: k for a, k in terms.items() if a is not atom}
+            goals = (
+                self._prove(*combine(_scaled(constant, rest, scale), linear(value), c), depth, facts)
+                for value, scale in options
+            )
+            if options and (all(goals) if every else any(goals)):
+                return True
+        parts = (linear(fact) for fact in self.known) if facts else ()
+        return any(
+            self._prove(*combine((constant, terms), part, -1), depth, facts - 1)
+            for part in parts
+            if any(_same_sign(terms.get(atom, 0), c) for atom, c in part[1].items())
+        )
+
+    def _replacements(self, atom: Expr, c: int) -> tuple[bool, list[tuple[Expr, int]]] | None:
+        """What may stand for scale·atom in a lower bound: (all must do, or one is enough), [(value, scale)]."""
+        if isinstance(atom, Var):
+            bounds = self.ranges.get(atom)
+            return None if bounds is None else (False, [(bounds[0] if c > 0 else bounds[1], 1)])
+        if isinstance(atom, Count):
+            bound = const(i64, 0) if c > 0 else atom.bound
+            return None if bound is None else (False, [(bound, 1)])
+        if not isinstance(atom, Op):
+            return None
+        if atom.name in ("minimum", "maximum"):
+            return (atom.name == "minimum") == (c > 0), [(a, 1) for a in atom.args]
+        k = constant_value(atom.args[1]) if len(atom.args) == 2 else None
+        if atom.name == "floordiv" and k and k > 0:
+            return False, [(sub(atom.args[0], k - 1) if c > 0 else atom.args[0], k)]
+        if atom.name == "mod" and k and k > 0:
+            return False, [(const(i64, 0 if c > 0 else k - 1), 1)]
+        if atom.name in BOUNDARY_OPS:
+            options: list[tuple[Expr, int]] = [(const(i64, 0) if c > 0 else sub(atom.args[1], 1), 1)]
+            return False, options
+        if atom.name == "mul" and c > 0 and all(self.nonnegative(a) for a in atom.args):
+            return False, [(const(i64, 0), 1)]
+        return None
+
+
+def _scaled(constant: int, terms: dict[Expr, int], k: int) -> tuple[int, dict[Expr, int]]:
+    return (constant, terms) if k == 1 else (constant * k, {atom: c * k for atom, c in terms.items()})
+
+
+def _elimination_order(atom: Expr) -> tuple[int, int, str]:
+    rank = 1 if isinstance(atom, Var) else 0
+    return rank, -getattr(atom, "serial", 0), text(atom)
+
+
+def _same_sign(a: int, b: int) -> bool:
+    return a * b > 0
