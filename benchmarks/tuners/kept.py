@@ -1,0 +1,34 @@
+"""What has been found, by row, in benchmarks/tuning_results.json; what cannot be said in JSON lies in a temporary folder."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tuners.subjects import SUBJECTS
+
+RESULTS = Path(__file__).resolve().parent.parent / "tuning_results.json"
+
+# Of a row: "tuned", "choice" and each peer's name lead to what it did ("seconds", "schedule", "failure" …), "times" to the comparison.
+Found = dict[str, Any]
+
+
+def read_results() -> dict[str, Found]:
+    """Everything found so far."""
+    return json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+
+
+def keep(name: str, found: Found) -> None:
+    """Puts what is known of a row in place of what was."""
+    rows = {**read_results(), name: found}
+    ordered = {each: rows[each] for each in SUBJECTS if each in rows}
+    RESULTS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def folder_of(name: str) -> Path:
+    """Where databases and pipelines of a row are."""
+    folder = Path(tempfile.gettempdir()) / "raido-benchmarks" / "tuning" / name.replace(", ", "-")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,136 @@
+"""Tuning and its opponents: `python benchmarks/tuning.py [ROW …]`.
+
+For each row: `rd.autotune` with 64 trials in at most 2 minutes; the schedule that the shipped model chooses unmeasured; Halide's three
+autoschedulers and TVM's MetaSchedule where they can run the row; then all that they found, with our default and written schedules, in
+turns. What is done is kept in benchmarks/tuning_results.json and not done again, unless `--again` says so; what takes longer than
+`--seconds` goes on from there when the command is given once more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cached_property
+from typing import Annotated
+
+os.environ.setdefault("RAIDO_NUM_THREADS", "2")
+os.environ.setdefault("TVM_NUM_THREADS", os.environ["RAIDO_NUM_THREADS"])
+os.environ.setdefault("HL_NUM_THREADS", os.environ["RAIDO_NUM_THREADS"])
+
+import typer
+from peers import halide
+from rich.console import Console
+from rows.row import Arrays
+from tuners import autoschedulers, metaschedule, own, page
+from tuners.kept import Found, folder_of, keep, read_results
+from tuners.page import times_of
+from tuners.subjects import SUBJECTS, room_for, shapes_of
+from tuners.versus import EARLIER, METASCHEDULE, TUNED, compare
+
+console = Console(highlight=False)
+
+
+class Go:
+    """One go at a row: what is known of it, how long it may take, and whether what is done is to be done again."""
+
+    def __init__(self, name: str, seconds: float, rounds: int, again: bool) -> None:
+        self.name, self.seconds, self.rounds, self.again = name, seconds, rounds, again
+        self.row, self.folder = SUBJECTS[name], folder_of(name)
+        self.found: Found = read_results().get(name, {})
+
+    @cached_property
+    def inputs(self) -> Arrays:
+        """The arrays that are tuned on."""
+        return self.row.inputs(1)
+
+    def keep(self, **news: Found) -> None:
+        """Adds to what is known."""
+        self.found.update(news)
+        keep(self.name, self.found)
+
+
+def tune(go: Go) -> None:
+    """raido's tuner, from a database of its own."""
+    before = go.found.get("tuned", {})
+    if go.again or not before:
+        for file in go.folder.glob("tuning.db*"):
+            file.unlink()
+        if "schedule" in before:
+            times = times_of(go.found)
+            worse = EARLIER in times and times[EARLIER] < times.get(TUNED, 0.0)
+            go.found["earlier"] = go.found["earlier"] if worse else before
+        before, go.again = {}, False
+    if not before.get("ended"):
+        go.keep(tuned=own.tune(go.row, go.inputs, go.folder, before, go.seconds))
+
+
+def choose(go: Go) -> None:
+    """The model's choice."""
+    if go.again or "choice" not in go.found:
+        go.keep(choice=own.choose(go.row, go.inputs))
+
+
+def autoschedule(go: Go) -> None:
+    """Halide's autoschedulers."""
+    missing = [each for each in autoschedulers.AUTOSCHEDULERS if go.again or each not in go.found]
+    if missing and go.name in halide.programs():
+        shapes = shapes_of(go.inputs), shapes_of(room_for(go.row, go.inputs))
+        for scheduler in missing:
+            go.keep(**{scheduler: autoschedulers.autoschedule(go.name, scheduler, go.folder, shapes)})
+
+
+def metaschedule_too(go: Go) -> None:
+    """TVM's MetaSchedule."""
+    before = {} if go.again else go.found.get(METASCHEDULE, {})
+    if go.name in metaschedule.ROWS and not before.get("ended"):
+        sizes = go.row.sizes(go.inputs)
+        go.keep(**{METASCHEDULE: metaschedule.tune(go.name, go.folder, sizes, before, go.seconds)})
+
+
+def compare_all(go: Go) -> None:
+    """Everyone in turns, once raido's tuner has ended."""
+    if go.found.get("tuned", {}).get("ended"):
+        vars(go).pop("inputs", None)  # the comparison makes its own
+        go.keep(times=compare(go.name, go.found, go.rounds))
+
+
+STEPS: dict[str, Callable[[Go], None]] = {
+    "halide": autoschedule,
+    "metaschedule": metaschedule_too,
+    "choice": choose,
+    "tune": tune,
+    "compare": compare_all,
+}
+
+
+def main(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="ROW", help="rows to tune; all when none is named")
+    ] = None,
+    step: Annotated[list[str] | None, typer.Option(help="only these steps: " + ", ".join(STEPS))] = None,
+    seconds: Annotated[float, typer.Option(help="how long a tuner may go on in this go")] = 600.0,
+    rounds: Annotated[int, typer.Option(help="interleaved rounds of the comparison")] = 20,
+    again: Annotated[bool, typer.Option("--again", help="do the steps again, whatever is known")] = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="print what is known; works only on rows that are named")
+    ] = False,
+    write: Annotated[bool, typer.Option("--write", help="put it into docs/autotuning.md; likewise")] = False,
+) -> None:
+    """Tunes rows, compares what was found, and keeps it."""
+    for kind, given, known in (("row", names, SUBJECTS), ("step", step, STEPS)):
+        if unknown := set(given or ()) - known.keys():
+            raise SystemExit(f"no such {kind}: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    for name in names or ([] if table or write else SUBJECTS):
+        go = Go(name, seconds, rounds, again)
+        for each in step or STEPS:
+            STEPS[each](go)
+        shown = "   ".join(f"{side} {ms:.2f} ms" for side, ms in times_of(go.found).items())
+        console.print(f"[bold]{name}[/bold]   {shown}", soft_wrap=True)
+    if write:
+        page.write(read_results())
+    elif table:
+        print(page.text_of(read_results()))
+
+
+if __name__ == "__main__":
+    typer.run(main)
