@@ -355,6 +355,8 @@ def _prepare_outputs(
 
 def _overlaps_itself(array: np.ndarray) -> bool:
     """Whether the elements of a strided array may share memory: some dimension steps over less than those inside it take."""
+    if not array.size:
+        return False  # NumPy gives dimensions of what is empty strides as it likes
     taken = array.dtype.itemsize
     for stride, size in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         if stride < taken:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Literal, TypeAlias
@@ -20,7 +20,7 @@ from random_expressions import FLOATS, INTEGERS, Dim, ExpressionWriter, Value, n
 
 SIZES = (0, 1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 33)
 MOST_ELEMENTS = 400  # of an array: the interpreters of nests take them one by one
-Grammar: TypeAlias = Literal["plain", "wide", "forms", "full"]
+Grammar: TypeAlias = Literal["plain", "wide", "forms", "full", "whole"]
 BOUNDARIES = ("clamp", "wrap", "mirror", "symmetric", "constant")
 
 
@@ -62,7 +62,8 @@ def make_input(dtype: str, shape: Sequence[int], seed: int) -> np.ndarray:
 def random_program(seed: int, statements: int = 4, grammar: Grammar = "plain") -> RandomProgram:
     """Program number `seed` of a grammar, with that many statements.
 
-    "wide" adds what is in `random_wide` to the plain grammar, "forms" what is in `random_forms`, "full" both and `random_more_forms`.
+    "wide" adds what is in `random_wide` to the plain grammar, "forms" what is in `random_forms`, "full" both and `random_more_forms`,
+    "whole" to that `random_indexing` and, of parameters and results, `random_signatures`.
     """
     import raido as rd
 
@@ -72,6 +73,8 @@ def random_program(seed: int, statements: int = 4, grammar: Grammar = "plain") -
         from random_forms import form_writer as writer_of
     elif grammar == "full":
         from random_more_forms import full_writer as writer_of
+    elif grammar == "whole":
+        from random_signatures import whole_writer as writer_of
     else:
         writer_of = plain_writer
     writer: Writer = writer_of(seed)
@@ -82,12 +85,15 @@ def random_program(seed: int, statements: int = 4, grammar: Grammar = "plain") -
     linecache.cache[file] = (len(source), None, lines, file)
     names: dict[str, Any] = {"rd": rd, "np": np, "make_input": make_input}
     exec(compile(source, file, "exec"), names)
-    exact = tuple(value.exact for value in writer.results)
-    return RandomProgram(seed, statements, source, names["program"], names["arguments"], exact, writer.may_fault)
+    return RandomProgram(
+        seed, statements, source, names["program"], names["arguments"], writer.exactness(), writer.may_fault
+    )
 
 
 class Writer(ExpressionWriter):
     """Writes one program. `scope` lists what an expression may use; every production returns a Value, or None if it does not fit."""
+
+    decorator = "@rd.algorithm"
 
     def __init__(self, random: Random, seed: int) -> None:
         self.random = random
@@ -124,6 +130,7 @@ class Writer(ExpressionWriter):
             self.parameters.append(Value("s", random.choice(("i32", "f32", "i64"))))
             self.annotations.append(f"s: rd.{self.parameters[-1].dtype}")
         self.scope = list(self.parameters)
+        self.declare(sizes)
         made: list[Value] = []
         faulting: list[Value] = []
         for k in range(statements):
@@ -135,15 +142,28 @@ class Writer(ExpressionWriter):
         kept = [v for v in made[:-1] if not v.exact or v.kept or self.random.random() < 0.3 or v in faulting]
         self.results = made[-1:] + kept  # what may fault is a result, so that every element of it is needed
 
+    def declare(self, sizes: Mapping[str, int]) -> None:
+        """Declares more parameters than arrays and scalars, in terms of the sizes; the plain grammar has none."""
+
     def source(self) -> str:
-        returned = ", ".join(v.source for v in self.results)
-        inputs = [
+        body = "\n".join(f"    {line}" for line in [*self.lines, f"return {self.returned()}"])
+        head = f"{self.decorator}\ndef program({', '.join(self.annotations)}):\n"
+        return f"{head}{body}\n\n\narguments = [{', '.join(self.arguments())}]\n"
+
+    def returned(self) -> str:
+        """What follows `return`: all results."""
+        return ", ".join(v.source for v in self.results)
+
+    def exactness(self) -> tuple[bool, ...]:
+        """Of each array that is returned, whether its bits do not depend on grouping."""
+        return tuple(value.exact for value in self.results)
+
+    def arguments(self) -> list[str]:
+        """An expression for each argument."""
+        return [
             f"make_input({v.dtype!r}, {tuple(d.actual for d in v.dims)}, {self.seed % 2**31 + k})"
             for k, v in enumerate(self.parameters)
         ]
-        body = "\n".join(f"    {line}" for line in [*self.lines, f"return {returned}"])
-        head = f"@rd.algorithm\ndef program({', '.join(self.annotations)}):\n"
-        return f"{head}{body}\n\n\narguments = [{', '.join(inputs)}]\n"
 
     def statement(self, k: int) -> list[Value]:
         """One assignment; what it makes joins the scope, unless its bits depend on grouping: then it is a result and no more."""
@@ -542,10 +562,19 @@ def same_bits(actual: np.ndarray, expected: np.ndarray) -> bool:
     return bool((both_nan | ((actual == expected) & (np.signbit(actual) == np.signbit(expected)))).all())
 
 
+def leaves_of(result: Any) -> list[Any]:
+    """The arrays of a result in order, complex ones as pairs, which is what interpreters of graphs and nests give."""
+    if isinstance(result, dict):
+        result = tuple(result.values())
+    if isinstance(result, tuple):
+        return [leaf for part in result for leaf in leaves_of(part)]
+    array = np.asarray(result)
+    return [np.stack([array.real, array.imag], axis=-1) if array.dtype.kind == "c" else result]
+
+
 def disagreement(program: RandomProgram, actual: Any, expected: Any) -> str | None:
     """How two runs of a program differ, or None; results whose bits depend on grouping may differ by rounding."""
-    several = len(program.exact) > 1
-    pairs = zip(actual if several else [actual], expected if several else [expected], program.exact, strict=True)
+    pairs = zip(leaves_of(actual), leaves_of(expected), program.exact, strict=True)
     for k, (one, other, exact) in enumerate(pairs):
         fits = same_bits(one, other) if exact else np.allclose(one, other, rtol=1e-4, atol=0.05, equal_nan=True)
         if not fits:

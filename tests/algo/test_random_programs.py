@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from random_programs import Grammar, disagreement, random_program
 
 
-@pytest.mark.parametrize("grammar", ["plain", "wide", "forms", "full"])
+@pytest.mark.parametrize("grammar", ["plain", "wide", "forms", "full", "whole"])
 @pytest.mark.parametrize("block", range(4))
 def test_random_programs_run(block: int, grammar: Grammar) -> None:
     for seed in range(block * 25, block * 25 + 25):
@@ -30,6 +30,6 @@ def test_random_programs_run(block: int, grammar: Grammar) -> None:
 
 def test_fewer_statements_are_a_prefix() -> None:
     for seed in range(30):
-        grammar: Grammar = "full" if seed % 2 else "plain"
+        grammar: Grammar = "whole" if seed % 2 else "plain"
         long, short = random_program(seed, 5, grammar).source, random_program(seed, 2, grammar).source
         assert long.startswith(short[: short.index("    return")])

@@ -2,21 +2,25 @@
 
 `check(seed)` draws a random program and holds against the graph interpreter: the scalar nest, the gang nest (both well formed) and the
 compiled code on one, two and eight threads, under a random legal schedule, for one instruction set or another; of one program in
-`DEFAULTS` under its default schedule too. Answers are equal bit for bit, except float results whose reductions may be grouped
-(`RandomProgram.exact` says which), where they are close, and the same on any number of threads. A program that faults must raise the
-same kind of fault everywhere. `hold` does the same for one program under one schedule.
+`DEFAULTS` under its default schedule too, and of one in `OTHERS` in another way: for the sizes of its arguments only, without checks,
+or exported to a library. One of the calls has strided views as arguments, and one is given memory for its results.
+
+Answers are equal bit for bit, except float results whose reductions may be grouped (`RandomProgram.exact` says which), where they are
+close, and the same on any number of threads. A program that faults must raise the same kind of fault everywhere. `hold` does the same
+for one program under one schedule.
 """
 
 from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from random_programs import Grammar, RandomProgram, random_program
+from calls import as_views, call_into, exported, specialised, unchecked
+from random_programs import Grammar, RandomProgram, leaves_of, random_program
 
 from raido.algo.errors import RaidoError, ScheduleError
 from raido.algo.graph.program import Program
@@ -27,15 +31,15 @@ from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.targets.compile import Compilation, executable_of
-from raido.targets.executable import Executable
 from raido.targets.native import set_threads
 from raido.targets.target import Target
 
 CPUS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 FIRST_RUN = range(1_000_000, 1_050_000)  # numbers of the first long run, which drew from two grammars
+SECOND_RUN = range(2_000_000, 2_050_000)  # of the second, which drew from these and `random_more_forms`
 FULL = 0.7  # the share of other programs that the grammar of everything draws
-THREADS = (2, 1, 8)
 DEFAULTS = 8  # of so many programs one is held under its default schedule too (all other tests do that)
+OTHERS = 16  # of so many one is compiled in another way
 TRIES = 12  # directives proposed for each step of a random schedule
 
 # Graphs and nests are trees of small objects: looking through them often costs a tenth of a run.
@@ -69,8 +73,9 @@ def shape_of(seed: int) -> Shape:
     draw = random.Random(f"shape {seed}")
     statements, steps = draw.choice((1, 2, 2, 2, 3, 4)), draw.randint(1, 9)
     grammar: Grammar = "wide" if draw.random() < 0.4 else "plain"
-    full = seed not in FIRST_RUN and draw.random() < FULL
-    return Shape(statements, steps, "full" if full else grammar)
+    if seed not in FIRST_RUN and draw.random() < FULL:
+        grammar = "full" if seed in SECOND_RUN else "whole"
+    return Shape(statements, steps, grammar)
 
 
 def check(seed: int, shape: Shape | None = None, *, compiled: bool = True) -> int:
@@ -85,6 +90,8 @@ def check(seed: int, shape: Shape | None = None, *, compiled: bool = True) -> in
         schedule = random_schedule(traced, 1000 * seed + k, steps)
         complete = schedule.complete(Target.parse(f"llvm:{cpu}").machine)
         runs += hold(program, complete, want, cpu, compiled)
+    if compiled and seed not in SECOND_RUN and seed % OTHERS == OTHERS // 4:
+        runs += hold_otherwise(program, want, CPUS[seed % len(CPUS)], seed // OTHERS)
     return runs
 
 
@@ -122,21 +129,47 @@ def hold(program: RandomProgram, schedule: Schedule, want: Any, cpu: str = CPUS[
     if not compiled:
         return 2
     executable = executable_of(work)
-    compare("compiled", first := run_on(THREADS[0], executable, program))
-    for threads in THREADS[1:]:
-        fault = difference(first, run_on(threads, executable, program), (True,) * len(program.exact))
+    first = run_on(2, lambda: executable(*program.arguments))
+    compare("compiled", leaves(first))
+    views = as_views(program.arguments, random.Random(program.seed))
+    for threads, way, call in (
+        (1, "strided arguments", lambda: executable(*views)),
+        (8, "given memory", lambda: call_into(executable, program, first)),
+    ):
+        fault = difference(leaves(first), leaves(run_on(threads, call)), (True,) * len(program.exact))
         if fault:
-            raise Broken(repr(program), f"# {cpu}\n{schedule}", f"compiled, {threads} threads, not {THREADS[0]}", fault)
-    return 2 + len(THREADS)
+            raise Broken(repr(program), f"# {cpu}\n{schedule}", f"compiled, {threads} threads, {way}", fault)
+    return 5
 
 
-def run_on(threads: int, executable: Executable, program: RandomProgram) -> Any:
-    """The outcome of compiled code on that many threads."""
+def hold_otherwise(program: RandomProgram, want: Any, cpu: str, which: int) -> int:
+    """Compiles a program in another way; returns how many answers were compared. Raises `Broken`."""
+    target = Target.parse(f"llvm:{cpu}")
+    ways: tuple[tuple[str, Any], ...] = (("specialised", specialised), ("exported", exported), ("unchecked", unchecked))
+    way, make = ways[which % len(ways)]
+    if way == "unchecked" and isinstance(want, type):
+        return 0  # a fault is undefined then
+    executable = make(program, target)
+    fault = difference(want, leaves(run_on(2, lambda: executable(*program.arguments))), program.exact)
+    if fault:
+        raise Broken(repr(program), f"# {cpu}\n# default", way, fault)
+    return 1
+
+
+def run_on(threads: int, call: Callable[[], Any]) -> Any:
+    """What a call returns on that many threads, or the kind of fault."""
     set_threads(threads)
     try:
-        return outcome(lambda: _as_list(executable(*program.arguments)))
+        return call()
+    except RaidoError as error:
+        return type(error)
     finally:
         set_threads(None)
+
+
+def leaves(result: Any) -> Any:
+    """The arrays of a result, or the fault that came instead."""
+    return result if isinstance(result, type) else leaves_of(result)
 
 
 class Completed(Compilation):
@@ -157,14 +190,6 @@ def outcome(run: Any) -> Any:
         raise
     except RaidoError as error:
         return type(error)
-
-
-def _as_list(result: Any) -> list[Any]:
-    if isinstance(result, dict):
-        result = tuple(result.values())
-    if isinstance(result, tuple):
-        return [leaf for part in result for leaf in _as_list(part)]
-    return [result]
 
 
 def difference(want: Any, got: Any, exact: Sequence[bool]) -> str:

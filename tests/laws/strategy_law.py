@@ -6,7 +6,8 @@ import random
 import zlib
 
 import numpy as np
-from law import CPUS, _as_list, outcome
+from law import CPUS, outcome
+from random_programs import leaves_of
 
 from raido.algo.errors import ScheduleError
 from raido.algo.interpreter.interpret import interpret
@@ -73,7 +74,7 @@ def hold(programs, strategies, name, seed, compiled):
             executable = compile_program(traced, target, schedule, use_cache=False)
             for threads in (1, 2, 8):
                 set_threads(threads)
-                same(want, outcome(lambda: _as_list(executable(*arguments))))
+                same(want, outcome(lambda: leaves_of(executable(*arguments))))
     except AssertionError as error:
         raise AssertionError(f"{name}, seed {seed}, sizes {sizes}:\n{complete}\n{error}") from error
     finally:

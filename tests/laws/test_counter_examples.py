@@ -98,6 +98,17 @@ def test_a_division_by_an_empty_dimension_faults() -> None:
     agrees(divided, np.ones(3, np.int64), np.ones(0, np.float32))
 
 
+def test_memory_for_an_empty_result_is_taken() -> None:
+    """NumPy gives what it makes of empty arrays strides of 0, which are no overlap."""
+
+    @rd.algorithm
+    def doubled(a: rd.f32["n", 3]):
+        return a * 2.0
+
+    memory = np.where(np.zeros((0, 3), bool), np.float32(1), np.float32(2))
+    assert memory.strides == (0, 0) and doubled.compile()(np.ones((0, 3), np.float32), out=memory) is memory
+
+
 # Memory
 
 
