@@ -38,6 +38,7 @@ FAULT_KINDS = (
     FaultKind("memory", 8, MemoryError, "cannot allocate {0} bytes"),
     FaultKind("bounds", 9, IndexOutOfRange, "slice {0}:{1} leaves a dimension of size {2}"),
     FaultKind("unsigned_division", 11, ArithmeticFault, "integer division of {0} by zero", unsigned=True),
+    FaultKind("offset", 12, IndexOutOfRange, "offset {0}, the only one, must lie within 0..{1}"),
     FaultKind("exact", 10, SizeMismatch, 'tail "exact": an extent of {0} is not a multiple of {1}'),
 )
 FAULT_CODES = {kind.name: kind.code for kind in FAULT_KINDS}

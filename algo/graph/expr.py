@@ -151,7 +151,9 @@ class Load(Node):
 
 @node
 class Checked(Node):
-    """`value`, once it is known that `holds`; else a fault of that kind ("size", "bounds", "negative") with those numbers."""
+    """`value`, once it is known that `holds`; else a fault of that kind ("size", "bounds", "negative", "offsets": the first three) with
+    those numbers.
+    """
 
     value: Expr
     holds: Expr

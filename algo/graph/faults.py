@@ -1,8 +1,8 @@
 """What a running program can find wrong, as exceptions: one place for the words, whoever found the fault.
 
 A fault has a kind, a site (the user's line, or None) and up to three numbers: "index" (dimension, index, size), "division" and, of
-u64, "unsigned_division" (dividend), "power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "bounds" (start,
-stop, size), "negative" (size), "empty" ().
+u64, "unsigned_division" (dividend), "power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "offset" (the
+only one, size), "bounds" (start, stop, size), "negative" (size), "empty" ().
 """
 
 from __future__ import annotations
@@ -73,6 +73,9 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
     numbers = [int(v) for v in values]
     if kind == "offsets" and len(numbers) == 3:
         headline = f"offsets {numbers[0]}, {numbers[1]} must not decrease and must lie within 0..{numbers[2]}"
+        return IndexOutOfRange(explain(headline, algorithm=where))
+    if kind == "offset" and len(numbers) == 2:
+        headline = f"offset {numbers[0]}, the only one, must lie within 0..{numbers[1]}"
         return IndexOutOfRange(explain(headline, algorithm=where))
     if kind == "bounds" and len(numbers) == 3:
         headline = f"slice {numbers[0]}:{numbers[1]} leaves a dimension of size {numbers[2]}"

@@ -160,12 +160,12 @@ def segmented(machine: Any, form: Segmented, frame: Frame, extents: Extents) -> 
     assert count is not None  # the lanes of a frame see the same
     offsets = spread(offsets, frame, 1).astype(np.int64)[..., : count[0]]
     n, rows = extents[0], extents[1:]
-    ends = np.concatenate([offsets, np.full((*frame.shape, 1), n)], axis=-1)
-    starts = np.concatenate([np.zeros((*frame.shape, 1), np.int64), offsets], axis=-1)
+    starts, ends = (offsets, offsets) if count[0] == 1 else (offsets[..., :-1], offsets[..., 1:])
     wrong = (ends < starts) | (starts < 0) | (ends > n)
-    if count[0] > 1 and wrong.any():  # without segments nobody looks
-        found = (int(starts[wrong][0]), int(ends[wrong][0]), n)
-        raise fault_error("offsets", found, machine.program.sites.get(form))
+    if wrong.any():
+        found = (int(starts[wrong][0]), int(ends[wrong][0]))
+        site = machine.program.sites.get(form)
+        raise fault_error("offset", (found[0], n), site) if count[0] == 1 else fault_error("offsets", (*found, n), site)
     segments = offsets.shape[-1] - 1
     length = n if form.scan else segments
     if 0 in rows or length <= 0:

@@ -54,6 +54,7 @@ from raido.algo.graph.rewrite import bound_variables, children, topological
 from raido.algo.interpreter import forms as interpret_forms
 from raido.algo.interpreter.fold import fold_fma, fold_primitive, rounds_floats
 from raido.algo.interpreter.lanes import Bound, Frame, find, grid, home, rank_of, spread
+from raido.algo.interpreter.lone_offsets import look_at_lone_offsets
 from raido.algo.interpreter.ragged import group_by_sizes, put_lanes, uniform
 
 Task: TypeAlias = Generator[Any, Any, Any]
@@ -186,7 +187,7 @@ class _Interpreter:
     def _checked(self, node: Checked, frame: Frame) -> Task:
         (holds,) = yield from self.values([node.holds], frame)
         if not holds.all():
-            details = yield from self.values(node.details, frame)
+            details = yield from self.values(node.details[:3], frame)
             found = [np.broadcast_to(d, holds.shape)[~holds].flat[0] if holds.ndim else d for d in details]
             raise fault_error(node.kind, [int(d) for d in found], self.program.sites.get(node))
         return (yield from self.values([node.value], frame))[0]
@@ -341,6 +342,8 @@ class _Interpreter:
         sizes = yield from self.values([*(axis.extent for axis in form.axes), *whole], frame)
         extents = uniform(sizes)
         if extents is not None:
+            if 0 in extents[:rank]:
+                yield from look_at_lone_offsets(self, form, frame, extents)
             return (yield from rule(self, form, frame, extents[:rank]))
         scalar = isinstance(form, Reduce)
         ranks = [0] * len(form.left) if scalar else [rank_of(Result(form, k)) for k in range(result_count(form))]

@@ -7,12 +7,13 @@ its own, or, where every prefix is wanted, all elements by one loop that starts 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Op, Segmented, const
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Segmented, const
+from raido.algo.graph.offsets import in_order, lone_offset
+from raido.algo.language.combinators import elementwise
 from raido.algo.language.combinators import map as map_outermost
 from raido.algo.language.control import loop
 from raido.algo.language.indexing import get_item
@@ -27,6 +28,7 @@ from raido.algo.language.row_reductions import (
 )
 from raido.algo.language.ufuncs import add, where
 from raido.algo.trace.building import element, elements, form_results, make_axes
+from raido.algo.trace.context import current
 from raido.algo.trace.existential import checked
 from raido.algo.trace.small_rows import places_of
 from raido.algo.trace.trees import leaves, map_leaves, unflatten
@@ -58,17 +60,22 @@ def segment_rows(
 
 
 def _folds_in_order(op: Callable[..., Any], neutral: Any, value: Any, offsets: Array, name: str | None) -> Any:
-    count = leaves(value)[0].extents[0]
+    count, segments = leaves(value)[0].extents[0], ix.sub(offsets.extents[0], 1)
+    lone = lone_offset(element(offsets, [const(i64, 0)]).node, count)
+    current().site(lone)
 
     def fold(segment: Array) -> Any:
         begin, end = (element(offsets, [e]).node for e in (segment.node, ix.add(segment.node, 1)))
-        pairs = (const(i64, 0), begin), (begin, end), (end, count)
-        inside = reduce(lambda a, b: Op("logical_and", bool_, (a, b)), (Op("le", bool_, pair) for pair in pairs))
-        begin = checked(begin, inside, "offsets", (begin, end, count))
+        holds, details = in_order(begin, end, count), (begin, end, count, segments, lone)
+        begin = checked(begin, holds, "offsets", details)
         part = map_leaves(lambda leaf: get_item(leaf, slice(Array(begin), Array(end))), value)
-        return reduce_rows(op, neutral, part, 0, commutative=False, name=name, names=None)
+        rows = reduce_rows(op, neutral, part, 0, commutative=False, name=name, names=None)
+        look = lambda e: Array(
+            checked(e.node, holds, "offsets", details)
+        )  # where there are no segments, whoever makes the result
+        return map_leaves(lambda leaf: elementwise(look, leaf), rows)
 
-    return map_outermost(fold, iota(Array(ix.sub(offsets.extents[0], 1), COUNTER)))
+    return map_outermost(fold, iota(Array(segments, COUNTER)))
 
 
 def _prefixes_in_order(op: Callable[..., Any], neutral: Any, value: Any, offsets: Array, name: str | None) -> Any:

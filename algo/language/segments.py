@@ -31,7 +31,7 @@ def segmented_reduce(
     """For every segment s, `neutral` and the values offsets[s] … offsets[s + 1] − 1, combined in order by the associative `op(x, y)`.
 
     `offsets` is an integer array with one element more than there are segments; it may not decrease and lies in 0 … n, which is
-    checked for every segment: IndexOutOfRange. `values` is an array or a tuple of arrays of one shape; trailing dimensions belong to the
+    checked, of a lone offset too: IndexOutOfRange. `values` is an array or a tuple of arrays of one shape; trailing dimensions belong to the
     element. An empty segment gives `neutral`, which takes part.
 
     Example:

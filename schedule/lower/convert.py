@@ -175,7 +175,7 @@ class Converter:
         """The value where the condition holds; elsewhere a fault, and 0."""
         holds: Any = memo[node.holds]
         value: Any = memo[node.value]
-        details: tuple[Any, ...] = tuple(memo[e] for e in node.details)
+        details: tuple[Any, ...] = tuple(memo[e] for e in node.details[:3])
         shown = tuple(e if e.dtype is i64 else Op("cast", i64, (e,)) for e in details)
         safe = Op("select", node.dtype, (holds, value, const(node.dtype, 0)))
         self.faults.setdefault(safe, (Fault(holds, node.kind, self.sites.number(node), shown),))

@@ -33,6 +33,7 @@ from raido.schedule.lower.filters import Filters
 from raido.schedule.lower.flat_segments import FlatSegments
 from raido.schedule.lower.jobs import Job, flat, laid_out_shape, make_jobs, parts_of_layout
 from raido.schedule.lower.lane_blocks import LaneBlocks
+from raido.schedule.lower.lone_offsets import LoneOffsets
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
 from raido.schedule.lower.reductions import Reductions
@@ -54,8 +55,8 @@ from raido.schedule.nest.nodes import (
     buffer_for,
 )
 from raido.schedule.plan import At, StagePlan
-from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize, Stage, StageGraph
+from raido.schedule.stages.tables import Tables
 
 
 class Host:
@@ -89,6 +90,7 @@ class Host:
         Filters(self.loops)
         Sorts(self.loops)
         FlatSegments(self.loops)
+        LoneOffsets(self.loops, graph.stages)
         Sharing(self.loops, reductions, self.jobs)
         self.placement = Placement(self.loops, self.jobs)
         self.outputs = list(outputs)
@@ -209,6 +211,9 @@ class Host:
             self._memory(each)
         with self.builder.block() as scope:
             self.loops.emitter.floor = scope.level
+            for each in self.jobs.values():
+                if outermost(each, self.jobs) is job:
+                    self.loops.lone_offsets(each, everything=False)
             box = tuple((ix.as_index(0), ix.sub(axis.extent, 1)) for axis in job.stage.axes)
             self.loops.nest(job, box)
         self.builder.add(Produce(job.stage.name, closed(scope)))

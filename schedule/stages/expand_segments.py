@@ -26,6 +26,7 @@ from raido.algo.graph.expr import (
     const,
     fresh,
 )
+from raido.algo.graph.offsets import in_order, lone_offset
 from raido.algo.graph.rewrite import rebuild, substitute, topological
 from raido.algo.passes.starts import folded_from_neutral
 from raido.schedule.stages.tables import Tables
@@ -52,16 +53,15 @@ def _bounds(form: Segmented, s: Expr, tables: Tables) -> tuple[Expr, Expr]:
     """Where segment `s` begins, and its length; checked, and 0 where the check fails."""
     begin, end = (Load(form.offsets, (i,), False) for i in (s, ix.add(s, 1)))
     size = form.axes[0].extent
-    zero = const(i64, 0)
-    inside = (Op("le", bool_, (zero, begin)), Op("le", bool_, (begin, end)), Op("le", bool_, (end, size)))
-    holds = Op("logical_and", bool_, (Op("logical_and", bool_, inside[:2]), inside[2]))
-    checked = []
-    for value in (begin, Op("sub", i64, (end, begin))):
-        node = Checked(value, holds, "offsets", (begin, end, size))
-        if form in tables.sites:
+    holds = in_order(begin, end, size)
+    lone = lone_offset(Load(form.offsets, (const(i64, 0),), False), size)
+    details = (begin, end, size, _segments(form).extent, lone)
+    length = Op("sub", i64, (end, begin))
+    checked = (Checked(begin, holds, "offsets", details), Checked(length, holds, "offsets", details))
+    if form in tables.sites:
+        for node in (lone, *checked):
             tables.sites.setdefault(node, tables.sites[form])
-        checked.append(node)
-    return checked[0], checked[1]
+    return checked
 
 
 def _segments(form: Segmented) -> Axis:

@@ -40,7 +40,7 @@ def find_segments(bodies: Sequence[Expr], axes: Sequence[Axis]) -> Segments | No
     extent = fold.axes[0].extent
     if len(fold.axes) != 1 or not isinstance(extent, Checked) or extent.kind != "offsets":
         return None
-    begin, end, size = extent.details
+    begin, end, size = extent.details[:3]
     along = [k for k, axis in enumerate(axes) if axis.var in free_variables(begin)]
     if not along:
         return None

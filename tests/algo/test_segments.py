@@ -70,7 +70,7 @@ def test_operators_that_round_are_applied_from_the_left() -> None:
 
 def test_offsets_are_checked() -> None:
     sums = rd.algorithm(lambda v, o: rd.segmented_reduce(rd.add, 0, v, o))
-    for offsets, words in [([0, 5, 3], "offsets 5, 3"), ([0, 11], "offsets 0, 11"), ([-1, 2], "offsets 0, -1")]:
+    for offsets, words in [([0, 5, 3], "offsets 5, 3"), ([0, 11], "offsets 0, 11"), ([-1, 2], "offsets -1, 2")]:
         with pytest.raises(rd.IndexOutOfRange, match=words) as caught:
             sums.interpret(np.arange(10), np.array(offsets))
         assert "test_segments.py" in str(caught.value)
@@ -146,6 +146,6 @@ def test_errors_name_what_is_wrong() -> None:
 def test_one_offset_bounds_no_segment(scan: bool) -> None:
     fold = rd.segmented_scan if scan else rd.segmented_reduce
     program = rd.algorithm(lambda v, o: fold(rd.add, 5, v, o))
-    for offset in (0, 2, 9, -1):
-        for run in (program.interpret, program):
+    for run in (program.interpret, program):
+        for offset in (0, 2, 3):
             assert run(np.ones(3), np.array([offset])).tolist() == ([5, 5, 5] if scan else [])

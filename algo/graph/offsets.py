@@ -1,0 +1,45 @@
+"""Offsets of segments: what is checked of them wherever a segment is looked at, and of a lone one, which bounds none.
+
+A `Checked` of kind "offsets" has for details where its segment begins and ends, the number of values, and, for those who find that there
+are no segments, how many there are and the check of the only offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Checked, Cond, Expr, Item, Loop, Node, Op, Parameter, Result, While, const
+from raido.algo.graph.rewrite import children
+
+
+def lone_offset(offset: Expr, size: Expr) -> Checked:
+    """The first offset, checked to lie within 0 … size."""
+    holds = Op("logical_and", bool_, (Op("le", bool_, (const(i64, 0), offset)), Op("le", bool_, (offset, size))))
+    return Checked(offset, holds, "offset", (offset, size))
+
+
+def in_order(begin: Expr, end: Expr, size: Expr) -> Op:
+    """Whether 0 ≤ begin ≤ end ≤ size."""
+    inside = (Op("le", bool_, pair) for pair in ((const(i64, 0), begin), (begin, end), (end, size)))
+    first, second, third = inside
+    return Op("logical_and", bool_, (Op("logical_and", bool_, (first, second)), third))
+
+
+def counts_and_lone_offsets(roots: Sequence[Node]) -> dict[Checked, Expr]:
+    """The checks of first offsets among some expressions, outside branches and loops, with how many segments follow each."""
+    found: dict[Checked, Expr] = {}
+    seen: set[Node] = set()
+    stack: list[Node] = list(roots)
+    while stack:
+        node = stack.pop()
+        if node in seen or isinstance(node, Result | Parameter):
+            continue
+        seen.add(node)
+        if isinstance(node, Checked) and node.kind == "offsets":
+            count, lone = node.details[3:]
+            assert isinstance(lone, Checked)
+            found[lone] = count
+        if not (isinstance(node, Item) and isinstance(node.form, Cond | Loop | While)):
+            stack += children(node)
+    return found
