@@ -53,7 +53,8 @@ class Protocol:
     After a run that is checked and not counted, runs are timed until `agree` of them lie within `spread` of the fastest and `least`
     seconds have passed, so that what disturbs for a moment does not disturb them all; at most `runs` in the one case, and
     `seconds` in the other (two are always made). A run of less than `shortest` seconds is repeated within one timing, and the timing
-    divided. A candidate whose first run takes more than `hopeless` times the best one so far is timed once. Finalists take turns
+    divided. A candidate whose first run takes more than `hopeless` times the best one so far is timed once, and one of which `agree`
+    runs all take more than `behind` times as long so many times. Finalists take turns
     for `rounds` rounds and `final_least` seconds, but not for more than `final_seconds` after the third round, nor for ten times as
     many rounds.
     """
@@ -65,6 +66,7 @@ class Protocol:
     seconds: float = 0.5
     shortest: float = 2e-4
     hopeless: float = 5.0
+    behind: float = 1.6
     rounds: int = 15
     final_least: float = 1.0
     final_seconds: float = 6.0

@@ -92,6 +92,8 @@ def timed(call: Call, protocol: Protocol, best: float | None) -> list[float]:
     begun = time.perf_counter()
     while len(runs) < protocol.runs:
         passed = time.perf_counter() - begun
+        if best is not None and len(runs) >= protocol.agree and min(runs) > protocol.behind * best:
+            break
         if len(runs) >= 2 and (passed > protocol.seconds or (passed >= protocol.least and _agree(runs, protocol))):
             break
         runs.append(call.time(number))

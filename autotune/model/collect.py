@@ -1,13 +1,15 @@
 """`python -m raido.autotune.model.collect CORPUS.py DATABASE`: measures schedules of many programs, for `train` to learn from.
 
 The corpus is a Python file with `PROGRAMS`: each has a `name`, an `algorithm` and `arguments()`; benchmarks/tuning_corpus.py is ours, which
-needs a checkout. For each program a few short jobs are run, with the default schedule first in each as the yardstick: drawn at random,
-and, where a model is there already, led by it, so that fast schedules are among them. What has been measured is not measured again.
+needs a checkout. For each program a few short jobs are run, with the default schedule first in each as the yardstick: led by the model
+that is there already, so that fast schedules are among them, and those that it takes for fast; and drawn at random. What has been
+measured is not measured again.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +18,9 @@ import typer
 
 from raido.algo.errors import RaidoError, TuningError, explain
 from raido.autotune.jobs.autotune import autotune
+from raido.autotune.measure.measurement import Protocol
+
+QUICK = Protocol(seconds=0.2, final_least=0.5, final_seconds=2.0)
 
 
 def load_corpus(path: Path) -> Sequence[Any]:
@@ -26,6 +31,7 @@ def load_corpus(path: Path) -> Sequence[Any]:
             explain(f"there is no corpus {path}", **{"try": "benchmarks/tuning_corpus.py, in a checkout"})
         )
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module.PROGRAMS
 
@@ -36,7 +42,7 @@ def main(
     only: Annotated[list[str] | None, typer.Option(help="names of programs; all when none is named")] = None,
     jobs: Annotated[int, typer.Option(help="jobs for each program")] = 4,
     trials: Annotated[int, typer.Option(help="schedules in a job")] = 20,
-    led: Annotated[bool, typer.Option(help="every second job is led by the shipped model")] = True,
+    led: Annotated[bool, typer.Option(help="every second job, from the first, is led by the shipped model")] = True,
     seed: Annotated[int, typer.Option(help="seed of the first job")] = 0,
 ) -> None:
     """Measure the corpus; a program that cannot be measured is reported and left out."""
@@ -45,7 +51,7 @@ def main(
             continue
         arguments = program.arguments()
         for k in range(jobs):
-            search = "model" if led and k % 2 else "random"
+            search = "model" if led and k % 2 == 0 else "random"
             try:
                 tuning = autotune(
                     program.algorithm,
@@ -54,6 +60,7 @@ def main(
                     db=database,
                     seed=seed + k,
                     search=search,
+                    protocol=QUICK,
                     progress=False,
                 )
             except RaidoError as error:

@@ -2,8 +2,9 @@
 
 The score is the analytic estimate of `features.traffic`, as log-throughput, corrected by boosted trees (Chen & Guestrin, XGBoost, KDD
 2016) that were trained on measured schedules of other programs: with little data to learn from, physics carries over best. There are
-several boosters, each trained on other programs; what they disagree on is the spread. During a job each is followed by one more, which
-learns what is left from the job's own measurements.
+several boosters, each trained on other programs; what they disagree on is the spread. During a job a Gaussian process (Rasmussen &
+Williams 2006, chapter 2) learns what is left from the job's own measurements: of schedules that look alike, it believes those that were
+measured.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,17 +25,8 @@ if TYPE_CHECKING:
     from xgboost import Booster
 
 SHIPPED = Path(__file__).resolve().parent / "shipped"
-REFINING = {
-    "objective": "reg:squarederror",
-    "eta": 0.08,
-    "max_depth": 2,
-    "lambda": 10.0,
-    "subsample": 0.8,
-    "colsample_bytree": 0.3,
-    "nthread": 1,
-}
-REFINING_ROUNDS = 200  # at most; as many as there are measurements, so that a few of them do not say much
-ENOUGH = 6  # measurements from which on a job's own are worth learning from
+NOISE = 0.2  # of a measurement, as a part of how far measurements lie from the scores
+LEAST_AMPLITUDE = 0.1  # of those distances, in logarithms
 
 
 def import_xgboost() -> Any:
@@ -54,14 +47,18 @@ class CostModel:
     """Scores schedules of one program by their features (`features_of`): log-throughput up to a constant of the program.
 
     `members` are the trained boosters; none: the analytic estimate alone. `slope` is how much of that estimate's differences to
-    believe. An instance belongs to one job: `update` changes it.
+    believe; `scales` how far schedules of one program lie apart, feature by feature. An instance belongs to one job: `update`
+    changes it.
     """
 
-    def __init__(self, members: Sequence[Booster] = (), slope: float = 1.0) -> None:
+    def __init__(
+        self, members: Sequence[Booster] = (), slope: float = 1.0, scales: Sequence[float] = (1.0,) * len(FEATURES)
+    ) -> None:
         self._xgboost = import_xgboost()
         self._members = tuple(members)
         self._slope = slope
-        self._refined: tuple[Booster, ...] = ()
+        self._scales = np.asarray(scales)
+        self._process: Process | None = None
 
     @classmethod
     def shipped(cls) -> CostModel:
@@ -89,7 +86,7 @@ class CostModel:
             booster = xgboost.Booster({"nthread": 1})
             booster.load_model(folder / f"member_{k}.ubj")
             members.append(booster)
-        return cls(members, facts["slope"])
+        return cls(members, facts["slope"], facts["scales"])
 
     def save(self, folder: str | Path) -> None:
         """Writes the trained boosters (xgboost's UBJSON) and what they belong to; what a job added is left out."""
@@ -102,6 +99,7 @@ class CostModel:
             "features": list(FEATURES),
             "members": len(self._members),
             "slope": self._slope,
+            "scales": [round(float(scale), 4) for scale in self._scales],
         }
         (folder / "model.json").write_text(json.dumps(facts, indent=1) + "\n")
 
@@ -109,24 +107,21 @@ class CostModel:
         """Score, higher is faster, and spread of each row of `features` [n, len(FEATURES)]."""
         table = np.asarray(features, np.float32)
         each = self._each(table)
-        if self._refined:
-            data = self._xgboost.DMatrix(table)
-            each = each + np.stack([booster.predict(data) for booster in self._refined])
-        return each.mean(axis=0), each.std(axis=0)
+        scores, spread = each.mean(axis=0), each.std(axis=0)
+        if self._process is None:
+            return scores, spread
+        more, left = self._process.predict(self._scaled(table))
+        return scores + more, left
 
     def update(self, features: np.ndarray, log_throughput: np.ndarray) -> None:
-        """Learns from all measurements of a job so far, in place of those it was told before; too few are left alone."""
+        """Learns from all measurements of a job so far, in place of those it was told before."""
         table, known = np.asarray(features, np.float32), np.asarray(log_throughput, np.float64)
-        if len(known) < ENOUGH:
-            return
-        data = self._xgboost.DMatrix(table)
-        refined = []
-        for k, scores in enumerate(self._each(table) if self._members else self._each(table).repeat(4, axis=0)):
-            rest = known - scores
-            data.set_label(rest - rest.mean())
-            settings = {**REFINING, "base_score": 0.0, "seed": k}
-            refined.append(self._xgboost.train(settings, data, min(len(known), REFINING_ROUNDS)))
-        self._refined = tuple(refined)
+        rest = known - self._each(table).mean(axis=0)
+        self._process = Process.of(self._scaled(table), rest)
+
+    def _scaled(self, table: np.ndarray) -> np.ndarray:
+        """Features in which the schedules of a program lie about 1 apart."""
+        return table.astype(np.float64) / self._scales / math.sqrt(table.shape[1])
 
     def _each(self, table: np.ndarray) -> np.ndarray:
         """The scores of every member [members, n], or the estimate's [1, n]."""
@@ -135,3 +130,33 @@ class CostModel:
             return physics[None]
         data = self._xgboost.DMatrix(table)
         return physics[None] + np.stack([member.predict(data) for member in self._members])
+
+
+@dataclass(frozen=True)
+class Process:
+    """A Gaussian process with an exponential kernel: values at points, and in between what the points nearby say, the surer the nearer."""
+
+    points: np.ndarray
+    weights: np.ndarray
+    inverse: np.ndarray
+    mean: float
+    amplitude: float
+
+    @classmethod
+    def of(cls, points: np.ndarray, values: np.ndarray) -> Process:
+        """The process through values [n] at points [n, dimensions]."""
+        mean = float(values.mean())
+        amplitude = max(float(values.std()), LEAST_AMPLITUDE)
+        inverse = np.linalg.inv(kernel(points, points) + NOISE**2 * np.eye(len(points)))
+        return cls(points, inverse @ (values - mean), inverse, mean, amplitude)
+
+    def predict(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The value at each of some points, and how far it may be off."""
+        near = kernel(points, self.points)
+        known = np.einsum("ij,jk,ik->i", near, self.inverse, near)
+        return self.mean + near @ self.weights, self.amplitude * np.sqrt(np.maximum(1.0 - known, 0.0))
+
+
+def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """How much each of some points says of each of others: e to the negative distance [len(a), len(b)]."""
+    return np.exp(-np.sqrt(((a[:, None] - b[None]) ** 2).sum(axis=2)))

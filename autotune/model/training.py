@@ -22,6 +22,7 @@ PART = 0.8
 FOLDS = 6
 ROUNDS = 120
 SLOPE = 0.7
+LEAST_SCALE = 0.02  # of a feature that is nearly always the same
 FLOOR = 3.0  # schedules slower than e⁻³ of the best are all alike: too slow
 BOOSTING: dict[str, Any] = {
     "objective": "reg:squarederror",
@@ -47,7 +48,13 @@ def train(groups: Sequence[Group], seed: int = 0, members: int = MEMBERS) -> Cos
         data = xgboost.DMatrix(features, np.concatenate([_left_over(group) for group in chosen]))
         data.set_weight(np.concatenate([_weights(group) for group in chosen]))
         boosters.append(xgboost.train({**BOOSTING, "base_score": 0.0, "seed": seed + k}, data, ROUNDS))
-    return CostModel(boosters, SLOPE)
+    return CostModel(boosters, SLOPE, _scales(groups))
+
+
+def _scales(groups: Sequence[Group]) -> np.ndarray:
+    """How far schedules of one program lie apart, feature by feature."""
+    apart = np.concatenate([group.features - group.features.mean(axis=0) for group in groups])
+    return np.maximum(apart.std(axis=0), LEAST_SCALE)
 
 
 def _left_over(group: Group) -> np.ndarray:

@@ -1,9 +1,11 @@
 """Evolutionary search led by a cost model.
 
-A population of candidates is kept from round to round. Children are mutants (another answer to one question) and crossings (stage by
-stage) of what was measured fastest and of what the model thinks best; the model ranks them, and of the best those are measured of which
-most is hoped: half of a round by score, half by score and spread together, so that measurements are also spent where the model is unsure.
-A part ε of every round is drawn at random, whatever the model thinks. (Zheng et al., Ansor, OSDI 2020, section 5.)
+A population of candidates is kept from round to round. Most children are mutants (another answer to one question, sometimes to several)
+of what was measured fastest, the faster the more; others of what the model thinks best, or crossings (stage by stage). The default
+schedule, which is mostly near the best, is the first parent, with all its decisions spelled out. The model ranks the children, and of
+the best those are measured of which most is hoped: half of a round by score, half by score and spread together, so that measurements are
+also spent where the model is unsure. A part ε of every round is drawn at random, whatever the model thinks. (Zheng et al., Ansor, OSDI
+2020, section 5.)
 """
 
 from __future__ import annotations
@@ -36,18 +38,23 @@ class Model(Protocol):
 @dataclass(frozen=True)
 class Settings:
     """How wide the search looks. first, later: new candidates in the first round and in each one after. generations: in which they are
-    made. kept: the population. elites: how many of the measured ones have children. epsilon: the part of a round drawn at random.
-    fresh: the part of new candidates that are no one's children. hope: how much of the spread counts.
+    made. kept: the population. elites: how many of the measured ones have children, and with what power of their speed. epsilon: the
+    part of a round drawn at random. fresh, crossed, hoped: the part of new candidates that are no one's children, that are crossings,
+    and that are children of candidates not measured yet. again: how often a mutant is mutated once more. hope: how much of the spread
+    counts.
     """
 
-    first: int = 160
-    later: int = 72
-    generations: int = 3
+    first: int = 96
+    later: int = 48
+    generations: int = 2
     kept: int = 48
-    elites: int = 8
-    epsilon: float = 0.1
-    fresh: float = 0.25
-    crossed: float = 0.2
+    elites: int = 6
+    power: float = 6.0
+    epsilon: float = 0.05
+    fresh: float = 0.06
+    crossed: float = 0.1
+    hoped: float = 0.2
+    again: float = 0.3
     hope: float = 1.0
 
 
@@ -76,6 +83,7 @@ class Evolutionary:
         self._model = model
         self._features = features
         self._settings = settings or Settings()
+        self._default = space.default()
         self._rng = random.Random(seed)
         self._proposals = Proposals(space)
         self._members: dict[str, Member] = {}
@@ -87,8 +95,8 @@ class Evolutionary:
         """The candidates of which most is hoped, and some at random; the default schedule before all."""
         self._learn()
         found: list[Candidate] = []
-        if self._proposals.take(default := self._space.default()):
-            found.append(default)
+        if self._proposals.take(self._default):
+            found.append(self._default)
         self._evolve()
         chance = sum(self._rng.random() < self._settings.epsilon for _ in range(count))
         found += self._most_hoped(count - chance - len(found))
@@ -105,6 +113,8 @@ class Evolutionary:
         self._proposals.add(candidate)
         self._members.pop(candidate.key, None)
         if seconds is not None and seconds > 0:
+            if candidate.key == self._default.key:
+                candidate = self._space.spell_out(candidate)
             self._measured[candidate.key] = candidate, -math.log(seconds)
 
     def _learn(self) -> None:
@@ -124,30 +134,45 @@ class Evolutionary:
         total = settings.later if self._members else settings.first
         for _ in range(settings.generations):
             self._add(self._children(total // settings.generations))
-            best = sorted(self._members.values(), key=lambda member: (-member.score, member.candidate.key))
-            self._members = {member.candidate.key: member for member in best[: settings.kept]}
+            self._members = {member.candidate.key: member for member in self._best()[: settings.kept]}
 
     def _children(self, count: int) -> list[Candidate]:
         """New candidates: mutants, crossings and draws."""
-        parents = self._parents()
+        settings, rng = self._settings, self._rng
+        fastest, weights = self._fastest()
+        best = [member.candidate for member in self._best()[: settings.elites]]
         made: list[Candidate] = []
         for _ in range(count):
-            way = self._rng.random()
-            if not parents or way < self._settings.fresh:
-                made.append(self._space.sample(self._rng))
-            elif way < self._settings.fresh + self._settings.crossed and len(parents) > 1:
-                one, other = self._rng.sample(parents, 2)
-                made.append(self._space.cross(one, other, self._rng))
+            way = rng.random()
+            if not fastest or way < settings.fresh:
+                made.append(self._space.sample(rng))
+                continue
+            way -= settings.fresh
+            parent = rng.choices(fastest, weights)[0]
+            if way < settings.crossed and (others := [each for each in (*fastest, *best) if each.key != parent.key]):
+                made.append(self._space.cross(parent, rng.choice(others), rng))
+            elif best and way < settings.crossed + settings.hoped:
+                made.append(self._mutant(rng.choice(best)))
             else:
-                made.append(self._space.mutate(self._rng.choice(parents), self._rng))
+                made.append(self._mutant(parent))
         return made
 
-    def _parents(self) -> list[Candidate]:
-        """The fastest that were measured, and the best of the population."""
-        settings = self._settings
-        fastest = sorted(self._measured.values(), key=lambda each: (-each[1], each[0].key))[: settings.elites]
-        best = sorted(self._members.values(), key=lambda member: (-member.score, member.candidate.key))
-        return [candidate for candidate, _ in fastest] + [member.candidate for member in best[: settings.elites]]
+    def _mutant(self, parent: Candidate) -> Candidate:
+        """A candidate with another answer to one question, or to a few."""
+        child = self._space.mutate(parent, self._rng)
+        while self._rng.random() < self._settings.again:
+            child = self._space.mutate(child, self._rng)
+        return child
+
+    def _fastest(self) -> tuple[list[Candidate], list[float]]:
+        """The fastest that were measured, and how often each has a child."""
+        ranked = sorted(self._measured.values(), key=lambda each: (-each[1], each[0].key))[: self._settings.elites]
+        weights = [math.exp(self._settings.power * (value - ranked[0][1])) for _, value in ranked]
+        return [candidate for candidate, _ in ranked], weights
+
+    def _best(self) -> list[Member]:
+        """The population, the best scores first."""
+        return sorted(self._members.values(), key=lambda member: (-member.score, member.candidate.key))
 
     def _add(self, candidates: list[Candidate]) -> None:
         """Takes new candidates into the population."""
@@ -178,7 +203,7 @@ class Evolutionary:
 
     def _most_hoped(self, count: int) -> list[Candidate]:
         """Members for the next measurements, by score and by hope in turn; of several that look the same to the model, one."""
-        by_score = sorted(self._members.values(), key=lambda m: (-m.score, m.candidate.key))
+        by_score = self._best()
         hope = self._settings.hope
         by_hope = sorted(self._members.values(), key=lambda m: (-m.score - hope * m.spread, m.candidate.key))
         found: list[Candidate] = []

@@ -9,6 +9,7 @@ from raido.autotune.space.walk import Asker, Option
 from raido.schedule.steps import Value
 
 STEP = 0.6  # how often a mutated number moves to one beside it
+LEAST_OPEN = 0.03  # of a question that a draw would hardly ever answer otherwise
 
 
 class First:
@@ -75,6 +76,19 @@ class Mutated:
             return self.rng.choice(beside)
         weights = [options[at].weight ** 0.5 for at in others]
         return self.rng.choices(others, weights)[0] if others else 0
+
+
+class Openness:
+    """As `Forced`, and notes of every question how likely a draw would have answered it otherwise."""
+
+    def __init__(self, labels: Mapping[str, Value]) -> None:
+        self.forced = Forced(labels, First())
+        self.open: dict[str, float] = {}
+
+    def pick(self, name: str, options: Sequence[Option]) -> int:
+        at = self.forced.pick(name, options)
+        self.open[name] = max(LEAST_OPEN, 1 - options[at].weight / sum(option.weight for option in options))
+        return at
 
 
 class Listing:

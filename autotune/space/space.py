@@ -16,7 +16,7 @@ from math import prod
 
 from raido.algo.errors import ScheduleError
 from raido.algo.graph.expr import Expr
-from raido.autotune.space.askers import Even, First, Forced, Listing, Mutated, Weighted, same_label
+from raido.autotune.space.askers import Even, First, Forced, Listing, Mutated, Openness, Weighted, same_label
 from raido.autotune.space.choices import ask_everything
 from raido.autotune.space.identity import key_of
 from raido.autotune.space.locate import Finder
@@ -58,6 +58,7 @@ class Space:
         self.sizes = dict(sizes)
         self.has_holes = bool(self.schedule.holes)
         self._extents: dict[Expr, int] = {}
+        self._open: dict[tuple[tuple[str, Value], ...], Mapping[str, float]] = {}
         self._branches = any(step.directive == "when" for step in self.schedule.steps)
 
     # What there is
@@ -100,12 +101,19 @@ class Space:
         return self._first(lambda: Weighted(rng))
 
     def mutate(self, candidate: Candidate, rng: random.Random) -> Candidate:
-        """A candidate with another answer to one question; what follows from it alone is drawn anew."""
+        """A candidate with another answer to one question; what follows from it alone is drawn anew. A question comes up the more
+        often, the likelier its other answers are."""
         labels = dict(candidate.decisions)
         if not labels:
             return candidate
-        names = list(labels)
-        return self._first(lambda: Mutated(labels, rng.choice(names), rng), not_key=candidate.key)
+        openness = self._openness(candidate)
+        names, weights = list(labels), [openness.get(name, 1.0) for name in labels]
+        return self._first(lambda: Mutated(labels, rng.choices(names, weights)[0], rng), not_key=candidate.key)
+
+    def spell_out(self, candidate: Candidate) -> Candidate:
+        """The same schedule with every decision said, the default ones too, so that each can be changed by itself; the candidate as it is
+        where such decisions are not found."""
+        return candidate if self.has_holes else self.locate(candidate.schedule) or candidate
 
     def cross(self, a: Candidate, b: Candidate, rng: random.Random) -> Candidate:
         """A candidate with the answers of one or the other, stage by stage."""
@@ -161,6 +169,16 @@ class Space:
             made = dict(candidate.decisions) if candidate else {}
             if candidate and all(name in made and same_label(made[name], label) for name, label in departures.items()):
                 yield candidate, offered, departures
+
+    def _openness(self, candidate: Candidate) -> Mapping[str, float]:
+        """How likely a draw would answer each question of a candidate otherwise; for holes nothing."""
+        if self.has_holes:
+            return {}
+        if candidate.decisions not in self._open:
+            asker = Openness(dict(candidate.decisions))
+            self._make(asker)
+            self._open[candidate.decisions] = asker.open
+        return self._open[candidate.decisions]
 
     def _first(self, asker: object, not_key: str = "") -> Candidate:
         for _ in range(TRIES):

@@ -15,7 +15,7 @@ from raido.autotune.features import ESTIMATE, FEATURES, VERSION
 from raido.autotune.model import CostModel
 from raido.autotune.model.collect import load_corpus
 from raido.autotune.model.collect import main as collect
-from raido.autotune.model.cost_model import ENOUGH, SHIPPED
+from raido.autotune.model.cost_model import SHIPPED
 from raido.autotune.model.refresh import main as refresh
 from raido.autotune.model.refresh import write_text
 from raido.autotune.model.table import Group, groups_of, read_records
@@ -89,8 +89,9 @@ def test_a_job_teaches_what_training_has_not_seen():
     """What counts here is a feature that made no difference in training."""
     model = train([made_up(name) for name in "abc"], members=3)
     random = np.random.default_rng(9)
-    features = random.random((240, len(FEATURES))).astype(np.float32)
-    throughput = 3.0 * features[:, FEATURES.index("code")]
+    features = 0.1 * random.random((240, len(FEATURES))).astype(np.float32)
+    features[:, FEATURES.index("code")] *= 100
+    throughput = 0.3 * features[:, FEATURES.index("code")]
     here = Group("here", features[200:], throughput[200:])
     before = judge(here, model.predict(here.features)[0]).pairs
     model.update(features[:200], throughput[:200] + 17.0)
@@ -100,11 +101,14 @@ def test_a_job_teaches_what_training_has_not_seen():
     assert judge(here, model.predict(here.features)[0]).pairs == after, "all that is known so far, not once more"
 
 
-def test_a_few_measurements_change_nothing():
+def test_what_was_measured_is_believed_and_less_is_known_far_from_it():
     model, group = CostModel(), made_up("a")
-    before = model.predict(group.features)[0]
-    model.update(group.features[: ENOUGH - 1], group.log_throughput[: ENOUGH - 1])
-    np.testing.assert_array_equal(model.predict(group.features)[0], before)
+    few = group.features[:4]
+    measured = model.predict(few)[0] + [0.0, 1.0, -1.0, 0.0]
+    model.update(few, measured + 5.0)
+    scores, spread = model.predict(np.concatenate([few, few[:1] + 100.0]))
+    np.testing.assert_allclose(scores[:4] - scores[0], measured - measured[0], atol=0.2)
+    assert spread[4] > 2 * spread[:4].max()
 
 
 def test_trials_are_relative_to_the_default_of_their_job_and_finals_round_by_round():

@@ -146,6 +146,8 @@ def test_runs_are_repeated_until_the_fastest_agree() -> None:
     assert timed(Clock(1.0, 2.0, 1.01, 3.0, 1.015, 9.0), protocol, None) == [1.0, 2.0, 1.01, 3.0, 1.015]  # type: ignore[arg-type]
     assert len(timed(Clock(*(1.0 / 2**k for k in range(30))), protocol, None)) == 10  # type: ignore[arg-type]
     assert timed(Clock(6.0), protocol, best=1.0) == [6.0]  # type: ignore[arg-type]
+    assert timed(Clock(4.0, 3.0, 2.0, 1.0), protocol, best=1.0) == [4.0, 3.0, 2.0]  # type: ignore[arg-type]
+    assert timed(Clock(4.0, 3.0, 1.5, 1.0), protocol, best=1.0)[:4] == [4.0, 3.0, 1.5, 1.0]  # type: ignore[arg-type]
     assert timed(Clock(1e-6), protocol, None) == [1e-6] * 3  # type: ignore[arg-type]
     assert len(timed(Clock(1e-6), replace(protocol, least=0.01, runs=10**6), None)) > 100  # type: ignore[arg-type]
 

@@ -158,3 +158,24 @@ def test_searches_cope_with_every_program() -> None:
         for _ in range(2):
             for candidate in search.propose(4):
                 search.tell(candidate, rng.random() if rng.random() < 0.7 else None)
+
+
+def test_most_children_of_the_default_differ_from_it_in_a_few_answers() -> None:
+    """The default schedule says nothing, so all its decisions are spelled out before one of them is changed."""
+    space = Space(blur.schedule(), AVX512, IMAGE)
+    start = space.spell_out(space.default())
+    assert start.key == space.default().key and dict(start.decisions)["cols: loops"] == "own"
+    search = Evolutionary(space, Nearest(), lambda c: np.array([float(int(c.key[:6], 16))]), 0, Settings(epsilon=0.0))
+    search.tell(space.default(), 1.0)
+    answers = set(start.decisions)
+    changed = [len(answers - set(candidate.decisions)) for candidate in search.propose(24)]
+    assert sum(count <= 3 for count in changed) > 12
+
+
+def test_the_faster_a_candidate_the_more_children_it_has() -> None:
+    space = Space(jacobi.schedule(), AVX512, IMAGE)
+    search, rng = evolutionary(0, space), random.Random(0)
+    for number in range(12):
+        search.tell(space.sample(rng), 2.0 ** (number / 4))
+    parents, weights = search._fastest()
+    assert len(parents) == SMALL.elites and weights == sorted(weights, reverse=True) and weights[0] > 10 * weights[3]
