@@ -75,7 +75,14 @@ class WholeWriter(IndexingWriter):
         self.scope += both
         if self.random.random() < 0.4:
             turned = self.random.choice(
-                ("r", "r[::-1]", "rd.map(lambda e: e.replace(x=e.x), r)", "rd.filter(lambda e: e.x > 1, r)")
+                (
+                    "r",
+                    "r[::-1]",
+                    "rd.map(lambda e: e.replace(x=e.x), r)",
+                    "rd.filter(lambda e: e.x > 1, r)",
+                    "rd.roll(r, 1)",
+                    "rd.concat([r, r])",
+                )
             )
             self.also.append(Value(turned, "record", (dim,)))
 
@@ -88,7 +95,18 @@ class WholeWriter(IndexingWriter):
         self.more.append(f"np.array([complex(*e) for e in zip({', '.join(parts)})], np.{name})")
         self.scope += [Value(f"z.{part}", dtype, (dim,)) for part in ("real", "imag")]
         if self.random.random() < 0.6:
-            form = self.random.choice(("z * (2 - 1j) + z", "rd.conj(z) * z", "z[::-1]", "z * z - 1", "rd.abs(z)"))
+            form = self.random.choice(
+                (
+                    "z * (2 - 1j) + z",
+                    "rd.conj(z) * z",
+                    "z[::-1]",
+                    "z * z - 1",
+                    "rd.abs(z)",
+                    "rd.roll(z, 2)",
+                    "rd.stack([z, z], axis=1)",
+                    "rd.concat([z[1:], z])",
+                )
+            )
             self.also.append(Value(form, "complex", (dim,)))
 
     def declare_tuple(self, dim: Dim) -> None:

@@ -6,23 +6,45 @@ that the side not chosen reads something harmless (nothing is defined for an emp
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op
-from raido.algo.language.moves import array_of, flatten, moved, normal_axis, reshape
+from raido.algo.language.moves import array_of, flatten, leaf_by_leaf, moved, normal_axis, reshape
 from raido.algo.language.stencil import Fill, boundaries, load_with_boundary
-from raido.algo.trace.building import owner
+from raido.algo.trace.building import owner, structure
 from raido.algo.trace.context import load, load_chosen
 from raido.algo.trace.existential import joined_size, nonempty_size
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.promotion import common_type
 from raido.algo.trace.scalars import cast
+from raido.algo.trace.trees import leaves, same_nesting, unflatten
 from raido.algo.trace.value import COUNTER, STRONG, Array
 
+Join = TypeVar("Join", bound=Callable[..., Any])
 
+
+def array_by_array(join: Join) -> Join:
+    """The join for structures too: tuples, records or complex numbers of one kind are joined array by array."""
+
+    @functools.wraps(join)
+    def whole(arrays: Any, *arguments: Any, **options: Any) -> Any:
+        parts = [structure(part) for part in _sequence(arrays, f"rd.{join.__name__}")]
+        if not any(isinstance(part, tuple) for part in parts):
+            return join(parts, *arguments, **options)
+        if not all(same_nesting(part, parts[0]) for part in parts):
+            raise TraceError(complaint(f"rd.{join.__name__} takes structures of one kind"))
+        columns = zip(*map(leaves, parts), strict=True)
+        return unflatten(parts[0], [join(list(column), *arguments, **options) for column in columns])
+
+    return whole  # type: ignore[return-value]
+
+
+@array_by_array
 def concat(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
     """Arrays one after the other along `axis`; their other sizes agree, their types are promoted.
 
@@ -77,6 +99,7 @@ def _nonempty(parts: list[Array], starts: list[Expr], place: int) -> tuple[list[
     return [parts[k] for k in kept], [starts[k] for k in kept]
 
 
+@array_by_array
 def stack(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
     """Arrays (or scalars) of one shape along a new axis.
 
@@ -112,6 +135,7 @@ def broadcast_free(part: Array, places: tuple[Expr, ...]) -> Expr:
     return part.node if part.ndim == 0 else load(part.node, places)
 
 
+@leaf_by_leaf
 def roll(a: Any, shift: Any, axis: Any = None, *, name: str | None = None) -> Array:
     """Elements moved by `shift` along `axis`, those that fall off coming in at the other end; NumPy's `roll`.
 
@@ -148,6 +172,7 @@ def _offset(step: Any) -> Expr:
     return index.as_index(plain_int(step, "an offset"))
 
 
+@leaf_by_leaf
 def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = None) -> Array:
     """Elements moved by k along `axis` (towards higher indices for positive k); `fill` comes in.
 
@@ -167,6 +192,7 @@ def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = No
     return moved(array.extents, body, name, array.weak)
 
 
+@leaf_by_leaf
 def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *, name: str | None = None) -> Array:
     """The array with a border, NumPy's `pad`: `width` is n, (before, after), or one such pair for each axis.
 

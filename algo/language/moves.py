@@ -6,8 +6,9 @@ it. Sizes are NumPy's; what depends on sizes not known while tracing is worked o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index
@@ -37,6 +38,22 @@ def moved(extents: Sequence[Expr], body: Any, name: str | None = None, weak: int
     axes = make_axes(extents)
     result = new_form(axes, (body(*(axis.var for axis in axes)),), "move", name)[0]
     return wrap(result, weak)
+
+
+Move = TypeVar("Move", bound=Callable[..., Any])
+
+
+def leaf_by_leaf(move: Move) -> Move:
+    """The move for structures too: a tuple, a record or complex numbers are moved array by array."""
+
+    @functools.wraps(move)
+    def whole(a: Any, *arguments: Any, **options: Any) -> Any:
+        given = structure(a)
+        if isinstance(given, tuple):
+            return map_leaves(lambda leaf: move(leaf, *arguments, **options), given)
+        return move(given, *arguments, **options)
+
+    return whole  # type: ignore[return-value]
 
 
 def array_of(value: Any, what: str) -> Array:
@@ -72,6 +89,7 @@ def _axes_of(axes: Any) -> Sequence[Any]:
     return axes
 
 
+@leaf_by_leaf
 def transpose(a: Any, axes: Any = None, *, name: str | None = None) -> Array:
     """The axes in the order given; reversed without one.
 
@@ -93,6 +111,7 @@ def transpose(a: Any, axes: Any = None, *, name: str | None = None) -> Array:
     return moved(extents, lambda *p: load(array.node, tuple(p[k] for k in back)), name, array.weak)
 
 
+@leaf_by_leaf
 def swapaxes(a: Any, first: int, second: int, *, name: str | None = None) -> Array:
     """Two axes exchanged.
 
@@ -109,6 +128,7 @@ def swapaxes(a: Any, first: int, second: int, *, name: str | None = None) -> Arr
     return transpose(array, order, name=name)
 
 
+@leaf_by_leaf
 def reshape(a: Any, shape: Any, *, name: str | None = None) -> Array:
     """The same elements in row-major order in another shape; one −1 is worked out. ShapeError where the counts cannot agree.
 
@@ -232,6 +252,7 @@ def _without(product: Expr, divisor: Expr) -> Expr | None:
     return _count(rest)
 
 
+@leaf_by_leaf
 def flatten(a: Any, *, name: str | None = None) -> Array:
     """All elements in one dimension, row-major.
 
@@ -243,6 +264,7 @@ def flatten(a: Any, *, name: str | None = None) -> Array:
     return reshape(array, (Array(_count(array.extents), COUNTER),), name=name)
 
 
+@leaf_by_leaf
 def expand_dims(a: Any, axis: int, *, name: str | None = None) -> Array:
     """A dimension of size 1 put in at `axis`.
 
@@ -256,6 +278,7 @@ def expand_dims(a: Any, axis: int, *, name: str | None = None) -> Array:
     return result if name is None else named(result, name)
 
 
+@leaf_by_leaf
 def broadcast_to(a: Any, shape: Any, *, name: str | None = None) -> Array:
     """The array repeated along dimensions whose size is the literal 1, and along new leading ones.
 

@@ -146,3 +146,30 @@ def test_errors_name_what_is_wrong() -> None:
             rd.algorithm(function, z=z).trace()
     with pytest.raises(rd.ArgumentError, match=r"'z' is float32; complex64\[n\] is expected"):
         rd.algorithm(lambda z: z, z=z).interpret(np.zeros(3, np.float32))
+
+
+MOVES = {
+    "roll": (lambda z: rd.roll(z, 1), lambda z: np.roll(z, 1)),
+    "concat": (lambda z: rd.concat([z[1:], z]), lambda z: np.concatenate([z[1:], z])),
+    "stack": (lambda z: rd.stack([z, -z], axis=1), lambda z: np.stack([z, -z], axis=1)),
+    "pad": (lambda z: rd.pad(z, 1), lambda z: np.pad(z, 1)),
+    "shift": (lambda z: rd.shift(z, 2), lambda z: np.concatenate([0 * z[:2], z[:-2]])),
+    "transpose": (lambda z: rd.transpose(rd.stack([z, z])), lambda z: np.stack([z, z]).T),
+    "swapaxes": (lambda z: rd.swapaxes(z[None], 0, 1), lambda z: z[:, None]),
+    "reshape": (lambda z: rd.reshape(z, (-1, 1)), lambda z: z[:, None]),
+    "flatten": (lambda z: rd.flatten(z[None]), lambda z: z),
+    "expand_dims": (lambda z: rd.expand_dims(z, 0), lambda z: z[None]),
+    "broadcast_to": (lambda z: rd.broadcast_to(z, (2, *z.shape)), lambda z: np.stack([z, z])),
+}
+
+
+@pytest.mark.parametrize("case", MOVES)
+def test_arrays_of_complex_numbers_are_moved_as_others(case: str) -> None:
+    program, expected = MOVES[case]
+    z = np.array([1 + 2j, 3 - 1j, 4j])
+    np.testing.assert_array_equal(rd.algorithm(program).interpret(z), expected(z))
+
+
+def test_only_structures_of_one_kind_are_joined() -> None:
+    with pytest.raises(rd.TraceError, match="structures of one kind"):
+        rd.algorithm(lambda z: rd.concat([z, z.real])).interpret(np.array([1j]))
