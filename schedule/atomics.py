@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Const, Expr, Op, Reduce, Var, const
+from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.refusal import Refusal
 
@@ -20,6 +21,10 @@ def check_atomic(name: str, fold: Reduce, reproducible: bool) -> None:
     remedy = 'strategy("private")'
     if not all(isinstance(n, (Const, Var, Op)) for n in nodes):
         raise Refusal(f'the operator of "{name}" branches or reads arrays: it cannot be tried again and again', remedy)
+    if operator_can_fault(*fold.combine):
+        raise Refusal(
+            f'the operator of "{name}" can fault, and a step that is tried again and again cannot tell', remedy
+        )
     for k, combined in enumerate(fold.combine):
         others = {*fold.left, *fold.right} - {fold.left[k], fold.right[k]}
         if others & free_variables(combined):

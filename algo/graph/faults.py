@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raido.algo.errors import ArithmeticFault, IndexOutOfRange, RaidoError, SizeMismatch, explain
-from raido.algo.graph.expr import Checked, Const, Load, Node, Op, Segmented, SizeVar, Update, Var
+from raido.algo.graph.expr import Checked, Const, Expr, Load, Node, Op, Segmented, SizeVar, Update, Var
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Site
+from raido.algo.graph.rewrite import scalar_nodes
 
 
 def can_fault(node: Node) -> bool:
@@ -24,6 +25,22 @@ def can_fault(node: Node) -> bool:
     if node.name in DIVISIONS:
         return not is_never_zero(node.args[1]) and not all(_is_index(arg) for arg in node.args)
     return node.name == "ipow" and node.dtype.kind == "i" and not is_never_negative(node.args[1])
+
+
+def operator_can_fault(*combine: Expr) -> bool:
+    """Whether applying an operator may find something wrong: what it divides by may be any operand, and is no size of an array."""
+    return any(can_fault(node) or _is_unsafe(node) for node in scalar_nodes(*combine))
+
+
+def _is_unsafe(node: Node) -> bool:
+    return (
+        isinstance(node, Op)
+        and node.dtype.is_integer
+        and (
+            (node.name in DIVISIONS and not is_never_zero(node.args[1]))
+            or (node.name == "ipow" and node.dtype.kind == "i" and not is_never_negative(node.args[1]))
+        )
+    )
 
 
 def is_never_zero(e: Node) -> bool:

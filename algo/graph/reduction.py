@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from raido.algo.graph.dtypes import DType, bool_
-from raido.algo.graph.expr import Const, Expr, Op, Reduce, const
-from raido.algo.graph.rewrite import substitute
+from raido.algo.graph.expr import Cond, Const, Expr, Item, Node, Op, Reduce, const
+from raido.algo.graph.rewrite import substitute, transform
 
 
 def contracted_product(reduce: Reduce, contract: bool = True) -> tuple[Expr, Expr] | None:
@@ -33,10 +33,22 @@ def reduction_update(reduce: Reduce, contract: bool = True) -> tuple[Expr, ...]:
     return tuple(substitute(e, values) for e in reduce.combine)
 
 
-def join_partials(reduce: Reduce, earlier: tuple[Expr, ...], later: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Two groups of accumulators as one; `earlier` covers the indices before those of `later`."""
-    values = dict(zip(reduce.left + reduce.right, earlier + later, strict=True))
-    return tuple(substitute(e, values) for e in reduce.combine)
+def join_partials(
+    reduce: Reduce, earlier: tuple[Expr, ...], later: tuple[Expr, ...], made: dict[Node, Node]
+) -> tuple[Expr, ...]:
+    """Two groups of accumulators as one; `earlier` covers the indices before those of `later`. `made`: gets the operator's new nodes."""
+    values: dict[Node, Node] = dict(zip(reduce.left + reduce.right, earlier + later, strict=True))
+    joined = tuple(transform(e, lambda node: node, values) for e in reduce.combine)
+    made.update({new: old for old, new in values.items() if new is not old})
+    return joined
+
+
+def either(test: Expr, then: tuple[Expr, ...], orelse: tuple[Expr, ...], branch: bool) -> tuple[Expr, ...]:
+    """`then` where `test` holds, else `orelse`; only one of them is evaluated where a `branch` is asked for, as one may fault."""
+    if branch:
+        form = Cond(test, then, orelse)
+        return tuple(Item(form, k) for k in range(len(then)))
+    return tuple(Op("select", a.dtype, (test, a, b)) for a, b in zip(then, orelse, strict=True))
 
 
 def identity_of(monoid: str, dtype: DType) -> Const | None:

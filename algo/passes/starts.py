@@ -12,6 +12,7 @@ an element that changes nothing is added to the others: one that is not there.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -34,9 +35,10 @@ from raido.algo.graph.expr import (
     field_names,
     fresh,
 )
+from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.primitives import DIVISIONS, evaluate
 from raido.algo.graph.program import Program
-from raido.algo.graph.reduction import identity_of, join_partials
+from raido.algo.graph.reduction import either, identity_of, join_partials
 from raido.algo.graph.rewrite import rebuild, scalar_nodes, topological
 
 IDEMPOTENT = frozenset(["minimum", "maximum", "logical_and", "logical_or", "bit_and", "bit_or"])
@@ -53,37 +55,44 @@ def start_neutral(program: Program) -> Program:
     if not any(_changes(node) for node in nodes):
         return program
     memo: dict[Node, Node] = {}
+    made: dict[Node, Node] = {}
     for node in nodes:
         new: Any = rebuild(node, memo.__getitem__)
         if isinstance(new, Item) and isinstance(new.form, Reduce):
-            new = folded_from_neutral(new.form)[new.index]
+            new = folded_from_neutral(new.form, made)[new.index]
         elif isinstance(new, Update):
             new = _with_neutral(new, _identities(new) or new.neutral)
         memo[node] = new
-    return follow_tables(program, memo, tuple(memo[result] for result in program.results))
+    program = follow_tables(program, memo, tuple(memo[result] for result in program.results))
+    sites = {new: program.sites[old] for new, old in made.items() if old in program.sites}
+    return replace(program, sites={**sites, **program.sites})
 
 
-def folded_from_neutral(form: Reduce) -> tuple[Expr, ...]:
-    """The results of a reduction; those in them start from neutral elements."""
+def folded_from_neutral(form: Reduce, made: dict[Node, Node]) -> tuple[Expr, ...]:
+    """The results of a reduction; those in them start from neutral elements. `made` gets nodes for the last step, and what they came of."""
     if _starts_neutral(form):
         return _items(form)
     neutral = _identities(form)
     if neutral is not None:
-        return join_partials(form, form.neutral, _items(_with_neutral(form, neutral)))
+        return join_partials(form, form.neutral, _items(_with_neutral(form, neutral)), made)
     here, there = fresh("here", bool_), fresh("there", bool_)
     both = Op("logical_and", bool_, (here, there))
+    branch = operator_can_fault(*form.combine)
     fold = Reduce(
         form.axes,
         (here, *form.left),
         (there, *form.right),
-        (Op("logical_or", bool_, (here, there)), *_where(both, form.combine, _where(here, form.left, form.right))),
+        (
+            Op("logical_or", bool_, (here, there)),
+            *either(both, form.combine, either(here, form.left, form.right, False), branch),
+        ),
         (const(bool_, False), *form.neutral),
         (const(bool_, True), *form.values),
         form.commutative,
         "",
     )
     some, *totals = _items(fold)
-    return _where(some, join_partials(form, form.neutral, tuple(totals)), form.neutral)
+    return either(some, join_partials(form, form.neutral, tuple(totals), made), form.neutral, branch)
 
 
 def _changes(node: Node) -> bool:
@@ -188,7 +197,3 @@ def _items(form: Reduce) -> tuple[Expr, ...]:
 def _with_neutral(form: Any, neutral: tuple[Expr, ...]) -> Any:
     """The fold, or the update, with other neutral elements."""
     return type(form)(*(neutral if name == "neutral" else getattr(form, name) for name in field_names(type(form))))
-
-
-def _where(test: Expr, then: tuple[Expr, ...], orelse: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    return tuple(Op("select", a.dtype, (test, a, b)) for a, b in zip(then, orelse, strict=True))

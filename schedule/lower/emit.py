@@ -8,13 +8,14 @@ expression is evaluated there, and only there, unless it is needed outside as we
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const, fresh
 from raido.algo.graph.facts import Facts
-from raido.algo.graph.rewrite import post_order
+from raido.algo.graph.rewrite import post_order, transform
 from raido.schedule.atomics import monoids, orderless
 from raido.schedule.lower.builder import Builder, Scope, closed
 from raido.schedule.lower.convert import Fault
@@ -38,7 +39,6 @@ from raido.schedule.lower.steps import (
     single_monoid,
     step,
     step_operands,
-    substitute_scalars,
 )
 from raido.schedule.nest.nodes import AtomicUpdate, Buffer, Check, Fold, For, If, NestExpr, Prefix, Read, Store
 from raido.schedule.nest.nodes import While as WhileStatement
@@ -48,7 +48,7 @@ from raido.schedule.stages.dependent import is_ragged
 class Emitter:
     """Evaluates converted expressions in the present scope of a builder."""
 
-    def __init__(self, builder: Builder, faults: Mapping[Node, tuple[Fault, ...]], contract: bool) -> None:
+    def __init__(self, builder: Builder, faults: dict[Node, tuple[Fault, ...]], contract: bool) -> None:
         self.builder = builder
         self.faults = faults
         self.contract = contract
@@ -363,7 +363,7 @@ class Emitter:
     def _prefix_here(
         self, form: Reduce, buffers: Sequence[Buffer], at: tuple[Expr, ...], values: Sequence[NestExpr], exclusive: bool
     ) -> list[NestExpr]:
-        if is_arithmetic(*form.combine):
+        if is_arithmetic(*form.combine) and not self._can_fault(form):
             results = tuple(fresh("prefix", v.dtype) for v in form.left)
             for var in results:
                 self.builder.level_of[var] = self.builder.scope.level
@@ -406,7 +406,7 @@ class Emitter:
         contract: bool,
     ) -> None:
         form = self._closed(form)
-        if is_plain_operator(form):
+        if is_plain_operator(form) and not self._can_fault(form):
             named = [
                 o if n < 2 else self._name_here(o) for o, n in zip(operands, operand_uses(form, contract), strict=True)
             ]
@@ -428,8 +428,24 @@ class Emitter:
         values = {v: found for v in around if (found := self._find(v)) is not None and found is not v}
         if not values:
             return form
-        combine, neutral = (tuple(substitute_scalars(e, values) for e in es) for es in (form.combine, form.neutral))
+        combine, neutral = (tuple(self._applied(es, values)) for es in (form.combine, form.neutral))
         return Reduce(form.axes, form.left, form.right, combine, neutral, form.values, form.commutative, form.monoid)
+
+    def _applied(self, roots: Sequence[Expr], values: Mapping[Any, Any]) -> list[Expr]:
+        """Expressions with variables replaced; what may fault in them still may."""
+        memo: dict[Node, Node] = dict(values)
+        applied = [transform(root, lambda node: node, memo) for root in roots]
+        for old, new in list(memo.items()):
+            if old is not new and old not in values and old in self.faults:
+                parts = [
+                    (fault, [transform(e, lambda node: node, memo) for e in (fault.holds, *fault.values)])
+                    for fault in self.faults[old]
+                ]
+                self.faults.setdefault(new, tuple(replace(f, holds=e[0], values=tuple(e[1:])) for f, e in parts))
+        return applied
+
+    def _can_fault(self, form: Reduce) -> bool:
+        return any(node in self.faults for node in scalar_order(form.combine))
 
     def _name_here(self, value: NestExpr) -> NestExpr:
         return value if is_trivial(value) else self.builder.name(name_of(value), value)
@@ -443,8 +459,7 @@ class Emitter:
         right: Sequence[NestExpr],
     ) -> None:
         """buffers[indices] = the operator applied to `left` and `right`."""
-        memo = dict(zip((*form.left, *form.right), (*left, *right), strict=True))
-        combined = [substitute_scalars(e, memo) for e in form.combine]
+        combined = self._applied(form.combine, dict(zip((*form.left, *form.right), (*left, *right), strict=True)))
         self._uses = {**self._uses, **count_uses(combined)}
         self._values.append({})
         results = self._block(combined)

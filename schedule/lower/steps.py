@@ -7,6 +7,7 @@ from typing import Any
 
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Const, Expr, Node, Op, Reduce, SizeVar, Var, const
+from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.reduction import contracted_product
 from raido.algo.graph.rewrite import children, substitute
 from raido.schedule.lower.dag import scalar_order
@@ -14,13 +15,14 @@ from raido.schedule.nest.nodes import NestExpr
 
 
 def is_plain_operator(form: Reduce) -> bool:
-    """Whether the operator is arithmetic on its operands alone: no branches, loops or reads."""
+    """Whether the operator is arithmetic on its operands alone: no branches, loops or reads, and nothing that can fault."""
     return is_arithmetic(*form.combine, *form.neutral)
 
 
 def is_arithmetic(*expressions: Expr) -> bool:
-    """Whether expressions have no branches, loops or reads."""
-    return all(isinstance(n, Const | SizeVar | Var | Op) for e in expressions for n in scalar_order([e]))
+    """Whether expressions have no branches, loops or reads, and cannot fault."""
+    plain = all(isinstance(n, Const | SizeVar | Var | Op) for e in expressions for n in scalar_order([e]))
+    return plain and not operator_can_fault(*expressions)
 
 
 def products(form: Reduce, contract: bool) -> list[bool]:

@@ -26,8 +26,10 @@ from raido.algo.graph.expr import (
     const,
     fresh,
 )
+from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.offsets import in_order, lone_offset
-from raido.algo.graph.rewrite import rebuild, substitute, topological
+from raido.algo.graph.reduction import either
+from raido.algo.graph.rewrite import rebuild, topological
 from raido.algo.passes.starts import folded_from_neutral
 from raido.schedule.stages.tables import Tables
 
@@ -78,7 +80,12 @@ def _reduction(form: Segmented, tables: Tables) -> Generate:
     fold = Reduce(
         (Axis(step, length),), form.left, form.right, form.combine, form.neutral, values, bool(form.monoid), form.monoid
     )
-    return Generate((segment, *rows), folded_from_neutral(fold))
+    made: dict[Node, Node] = {}
+    bodies = folded_from_neutral(fold, made)
+    for new, old in made.items():
+        if old in tables.sites:
+            tables.sites.setdefault(new, tables.sites[old])
+    return Generate((segment, *rows), bodies)
 
 
 def _scan(form: Segmented, tables: Tables) -> Generate:
@@ -90,14 +97,11 @@ def _scan(form: Segmented, tables: Tables) -> Generate:
     tables.kinds[none] = "elementwise"
     starts = Load(Result(marks, 0), (axis.var,), False)
     left, right = fresh("started", bool_), fresh("starts", bool_)
-    first = [
-        substitute(
-            e, {**dict(zip(form.left, form.neutral, strict=True)), **dict(zip(form.right, form.values, strict=True))}
-        )
-        for e in form.combine
-    ]
-    values = tuple(Op("select", v.dtype, (starts, a, v)) for a, v in zip(first, form.values, strict=True))
-    combine = tuple(Op("select", r.dtype, (right, r, e)) for r, e in zip(form.right, form.combine, strict=True))
+    operands: dict[Node, Node] = dict(zip((*form.left, *form.right), (*form.neutral, *form.values), strict=True))
+    first = tables.rewrite(form.combine, lambda node: node, operands)
+    branch = operator_can_fault(*form.combine)
+    values = either(starts, first, form.values, branch)
+    combine = either(right, form.right, form.combine, branch)
     scan = Scan(
         form.axes,
         0,

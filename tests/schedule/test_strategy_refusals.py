@@ -50,6 +50,11 @@ def branching(d: rd.i32["m"], i: rd.i64["n"], v: rd.i32["n"]):
 
 
 @rd.algorithm
+def dividing(d: rd.i32["m"], i: rd.i64["n"], v: rd.i32["n"]):
+    return rd.reduce_by_index(d, lambda p, q: p // q, 1, i, v, name="bins")
+
+
+@rd.algorithm
 def last(d: rd.i32["m"], i: rd.i64["n"], v: rd.i32["n"]):
     return rd.scatter(d, i, v, name="put")
 
@@ -104,6 +109,7 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "indivisible sums of floats": (histogram, lambda s: s["bins"].strategy("atomic")),
     "indivisible steps of several values": (nearest, lambda s: s["bins"].strategy("atomic")),
     "indivisible steps that branch": (branching, lambda s: s["bins"].strategy("atomic")),
+    "indivisible steps that can fault": (dividing, lambda s: s["bins"].strategy("atomic")),
     "lanes over steps that are sorted": (last, lambda s: s["put"].strategy("sorted").split("r", 8).vectorize("ri")),
     "rows of steps that are sorted": (histogram, lambda s: s["bins"].strategy("sorted")),
     "rows around blocks of segments": (segments, lambda s: s["sums"].strategy("flat")),
