@@ -43,7 +43,7 @@ def tune(
         list[str] | None,
         typer.Option("-i", "--input", metavar="FILE", help="instead of sizes: .npy files, images or numbers, in order"),
     ] = None,
-    trials: Annotated[int | None, typer.Option(min=1, help="schedules to try (200)")] = None,
+    trials: Annotated[int | None, typer.Option(min=0, help="schedules to try (200); 0: the model's own choice")] = None,
     minutes: Annotated[float | None, typer.Option(help="stop each job after that many minutes")] = None,
     db: Annotated[Path | None, typer.Option(metavar="FILE", help="the database of measurements (tuning.db)")] = None,
     seed: Annotated[int | None, typer.Option(help="of the search and of made-up arrays (0)")] = None,

@@ -22,7 +22,7 @@ from raido.autotune.records.database import Database
 from raido.autotune.space import Space
 from raido.schedule.fingerprint import fingerprint
 from raido.schedule.schedule import Schedule
-from raido.targets.compile import Compilation
+from raido.targets.compile import Compilation, versions
 from raido.targets.target import Target
 
 
@@ -50,8 +50,9 @@ def autotune(
     """Searches for the fastest schedule of an algorithm, and keeps every measurement in a database.
 
     inputs_or_sizes: what to run it on: a sequence of arguments, or sizes by name, for which arrays are made up (`ranges` says
-    from what: {"x": (low, high)}, {"starts": ("offsets", "n")}). trials: how many schedules are tried; minutes: when to stop
-    before that. db: the database; a job that was interrupted goes on from there, one that is finished answers from it at
+    from what: {"x": (low, high)}, {"starts": ("offsets", "n")}). trials: how many schedules are tried; 0: none, nothing is
+    compiled or run, and `best` is what the model takes for surely faster than the default, or the default. minutes: when to
+    stop before that. db: the database; a job that was interrupted goes on from there, one that is finished answers from it at
     once. space: a schedule with holes, or with a part said, to which the search keeps. search: "model", "random" or "grid".
     tolerance: how far, relatively, results may be off that folds of floats bear on. workers: the address of a dask scheduler.
     builders: processes that compile at a time (0: as many as processors). like, static: as for `compile`. progress: whether to
@@ -103,8 +104,8 @@ def make_job(
 ) -> Job:
     """The job that `autotune` runs."""
     sizes, arguments = _split(inputs_or_sizes)
-    if budget.trials < 1:
-        raise ArgumentError(f"trials must be at least 1, not {budget.trials}")
+    if budget.trials < 0:
+        raise ArgumentError(f"trials must be at least 0, not {budget.trials}")
     if budget.minutes is not None and budget.minutes <= 0:
         raise ArgumentError(f"minutes must be more than 0, not {budget.minutes}")
     chosen = Target.parse(target)
@@ -135,6 +136,7 @@ def make_job(
         "search": search,
         "seed": seed,
         "versions": _versions(),
+        "source": versions()[-1],
     }
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
     job = Job(

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 SEARCHES = ("model", "random", "grid")
+CAUTION = 3.0  # times the spread that a gain over the default must be
+SURE = 0.2  # and by this, in logarithms, where nothing is measured
 
 
 def make_guide(search: str, space: Space, seed: int) -> Guide:
@@ -26,6 +28,8 @@ def make_guide(search: str, space: Space, seed: int) -> Guide:
         return Guide(GridSearch(space), lambda candidate: None, features.as_tuple, VERSION)
     if search != "model":
         raise ArgumentError(f"search={search!r}: there is {', '.join(SEARCHES)}")
+    import numpy as np
+
     from raido.autotune.model import CostModel
 
     model = CostModel.shipped()
@@ -34,7 +38,17 @@ def make_guide(search: str, space: Space, seed: int) -> Guide:
         scores, _ = model.predict(features.of(candidate)[None])
         return float(scores[0])
 
-    return Guide(Evolutionary(space, model, features.of, seed), score, features.as_tuple, VERSION)
+    evolution = Evolutionary(space, model, features.of, seed)
+
+    def choice() -> Candidate | None:
+        default, found = space.default(), evolution.imagine()
+        if not found:
+            return None
+        gain, spread = model.gain(np.stack([features.of(each) for each in found]), features.of(default))
+        sure = gain - CAUTION * spread
+        return found[int(sure.argmax())] if sure.max() > SURE else None
+
+    return Guide(evolution, score, features.as_tuple, VERSION, choice)
 
 
 class FeatureTable:

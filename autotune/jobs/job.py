@@ -1,4 +1,5 @@
-"""A job: the default schedule first, then what the search proposes, then the finalists in turns; every measurement kept at once.
+"""A job: the default schedule first, then the best of other jobs, then what the search proposes, then the finalists in turns; every
+measurement kept at once.
 
 The search is deterministic given the measurements, so a job is resumed by running it again: what it proposes and the database knows
 is answered from there, and the rest measured. A job is known by a digest of all that decides about it (program, sizes, inputs, target,
@@ -15,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from raido.algo.errors import TuningError
+from raido.autotune.jobs.starts import known_schedules, starts
 from raido.autotune.jobs.tuning import Tuning
 from raido.autotune.measure.local import Measurer, Request, Task
 from raido.autotune.measure.measurement import Measurement
@@ -24,17 +26,21 @@ from raido.autotune.search import Search
 from raido.autotune.space import Candidate, Space
 
 BATCH = 8
-FINALISTS = 4
+FINALISTS = 5
+LAST_ROUND = 0.5  # of the time of the last one must be left for another round
+FINAL_PART = 0.1  # of a job's minutes, at most, are kept for the finalists
 
 
 @dataclass(frozen=True)
 class Guide:
-    """A search, with what its model thinks of a candidate: a score (None without a model) and its features."""
+    """A search, with what its model thinks of a candidate: a score (None without a model) and its features. `choice` is what it would take
+    without any measurement."""
 
     search: Search
     score: Callable[[Candidate], float | None]
     features: Callable[[Candidate], tuple[float, ...]]
     features_version: int
+    choice: Callable[[], Candidate | None] = lambda: None
 
 
 @dataclass
@@ -94,12 +100,15 @@ class Job:
         self._watch: Watcher = lambda progress: None
         self._begun = time.monotonic()
         self._spent_before = 0.0
+        self._round = 0.0  # seconds that the last one took
 
     def run(self, watch: Watcher | None = None) -> Tuning:
         """Does what remains to be done, and gives the outcome. KeyboardInterrupt ends it at once; what was measured is kept."""
         self._watch = watch or self._watch
         self._begun = time.monotonic()
         state = self._read()
+        if self.budget.trials == 0 and not state.ended:
+            return self._unmeasured(self._make_guide())
         if not state.ended:
             guide = (
                 self._make_guide() if self._trials_left() > 0 else None
@@ -130,15 +139,18 @@ class Job:
 
     def _read(self) -> JobState:
         """What the database knows of this job; `ended` is "" when this budget leaves something to do."""
-        state = self.database.job(self.digest) or JobState(self._settings)
+        state = self.database.job(self.digest)
+        if state is None:
+            state = JobState({**self._settings, "starts": self._known_schedules()})
+        self._settings = state.settings
         records = self.database.records(job=self.digest)
         self._known = {record.key: record for record in records if record.kind != "final"}
         self._spent_before = self.progress.spent = state.spent
-        done = state.ended == "exhausted" or (state.ended and (self._trials_left() <= 0 or self._time_left() <= 0))
-        if done:
+        if state.ended == "exhausted" or (state.ended and (self._trials_left() <= 0 or self._time_left() <= 0)):
             self.progress.records = records
             return state
-        self.database.set_job(self.digest, replace(state, ended=""))
+        if self.budget.trials:
+            self.database.set_job(self.digest, replace(state, ended=""))
         self.progress.records = [record for record in records if record.kind == "final"]
         return replace(state, ended="")
 
@@ -163,10 +175,12 @@ class Job:
         if self._in_space():
             guide.search.tell(self.default, self._known[self.default.key].best)
         while number <= self.budget.trials:
-            if self._time_left() <= 0:
+            if self._search_time_left() <= LAST_ROUND * self._round:
                 return "minutes"
+            begun = time.monotonic()
             self._tell("searching")
-            candidates = guide.search.propose(min(self._batch, self.budget.trials + 1 - number))
+            count = min(self._batch, self.budget.trials + 1 - number)
+            candidates = (self._starts()[:count] if number == 1 else []) or guide.search.propose(count)
             if not candidates:
                 return "exhausted"
             self._measure_batch(measurer, guide, candidates, number)
@@ -174,6 +188,7 @@ class Job:
             for candidate in candidates:
                 if candidate.key in self._known:
                     guide.search.tell(candidate, self._known[candidate.key].best)
+            self._round = time.monotonic() - begun
         return "trials"
 
     def _measure_batch(self, measurer: Measurer, guide: Guide, candidates: Sequence[Candidate], number: int) -> None:
@@ -191,7 +206,7 @@ class Job:
             candidate = by_key[measurement.key]
             record = self._record(candidate, measurement, "trial", numbers[measurement.key], guide)
             self._keep(replace(record, predicted=scores[candidate.key]))
-            if self._time_left() <= 0:
+            if self._search_time_left() <= 0:
                 break
 
     def _compare(self, measurer: Measurer) -> None:
@@ -235,6 +250,25 @@ class Job:
         others = [record for record in others if record.key not in taken]
         return sorted(others, key=lambda record: record.best or 0.0)[:1]
 
+    # What is known beforehand
+
+    def _known_schedules(self) -> list[str]:
+        """What other jobs found best, where the space is not restricted."""
+        if self.space.schedule.steps:
+            return []
+        records = self.database.records(program=self.space.schedule.fingerprint, target=str(self.task.target))
+        return known_schedules(records, str(self._settings.get("machine", "")), self.task.inputs.sizes)
+
+    def _starts(self) -> list[Candidate]:
+        return starts(self.space, self._settings.get("starts", ()))
+
+    def _unmeasured(self, guide: Guide) -> Tuning:
+        """What the model would take, without a measurement: the default schedule, or what is surely faster."""
+        self._tell("searching")
+        choice = guide.choice() or self.space.default()
+        self._tell("done")
+        return replace(self.tuning(), records=(), ended="trials", unmeasured=(choice.schedule, self.default.schedule))
+
     # Keeping what has been found
 
     def _record(
@@ -272,11 +306,19 @@ class Job:
         self._tell(self.progress.phase)
 
     def _keep_state(self, ended: str) -> None:
-        self.progress.spent = self._spent()
-        self.database.set_job(self.digest, JobState(self._settings, self.progress.spent, ended))
+        self.progress.spent = spent = self._spent()
+        if ended == "minutes":  # they are used up, though the last of them was too short for another round
+            spent = max(spent, 60 * (self.budget.minutes or 0))
+        self.database.set_job(self.digest, JobState(self._settings, spent, ended))
 
     def _spent(self) -> float:
         return self._spent_before + time.monotonic() - self._begun
+
+    def _search_time_left(self) -> float:
+        """The time left without that of the finalists."""
+        if self.budget.minutes is None:
+            return float("inf")
+        return self._time_left() - min(self.task.protocol.final_seconds, FINAL_PART * self.budget.minutes * 60)
 
     def _in_space(self) -> bool:
         """Whether the default schedule is one that was asked for."""

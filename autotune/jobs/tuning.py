@@ -25,7 +25,7 @@ class Tuning:
 
     `graph` are the stages of the program; `ended` says why the job is over ("trials", "minutes", "exhausted", or "" while it is not);
     `seconds` is the time it took in all its runs. `default_counts`: whether the default schedule may be the best; not where a space
-    was given that lacks it.
+    was given that lacks it. `unmeasured`: of a job of no trials, what the model took, and the default.
     """
 
     name: str
@@ -36,15 +36,19 @@ class Tuning:
     ended: str
     seconds: float
     default_counts: bool = True
+    unmeasured: tuple[Schedule, Schedule] | None = None
 
     @cached_property
     def best(self) -> Schedule:
-        """The best schedule, complete: the one that was fastest in turns with the default and the other finalists."""
-        return self._schedule(self.record)
+        """The best schedule, complete: the one that was fastest in turns with the default and the other finalists; without trials the one
+        that the model took."""
+        return self.unmeasured[0] if self.unmeasured else self._schedule(self.record)
 
     @cached_property
     def default(self) -> Schedule:
         """The default schedule, complete, which all others were compared with."""
+        if self.unmeasured:
+            return self.unmeasured[1]
         return self._schedule(next(record for record in self.records if record.kind == "default"))
 
     @cached_property
@@ -70,7 +74,9 @@ class Tuning:
 
     @cached_property
     def speedup(self) -> float:
-        """How many times faster the best schedule is than the default: by medians in turns, else by the fastest runs."""
+        """How many times faster the best schedule is than the default: by medians in turns, else by the fastest runs; 1 without any."""
+        if self.unmeasured:
+            return 1.0
         pool = self.finals or self.history
         default = next((record for record in pool if record.number == 0), None)
         best = next((record for record in pool if record.key == self.record.key), self.record)
@@ -96,6 +102,8 @@ class Tuning:
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Progress, the model's quality, and where the best schedule differs from the default, as a Matplotlib figure; written to `path`
         (.png, .svg, .pdf) where there is one."""
+        if self.unmeasured:
+            raise TuningError(f"{self.name}: nothing was measured, so there is nothing to plot")
         from raido.autotune.jobs.plots import plot_tuning
 
         return plot_tuning(self, path)
@@ -105,6 +113,9 @@ class Tuning:
         failed = "".join(f", {number} {kind}" for kind, number in sorted(self.failures.items()))
         sizes = size_text(self.sizes)
         where = f"{self.name} on {self.target}{' at ' if sizes else ''}{sizes}"
+        if self.unmeasured:
+            what = "the default schedule" if self.best == self.default else "another than the default schedule"
+            return f"{where}: {what}, by the model's choice; nothing was measured"
         took = f" in {self.seconds:.0f} s" if self.seconds else ""
         best = milliseconds((self.record.median if self.finals else self.record.best) or 0)
         return f"{where}: {best}, {self.speedup:.2f} times as fast as the default; {count} trials{failed}{took}"
@@ -114,6 +125,8 @@ class Tuning:
 
     @cached_property
     def _choice(self) -> tuple[Record, str]:
+        if self.unmeasured:
+            raise TuningError(f"{self.name}: nothing was measured, so there is no record")
         machines = [record.machine for record in self.records if record.best is not None]
         exclude = () if self.default_counts else {record.key for record in self.records if record.kind == "default"}
         choice = best_record(self.records, machines[-1] if machines else "", self.sizes, exclude)

@@ -113,6 +113,11 @@ class CostModel:
         more, left = self._process.predict(self._scaled(table))
         return scores + more, left
 
+    def gain(self, features: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How much higher than that of `base` [len(FEATURES)] each row's score is, by the trained boosters, and how far they disagree on it."""
+        each = self._each(np.asarray(features, np.float32)) - self._each(np.asarray(base, np.float32)[None])
+        return each.mean(axis=0), each.std(axis=0)
+
     def update(self, features: np.ndarray, log_throughput: np.ndarray) -> None:
         """Learns from all measurements of a job so far, in place of those it was told before."""
         table, known = np.asarray(features, np.float32), np.asarray(log_throughput, np.float64)

@@ -64,10 +64,11 @@ def _nearest(records: Sequence[Record], sizes: Mapping[str, int] | None) -> Mapp
         return max(
             (record.sizes for record in records), key=lambda s: (math.prod(v + 1 for v in s.values()), size_text(s))
         )
-    return min((record.sizes for record in records), key=lambda s: (_distance(s, sizes), size_text(s)))
+    return min((record.sizes for record in records), key=lambda s: (distance(s, sizes), size_text(s)))
 
 
-def _distance(one: Mapping[str, int], other: Mapping[str, int]) -> float:
+def distance(one: Mapping[str, int], other: Mapping[str, int]) -> float:
+    """How far sizes lie apart: the sum of |log₂| of their quotients."""
     names = one.keys() & other.keys()
     return sum(abs(math.log2((one[name] + 1) / (other[name] + 1))) for name in names)
 

@@ -22,6 +22,8 @@ from raido.algo.errors import RaidoError
 from raido.autotune.search.search import TRIES, Proposals
 from raido.autotune.space import Candidate, Space
 
+IMAGINED = 3  # rounds of new candidates where nothing is measured
+
 
 class Model(Protocol):
     """What the search asks of a cost model; `raido.autotune.model.CostModel` is one."""
@@ -117,6 +119,12 @@ class Evolutionary:
                 candidate = self._space.spell_out(candidate)
             self._measured[candidate.key] = candidate, -math.log(seconds)
 
+    def imagine(self) -> list[Candidate]:
+        """Without measurements: the population that grows from the default schedule, the best scores first."""
+        for _ in range(IMAGINED):
+            self._evolve()
+        return [member.candidate for member in self._best()]
+
     def _learn(self) -> None:
         """Tells the model all that was measured, where something is new."""
         if len(self._measured) == self._learnt:
@@ -144,7 +152,7 @@ class Evolutionary:
         made: list[Candidate] = []
         for _ in range(count):
             way = rng.random()
-            if not fastest or way < settings.fresh:
+            if way < settings.fresh:
                 made.append(self._space.sample(rng))
                 continue
             way -= settings.fresh
@@ -165,8 +173,11 @@ class Evolutionary:
         return child
 
     def _fastest(self) -> tuple[list[Candidate], list[float]]:
-        """The fastest that were measured, and how often each has a child."""
-        ranked = sorted(self._measured.values(), key=lambda each: (-each[1], each[0].key))[: self._settings.elites]
+        """The fastest that were measured, and how often each has a child; the default before anything was."""
+        known = [each for each in self._measured.values() if each[0].decisions]
+        if not known:
+            return [self._space.spell_out(self._default)], [1.0]
+        ranked = sorted(known, key=lambda each: (-each[1], each[0].key))[: self._settings.elites]
         weights = [math.exp(self._settings.power * (value - ranked[0][1])) for _, value in ranked]
         return [candidate for candidate, _ in ranked], weights
 

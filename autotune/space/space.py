@@ -30,6 +30,7 @@ from raido.schedule.steps import Value
 
 TRIES = 64
 MOST_WALKS = 2000
+FEW_WALKS = 200
 PROBES = 16
 
 
@@ -112,8 +113,13 @@ class Space:
 
     def spell_out(self, candidate: Candidate) -> Candidate:
         """The same schedule with every decision said, the default ones too, so that each can be changed by itself; the candidate as it is
-        where such decisions are not found."""
-        return candidate if self.has_holes else self.locate(candidate.schedule) or candidate
+        where such decisions are not found soon."""
+        return candidate if self.has_holes else self.locate(candidate.schedule, FEW_WALKS) or candidate
+
+    def take(self, schedule: Schedule) -> Candidate:
+        """A schedule from elsewhere as a candidate: without decisions where they are not found soon, so that it has no mutants."""
+        made = complete(schedule.copy(), self.machine, self.sizes)
+        return self.spell_out(Candidate(made, key_of(made), ()))
 
     def cross(self, a: Candidate, b: Candidate, rng: random.Random) -> Candidate:
         """A candidate with the answers of one or the other, stage by stage."""
@@ -137,14 +143,14 @@ class Space:
         """The candidate of these decisions, the others as by default; None where the rules refuse them."""
         return self._make(Forced(decisions, First()))
 
-    def locate(self, schedule: Schedule) -> Candidate | None:
-        """The candidate that says what a schedule says, once both are complete; None where none is found."""
+    def locate(self, schedule: Schedule, walks: int = MOST_WALKS) -> Candidate | None:
+        """The candidate that says what a schedule says, once both are complete; None where none is found in so many walks."""
         wanted = complete(schedule.copy(), self.machine, self.sizes)
         key = key_of(wanted)
         if self.has_holes:
-            return next((each for each in islice(self.grid(), MOST_WALKS) if each.key == key), None)
+            return next((each for each in islice(self.grid(), walks) if each.key == key), None)
         finder = Finder.towards(wanted)
-        for _ in range(MOST_WALKS):
+        for _ in range(walks):
             found = self._make(finder, judge=finder)
             if found is not None and found.key == key:
                 return found

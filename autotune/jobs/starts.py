@@ -1,0 +1,39 @@
+"""What a job tries first: the best schedules that other jobs found for the same program, at these sizes or at others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from raido.algo.errors import RaidoError
+from raido.autotune.records.choose import best_record, distance
+from raido.autotune.records.record import Record
+from raido.autotune.search.search import can_lower
+from raido.autotune.space import Candidate, Space
+from raido.schedule.schedule import Schedule
+
+MOST = 3
+
+
+def known_schedules(records: Iterable[Record], machine: str, sizes: Mapping[str, int]) -> list[str]:
+    """The best schedule at each sizes, the nearest sizes first, as JSON; those of this machine before those of others."""
+    measured = [record for record in records if record.best is not None]
+    places = {tuple(sorted(record.sizes.items())): record.sizes for record in measured}
+    found: dict[str, str] = {}
+    for place in sorted(places.values(), key=lambda each: (distance(each, sizes), sorted(each.items()))):
+        choice = best_record([record for record in measured if record.sizes == place], machine, place)
+        if choice is not None:
+            found.setdefault(choice.record.key, choice.record.schedule)
+    return list(found.values())[:MOST]
+
+
+def starts(space: Space, schedules: Sequence[str]) -> list[Candidate]:
+    """The candidates of a whole space that say what schedules say, without the default."""
+    found: dict[str, Candidate] = {}
+    for text in schedules:
+        try:
+            candidate = space.take(Schedule.from_json(text, space.schedule.graph))
+        except RaidoError:  # of another raido, which knew other directives
+            continue
+        if candidate.key != space.default().key and can_lower(candidate):
+            found[candidate.key] = candidate
+    return list(found.values())
