@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -34,18 +32,19 @@ def tune(name: str, folder: Path, sizes: Mapping[str, int], before: dict[str, An
     spent = before.get("seconds", 0.0)
     limit = min(seconds, MINUTES * 60 - spent)
     command = [sys.executable, "-m", "tuners.metaschedule", name, str(folder), json.dumps(sizes), str(TRIALS)]
-    start, failure = time.monotonic(), ""
+    start, ended = time.monotonic(), ""
     with (folder / "metaschedule.txt").open("a") as log:
-        process = subprocess.Popen(command, cwd=HERE, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(command, cwd=HERE, stdout=log, stderr=log)
         try:
-            if code := process.wait(limit):
-                failure = f"exit {code}"
+            code = process.wait(limit)
+            ended = f"exit {code}" if code else "exhausted"  # it may have no more to propose
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # its builders and runners are in its group
+            process.kill()  # its builders and runners end where there is nothing more to read
             process.wait()
     spent += time.monotonic() - start
     trials = len((folder / RECORDS).read_text().splitlines()) if (folder / RECORDS).exists() else 0
-    ended = failure or ("trials" if trials >= TRIALS else "minutes" if spent >= MINUTES * 60 - 1 else "")
+    if trials >= TRIALS or spent >= MINUTES * 60 - 1:
+        ended = "trials" if trials >= TRIALS else "minutes"
     return {"seconds": round(spent, 1), "trials": trials, "ended": ended}
 
 
