@@ -5,12 +5,14 @@ loops. What only one stage needs, near its own rows (a stencil chain), is comput
 high as lets the chain's rows fit in half of L2 (at most 32), and where 8 rows do not fit, rows slide. Pointwise stages of one shape
 share loops where one reads the other or both read a third (`joins`). The rest is computed whole.
 Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt. The outermost pure axis is
-parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks. A product of matrices keeps a
-tile in registers, and packs in panels what it reads along rows; sums down columns run along the rows, eight at a time; a stencil on
-its own that reads neighbouring rows makes four (or two) rows at a time. Elements with loops of their own, or that are long chains of
-operations, run several gangs side by side (`latency`), and what takes differently long is handed to threads piece by piece.
+parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks, in which each lane has a block
+of its own where the operator does not commute. A product of matrices keeps a tile in registers, and packs in panels what it reads along
+rows; sums down columns run along the rows, eight at a time; a stencil that reads neighbouring rows makes four (or two) rows at a time.
+Reductions, elements with loops of their own, and those with long chains of operations run several gangs side by side (`latency`), and
+what takes differently long is handed to threads piece by piece.
 Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are
-not known before) that nothing reads again are streamed, unless their rows are short or their elements take long.
+not known before) that nothing reads again are streamed, unless their rows are short or their elements take long. Where a stencil reads
+neighbouring planes, rows are fetched four ahead: there are more streams than the processor follows by itself.
 
 A stage with any loop directive keeps exactly those loops. Readers are settled before what they read. Completing twice changes nothing.
 """
@@ -32,6 +34,7 @@ from raido.schedule.defaults.facts import (
     vector_axis,
 )
 from raido.schedule.defaults.loops import say_loops, say_memory
+from raido.schedule.defaults.parts import say_parts
 from raido.schedule.holes import holes_of
 from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
@@ -88,6 +91,8 @@ def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> D
             say_memory(draft, name)
         else:
             say_stage(draft, name)
+    for name in state.uses.stages:
+        say_parts(draft, name)
     return draft
 
 

@@ -6,7 +6,8 @@ fold, begun where the segment does. `inlined` are the stages that are computed
 where they are read: those the user said so of, and those that cost least that way:
 
 - each element read once, as far as can be seen, or only in one set of loops that several stages share (`joins`);
-- or pointwise, and cheap: doing it again at the other points costs at most `AGAIN` operations for each element.
+- or cheap, and pointwise, or a stencil over arrays that are there, read at neighbouring rows by a stage that makes some rows at a time
+  (`is_shared_by_rows`): doing it again at the other points costs at most `AGAIN` operations for each element.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Cond, Expr, Load, Loop, Node, Op, Reduce, Var, While
+from raido.algo.graph.expr import Cond, Const, Expr, Load, Loop, Node, Op, Reduce, Var, While
 from raido.algo.graph.index import BOUNDARY_OPS
+from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.rewrite import scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_readers
 from raido.schedule.directives.placement import checked_reader
@@ -28,6 +30,7 @@ from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, has_loops_said, is_inlined, places
 
 AGAIN = 16
+BY_CONSTANT = 3  # a product, a shift, a correction
 MANY = 1 << 20
 _CHEAP = """
 add sub mul neg abs sign minimum maximum fma div sqrt floor ceil trunc rint select cast bitcast copysign
@@ -134,7 +137,37 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
         return False
     times = sum(rounds(state.stage(reader), point) for reader, points in readers.items() for point in points)
     again = cost(stage) + len(loads_of(stage)) - 1
-    return times == 1 or (is_pointwise(stage) and (times - 1) * again <= AGAIN)
+    return times == 1 or (
+        (times - 1) * again <= AGAIN and (is_pointwise(stage) or is_shared_by_rows(stage, readers, state))
+    )
+
+
+def is_shared_by_rows(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:
+    """Whether a stencil over whole arrays is read by one stage, at neighbouring rows: rows made at a time share what is inlined.
+
+    Divisions and roots are not done again: few units do them, one after the other.
+    """
+    if len(readers) != 1 or len(stage.axes) < 2 or stage.outer:
+        return False
+    ((name, points),) = readers.items()
+    reader = state.stage(name)
+    if reader.reduction is not None or reader.outer or len(reader.axes) < 2 or has_loops_said(state, name):
+        return False
+    row, last = reader.axes[-2].var, reader.axes[-1].var
+    same = {(*point[:-2], point[-1]) for point in points}
+    if len(same) > 1 or any(None in point or point[-1] is not last for point in points):
+        return False
+    whole = all(array_name(load.array, state.uses.names) not in state.uses.stages for load in loads_of(stage))
+    lines = all(not load.indices or _step(load.indices[-1], stage.axes[-1].var) == 1 for load in loads_of(stage))
+    slow = any(isinstance(node, Op) and node.name in ("div", "sqrt") for node in scalars_of(stage))
+    return whole and lines and not slow and all(_step(point[-2], row) == 1 for point in points)
+
+
+def _step(e: Expr | None, var: Var) -> int:
+    """How far an index goes with a variable, whatever the rule for what lies outside; 0 where not evenly."""
+    if isinstance(e, Op) and e.name in BOUNDARY_OPS:
+        e = e.args[0]
+    return 0 if e is None or not is_plain(e) else index.linear(e)[1].get(var, 0)
 
 
 def rounds(reader: Stage, point: Point) -> int:
@@ -159,13 +192,17 @@ def is_pointwise(stage: Stage) -> bool:
 
 @remembered
 def cost(stage: Stage) -> int:
-    """Operations for one element: 1 each, 20 for a mathematical function, 1000 for a loop or a segment; index arithmetic is free."""
+    """Operations for one element: 1 each, 20 for a mathematical function, 1000 for a loop or a segment; index arithmetic is free.
+
+    Integers are divided by a constant in `BY_CONSTANT`.
+    """
     total = 1000 * len(segment_counters(stage))
     for node in scalars_of(stage):
         if isinstance(node, (Loop, While)):
             total += 1000
         elif isinstance(node, Op) and (node.dtype is not i64 or stage.bodies[0].dtype is i64):
-            total += 1 if node.name in CHEAP else 20
+            known = node.name in DIVISIONS and not node.dtype.is_float and isinstance(node.args[1], Const)
+            total += 1 if node.name in CHEAP else BY_CONSTANT if known else 20
     return total
 
 

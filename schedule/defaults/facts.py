@@ -19,6 +19,7 @@ from raido.schedule.state import is_inlined
 
 MOST_ROWS, FEWEST_ROWS = 32, 8
 SMALL = 8
+FEW_VALUES, MOST_VALUES = 10, 32
 
 
 def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
@@ -156,6 +157,12 @@ def chain_rows(draft: Draft, stage: Stage) -> int:
     return rows
 
 
+def fits_strips(draft: Draft, stage: Stage) -> bool:
+    """Whether the lowest strips of each stage of a chain fit half of L2; where they do not, rows slide."""
+    most = draft.machine.l2 // 2 // (FEWEST_ROWS + 2)
+    return all(row_bytes(draft, name) <= most for name in chain(draft, stage))
+
+
 def is_tiled_product(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     """Whether results share what they read, as in a product of matrices: some reads move with one axis only, some with another."""
     if stage.reduction is None or len(stage.axes) < 2 or vector is not stage.axes[-1] or len(stage.bodies) > 1:
@@ -201,22 +208,33 @@ def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
 
 
 def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
-    """Rows made at a time by a stencil on its own: 4 when it reads few values, 2 when more; 0 when rows share nothing.
+    """Rows made at a time by a stencil: 4 when the values that it reads fit registers, 2 when not; 0 when rows share nothing.
 
-    Stencils that also read neighbouring planes walk each plane from end to end instead: that is one stream a plane.
+    Stencils that also read neighbouring planes walk each plane from end to end instead: that is one stream a plane. What reads
+    strips in the cache has less to save: it makes 4 rows where values are few, 2 where they fit, and 1 where they do not.
     """
-    if stage.reduction is not None or len(stage.axes) < 2 or vector is not stage.axes[-1] or has_chain(draft, stage):
+    if stage.reduction is not None or len(stage.axes) < 2 or vector is not stage.axes[-1]:
         return 0
     row = stage.axes[-2].var
     reads = draft.demand.reads(stage.name)
     shared = any(_reads_neighbours(points, row) for points in reads.values())
+    if read_by_planes(draft, stage):
+        return 0
+    values = sum(len(points) for array, points in reads.items() if array not in draft.demand.inlined)
+    if not shared or values > MOST_VALUES or whole_cost(draft, stage) > 128:
+        return 0
+    fits = values <= draft.machine.registers
+    if has_chain(draft, stage):
+        return 4 if values <= FEW_VALUES else 2 if fits else 0
+    return 4 if fits else 2
+
+
+def read_by_planes(draft: Draft, stage: Stage) -> list[str]:
+    """The arrays of which a stencil reads neighbouring planes."""
     planes = [axis.var for axis in stage.axes[:-2]]
-    if any(_reads_neighbours(points, var) for points in reads.values() for var in planes):
-        return 0
-    values = sum(len(points) for points in reads.values())
-    if not shared or values > 32 or whole_cost(draft, stage) > 128:
-        return 0
-    return 4 if values <= 10 else 2
+    reads = draft.demand.reads(stage.name)
+    found = [name for name, points in reads.items() if any(_reads_neighbours(points, var) for var in planes)]
+    return [name for name in found if name not in draft.demand.inlined]
 
 
 def whole_cost(draft: Draft, stage: Stage) -> int:

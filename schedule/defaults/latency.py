@@ -13,26 +13,39 @@ from __future__ import annotations
 
 from raido.algo.graph.expr import Axis, Cond, Expr, Load, Loop, Node, Op, Var, While
 from raido.algo.graph.rewrite import children, free_variables, scalar_nodes
-from raido.schedule.defaults.demand import CHEAP, cost
+from raido.schedule.defaults.demand import CHEAP, cost, is_divergent
 from raido.schedule.machine import Machine
 from raido.schedule.stages.reads import scalars_of
 from raido.schedule.stages.stage import Stage
 
 IN_FLIGHT = 8  # two units, results after four cycles
 MOST = 4
+WORK = 6
 LONG = 48  # operations: two such chains fill the window in which a processor looks for work
 
 
-def is_long_chain(stage: Stage) -> bool:
-    """Whether an element is made by many cheap operations, most of them one after the other."""
+def gangs_of_elements(stage: Stage) -> int:
+    """Gangs side by side for elements without loops, many of whose operations wait for one another; 1 for any others."""
     operations = cost(stage)
-    if stage.reduction is not None or len(stage.bodies) != 1 or operations < LONG:
-        return False
+    if stage.reduction is not None or operations < LONG or is_divergent(stage):
+        return 1
     depth: dict[Node, int] = {}
     for node in scalar_nodes(*stage.bodies):
         before = 0 if isinstance(node, Load) else max((depth.get(e, 0) for e in children(node)), default=0)
         depth[node] = before + _latency(node) * isinstance(node, Op)
-    return 4 * depth[stage.bodies[0]] >= 3 * operations
+    longest = max(depth[body] for body in stage.bodies)
+    cheap = all(_latency(node) <= 1 for node in depth if isinstance(node, Op))
+    if len(stage.bodies) == 1 and cheap and 4 * longest >= 3 * operations:
+        return MOST
+    return 2 if operations >= 2 * LONG and 4 * longest >= operations else 1
+
+
+def gangs_of_sums(stage: Stage, vector: Axis, machine: Machine) -> int:
+    """Gangs side by side for a reduction."""
+    changing = {axis.var for axis in stage.reduction_axes}
+    loads = [node for node in scalar_nodes(*stage.bodies) if isinstance(node, Load)]
+    held = [load for load in loads if vector.var in free_variables(load) and changing.isdisjoint(free_variables(load))]
+    return _fitting(machine, len(stage.bodies) + len(held) + 2)
 
 
 def gangs_of_rounds(stage: Stage, vector: Axis, machine: Machine) -> int:
@@ -62,8 +75,13 @@ def _gangs(loop: Loop | While, lane: Var, machine: Machine) -> int:
         depth[node] = cost + max((depth.get(e, 0) for e in children(node)), default=0)
         longest = max(longest, depth[node])
     wanted = 1 << (IN_FLIGHT * longest // max(operations, 1)).bit_length()
-    most = min(MOST, machine.registers // (len(states) + len(held) + 2))
-    return min(wanted, 1 << max(most, 1).bit_length() - 1)
+    fitting = _fitting(machine, len(states) + len(held) + 2)
+    return min(wanted, fitting if fitting > 1 else max(1, min(MOST - 1, machine.registers // (len(states) + WORK))))
+
+
+def _fitting(machine: Machine, each: int) -> int:
+    """Gangs that registers hold, a power of two, where one gang needs `each`."""
+    return 1 << max(min(MOST, machine.registers // each), 1).bit_length() - 1
 
 
 def _latency(node: Node) -> int:

@@ -10,6 +10,7 @@ from raido.schedule.defaults.demand import cost, find_demand, has_ragged_folds, 
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
     chain_rows,
+    fits_strips,
     folds_columns,
     has_chain,
     is_last_use,
@@ -18,13 +19,15 @@ from raido.schedule.defaults.facts import (
     jammed_rows,
     output_bytes,
     panels,
+    read_by_planes,
     row_axis,
     vector_axis,
     whole_cost,
 )
-from raido.schedule.defaults.latency import MOST, gangs_of_rounds, is_long_chain
+from raido.schedule.defaults.latency import gangs_of_elements, gangs_of_rounds, gangs_of_sums
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.updates import say_update_loops
+from raido.schedule.lower.steps import is_plain_operator
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
@@ -33,6 +36,7 @@ FOLD_CHUNK = 1 << 16
 COLUMN_CHUNK, COLUMN_JAM = 128, 8
 TASK = 1 << 15
 UNKNOWN_GRAIN = 4
+AHEAD = 4  # rows
 MOST_UNROLLED = 32
 STREAMED_WORK = 128
 STREAMED_ROW = 4096  # bytes
@@ -65,6 +69,9 @@ def say_loops(draft: Draft, name: str) -> None:
     if vector is not None and vector in stage.axes[:1] and has_ragged_folds(stage):
         vector = None  # lanes run along each fold
     if isinstance(plan.compute, At):
+        jam = 0 if stage.outer or is_sliding(draft, name) else jammed_rows(draft, stage, vector)
+        if jam:
+            say_rows_side_by_side(draft, stage, stage.axes[-2].name, jam)
         if vector is not None:
             draft.say(name, "vectorize", axis=vector.name, **wide(draft, stage, vector))
     elif not stage.axes:
@@ -84,7 +91,7 @@ def say_packed_loops(draft: Draft, name: str) -> None:
 
 
 def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
-    """A whole reduction: fixed chunks for threads, lanes inside."""
+    """A whole reduction: fixed chunks for threads, lanes inside; each has a block of its own where the operator does not commute."""
     first, last = row_axis(draft, stage), stage.all_axes[-1]
     assert first is not None
     rows = chain_rows(draft, stage) if len(stage.all_axes) > 1 else FOLD_CHUNK
@@ -96,6 +103,8 @@ def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     inner = last.name if first is not last else first.name + "i"
     if vector is not None:
         draft.say(stage.name, "vectorize", axis=inner, **wide(draft, stage, vector))
+    elif first is last and stage.reduction is not None and is_plain_operator(stage.reduction):
+        draft.say(stage.name, "vectorize", axis=inner)
 
 
 def say_column_folds(draft: Draft, stage: Stage) -> bool:
@@ -130,11 +139,13 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     chained = has_chain(draft, stage)
     if vector is rows:
         vector_name = say_line_chunks(draft, stage, rows, planes, chained)
-    elif jam:
+    elif jam and not chained:
         say_jam(draft, stage, rows, planes, jam)
     elif chained and draft.say(name, "split", axis=rows.name, factor=chain_rows(draft, stage)):
         if planes:
             draft.say(name, "reorder", axes=(rows.name + "o", *planes, rows.name + "i"))
+        if jam and rows is stage.axes[-2] and fits_strips(draft, stage):
+            say_rows_side_by_side(draft, stage, rows.name + "i", jam)
         say_parallel(draft, stage, rows.name + "o", chain_rows(draft, stage))
     else:
         if planes:
@@ -142,6 +153,9 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
         say_parallel(draft, stage, rows.name, 1)
     if vector is not None:
         draft.say(name, "vectorize", axis=vector_name, **wide(draft, stage, vector))
+    if stage.reduction is None and vector is stage.axes[-1]:
+        for array in read_by_planes(draft, stage):
+            draft.say(name, "prefetch", array=array, axis=stage.axes[-2].name, ahead=AHEAD)
     if prod(extent(draft, axis.extent) for axis in stage.all_axes if is_small(axis.extent)) <= MOST_UNROLLED:
         for axis in stage.all_axes:
             if axis is not vector and axis is not rows and is_small(axis.extent):
@@ -160,6 +174,18 @@ def say_line_chunks(draft: Draft, stage: Stage, line: Axis, planes: list[str], c
         draft.say(stage.name, "reorder", axes=(line.name + "o", *planes, line.name + "i"))
     draft.say(stage.name, "parallel", axis=line.name + "o", **dynamic(stage))
     return line.name + "i"
+
+
+def say_rows_side_by_side(draft: Draft, stage: Stage, row: str, jam: int) -> None:
+    """Inside of a strip: some rows at a time, side by side in registers."""
+    if draft.say(stage.name, "split", axis=row, factor=jam):
+        draft.say(stage.name, "reorder", axes=(row + "o", stage.axes[-1].name, row + "i"))
+        draft.say(stage.name, "unroll", axis=row + "i")
+
+
+def is_sliding(draft: Draft, name: str) -> bool:
+    """Whether a stage makes only the rows that its reader's row needs and the one before did not."""
+    return draft.state.plan(name).store is not None
 
 
 def say_jam(draft: Draft, stage: Stage, rows: Axis, planes: list[str], jam: int) -> None:
@@ -198,7 +224,7 @@ def dynamic(stage: Stage) -> dict[str, bool]:
 def line_chunk(draft: Draft, stage: Stage) -> int:
     """Elements of a chunk of a one-dimensional stage: a power of two, fewer when each takes long."""
     each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in stage.reduction_axes)
-    return min(LINE_CHUNK, max(LINE_CHUNK >> 6, 1 << (8 * LINE_CHUNK // each).bit_length()))
+    return min(LINE_CHUNK, max(LINE_CHUNK >> 6, 1 << (32 * LINE_CHUNK // each).bit_length()))
 
 
 def say_register_tile(draft: Draft, stage: Stage) -> bool:
@@ -246,10 +272,8 @@ def has_long_rows(draft: Draft, stage: Stage) -> bool:
 
 def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     """Gangs side by side, to hide the latency of accumulating and of rounds that wait for the one before."""
-    gangs = MOST if is_long_chain(stage) else gangs_of_rounds(stage, vector, draft.machine)
-    if gangs > 1:
-        return {"interleave": gangs}
     few = prod(index.constant_value(axis.extent) or MOST_UNROLLED + 1 for axis in stage.reduction_axes)
-    if stage.reduction is None or few <= MOST_UNROLLED:
-        return {}
-    return {"interleave": 4 if len(stage.bodies) == 1 else 2}
+    gangs = max(gangs_of_elements(stage), gangs_of_rounds(stage, vector, draft.machine))
+    if stage.reduction is not None and few > MOST_UNROLLED and gangs == 1:
+        gangs = gangs_of_sums(stage, vector, draft.machine)
+    return {"interleave": gangs} if gangs > 1 else {}

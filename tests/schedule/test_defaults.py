@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import reduce
 
 import pytest
 import sample_graphs as graphs
@@ -18,8 +19,8 @@ AVX512 = Machine(vector_bits=512, registers=32, l2=2 << 20, l3=32 << 20)
 
 EXPECTED = {
     "blur": """
-s["cols"].root().split("y", 32).parallel("yo").vectorize("x").partition_boundaries()
-s["cols"].stream_stores(above=33554432)
+s["cols"].root().split("y", 32).split("yi", 4).reorder("yio", "x", "yii").unroll("yii")
+s["cols"].parallel("yo").vectorize("x").partition_boundaries().stream_stores(above=33554432)
 s["rows"].compute_at("cols", "yo").vectorize("x").partition_boundaries()
 """,
     "harris": """
@@ -29,13 +30,15 @@ s["sxy"].inline()
 s["xy"].inline()
 s["syy"].inline()
 s["yy"].inline()
-s["iy"].compute_at("out", "yo").vectorize("x").partition_boundaries()
+s["iy"].compute_at("out", "yo").split("y", 4).reorder("yo", "x", "yi").unroll("yi").vectorize("x")
+s["iy"].partition_boundaries()
 s["sxx"].inline()
 s["xx"].inline()
 s["ix"].compute_at("out", "yo").vectorize("x").partition_boundaries()
 """,
     "stencil3d": """
-s["out"].root().parallel("z").vectorize("x").partition_boundaries().stream_stores(above=33554432)
+s["out"].root().parallel("z").vectorize("x").prefetch("a", "y", 4).partition_boundaries()
+s["out"].stream_stores(above=33554432)
 """,
     "matmul": """
 s["c"].root().tile(y=6, x=16).reorder("yo", "xo", "r", "yi", "xi").unroll("yi")
@@ -53,7 +56,7 @@ s["s"].parallel("ro").vectorize("x", interleave=2)
 s["out"].root().parallel("y", dynamic=True).vectorize("x", interleave=2)
 """,
     "argmin": """
-s["best"].root().split("r", 65536).parallel("ro")
+s["best"].root().split("r", 65536).parallel("ro").vectorize("ri")
 """,
     "jacobi": """
 s["steps/life"].root().split("y", 4).reorder("yo", "x", "yi").unroll("yi").parallel("yo")
@@ -90,7 +93,8 @@ def test_planes_of_colour_share_strips():
 s["out"].root().split("y", 16).reorder("yo", "z", "yi").parallel("yo").vectorize("x").unroll("z")
 s["out"].stream_stores(above=33554432)
 s["ratio"].inline()
-s["cols"].compute_at("out", "yo").vectorize("x").partition_boundaries()
+s["cols"].compute_at("out", "yo").split("y", 4).reorder("yo", "x", "yi").unroll("yi").vectorize("x")
+s["cols"].partition_boundaries()
 s["rows"].compute_at("out", "yo").vectorize("x").partition_boundaries()
 s["gray"].compute_at("out", "yo").vectorize("x")"""
     )
@@ -146,8 +150,23 @@ def test_small_factors_are_not_packed():
 
 
 def test_rows_slide_where_a_strip_does_not_fit():
-    wide = Schedule(graphs.blur()).complete(AVX2, {"w": 1 << 17})
-    assert 's["rows"].compute_at("cols", "yi").store_at("cols", "yo")' in str(wide)
+    wide = str(schedule_of("harris").complete(AVX2, {"w": 1 << 17}))
+    assert 's["ix"].compute_at("out", "yi").store_at("out", "yo").vectorize("x")' in wide
+    assert "unroll" not in wide
+
+
+def test_a_cheap_pass_along_rows_is_made_again_in_registers():
+    short = Schedule(graphs.blur()).complete(AVX512)
+    assert 's["cols"].root().split("y", 4).reorder("yo", "x", "yi").unroll("yi")' in str(short)
+    assert str(short.state.plan("rows").compute) == "Inline()"
+
+    def divided(a: rd.f32["h", "w"]):
+        rows = rd.stencil(lambda p: (p[0, -1] + p[0, 1]) / 3, a, boundary="clamp", name="rows")
+        return rd.stencil(lambda p: p[-1, 0] + p[1, 0], rows, boundary="clamp", name="cols")
+
+    assert 's["rows"].compute_at("cols", "yo")' in str(
+        Schedule(form_stages(rd.algorithm(divided).trace())).complete(AVX512)
+    )
 
 
 def test_gangs_side_by_side_are_as_many_as_registers_hold():
@@ -166,6 +185,21 @@ def test_long_sums_of_neighbours_have_gangs_side_by_side():
 
     assert 'vectorize("x", interleave=4)' in weighted(81)
     assert "interleave" not in weighted(9)
+
+
+def test_rows_of_a_chain_stand_side_by_side_where_their_values_fit_registers():
+    assert 'split("yi", 2).reorder("yio", "x", "yii")' in str(schedule_of("harris").complete(AVX512))
+
+
+def test_long_elements_of_functions_have_gangs_side_by_side():
+    def program(functions: int):
+        def composed(a: rd.f32["n"]):
+            return rd.map(lambda x: reduce(lambda y, _: rd.exp(-y), range(functions), x), a, name="out")
+
+        return str(Schedule(form_stages(rd.algorithm(composed).trace())).complete(AVX512))
+
+    assert "interleave" not in program(3)
+    assert 'vectorize("xi", interleave=2)' in program(5)
 
 
 def test_branches_are_completed_too():

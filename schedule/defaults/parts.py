@@ -1,0 +1,66 @@
+"""The default loops of the parts of strategies (`strategy_parts`).
+
+Blocks are for threads, as the stage's own are; what is only totalled or counted runs at least four gangs side by side, as its values
+depend on each other. Bins are combined, and offsets looked at, in strips for threads, in lanes.
+"""
+
+from __future__ import annotations
+
+from raido.schedule.defaults.draft import Draft
+from raido.schedule.lower.steps import folds_pieces_in_lanes
+from raido.schedule.stages.segments import segments_of
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import is_inlined, is_reduction
+from raido.schedule.strategies import strategies_of
+from raido.schedule.strategy_parts import part_name, part_stage
+
+BINS = 4096
+OFFSETS = 1 << 14
+GANGS = 4
+
+
+def say_parts(draft: Draft, name: str) -> None:
+    """The loops of those parts of a stage's strategy of which nothing was said."""
+    stage = draft.state.uses.stages[name]
+    if not isinstance(stage, Stage) or is_inlined(draft.state, name):
+        return
+    plan = draft.state.plan(name)
+    if plan.strategy is None or plan.compute_with is not None:
+        return
+    for part in strategies_of(stage)[plan.strategy[0]].parts:
+        whole = part_name(name, part)
+        if (whole, "loops") in draft.state.asked:
+            continue
+        axes = [axis.name for axis in part_stage(stage, plan, part).axes]
+        if part in ("combine", "check"):
+            say_strips(draft, whole, axes, BINS if part == "combine" else OFFSETS)
+        elif part in ("totals", "count"):
+            say_blocks(draft, whole, axes, stage)
+        elif part == "search":
+            draft.say(whole, "parallel", axis=axes[0])
+        else:
+            segments = segments_of(stage)
+            draft.say(whole, "parallel", axis=axes[0], dynamic=True)
+            if segments is not None and folds_pieces_in_lanes(segments.fold):
+                draft.say(whole, "vectorize", axis=axes[1], interleave=2)
+
+
+def say_strips(draft: Draft, part: str, axes: list[str], strip: int) -> None:
+    """Threads over the first axis, in strips if it is the only one, and lanes along the last."""
+    first, *inner = axes
+    if not inner:
+        draft.say(part, "split", axis=first, factor=strip)
+    draft.say(part, "parallel", axis=first if inner else first + "o")
+    draft.say(part, "vectorize", axis=inner[-1] if inner else first + "i")
+
+
+def say_blocks(draft: Draft, part: str, axes: list[str], stage: Stage) -> None:
+    """Threads over blocks, and lanes inside as the stage's own loop has them."""
+    plan = draft.state.plan(stage.name)
+    if len(axes) > 1:
+        draft.say(part, "parallel", axis=axes[0])
+    for loop in plan.loops:
+        if loop.kind == "vector" and is_reduction(stage, plan, loop.name):
+            draft.say(
+                part, "vectorize", axis=axes[-1], lanes=loop.lanes or None, interleave=max(loop.interleave, GANGS)
+            )
