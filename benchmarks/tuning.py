@@ -44,8 +44,8 @@ class Go:
         return self.row.inputs(1)
 
     def keep(self, **news: Found) -> None:
-        """Adds to what is known."""
-        self.found.update(news)
+        """Adds to what is known, by another go at the same time too."""
+        self.found = {**self.found, **read_results().get(self.name, {}), **news}
         keep(self.name, self.found)
 
 
@@ -58,8 +58,8 @@ def tune(go: Go) -> None:
         if "schedule" in before:
             times = times_of(go.found)
             worse = EARLIER in times and times[EARLIER] < times.get(TUNED, 0.0)
-            go.found["earlier"] = go.found["earlier"] if worse else before
-        before, go.again = {}, False
+            go.keep(earlier=go.found["earlier"] if worse else before)
+        before = {}
     if not before.get("ended"):
         go.keep(tuned=own.tune(go.row, go.inputs, go.folder, before, go.seconds))
 
