@@ -75,12 +75,12 @@ def task_of(row: Row, scale: int) -> tuple[Task, Space]:
 
 @dataclass
 class Tried:
-    """What was measured of a row: `runs[search][seed]` are the keys of the candidates in order, `seconds` their fastest runs (None for a
-    failure), `leaders` the schedules that were the fastest so far in some run, `final` the median runs of those, taken in turns.
+    """What was measured of a row: `runs[search][seed]` are the keys of the candidates in order, `times` what they took, relative to
+    the default schedule beside them (None for a failure), `leaders` the schedules that were the fastest so far in some run, `final` the median runs of those, taken in turns.
     """
 
     runs: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    seconds: dict[str, float | None] = field(default_factory=dict)
+    times: dict[str, float | None] = field(default_factory=dict)
     leaders: dict[str, str] = field(default_factory=dict)
     final: dict[str, float] = field(default_factory=dict)
 
@@ -89,11 +89,11 @@ class Tried:
         found: list[str] = []
         fastest = float("inf")
         while len(found) < trials and (batch := search.propose(min(BATCH, trials - len(found)))):
-            new = [Request(c.key, c.schedule.to_json()) for c in batch if c.key not in self.seconds]
-            best = min((each for each in self.seconds.values() if each is not None), default=None)
-            self.seconds.update({each.key: each.best for each in measurer.measure(new, best)})
+            new = [Request(c.key, c.schedule.to_json()) for c in batch if c.key not in self.times]
+            best = min((each for each in self.times.values() if each is not None), default=None)
+            self.times.update({each.key: each.relative for each in measurer.measure(new, best)})
             for candidate in batch:
-                seconds = self.seconds[candidate.key]
+                seconds = self.times[candidate.key]
                 search.tell(candidate, seconds)
                 found.append(candidate.key)
                 if seconds is not None and seconds < fastest:
@@ -115,7 +115,7 @@ class Tried:
         for keys in self.runs.get(kind, {}).values():
             leader, curve = keys[0], []
             for key in keys[:trials]:
-                seconds, fastest = self.seconds[key], self.seconds[leader]
+                seconds, fastest = self.times[key], self.times[leader]
                 if seconds is not None and (fastest is None or seconds < fastest):
                     leader = key
                 curve.append(best / self.final[leader] if leader in self.final else 0.0)

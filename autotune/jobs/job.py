@@ -20,6 +20,7 @@ from raido.autotune.jobs.starts import known_schedules, starts
 from raido.autotune.jobs.tuning import Tuning
 from raido.autotune.measure.local import Measurer, Request, Task
 from raido.autotune.measure.measurement import Measurement
+from raido.autotune.records.choose import best_record
 from raido.autotune.records.database import Database, JobState
 from raido.autotune.records.record import Record
 from raido.autotune.search import Search
@@ -173,7 +174,7 @@ class Job:
             self.progress.records += [record for record in self._known.values() if record.kind == "trial"]
             return "trials"
         if self._in_space():
-            guide.search.tell(self.default, self._known[self.default.key].best)
+            guide.search.tell(self.default, self._known[self.default.key].cost)
         while number <= self.budget.trials:
             if self._search_time_left() <= LAST_ROUND * self._round:
                 return "minutes"
@@ -187,7 +188,7 @@ class Job:
             number += len(candidates)
             for candidate in candidates:
                 if candidate.key in self._known:
-                    guide.search.tell(candidate, self._known[candidate.key].best)
+                    guide.search.tell(candidate, self._known[candidate.key].cost)
             self._round = time.monotonic() - begun
         return "trials"
 
@@ -200,7 +201,7 @@ class Job:
         self._tell("compiling and measuring")
         if not new:
             return
-        best = min((record.best for record in self._known.values() if record.best is not None), default=None)
+        best = min((r.relative for r in self._known.values() if r.relative is not None), default=None)
         requests = [Request(candidate.key, candidate.schedule.to_json()) for candidate in new]
         for measurement in measurer.measure(requests, best):
             candidate = by_key[measurement.key]
@@ -214,7 +215,7 @@ class Job:
         self._tell("comparing")
         default = self._known[self.default.key]
         tried = [record for record in self._known.values() if record.best is not None and record is not default]
-        tried.sort(key=lambda record: record.best or 0.0)
+        tried.sort(key=lambda record: record.cost or 0.0)
         finalists = [default, *tried[:FINALISTS], *self._incumbents({default.key, *(r.key for r in tried[:FINALISTS])})]
         measured = {m.key: m for m in measurer.compare([Request(r.key, r.schedule) for r in finalists])}
         now, new = time.time(), []
@@ -229,6 +230,7 @@ class Job:
                         kind="final",
                         job=self.digest,
                         seconds=measurement.seconds,
+                        relative=None,
                         machine=measurement.machine,
                         host=measurement.host,
                         versions=self._versions,
@@ -248,7 +250,8 @@ class Job:
             r for r in records if r.job != self.digest and r.sizes == self.task.inputs.sizes and r.best is not None
         ]
         others = [record for record in others if record.key not in taken]
-        return sorted(others, key=lambda record: record.best or 0.0)[:1]
+        choice = best_record(others, machine, self.task.inputs.sizes)
+        return [choice.record] if choice is not None else []
 
     # What is known beforehand
 
@@ -294,6 +297,7 @@ class Job:
             features=() if guide is None else guide.features(candidate),
             features_version=0 if guide is None else guide.features_version,
             compile_seconds=measurement.compile_seconds,
+            relative=measurement.relative,
             versions=self._versions,
             at=time.time(),
         )

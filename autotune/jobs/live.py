@@ -68,7 +68,7 @@ def render(progress: Progress) -> Any:
 
 def predicted_and_measured(trials: list[Record]) -> list[tuple[float, float]]:
     """The model's score and the measured speed (runs a second) of every trial that has both."""
-    return [(r.predicted, 1 / r.best) for r in trials if r.predicted is not None and r.best]
+    return [(r.predicted, 1 / r.cost) for r in trials if r.predicted is not None and r.cost]
 
 
 def best_so_far(records: list[Record]) -> list[float]:

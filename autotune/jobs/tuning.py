@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import TuningError
-from raido.autotune.records.choose import best_record, final_sets, milliseconds, size_text
+from raido.autotune.records.choose import best_record, final_sets, in_turns, milliseconds, size_text
 from raido.autotune.records.record import Record
 from raido.schedule.diff import Difference
 from raido.schedule.schedule import Schedule
@@ -74,17 +74,16 @@ class Tuning:
 
     @cached_property
     def speedup(self) -> float:
-        """How many times faster the best schedule is than the default: by medians in turns, else by the fastest runs; 1 without any."""
+        """How many times faster the best schedule is than the default: in turns, else by the fastest runs; 1 without any."""
         if self.unmeasured:
             return 1.0
         pool = self.finals or self.history
         default = next((record for record in pool if record.number == 0), None)
         best = next((record for record in pool if record.key == self.record.key), self.record)
-        if default is None or best.median is None or default.median is None:
+        if default is None or best.best is None or default.best is None:
             return 1.0
-        if self.finals:
-            return default.median / best.median
-        return (default.best or 1.0) / (best.best or 1.0)
+        quotient = in_turns(best, default) if self.finals else best.relative
+        return 1 / (quotient or best.best / default.best)
 
     @property
     def failures(self) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol as Interface
 
 from raido.algo.errors import TuningError, explain
@@ -51,7 +51,7 @@ class Measurer(Interface):
     """Whoever measures: this machine, or a cluster."""
 
     def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
-        """A measurement of every request, as they come. `best`: the fastest run so far, in seconds."""
+        """A measurement of every request, as they come. `best`: the least time so far, relative to the default schedule's."""
         ...
 
     def compare(self, requests: Sequence[Request]) -> list[Measurement]:
@@ -142,15 +142,16 @@ class RunnerProcess:
             return self._measurement(built, (), built.failure, built.detail)
         message = {"do": "measure", "signature": built.signature, "protocol": asdict(self._task.protocol), "best": best}
         seconds: tuple[float, ...] = ()
+        relative: float | None = None
         failure, detail = None, ""
         with measuring_alone():
             try:
                 self.start()
                 answer, _ = self._child.request(message, (built.code,), self._limit())
-                seconds = tuple(answer["seconds"])
+                seconds, relative = tuple(answer["seconds"]), answer["relative"]
             except ChildFailed as failed:
                 failure, detail = failed.kind, failed.detail
-        return self._measurement(built, seconds, failure, detail)
+        return replace(self._measurement(built, seconds, failure, detail), relative=relative)
 
     def compare(self, candidates: Sequence[Built]) -> list[Measurement]:
         """Candidates that have been measured, in turns: what decides between them. Nothing when one of them fails now."""
@@ -212,8 +213,8 @@ class LocalMeasurer:
         runner = self._ready_runner()
         for built in self._build(requests):
             measurement = runner.measure(built, best)
-            if measurement.best is not None and (best is None or measurement.best < best):
-                best = measurement.best
+            if measurement.relative is not None and (best is None or measurement.relative < best):
+                best = measurement.relative
             yield measurement
 
     def compare(self, requests: Sequence[Request]) -> list[Measurement]:

@@ -18,7 +18,7 @@ class Measurement:
     """One candidate, measured: the time of every run in seconds, or the kind of its failure and what was seen of it.
 
     `key` is the candidate's. `machine` is the digest of where it ran, "" where it ran nowhere, and `host` describes it.
-    `compile_seconds`: making its code.
+    `compile_seconds`: making its code. `relative`: its time over that of the default schedule, the median of runs in turns with it.
     """
 
     key: str
@@ -28,10 +28,11 @@ class Measurement:
     machine: str = ""
     compile_seconds: float = 0.0
     host: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    relative: float | None = None
 
     @property
     def best(self) -> float | None:
-        """The fastest run, which is what candidates are ranked by: other work on the machine only ever adds. None for a failure."""
+        """The fastest run; None for a failure."""
         return min(self.seconds) if self.failure is None and self.seconds else None
 
     @property
@@ -50,11 +51,11 @@ class Measurement:
 class Protocol:
     """How a candidate is timed.
 
-    After a run that is checked and not counted, runs are timed until `agree` of them lie within `spread` of the fastest and `least`
-    seconds have passed, so that what disturbs for a moment does not disturb them all; at most `runs` in the one case, and
-    `seconds` in the other (two are always made). A run of less than `shortest` seconds is repeated within one timing, and the timing
-    divided. A candidate whose first run takes more than `hopeless` times the best one so far is timed once, and one of which `agree`
-    runs all take more than `behind` times as long so many times. Finalists take turns
+    After a run that is checked and not counted, runs take turns with runs of the default schedule, so that the machine's pace, which
+    changes from second to second, divides out, until `agree` quotients lie within `spread` of their median and `least` seconds have
+    passed; at most `runs` in the one case, and `seconds` in the other (two are always made). A run of less than `shortest`
+    seconds is repeated within one timing, and the timing divided. A candidate whose first quotient is more than `hopeless` times the
+    best one so far is timed once, and one of which `agree` are all more than `behind` times as long so many times. Finalists take turns
     for `rounds` rounds and `final_least` seconds, but not for more than `final_seconds` after the third round, nor for ten times as
     many rounds.
     """

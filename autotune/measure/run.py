@@ -6,6 +6,7 @@ has been measured. What must not happen here takes the process along: the parent
 
 from __future__ import annotations
 
+import statistics
 import time
 from typing import Any
 
@@ -29,6 +30,7 @@ class Runner:
     def __init__(self) -> None:
         self._arrays: list[np.ndarray] = []
         self._sizes: dict[str, int] = {}
+        self._default: Call | None = None
         self._reference: list[np.ndarray] = []
         self._bounds: list[float] = []
 
@@ -45,14 +47,17 @@ class Runner:
         _run(call)
         seconds = time.perf_counter() - start
         self._bounds = message["bounds"]
+        self._default = call
         self._reference = [np.array(array, copy=True) for array in flat_results(call.result())]
         return {"seconds": seconds}, ()
 
     def measure(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"signature", "protocol", "best"} and an object: {"seconds": every timed run}."""
-        call = self._call(message["signature"], blobs[0])
+        """{"signature", "protocol", "best"} and an object: {"seconds": every timed run, "relative": to the default schedule}."""
+        assert self._default is not None
+        call = self._call(message["signature"], blobs[0], self._default)
         self._checked(call)
-        return {"seconds": timed(call, Protocol(**message["protocol"]), message["best"])}, ()
+        runs, quotients = timed(call, self._default, Protocol(**message["protocol"]), message["best"])
+        return {"seconds": runs, "relative": statistics.median(quotients)}, ()
 
     def compare(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
         """{"signatures", "protocol"} and objects, in turns: {"seconds": for each, one time a round}."""
@@ -82,32 +87,42 @@ class Runner:
                 raise ChildFailed("wrong", f"result {number}: {wrong}")
 
 
-def timed(call: Call, protocol: Protocol, best: float | None) -> list[float]:
-    """The runs of a call that has been run before, in seconds, as the protocol says; `best`: the fastest run of any candidate so far."""
-    first = call.time()
-    number = 1 if first >= protocol.shortest else min(100_000, int(protocol.shortest / max(first, 1e-8)) + 1)
-    runs = [first] if number == 1 else [call.time(number)]
-    if best is not None and runs[0] > protocol.hopeless * best:
-        return runs
+def timed(call: Call, default: Call, protocol: Protocol, best: float | None) -> tuple[list[float], list[float]]:
+    """The runs of a call that has been run before, in seconds, and each over a run of the default schedule beside it, as the protocol
+    says; `best`: the least such quotient of any candidate so far."""
+    calls = (default, call)
+    firsts = [each.time() for each in calls]
+    if best is not None and firsts[1] > protocol.hopeless * best * firsts[0]:
+        return firsts[1:], [firsts[1] / firsts[0]]
+    numbers = [_repeats(first, protocol) for first in firsts]
     begun = time.perf_counter()
+    runs: list[float] = []
+    quotients: list[float] = []
     while len(runs) < protocol.runs:
         passed = time.perf_counter() - begun
-        if best is not None and len(runs) >= protocol.agree and min(runs) > protocol.behind * best:
+        if len(runs) >= 2 and (passed > protocol.seconds or (passed >= protocol.least and _agree(quotients, protocol))):
             break
-        if len(runs) >= 2 and (passed > protocol.seconds or (passed >= protocol.least and _agree(runs, protocol))):
+        if best is not None and len(runs) >= protocol.agree and min(quotients) > protocol.behind * best:
             break
-        runs.append(call.time(number))
-    return runs
+        usual, taken = (each.time(number) for each, number in zip(calls, numbers, strict=True))
+        runs.append(taken)
+        quotients.append(taken / usual)
+    return runs, quotients
 
 
-def _agree(runs: list[float], protocol: Protocol) -> bool:
-    fastest = min(runs)
-    return sum(run <= fastest * (1 + protocol.spread) for run in runs) >= protocol.agree
+def _repeats(seconds: float, protocol: Protocol) -> int:
+    """How many runs of so many seconds make up one timing."""
+    return 1 if seconds >= protocol.shortest else min(100_000, int(protocol.shortest / max(seconds, 1e-8)) + 1)
+
+
+def _agree(quotients: list[float], protocol: Protocol) -> bool:
+    middle = statistics.median(quotients)
+    return sum(abs(each - middle) <= protocol.spread * middle for each in quotients) >= protocol.agree
 
 
 def in_turns(calls: list[Call], protocol: Protocol) -> list[list[float]]:
     """Times of several calls, one of each a round, each round beginning with another: what disturbs one disturbs all."""
-    numbers = [max(1, int(protocol.shortest / max(call.time(), 1e-8))) for call in calls]
+    numbers = [_repeats(call.time(), protocol) for call in calls]
     seconds: list[list[float]] = [[] for _ in calls]
     begun = time.perf_counter()
     for turn in range(10 * protocol.rounds):

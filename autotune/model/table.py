@@ -1,12 +1,13 @@
 """Measurements as something to learn from: for each program and sizes, features and throughput relative to the default schedule.
 
-Every job measures the default schedule too; the times of its trials are divided by that of its own default, so that what the machine did
-meanwhile divides out: round by round for finalists, which ran in turns with it. Failed candidates have no throughput and are left out.
+Trials and finalists ran in turns with the default schedule, and count by the quotients, so that what the machine did meanwhile divides
+out; trials of format 1, which took no turns, by the fastest run of each. Failed candidates have no throughput and are left out.
 """
 
 from __future__ import annotations
 
 import gzip
+import math
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -83,6 +84,8 @@ def groups_of(records: Iterable[Record]) -> list[Group]:
 
 def _log_throughput(record: Record, default: Record) -> float:
     """How many times faster than the default schedule, as a logarithm."""
+    if record.relative is not None:
+        return -math.log(record.relative)
     own, its = np.array(record.seconds), np.array(default.seconds)
     if record.kind == "final" and len(own) == len(its):
         return float(np.log(np.median(its / own)))

@@ -2,12 +2,13 @@
 
 Only records of the program and the target count. Those of this machine come before those of another; among them those of the nearest
 sizes (the sum of |log₂| of the quotients of sizes), without sizes those of the largest. There a schedule that won in turns against the
-default comes before one that has only been tried: by the quotient of medians in the same set; else the fastest run decides.
+default comes before one that has only been tried: by the median quotient of the rounds; else the fastest run decides.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -78,9 +79,9 @@ def _fastest(records: Sequence[Record], references: Mapping[tuple[str, float], R
     best: tuple[float, Record, Record] | None = None
     for record in records:
         reference = references.get((record.job, record.at)) if record.kind == "final" else None
-        if reference is None or not reference.median or record.median is None:
+        quotient = None if reference is None else in_turns(record, reference)
+        if reference is None or quotient is None:
             continue
-        quotient = record.median / reference.median
         if best is None or quotient < best[0]:
             best = quotient, record, reference
     if best is not None:
@@ -91,6 +92,13 @@ def _fastest(records: Sequence[Record], references: Mapping[tuple[str, float], R
         return record, f"{times}, in turns"
     record = min(records, key=lambda each: each.best or math.inf)
     return record, f"{milliseconds(record.best or 0)}, the fastest of {len(records)} that were tried"
+
+
+def in_turns(record: Record, reference: Record) -> float | None:
+    """How many times as long as a reference a record took: the median of rounds in which they took turns; None where nothing was measured."""
+    rounds = zip(record.seconds, reference.seconds, strict=False)
+    quotients = [own / its for own, its in rounds if its > 0]
+    return statistics.median(quotients) if quotients and record.failure is None else None
 
 
 def final_sets(records: Iterable[Record]) -> list[list[Record]]:

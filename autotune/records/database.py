@@ -19,7 +19,7 @@ from typing import Any
 from raido.algo.errors import TuningError, explain
 from raido.autotune.records.record import COLUMNS, Record, from_row, to_row
 
-FORMAT = 1
+FORMAT = 2
 _APPLICATION = 0x5241494F  # "RAIO": what marks a SQLite file as ours
 _PATIENCE = 60.0  # seconds that one writer waits for another
 _SCHEMA = """
@@ -27,7 +27,7 @@ CREATE TABLE measurements (
     id TEXT PRIMARY KEY, program TEXT NOT NULL, name TEXT NOT NULL, sizes TEXT NOT NULL, dtypes TEXT NOT NULL, target TEXT NOT NULL,
     machine TEXT NOT NULL, host TEXT NOT NULL, job TEXT NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
     schedule TEXT NOT NULL, seconds TEXT NOT NULL, failure TEXT, detail TEXT NOT NULL, features BLOB NOT NULL,
-    features_version INTEGER NOT NULL, predicted REAL, compile_seconds REAL NOT NULL, versions TEXT NOT NULL, at REAL NOT NULL
+    features_version INTEGER NOT NULL, predicted REAL, compile_seconds REAL NOT NULL, versions TEXT NOT NULL, at REAL NOT NULL, relative REAL
 );
 CREATE INDEX measurements_of_program ON measurements (program, target);
 CREATE INDEX measurements_of_job ON measurements (job, number);
@@ -130,9 +130,19 @@ class Database:
         if self._pragma("application_id") != _APPLICATION:
             raise sqlite3.DatabaseError("it is the database of another program")
         version = self._pragma("user_version")
+        if version == 1:
+            version = self._add_relative()
         if version != FORMAT:
             raise sqlite3.DatabaseError(f"it has format {version}, and this raido knows format {FORMAT}")
         connection.execute("PRAGMA synchronous = FULL")
+
+    def _add_relative(self) -> int:
+        """Gives a file of format 1 the column that came with format 2."""
+        with self._writing() as connection:
+            if self._pragma("user_version") == 1:  # another process may have done it meanwhile
+                connection.execute("ALTER TABLE measurements ADD COLUMN relative REAL")
+                connection.execute("PRAGMA user_version = 2")
+        return 2
 
     def _set_wal(self) -> None:
         """Switching to WAL takes the whole file for a moment, for which SQLite does not wait by itself."""

@@ -12,6 +12,7 @@ from raido.autotune.records.database import FORMAT, Database
 from raido.autotune.records.record import Record, from_json, to_json
 
 _HEADER = {"raido measurements": FORMAT}
+_READ = [{"raido measurements": version} for version in range(1, FORMAT + 1)]
 
 
 def merge(into: Database, others: Iterable[Database]) -> int:
@@ -40,7 +41,7 @@ def import_text(database: Database, path: str | os.PathLike[str]) -> int:
     except (OSError, UnicodeDecodeError) as error:
         raise TuningError(f"{path} cannot be read: {error}") from None
     try:
-        known = json.loads(lines[0]) == _HEADER if lines else False
+        known = json.loads(lines[0]) in _READ if lines else False
     except ValueError:
         known = False
     if not known:

@@ -24,7 +24,8 @@ class Record:
 
     `program` is its fingerprint, `dtypes` those of its inputs; `machine` the digest of the machine that ran it, which `host`
     describes. `job` is the digest of the job, `number` counts its trials (0: the default schedule, among finals too). `schedule` is
-    JSON, complete. `predicted` is the model's score (log-throughput, relative). `at`: seconds since the epoch.
+    JSON, complete. `predicted` is the model's score (log-throughput, relative). `relative`: the time over that of the default schedule, run
+    by run in turns with it; None where they took no turns. `at`: seconds since the epoch.
     """
 
     program: str
@@ -48,6 +49,7 @@ class Record:
     compile_seconds: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
     at: float = 0.0
+    relative: float | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -59,6 +61,11 @@ class Record:
     def median(self) -> float | None:
         """The median run in seconds; None for a failure."""
         return statistics.median(self.seconds) if self.failure is None and self.seconds else None
+
+    @property
+    def cost(self) -> float | None:
+        """What trials of one job are compared by: the time relative to the default schedule's, else the fastest run; None for a failure."""
+        return self.best if self.best is None or self.relative is None else self.relative
 
 
 COLUMNS = (
@@ -78,6 +85,7 @@ COLUMNS = (
         "schedule",
     ),
     *("seconds", "failure", "detail", "features", "features_version", "predicted", "compile_seconds", "versions", "at"),
+    "relative",
 )
 _JSON = ("sizes", "dtypes", "host", "seconds", "versions")
 

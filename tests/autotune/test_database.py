@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -112,7 +113,7 @@ def test_other_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
     cases = {
         text: "file is not a database",
         other: "the database of another program",
-        later: "it has format 99, and this raido knows format 1",
+        later: "it has format 99, and this raido knows format 2",
         tmp_path: "cannot be used as a database|there is no database",
     }
     for path, message in cases.items():
@@ -123,6 +124,25 @@ def test_other_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
         Database(tmp_path / "absent.db", create=False)
     with pytest.raises(rd.TuningError, match="there is no folder"):
         Database(tmp_path / "absent" / "a.db")
+
+
+def test_measurements_of_the_first_format_are_read(tmp_path: Path) -> None:
+    path, text = tmp_path / "a.db", tmp_path / "a.jsonl"
+    with Database(path) as database:
+        database.add(record())
+        export(database, text)
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE measurements DROP COLUMN relative")
+        connection.execute("PRAGMA user_version = 1")
+    lines = text.read_text().splitlines()
+    old = json.loads(lines[1])
+    del old["relative"]
+    text.write_text('{"raido measurements": 1}\n' + json.dumps(old) + "\n")
+    with Database(path) as database, Database(tmp_path / "b.db") as other:
+        assert import_text(other, text) == 1
+        assert [each.relative for each in (*database.records(), *other.records())] == [None, None]
+        database.add(record(relative=0.5, at=2.0))
+        assert [each.cost for each in database.records()] == [record().best, 0.5]
 
 
 def test_a_damaged_database_is_an_error_not_an_answer(tmp_path: Path) -> None:

@@ -141,15 +141,31 @@ class Clock:
         return self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0]
 
 
-def test_runs_are_repeated_until_the_fastest_agree() -> None:
+def times(protocol: Protocol, best: float | None, *seconds: float, usual: tuple[float, ...] = (1.0,)) -> list[float]:
+    """The quotients that are taken of a candidate, beside a default schedule of these times."""
+    runs, quotients = timed(Clock(*seconds), Clock(*usual), protocol, best)  # type: ignore[arg-type]
+    assert len(runs) == len(quotients)
+    return quotients
+
+
+def test_runs_are_repeated_until_quotients_agree() -> None:
     protocol = Protocol(runs=10, agree=3, spread=0.02, least=0)
-    assert timed(Clock(1.0, 2.0, 1.01, 3.0, 1.015, 9.0), protocol, None) == [1.0, 2.0, 1.01, 3.0, 1.015]  # type: ignore[arg-type]
-    assert len(timed(Clock(*(1.0 / 2**k for k in range(30))), protocol, None)) == 10  # type: ignore[arg-type]
-    assert timed(Clock(6.0), protocol, best=1.0) == [6.0]  # type: ignore[arg-type]
-    assert timed(Clock(4.0, 3.0, 2.0, 1.0), protocol, best=1.0) == [4.0, 3.0, 2.0]  # type: ignore[arg-type]
-    assert timed(Clock(4.0, 3.0, 1.5, 1.0), protocol, best=1.0)[:4] == [4.0, 3.0, 1.5, 1.0]  # type: ignore[arg-type]
-    assert timed(Clock(1e-6), protocol, None) == [1e-6] * 3  # type: ignore[arg-type]
-    assert len(timed(Clock(1e-6), replace(protocol, least=0.01, runs=10**6), None)) > 100  # type: ignore[arg-type]
+    assert times(protocol, None, 9.0, 1.0, 2.0, 1.01, 3.0, 1.015, 1.01, 5.0) == [1.0, 2.0, 1.01, 3.0, 1.015]
+    assert len(times(protocol, None, *(1.0 / 2**k for k in range(30)))) == 10
+    assert times(protocol, None, 1e-6, usual=(1e-6,)) == [1.0] * 3
+    assert len(times(replace(protocol, least=0.01, runs=10**6), None, 1e-6, usual=(1e-6,))) > 100
+
+
+def test_candidates_without_a_hope_are_given_up() -> None:
+    protocol = Protocol(runs=10, agree=3, spread=0.02, least=0)
+    assert times(protocol, 1.0, 6.0) == [6.0]
+    assert times(protocol, 1.0, 9.0, 4.0, 3.0, 2.0, 1.0, usual=(2.0, 1.0)) == [4.0, 3.0, 2.0]
+    assert times(protocol, 1.0, 4.0, 4.0, 3.0, 1.5, 1.0)[:4] == [4.0, 3.0, 1.5, 1.0]
+
+
+def test_the_pace_of_the_machine_divides_out() -> None:
+    protocol = Protocol(runs=10, agree=3, spread=0.02, least=0)
+    assert times(protocol, None, 1.0, 1.0, 2.0, 3.0, usual=(2.0, 2.0, 4.0, 6.0)) == [0.5, 0.5, 0.5]
 
 
 def test_finalists_take_turns() -> None:
