@@ -75,8 +75,9 @@ def task_of(row: Row, scale: int) -> tuple[Task, Space]:
 
 @dataclass
 class Tried:
-    """What was measured of a row: `runs[search][seed]` are the keys of the candidates in order, `times` what they took, relative to
-    the default schedule beside them (None for a failure), `leaders` the schedules that were the fastest so far in some run, `final` the median runs of those, taken in turns.
+    """What was measured of a row: `runs[search][seed]` are the keys of the candidates in order, `times` what they took, relative to the
+    default schedule beside them (None for a failure), `leaders` the schedules that were the fastest so far in some run, `final` the
+    median runs of those, taken in turns.
     """
 
     runs: dict[str, dict[str, list[str]]] = field(default_factory=dict)
