@@ -1,6 +1,6 @@
 """Tuning and its opponents: `python benchmarks/tuning.py [ROW …]`.
 
-For each row: `rd.autotune` with 64 trials in at most 2 minutes; the schedule that the shipped model chooses unmeasured; Halide's three
+For each row: `rd.autotune` with 64 trials in at most 105 seconds; the schedule that the shipped model chooses unmeasured; Halide's three
 autoschedulers and TVM's MetaSchedule where they can run the row; then all that they found, with our default and written schedules, in
 turns. What is done is kept in benchmarks/tuning_results.json and not done again, unless `--again` says so; what takes longer than
 `--seconds` goes on from there when the command is given once more.
