@@ -20,6 +20,7 @@ from raido.schedule.state import (
     shared_count,
 )
 from raido.schedule.strategies import check_flat, check_scan, check_sort, check_update, strategy_name
+from raido.schedule.strategy_parts import check_parts
 
 
 def check_state(state: State, before: State) -> None:
@@ -35,6 +36,7 @@ def check_state(state: State, before: State) -> None:
         check_update(state, name)
         check_sort(state, name)
         check_flat(state, name)
+        check_parts(state, name)
         for prefetch in plan.prefetches:
             if prefetch.array not in arrays_read(state, name):
                 raise Refusal(

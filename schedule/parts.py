@@ -1,7 +1,7 @@
 """Parts of strategies, which are stages: `s["total"].part("combine")`.
 
-A part has the axes of the stage's results and takes loop directives. It exists once the strategy is said; steps name it "total::combine".
-Nothing else sees it: its plan is kept in the plan of the stage that it is a part of.
+A part (`strategy_parts`) takes loop directives. It exists once the strategy is said; steps name it "total::combine". Nothing else sees
+it: its plan is kept in the plan of the stage that it is a part of.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from raido.schedule.invariants import check_nesting
 from raido.schedule.plan import StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, plain_plan
+from raido.schedule.state import State
 from raido.schedule.steps import PART
-from raido.schedule.strategies import part_name, part_stage, strategies_of
+from raido.schedule.strategies import strategies_of
+from raido.schedule.strategy_parts import check_part_of_blocks, check_parts, part_name, part_plan, part_stage
 
 DIRECTIVES = ("split", "fuse", "reorder", "tile", "tail", "vectorize", "unroll", "parallel")
 
@@ -39,9 +40,8 @@ def plan_of_part(state: State, owner: str, part: str) -> tuple[Stage, StagePlan]
         raise Refusal("parts are those of a strategy, and none has been said", remedy, parts="none")
     if part not in found[chosen].parts:
         raise Refusal(f'strategy "{chosen}" has no part "{part}"', parts=listed(found[chosen].parts) or "none")
-    whole = part_stage(state.stage(owner), part)
-    said = next((each for each in plan.parts if each.stage == whole.name), None)
-    return whole, said or plain_plan(whole)
+    stage = state.stage(owner)
+    return part_stage(stage, plan, part), part_plan(stage, plan, part)
 
 
 def apply_to_part(state: State, owner: str, part: str, entry: Rule, arguments: dict[str, object]) -> State:
@@ -49,9 +49,12 @@ def apply_to_part(state: State, owner: str, part: str, entry: Rule, arguments: d
     whole, own = plan_of_part(state, owner, part)
     if entry.name not in DIRECTIVES:
         raise Refusal("a part of a strategy takes loop directives alone", directives=listed(DIRECTIVES))
+    check_part_of_blocks(whole, part, entry.name, arguments.get("axis"))
     uses = replace(state.uses, stages={**state.uses.stages, whole.name: whole})
     after = entry.apply(replace(state, uses=uses, plans={**state.plans, whole.name: own}), whole.name, **arguments)
     check_nesting(after, whole.name)
     plan = state.plan(owner)
     parts = (*(each for each in plan.parts if each.stage != part_name(owner, part)), after.plans[whole.name])
-    return replace(state, plans={**state.plans, owner: replace(plan, parts=parts)}, asked=after.asked)
+    state = replace(state, plans={**state.plans, owner: replace(plan, parts=parts)}, asked=after.asked)
+    check_parts(state, owner)
+    return state

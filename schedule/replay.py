@@ -92,7 +92,15 @@ def refusal_error(state: State, step: Step, refusal: Refusal) -> ScheduleError:
         own = next((p for p in ("producer", "guest", "reader") if "{" + p + "}" in entry.phrase), "stage")
         headline = "cannot " + entry.phrase.format(**{**fields, own: name})
         headline = headline.replace(f'at loop "None" of "{words.get("stage")}"', "outside all loops")
-    return refused(headline, refusal, call_text(step), step.site, getattr(stage, "site", None), **there)
+    said = call_text(step)
+    part = owner_of(state, step.stage)
+    if part is not None:
+        owner, short = part
+        stage, said = state.uses.stages[owner], f'.part("{short}"){said}'
+        in_words = f'part "{short}" of stage "{owner}"'
+        headline, why = (text.replace(f'stage "{step.stage}"', in_words) for text in (headline, refusal.why))
+        refusal = Refusal(why, refusal.remedy, **refusal.legal)
+    return refused(headline, refusal, said, step.site, getattr(stage, "site", None), **there)
 
 
 def run(state: State, steps: Iterable[Step]) -> State:

@@ -26,7 +26,8 @@ from raido.schedule.sizetest import parse_test
 from raido.schedule.stages.stage import AnyStage, Stage, StageGraph
 from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import PART, Step, plain, user_site
-from raido.schedule.strategies import Strategy, part_name, strategies_of
+from raido.schedule.strategies import Strategy, strategies_of
+from raido.schedule.strategy_parts import part_name
 from raido.schedule.text import from_json, schedule_text, to_json
 
 
@@ -281,7 +282,7 @@ class StageView(Directives):
         """The strategies of the stage, each with its numbers, axes and parts; maps, stencils and reductions have none.
 
         >>> running.schedule()["scan_1"].strategies()["chain"]
-        Strategy(numbers={'block': 131072}, axes=('xo', 'xi'), parts=())
+        Strategy(numbers={'block': 131072}, axes=('xo', 'xi'), parts=('totals',))
         """
         stage = self.stage
         return strategies_of(stage) if isinstance(stage, Stage) else {}

@@ -7,7 +7,7 @@ split it, as `split` would, and hand the blocks to threads; `chain` reads memory
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from raido.algo.graph.expr import Axis, Node
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
@@ -16,7 +16,6 @@ from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, enclosing, is_reduction, places, position
-from raido.schedule.steps import PART
 
 CHAIN_BYTES = 1 << 19  # a block of `chain` is gone over twice: half of a usual second-level cache
 PHASE_BYTES = 1 << 20
@@ -56,25 +55,12 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
     x = stage.reduction_axes[0].name
     blocks = tuple(name for axis in axes for name in ((axis + "o", axis + "i") if axis == x else (axis,)))
     size = sum(body.dtype.itemsize for body in (stage.bodies[:-1] if stage.filter else stage.bodies))
-    phases = "count_write" if stage.filter else "three_phase"
+    phases, part = ("count_write", "count") if stage.filter else ("three_phase", "totals")
     return {
         "serial": Strategy({}, axes),
-        phases: Strategy({"block": block_of(PHASE_BYTES, size)}, blocks),
-        "chain": Strategy({"block": block_of(CHAIN_BYTES, size)}, blocks),
+        phases: Strategy({"block": block_of(PHASE_BYTES, size)}, blocks, (part,)),
+        "chain": Strategy({"block": block_of(CHAIN_BYTES, size)}, blocks, (part,)),
     }
-
-
-def part_name(stage: str, part: str) -> str:
-    """What steps call a part of a stage's strategy."""
-    return f"{stage}{PART}{part}"
-
-
-def part_stage(stage: Stage, part: str) -> Stage:
-    """A part of a stage's strategy as a stage: it goes over the elements of the results."""
-    name = part_name(stage.name, part)
-    return replace(
-        stage, name=name, names=(name,), reduction=None, bodies=(), scan=None, update=None, filter=None, sort=None
-    )
 
 
 def _of_segments(stage: Stage) -> dict[str, Strategy]:
@@ -84,7 +70,8 @@ def _of_segments(stage: Stage) -> dict[str, Strategy]:
         return {}
     axes = tuple(axis.name for axis in stage.axes)
     size = sum(value.dtype.itemsize for value in segments.fold.values)
-    return {"rows": Strategy({}, axes), "flat": Strategy({"block": block_of(CHAIN_BYTES, size)}, axes)}
+    flat = Strategy({"block": block_of(CHAIN_BYTES, size)}, axes, ("check", "search", "fold"))
+    return {"rows": Strategy({}, axes), "flat": flat}
 
 
 def block_of(total: int, size: int) -> int:

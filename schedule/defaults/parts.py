@@ -61,6 +61,5 @@ def say_blocks(draft: Draft, part: str, axes: list[str], stage: Stage) -> None:
         draft.say(part, "parallel", axis=axes[0])
     for loop in plan.loops:
         if loop.kind == "vector" and is_reduction(stage, plan, loop.name):
-            draft.say(
-                part, "vectorize", axis=axes[-1], lanes=loop.lanes or None, interleave=max(loop.interleave, GANGS)
-            )
+            lanes = {"lanes": loop.lanes} if loop.lanes else {}
+            draft.say(part, "vectorize", axis=axes[-1], **lanes, interleave=max(loop.interleave, GANGS))

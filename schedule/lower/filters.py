@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
@@ -22,8 +23,10 @@ from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import spread
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Append, Buffer, Fold, NestExpr, Ordered, Read, Store
+from raido.schedule.strategy_parts import part_loop
 
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
+GANGS = 4  # side by side, where elements are only counted
 
 
 class Filters:
@@ -106,8 +109,12 @@ class Filters:
         blocks = ix.ceildiv(ix.sub(high, low), step)
         counts = builder.alloc("counts", i64, (blocks,), "heap")
         how = {"kind": "parallel", "stage": job.stage.name, "loop": plan.name}
+        loop = part_loop(job.stage, job.plan, "count", 0)
+        counting: dict[str, Any] = {"stage": job.stage.name, "loop": plan.name}
+        if loop.kind == "parallel":
+            counting |= {"kind": "parallel", "grain": loop.grain, "dynamic": loop.dynamic}
         var = fresh(plan.name)
-        with builder.loop(var, low, high, step, **how):
+        with builder.loop(var, low, high, step, **counting):
             own = self._register("own")
             self._count(self._block(work, position, var), position + 1, own)
             builder.add(Store(counts, (ix.floordiv(ix.sub(var, low), step),), Read(own, (), None)))
@@ -148,9 +155,13 @@ class Filters:
         inner = [loop for loop in job.plan.loops[position:] if loop.name in job.reduced]
         vector = next((loop for loop in inner if loop.kind == "vector"), None)
         how: dict[str, object] = {"stage": job.stage.name, "loop": inner[-1].name}
+        if work.mode == "count" and job.plan.strategy is not None and job.plan.strategy[0] != "serial":
+            counting = part_loop(job.stage, job.plan, "count", -1)
+            vector = counting if counting.kind == "vector" else None
+        elif work.mode == "count" and vector is not None:
+            vector = replace(vector, interleave=max(vector.interleave, GANGS))
         if vector is not None and (work.mode == "count" or len(job.stage.axes) == 1):
-            wide = max(vector.interleave, 4) if work.mode == "count" else vector.interleave
-            how |= {"kind": "vector", "lanes": vector.lanes, "interleave": wide, "tail": "mask"}
+            how |= {"kind": "vector", "lanes": vector.lanes, "interleave": vector.interleave, "tail": "mask"}
         var = fresh(axis)
         with builder.loop(var, low, spread(ix.add(high, 1)), 1, **how):
             copies = [c.copy() for c in work.copies]

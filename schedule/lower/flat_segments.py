@@ -10,18 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Item, Node, Op, Reduce, const, fresh
 from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.coordinates import Coordinates
+from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
-from raido.schedule.lower.steps import is_arithmetic, known_neutral, replace_neutral
+from raido.schedule.lower.steps import folds_pieces_in_lanes, known_neutral, replace_neutral
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Buffer, If, NestExpr, Read, Store, While
 from raido.schedule.stages.segments import Segments, find_segments
+from raido.schedule.strategy_parts import part_loop, part_plan, part_stage, without_threads
 
-STRIP = 1 << 14
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
 FIRST, LAST = ix.as_index(0), ix.as_index(1)
 
@@ -53,7 +56,9 @@ class FlatSegments:
     def __init__(self, loops: Loops) -> None:
         self.loops = loops
         self.builder: Builder = loops.builder
+        self.pending: tuple[Work, Flat]
         loops.flat = self.reduce
+        loops.flat_element = self.element
 
     def reduce(self, work: Work, position: int) -> None:
         """The stage from the loop over segments on, for each copy."""
@@ -76,13 +81,10 @@ class FlatSegments:
         pieces = tuple(builder.alloc("pieces", v.dtype, (blocks, two), "heap") for v in segments.fold.left)
         filled = builder.alloc("filled", bool_, (blocks, two), "heap")
         flat = Flat(segments, base, count, total, block, blocks, begins, pieces, filled)
-        self._check(work, position, flat)
-        self._bisect(work, flat)
+        self._part(work, flat, "check", base, ix.add(base, count))
+        self._part(work, flat, "search", ZERO, ix.add(blocks, 1))
         self._blocks(work, position, flat)
         self._join(work, position, flat)
-
-    def _kind(self) -> str:
-        return "serial" if self.builder.threaded else "parallel"
 
     def _values(self, work: Work, expressions: Sequence[Expr], more: dict[Node, Node]) -> list[NestExpr]:
         """Statements that evaluate expressions of the stage, given more of its variables."""
@@ -90,41 +92,47 @@ class FlatSegments:
         converter = self.loops.converter
         return self.loops.emitter.values(converter.convert(expressions, values, self.builder.facts, work.identity))
 
-    def _check(self, work: Work, position: int, flat: Flat) -> None:
-        """Offsets are in order: told of every segment, whichever blocks look at it."""
-        builder, stage = self.builder, work.job.stage
-        strip, number = fresh("strip"), fresh(stage.axes[flat.segments.axis].name)
-        how = {"stage": stage.name, "loop": work.job.plan.loops[position].name}
-        high = ix.add(flat.base, flat.count)
-        with (
-            builder.loop(strip, flat.base, high, STRIP, kind=self._kind()),
-            builder.loop(number, strip, ix.minimum(ix.add(strip, STRIP), high), 1, kind="vector", tail="mask", **how),
-        ):
-            self._values(work, (flat.segments.checked,), {stage.axes[flat.segments.axis].var: number})
+    def _part(self, work: Work, flat: Flat, part: str, low: Expr, high: Expr) -> None:
+        """A part with one axis, over low … high − 1, in its own loops; `element` says what is done at each place."""
+        job = work.job
+        whole = part_stage(job.stage, job.plan, part)
+        plan = without_threads(part_plan(job.stage, job.plan, part), self.builder.threaded > 0)
+        self.pending = work, flat
+        own = Job(whole, plan, (), None, job.position)
+        self.loops.level(Work(own, [Coordinates([(whole.axes[0].name, low, high)], plan.relations)], part), 0)
 
-    def _bisect(self, work: Work, flat: Flat) -> None:
-        """How many segments have ended before each block."""
+    def element(self, part: Work) -> None:
+        """One place, or several side by side, of the part that is being emitted."""
+        work, flat = self.pending
+        for coordinates in part.copies:
+            (number,) = (coordinates.ranges[axis.name].value for axis in part.job.stage.axes)
+            assert number is not None
+            if part.mode == "check":  # every segment's offsets are in order, whichever blocks look at it
+                self._values(work, (flat.segments.checked,), {work.job.stage.axes[flat.segments.axis].var: number})
+            else:
+                self._bisect(work, flat, number)
+
+    def _bisect(self, work: Work, flat: Flat, number: Expr) -> None:
+        """How many segments have ended before a block."""
         builder, segments = self.builder, flat.segments
         axis = work.job.stage.axes[segments.axis]
-        number = fresh("block")
-        with builder.loop(number, ZERO, ix.add(flat.blocks, 1), 1, kind=self._kind()):
-            before = builder.name("before", flat.diagonal(number))
-            low, high = (builder.alloc(name, i64, (), "register") for name in ("low", "high"))
-            builder.add(Store(low, (), ix.maximum(ix.sub(before, ix.sub(flat.total, flat.count)), 0)))
-            builder.add(Store(high, (), ix.minimum(before, flat.count)))
-            with builder.block(loop=True) as setup:
-                first, last = (builder.name(b.name, Read(b, (), None)) for b in (low, high))
-                with builder.block(loop=True) as body:
-                    middle = builder.name("middle", ix.floordiv(ix.add(first, last), 2))
-                    (end,) = self._values(work, (segments.end,), {axis.var: ix.add(flat.base, middle)})
-                    ended = Op("le", bool_, (end, ix.sub(ix.sub(before, middle), 1)))  # type: ignore[arg-type]
-                    with builder.block(branch=True) as yes:
-                        builder.add(Store(low, (), ix.add(middle, 1)))
-                    with builder.block(branch=True) as no:
-                        builder.add(Store(high, (), middle))
-                    builder.add(If(ended, closed(yes), closed(no)))
-            builder.add(While(closed(setup), Op("lt", bool_, (first, last)), closed(body)))
-            builder.add(Store(flat.begins, (number,), Read(low, (), None)))
+        before = builder.name("before", flat.diagonal(number))
+        low, high = (builder.alloc(name, i64, (), "register") for name in ("low", "high"))
+        builder.add(Store(low, (), ix.maximum(ix.sub(before, ix.sub(flat.total, flat.count)), 0)))
+        builder.add(Store(high, (), ix.minimum(before, flat.count)))
+        with builder.block(loop=True) as setup:
+            first, last = (builder.name(b.name, Read(b, (), None)) for b in (low, high))
+            with builder.block(loop=True) as body:
+                middle = builder.name("middle", ix.floordiv(ix.add(first, last), 2))
+                (end,) = self._values(work, (segments.end,), {axis.var: ix.add(flat.base, middle)})
+                ended = Op("le", bool_, (end, ix.sub(ix.sub(before, middle), 1)))  # type: ignore[arg-type]
+                with builder.block(branch=True) as yes:
+                    builder.add(Store(low, (), ix.add(middle, 1)))
+                with builder.block(branch=True) as no:
+                    builder.add(Store(high, (), middle))
+                builder.add(If(ended, closed(yes), closed(no)))
+        builder.add(While(closed(setup), Op("lt", bool_, (first, last)), closed(body)))
+        builder.add(Store(flat.begins, (number,), Read(low, (), None)))
 
     def _blocks(self, work: Work, position: int, flat: Flat) -> None:
         """Every block's pieces; the segments inside are finished."""
@@ -132,7 +140,10 @@ class FlatSegments:
         axis, name = stage.axes[segments.axis], work.job.plan.loops[position].name
         block, number, slot = fresh("block"), fresh(axis.name), fresh("slot")
         builder.level_of[flat.begins] = builder.scope.level
-        how = {"kind": self._kind(), "dynamic": True, "stage": stage.name, "loop": name}
+        how: dict[str, Any] = {"stage": stage.name, "loop": name}
+        loop = part_loop(stage, work.job.plan, "fold", 0)
+        if loop.kind == "parallel" and not builder.threaded:
+            how |= {"kind": "parallel", "grain": loop.grain, "dynamic": loop.dynamic}
         with builder.loop(block, ZERO, flat.blocks, 1, **how):
             first = builder.name("first", Read(flat.begins, (block,), None))
             last = builder.name("last", Read(flat.begins, (ix.add(block, 1),), None))
@@ -180,8 +191,10 @@ class FlatSegments:
                 for register, value in zip(piece, self.loops.emitter.values(form.values), strict=True):
                     builder.add(Store(register, (), value))
             first = ix.add(start, 1)
-        lanes = neutral is not None and is_arithmetic(*fold.combine)
-        how: dict[str, object] = {"kind": "vector", "interleave": 2, "tail": "mask"} if lanes else {}
+        loop = part_loop(work.job.stage, work.job.plan, "fold", -1)
+        how: dict[str, object] = {}
+        if loop.kind == "vector" and folds_pieces_in_lanes(fold):
+            how = {"kind": "vector", "lanes": loop.lanes, "interleave": loop.interleave, "tail": "mask"}
         place = fresh(fold.axes[0].var.name)
         with builder.loop(place, first, stop, 1, **how):
             form = self._form(work, segments, number, begin, place)

@@ -53,6 +53,7 @@ class Loops:
         self.filter: Callable[[Work, int], None]
         self.sort: Callable[[Work, int], None]
         self.flat: Callable[[Work, int], None]
+        self.flat_element: Callable[[Work], None]
         self.filter_element: Callable[[Work], None]
         self.lone_offsets: Callable[..., None]
         self.along_filter: Callable[[Work, int], None]
@@ -366,6 +367,8 @@ class Loops:
             self.update_element(work)
         elif work.mode in ("count", "write"):
             self.filter_element(work)
+        elif work.mode in ("check", "search"):
+            self.flat_element(work)
         else:
             self.element(work)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Item, Reduce, Result, fresh
@@ -25,6 +26,7 @@ from raido.schedule.lower.steps import known_neutral, replace_neutral
 from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Accumulators, Work
 from raido.schedule.nest.nodes import Buffer, Ordered, Read, Store
+from raido.schedule.strategy_parts import part_loop
 
 
 class Scans:
@@ -57,10 +59,13 @@ class Scans:
         plan = work.job.plan.loops[position]
         low, high, step = work.copies[0].bounds(plan.name)
         var = fresh(plan.name)
-        how = {"stage": work.job.stage.name, "loop": plan.name}
+        how: dict[str, Any] = {"stage": work.job.stage.name, "loop": plan.name}
         copies = [c.copy() for c in work.copies]
         part = replace(work, copies=copies, mode=phase, accumulators=accumulators, origin_of=[0])
-        with self.builder.loop(var, low, high, step, kind="parallel", dynamic=plan.dynamic, **how):
+        loop = part_loop(work.job.stage, work.job.plan, "totals", 0) if phase == "block total" else plan
+        if loop.kind == "parallel":
+            how |= {"kind": "parallel", "grain": loop.grain, "dynamic": loop.dynamic}
+        with self.builder.loop(var, low, high, step, **how):
             self.loops.choose(part, position, [[var]])
 
     def block(self, work: Work, position: int) -> None:
@@ -170,10 +175,10 @@ class Scans:
         if self._neutral(work) is None:
             low = ix.add(low, 1)
         inner = [loop for loop in job.plan.loops[position:] if loop.name in job.reduced]
-        vector = next((loop for loop in inner if loop.kind == "vector"), None)
+        loop = part_loop(job.stage, job.plan, "totals", -1)
         how: dict[str, object] = {"stage": job.stage.name, "loop": inner[-1].name}
-        if vector is not None and folds_in_lanes(job):
-            how |= {"kind": "vector", "lanes": vector.lanes, "interleave": max(vector.interleave, 4), "tail": "default"}
+        if loop.kind == "vector" and folds_in_lanes(job):
+            how |= {"kind": "vector", "lanes": loop.lanes, "interleave": loop.interleave, "tail": "default"}
         var = fresh(axis)
         with self.builder.loop(var, low, ix.add(high, 1), 1, **how):
             self._at(work, position, axis, var)

@@ -25,6 +25,11 @@ def is_arithmetic(*expressions: Expr) -> bool:
     return plain and not operator_can_fault(*expressions)
 
 
+def folds_pieces_in_lanes(fold: Reduce) -> bool:
+    """Whether lanes may fold a piece of a segment, which has as many values as some data say."""
+    return known_neutral(fold) is not None and is_arithmetic(*fold.combine)
+
+
 def products(form: Reduce, contract: bool) -> list[bool]:
     """For each value: whether its step is a fused multiply-add."""
     monoids = form.monoid.split(",") if "," in form.monoid else [form.monoid] + [""] * (len(form.left) - 1)

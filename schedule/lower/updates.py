@@ -27,14 +27,11 @@ from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.sorted_updates import SortedUpdates
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Buffer, Check, If, NestExpr, Read, Store
-from raido.schedule.plan import LoopPlan, Split, StagePlan
-from raido.schedule.stages.stage import Stage
-from raido.schedule.state import plain_plan
-from raido.schedule.strategies import part_stage, strategies_of
+from raido.schedule.strategies import strategies_of
+from raido.schedule.strategy_parts import part_plan, part_stage, without_threads
 
 MOST_CHUNKS = 16
 STEPS_FOR_A_BIN = 8
-STRIP = 4096
 MANY_STEPS = 1 << 16
 FAR_RANGES = 4  # ranges of `sorted` from which on bins that follow each other are seldom in one cache
 
@@ -193,12 +190,9 @@ class Updates:
 
     def _take_in(self, work: Work, bins: Bins, chunks: Expr, copies: int) -> None:
         """Every element of the results takes its bins in, in order: the part "combine", in its own loops."""
-        job, whole = work.job, part_stage(work.job.stage, "combine")
-        plan = next((each for each in job.plan.parts if each.stage == whole.name), None) or self._usual(whole)
-        if self.builder.threaded:
-            plan = replace(
-                plan, loops=tuple(replace(e, kind="serial") if e.kind == "parallel" else e for e in plan.loops)
-            )
+        job = work.job
+        whole = part_stage(job.stage, job.plan, "combine")
+        plan = without_threads(part_plan(job.stage, job.plan, "combine"), self.builder.threaded > 0)
         ranges = []
         for axis in job.stage.axes:
             value = work.copies[0].ranges[axis.name].value
@@ -206,17 +200,6 @@ class Updates:
         self.taken = Taken(work, bins, chunks, copies)
         part = Job(whole, plan, (), None, job.position)
         self.loops.level(Work(part, [Coordinates(ranges, plan.relations)], "combine"), 0)
-
-    def _usual(self, whole: Stage) -> StagePlan:
-        """The loops of which nothing was said: threads for the first, in strips if it is the only one, and lanes for the last."""
-        plan = plain_plan(whole)
-        first, *inner = plan.loops
-        if inner:
-            loops = (replace(first, kind="parallel"), *inner[:-1], replace(inner[-1], kind="vector"))
-            return replace(plan, loops=loops)
-        strips = Split(first.name, first.name + "o", first.name + "i", STRIP)
-        loops = (LoopPlan(strips.outer, kind="parallel"), LoopPlan(strips.inner, kind="vector"))
-        return replace(plan, relations=(strips,), loops=loops)
 
     def _take(self, values: dict[Node, Node]) -> None:
         """One element takes its bins in."""

@@ -29,6 +29,16 @@ def line(a: rd.f32["n"]):
 
 
 @rd.algorithm
+def columns(a: rd.f32["h", "w"]):
+    return rd.scan(rd.add, 0, a, axis=0, name="sums")
+
+
+def lanes_around(s: Schedule) -> None:
+    s["sums"].strategy("three_phase").part("totals").vectorize("yi")
+    s["sums"].vectorize("x")
+
+
+@rd.algorithm
 def histogram(bins: rd.i64["n"], rows: rd.f32["n", "k"]):
     start = rd.tabulate((10, rows.shape[1]), lambda i, j: rd.f32(i), name="start")
     return rd.reduce_by_index(start, rd.add, 0, bins, rows, name="bins")
@@ -137,6 +147,17 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
         histogram,
         lambda s: s["bins"].strategy("private").part("combine").vectorize("x").vectorize("y"),
     ),
+    "a part of another strategy": (line, lambda s: s["sums"].strategy("chain").part("combine")),
+    "threads inside a block": (line, lambda s: s["sums"].strategy("three_phase").part("totals").parallel("xi")),
+    "threads over blocks that are chained": (line, lambda s: s["sums"].strategy("chain").part("totals").parallel("xi")),
+    "lanes over blocks": (line, lambda s: s["sums"].strategy("three_phase").part("totals").vectorize("xo")),
+    "blocks of blocks": (kept, lambda s: s["rows"].strategy("count_write").part("count").split("yo", 2)),
+    "an axis that a part has not": (kept, lambda s: s["rows"].strategy("count_write").part("count").parallel("y")),
+    "lanes of a total inside lanes": (
+        columns,
+        lambda s: s["sums"].strategy("three_phase").vectorize("x").part("totals").vectorize("yi"),
+    ),
+    "lanes around lanes of a total": (columns, lanes_around),
     "a truth that is a number": (histogram, lambda s: s["bins"].strategy("atomic", reproducible=0)),
     "private bins for writes": (last, lambda s: s["put"].strategy("private")),
     "threads along a filter": (kept, lambda s: s["rows"].parallel("y")),

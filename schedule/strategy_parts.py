@@ -1,0 +1,113 @@
+"""The parts that strategies are made of: stages with axes and loops of their own, whose plans are kept in the plan of the stage.
+
+    private      combine    every element of the results takes its bins in                    the results' axes
+    three_phase  totals     the first pass: blocks are totalled                               blocks, and places in one
+    chain        totals     a block is totalled before it is scanned                          places in a block
+    count_write  count      the first pass: what blocks keep is counted                       blocks, and places in one
+    chain        count      what a block keeps is counted before it is written                places in a block (of a partition: both)
+    flat         check      offsets are in order                                              segments
+    flat         search     where blocks begin                                                blocks, and the end
+    flat         fold       the pieces of segments in blocks are folded                       blocks, and values of a piece
+
+The stage's own loops are the last pass. A part of which nothing is said has plain loops, one after the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Axis, fresh
+from raido.schedule.plan import LoopPlan, StagePlan
+from raido.schedule.refusal import Refusal
+from raido.schedule.stages.segments import segments_of
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import State, is_reduction, plain_plan
+from raido.schedule.steps import PART
+
+OF_BLOCKS = (
+    "totals",
+    "count",
+    "fold",
+)  # loops over blocks, and inside one: they can be given threads and lanes, and nothing else
+
+
+def part_name(stage: str, part: str) -> str:
+    """What steps call a part of a stage's strategy."""
+    return f"{stage}{PART}{part}"
+
+
+def part_stage(stage: Stage, plan: StagePlan, part: str) -> Stage:
+    """A part of the strategy that a stage's plan has, as a stage."""
+    name = part_name(stage.name, part)
+    made = replace(stage, name=name, names=(name,), axes=_axes(stage, plan, part), reduction=None, bodies=())
+    return replace(made, scan=None, update=None, filter=None, sort=None)
+
+
+def part_plan(stage: Stage, plan: StagePlan, part: str) -> StagePlan:
+    """What was said of a part of a stage."""
+    name = part_name(stage.name, part)
+    said = next((each for each in plan.parts if each.stage == name), None)
+    return said or plain_plan(part_stage(stage, plan, part))
+
+
+def part_loop(stage: Stage, plan: StagePlan, part: str, axis: int) -> LoopPlan:
+    """One of the loops of a part over blocks: over them, 0, or inside one, −1."""
+    return part_plan(stage, plan, part).loops[axis]
+
+
+def without_threads(plan: StagePlan, threaded: bool) -> StagePlan:
+    """The plan as it is where threads are at work already."""
+    loops = (replace(loop, kind="serial") if loop.kind == "parallel" else loop for loop in plan.loops)
+    return replace(plan, loops=tuple(loops)) if threaded else plan
+
+
+def _axes(stage: Stage, plan: StagePlan, part: str) -> tuple[Axis, ...]:
+    if part == "combine":
+        return stage.axes
+    assert plan.strategy is not None
+    name, block = plan.strategy[0], int(str(dict(plan.strategy[1])["block"]))
+    if part in ("totals", "count"):
+        axis = stage.reduction_axes[0]
+        inner = Axis(fresh(axis.name + "i"), ix.as_index(block))
+        two_phases = name != "chain" or (stage.filter is not None and stage.filter.partition)
+        return (Axis(fresh(axis.name + "o"), ix.ceildiv(axis.extent, block)), inner) if two_phases else (inner,)
+    segments = segments_of(stage)
+    assert segments is not None
+    along = stage.axes[segments.axis]
+    if part == "check":
+        return (along,)
+    blocks = ix.ceildiv(ix.add(along.extent, segments.size), block)
+    if part == "search":
+        return (Axis(fresh("block"), ix.add(blocks, 1)),)
+    return Axis(fresh("block"), blocks), Axis(fresh("value"), ix.as_index(block))
+
+
+def check_part_of_blocks(whole: Stage, part: str, directive: str, axis: object) -> None:
+    """Refuses what loops over blocks and inside of them cannot be given."""
+    if part not in OF_BLOCKS:
+        return
+    *outer, inner = (each.name for each in whole.axes)
+    if directive not in ("parallel", "vectorize"):
+        raise Refusal("its loops are over blocks, as the strategy makes them", directives="parallel, vectorize")
+    if directive == "parallel" and axis == inner:
+        raise Refusal(
+            f'"{inner}" runs inside a block, which one thread takes', f'parallel("{outer[0]}")' if outer else None
+        )
+    if directive == "vectorize" and axis in outer:
+        raise Refusal(f'lanes of "{axis}" would each have a block of their own', f'vectorize("{inner}")')
+
+
+def check_parts(state: State, name: str) -> None:
+    """Refuses lanes inside lanes: along blocks that are totalled, and along another axis of the same scan."""
+    stage, plan = state.stage(name), state.plans[name]
+    if stage.scan is None:
+        return
+    across = [loop for loop in plan.loops if loop.kind == "vector" and not is_reduction(stage, plan, loop.name)]
+    for part in plan.parts:
+        lanes = next((loop.name for loop in part.loops if loop.kind == "vector"), None)
+        if across and lanes is not None:
+            _, _, short = part.stage.rpartition(PART)
+            raise Refusal(
+                f'lanes of "{lanes}" of its part "{short}" would run inside vectorized loop "{across[0].name}" of "{name}"'
+            )
