@@ -39,9 +39,7 @@ def nbody(x: rd.f32["n"], y: rd.f32["n"], z: rd.f32["n"], m: rd.f32["n"]):
             s = m[j] / (near * rd.sqrt(near))
             return dx * s, dy * s, dz * s
 
-        return rd.reduce(
-            lambda a, b: tuple(p + q for p, q in zip(a, b, strict=True)), (0, 0, 0), *rd.tabulate(x.shape[0], pull)
-        )
+        return tuple(rd.sum(along) for along in rd.tabulate(x.shape[0], pull))
 
     return rd.tabulate(x.shape[0], pulled, name="out")
 

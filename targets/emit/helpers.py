@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from raido.algo.graph.dtypes import DType, bool_, i32, i64, signed, u8
+from raido.algo.graph.dtypes import DType, bool_, f32, i32, i64, signed, u8
 from raido.algo.graph.expr import Const
 from raido.targets.emit.atomic_text import write_atomic, write_exchange, write_look
 from raido.targets.emit.compress import write_compress
@@ -26,6 +26,8 @@ from raido.targets.emit.memory import (
     scatter,
 )
 from raido.targets.emit.operations import write_operation
+from raido.targets.emit.roots import LANES as ROOT_LANES
+from raido.targets.emit.roots import write_root
 from raido.targets.emit.tables import look_up
 from raido.targets.faults import FAULT_CODES
 
@@ -105,6 +107,11 @@ class Helpers:
         dtype, lanes = operands[0]
         body = lambda b, *args: write_operation(b, name, dtype, *args).text
         return self._write(f"rd.whole.{name}.{dtype.name}x{lanes}", llvm_type(dtype, lanes), operands, body)
+
+    def root_by_products(self) -> str:
+        """The square roots of sixteen f32 without the divider."""
+        shape = (f32, ROOT_LANES)
+        return self._write("rd.root", llvm_type(*shape), [shape], lambda b, x: write_root(b, x).text)
 
     def step_where(self, dtype: DType, lanes: int) -> str:
         """(mask, x, step, y) -> x + step in the lanes that are on, else y: one masked addition, if LLVM does not know the step.

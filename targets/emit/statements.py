@@ -44,6 +44,7 @@ from raido.targets import tvm_corner as T
 from raido.targets.emit.atomics import emit_atomic
 from raido.targets.emit.interleave import find_interleaved
 from raido.targets.emit.llvm_text import memory_dtype
+from raido.targets.emit.roots import LANES, roots_by_products
 from raido.targets.emit.scopes import Uses
 from raido.targets.emit.stream_loops import StreamLoops
 from raido.targets.emit.streams import find_stream
@@ -396,7 +397,11 @@ class Statements:
         unit.index_like.add(s.var)
         unit.known.pop(s.var, None)
         before = unit.vector_operations
+        around = self.values.by_products
+        if unit.helpers.fused and unit.helpers.vector_bits == LANES * 32:
+            self.values.by_products = roots_by_products(s.body.statements)
         self.block(s.body.statements)
+        self.values.by_products = around
         if not copied or unit.vector_operations - before > _LARGE_BODY or self._is_short(s):
             unit.effect(unit.helpers.once())
         return unit.end_block(outer)

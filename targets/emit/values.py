@@ -110,6 +110,7 @@ class Values:
         self.memo: dict[Any, Term] = {}
         self._depth: dict[Any, int] = {}
         self.weight: dict[Any, int] = {}  # of what was prepared: operations that TIR's analysis sees
+        self.by_products: frozenset[Op] = frozenset()  # the square roots to be made without the divider
         self._strides: dict[Buffer, tuple[Term, ...]] = {}
 
     def prepare(self, *roots: Any) -> list[Term]:
@@ -229,6 +230,8 @@ class Values:
             divisor = _constant_of(e.args[-1])
             if e.name == "floordiv" and divisor and divisor & (divisor - 1) == 0 and divisor > 0 and lanes == 1:
                 return T.RShift(args[0], T.IntImm("int64", divisor.bit_length() - 1))
+        if e in self.by_products:
+            return self.unit.call(self.unit.helpers.root_by_products(), e.dtype, lanes, *args)
         if e.dtype.is_float and e.name in _NATIVE:
             return _NATIVE[e.name](*args)
         if (bounds := _below(e)) is not None:
