@@ -7,7 +7,7 @@ beta-reduction, so no value changes: afterwards every `Generate` (and every form
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from raido.algo.errors import CompileError
@@ -24,9 +24,11 @@ from raido.algo.graph.expr import (
     Parameter,
     Reduce,
     Result,
+    Update,
     Var,
     While,
     const,
+    field_names,
     fresh,
 )
 from raido.algo.graph.rewrite import children, free_variables, rebuild, scalar_nodes, topological
@@ -45,31 +47,52 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     order, axes_of, owner = binders(nodes)
     hosts = host_variables(nodes)
     memo: dict[Node, Node] = {}
+
+    def lifted(load: Load) -> Expr:
+        """A load of an open array as one of what becomes of it."""
+        form = load.array.form if isinstance(load.array, Result) else None
+        outside = free_variables(form) - hosts if isinstance(form, _OPEN) else None
+        if not outside or not isinstance(form, _OPEN):
+            return load
+        new: Expr
+        if outside <= axes_of.keys():
+            outer = sorted(outside, key=order.__getitem__)
+            axes: list[Any] = [memo.get(axes_of[v], axes_of[v]) for v in outer]
+            closed = tables.closed.get((form, *axes))
+            if closed is None:
+                closed = _closed(_from_copies(form, lifted, tables) if isinstance(form, Update) else form, axes, tables)
+                tables.closed[(form, *axes)] = closed
+            tables.parents.setdefault(closed, owner[outer[0]])
+            new = Load(Result(closed, load.array.index), (*outer, *load.indices), load.checked)
+        elif not isinstance(form, Generate):
+            raise CompileError(
+                f"a {type(form).__name__.lower()} inside a scalar loop that depends on the loop's state is not supported"
+            )
+        else:
+            indices = checked_places(load, load.indices, load.array.shape, tables) if load.checked else load.indices
+            new = tables.beta(form, load.array.index, indices)
+        tables.carry(load, new)
+        return new
+
     for node in nodes:
         new = rebuild(node, memo.__getitem__)
         if new is not node:
             tables.carry(node, new)
-        if isinstance(new, Load) and isinstance(new.array, Result) and isinstance(new.array.form, _OPEN):
-            form = new.array.form
-            outside = free_variables(form) - hosts
-            if outside:
-                old = new
-                if outside <= axes_of.keys():
-                    outer = sorted(outside, key=order.__getitem__)
-                    axes: list[Any] = [memo.get(axes_of[v], axes_of[v]) for v in outer]
-                    closed = _closed(form, axes, tables)
-                    tables.parents.setdefault(closed, owner[outer[0]])
-                    new = Load(Result(closed, new.array.index), (*outer, *new.indices), new.checked)
-                elif not isinstance(form, Generate):
-                    raise CompileError(
-                        f"a {type(form).__name__.lower()} inside a scalar loop that depends on the loop's state is not supported"
-                    )
-                else:
-                    indices = checked_places(new, new.indices, new.array.shape, tables) if new.checked else new.indices
-                    new = tables.beta(form, new.array.index, indices)
-                tables.carry(old, new)
-        memo[node] = new
+        memo[node] = lifted(new) if isinstance(new, Load) else new
     return tuple(memo[root] for root in roots)  # type: ignore[misc]
+
+
+def _from_copies(form: Update, lifted: Callable[[Load], Expr], tables: Tables) -> Update:
+    """An update of arrays that are read element by element, so that open ones are lifted as for any reader."""
+    dims = tuple(Axis(fresh(f"d{k}"), extent) for k, extent in enumerate(form.dest[0].shape))
+    places = tuple(axis.var for axis in dims)
+    if not any(isinstance(d, Result) and isinstance(d.form, DEPENDENT) for d in form.dest):
+        return form
+    start = Generate(dims, tuple(lifted(Load(d, places, False)) for d in form.dest))
+    parts = {name: getattr(form, name) for name in field_names(Update)}
+    new = Update(*(parts | {"dest": tuple(Result(start, k) for k in range(len(form.dest)))}).values())
+    tables.carry(form, new)
+    return new
 
 
 def checked_places(source: Node, places: Sequence[Expr], shape: Sequence[Expr], tables: Tables) -> tuple[Expr, ...]:

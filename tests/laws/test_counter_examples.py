@@ -366,3 +366,20 @@ def test_stages_share_loops_behind_a_product_that_packs_its_factors() -> None:
         return whole, rd.sqrt(whole).named("root")
 
     agrees(behind, np.eye(40, dtype=np.float32), np.ones((40, 40), np.int32), cpus=CPUS[1:2])
+
+
+@pytest.mark.parametrize("update", ["scatter", "reduce_by_index"])
+def test_what_a_row_keeps_is_updated_by_row(update: str) -> None:
+    """An update of an array of the row's own, that is an update itself, reads what becomes of that array."""
+
+    @rd.algorithm
+    def totals(a: rd.i32["n", "m"]):
+        def total(row):
+            kept = rd.filter(lambda e: e > 0, row)
+            if update == "scatter":
+                return rd.sum(rd.scatter(kept, kept % 7, kept * 2))
+            return rd.sum(rd.reduce_by_index(kept, rd.add, 0, kept % 7, kept * 2))
+
+        return rd.map(total, a)
+
+    agrees(totals, np.arange(12, dtype=np.int32).reshape(2, 6) % 4)
