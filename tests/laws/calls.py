@@ -1,26 +1,31 @@
 """Other ways to call and to compile a random program, none of which changes its answer.
 
-Arguments that are not contiguous, results written into arrays that are given, among them arguments; the program for the sizes of its
-arguments only, the program without checks, and the library that it is exported to.
+Arguments of other sizes than the program was drawn for, arguments that are not contiguous, results written into arrays that are given,
+among them arguments; the program for the sizes of its arguments only, the program without checks, and the library that it is exported
+to.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from math import prod
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
-from random_programs import RandomProgram
+from random_programs import RandomProgram, make_input
 
-from raido.algo.graph.bind_sizes import bind_sizes
+from raido.algo.graph.bind_sizes import bind_sizes, evaluate_size
 from raido.algo.passes.unchecked import without_checks
 from raido.targets.compile import Compilation, executable_of
 from raido.targets.executable import Executable
 from raido.targets.export import load
 from raido.targets.target import Target
+
+SIZES = (1, 4, 20, 40, 63, 64, 65, 100, 257)
+MOST_ELEMENTS = 2000
 
 
 def each_array(value: Any, change: Callable[[np.ndarray], Any]) -> Any:
@@ -74,6 +79,28 @@ def call_into(executable: Executable, program: RandomProgram, like: Any) -> Any:
     if executable.signature.existentials or isinstance(like, type):
         return executable(*arguments)
     return executable(*arguments, out=each_array(like, memory))
+
+
+def resized(program: RandomProgram, random: Random) -> list[Any]:
+    """Arguments of other sizes, most of them larger; those of programs with much in them stay below `MOST_ELEMENTS` each."""
+    traced = program.algorithm.trace(*program.arguments)
+    sizes = {size.name: random.choice(SIZES) for size in traced.sizes}
+    while any(prod(evaluate_size(e, sizes) for e in p.shape) > MOST_ELEMENTS for p in traced.parameters):
+        sizes[max(sizes, key=sizes.__getitem__)] //= 2
+    parameters = iter(traced.parameters)
+
+    def again(array: np.ndarray) -> np.ndarray:
+        parameter = next(parameters)
+        shape = [evaluate_size(extent, sizes) for extent in parameter.shape]
+        dtype = "bool_" if parameter.dtype.numpy.kind == "b" else str(parameter.dtype)
+        made = make_input(dtype, shape, random.randrange(1 << 30))
+        return made.view(array.dtype)[..., 0] if array.dtype.kind == "c" else made
+
+    names = (declaration.name for declaration in program.algorithm.signature.positional)
+    return [
+        sizes[name] if isinstance(argument, int) else each_array(argument, again)
+        for name, argument in zip(names, program.arguments, strict=True)
+    ]
 
 
 def specialised(program: RandomProgram, target: Target) -> Executable:

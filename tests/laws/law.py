@@ -3,7 +3,8 @@
 `check(seed)` draws a random program and holds against the graph interpreter: the scalar nest, the gang nest (both well formed) and the
 compiled code on one, two and eight threads, under a random legal schedule, for one instruction set or another; of one program in
 `DEFAULTS` under its default schedule too, and of one in `OTHERS` in another way: for the sizes of its arguments only, without checks,
-or exported to a library. One of the calls has strided views as arguments, and one is given memory for its results.
+or exported to a library. One of the calls has strided views as arguments, one is given memory for its results, and one has arguments
+of other sizes.
 
 Answers are equal bit for bit, except float results whose reductions may be grouped (`RandomProgram.exact` says which), where they are
 close, and the same on any number of threads. A program that faults must raise the same kind of fault everywhere. `hold` does the same
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from calls import as_views, call_into, exported, specialised, unchecked
+from calls import as_views, call_into, exported, resized, specialised, unchecked
 from random_programs import Grammar, RandomProgram, leaves_of, random_program
 
 from raido.algo.errors import RaidoError, ScheduleError
@@ -31,6 +32,7 @@ from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.targets.compile import Compilation, executable_of
+from raido.targets.executable import Executable
 from raido.targets.native import set_threads
 from raido.targets.target import Target
 
@@ -139,7 +141,26 @@ def hold(program: RandomProgram, schedule: Schedule, want: Any, cpu: str = CPUS[
         fault = difference(leaves(first), leaves(run_on(threads, call)), (True,) * len(program.exact))
         if fault:
             raise Broken(repr(program), f"# {cpu}\n{schedule}", f"compiled, {threads} threads, {way}", fault)
-    return 5
+    return 5 + hold_resized(program, schedule, executable, cpu)
+
+
+def hold_resized(program: RandomProgram, schedule: Schedule, executable: Executable, cpu: str) -> int:
+    """Calls compiled code with arguments of other sizes; returns how many answers were compared. Raises `Broken`.
+
+    Nothing is said where the program faults then, since what faults need not be needed, nor of f16, whose sums would be rounded.
+    """
+    if "f16" in program.source:
+        return 0
+    arguments = resized(program, random.Random(program.seed))
+    traced = program.algorithm.trace(*arguments)
+    want = outcome(lambda: interpret(traced, *program.algorithm.flatten(arguments)))
+    if isinstance(want, type):
+        return 0
+    fault = difference(want, leaves(run_on(2, lambda: executable(*arguments))), program.exact)
+    if fault:
+        sizes = [getattr(argument, "shape", argument) for argument in arguments]
+        raise Broken(repr(program), f"# {cpu}\n{schedule}", f"compiled, arguments of the sizes {sizes}", fault)
+    return 1
 
 
 def hold_otherwise(program: RandomProgram, want: Any, cpu: str, which: int) -> int:

@@ -25,7 +25,7 @@ from random_chains import random_placement
 def check(seed: int) -> None:
     """The law for both nests of program number `seed`, under steps that are mostly about where stages stand and what they share."""
     chance = Random(f"place {seed}")
-    program = random_program(seed, 1 + seed % 4, "full")
+    program = random_program(seed, 1 + seed % 4, "whole")
     traced = program.algorithm.trace(*program.arguments)
     want = outcome(lambda: interpret(traced, *program.algorithm.flatten(program.arguments)))
     schedule = Schedule(form_stages(traced))
