@@ -28,6 +28,17 @@ from raido.algo.errors import ArgumentError, TuningError
 
 _SHARED = ("db", "trials", "minutes", "seed", "search", "target")
 _KEYS = ("program", "sizes", "inputs", "set", "ranges", "space", *_SHARED)
+_WANTED: dict[str, tuple[str, tuple[type, ...]]] = {
+    "trials": ("a whole number", (int,)),
+    "minutes": ("a number", (int, float)),
+    "seed": ("a whole number", (int,)),
+    "search": ("a word", (str,)),
+    "target": ("a word", (str,)),
+    "db": ("a path", (str, Path)),
+    "space": ("a function of the program's file, or a schedule in JSON", (str,)),
+    "inputs": ("a list of paths", (list, tuple)),
+    "ranges": ("a table", (dict,)),
+}
 
 
 @dataclass(frozen=True)
@@ -76,9 +87,11 @@ def _works(path: Path, where: str, job: dict[str, Any]) -> list[Work]:
     all_sizes = all_sizes if isinstance(all_sizes, list) else [all_sizes]
     if not all(isinstance(sizes, dict) for sizes in all_sizes) or not isinstance(job.get("set", {}), dict):
         raise ArgumentError(f"{where}: `sizes` and `set` are tables, such as {{ h = 480, w = 640 }}")
-    for key, kind in (("trials", int), ("minutes", (int, float)), ("seed", int), ("search", str), ("target", str)):
-        if key in job and (isinstance(job[key], bool) or not isinstance(job[key], kind)):
-            raise ArgumentError(f"{where}: `{key}` is {job[key]!r}")
+    for key, (words, kinds) in _WANTED.items():
+        if key in job and (isinstance(job[key], bool) or not isinstance(job[key], kinds)):
+            raise ArgumentError(f"{where}: `{key}` is {words}, not {job[key]!r}")
+    if not all(isinstance(each, str) for each in job.get("inputs", ())):
+        raise ArgumentError(f"{where}: `inputs` is {_WANTED['inputs'][0]}, not {job['inputs']!r}")
     folder = path.parent
     file, _, name = program.rpartition(":")
     space = job.pop("space", None)

@@ -104,10 +104,14 @@ def make_job(
 ) -> Job:
     """The job that `autotune` runs."""
     sizes, arguments = _split(inputs_or_sizes)
-    if budget.trials < 0:
-        raise ArgumentError(f"trials must be at least 0, not {budget.trials}")
-    if budget.minutes is not None and budget.minutes <= 0:
-        raise ArgumentError(f"minutes must be more than 0, not {budget.minutes}")
+    if not hasattr(algorithm, "schedule"):
+        raise ArgumentError(f"what is tuned is an algorithm, made by @rd.algorithm, not {algorithm!r}")
+    if not _is_whole(budget.trials) or budget.trials < 0:
+        raise ArgumentError(f"trials must be at least 0, a whole number, not {budget.trials!r}")
+    if budget.minutes is not None and (not isinstance(budget.minutes, int | float) or budget.minutes <= 0):
+        raise ArgumentError(f"minutes must be more than 0, not {budget.minutes!r}")
+    if not _is_whole(seed):
+        raise ArgumentError(f"seed must be a whole number, not {seed!r}")
     chosen = Target.parse(target)
     start = algorithm.schedule(*(arguments if arguments is not None else like), target=chosen, **(static or {}))
     schedule = start if space is None else _belonging(space, start)
@@ -163,10 +167,16 @@ def _measurer(task: Task, workers: str | None, builders: int) -> Measurer:
     return ClusterMeasurer(task, workers)
 
 
+def _is_whole(number: object) -> bool:
+    return hasattr(number, "__index__") and not isinstance(number, bool)
+
+
 def _split(inputs_or_sizes: Any) -> tuple[Mapping[str, int], Sequence[Any] | None]:
     """Sizes by name, or arguments."""
     if isinstance(inputs_or_sizes, Mapping):
         return inputs_or_sizes, None
+    if isinstance(inputs_or_sizes, str):
+        raise ArgumentError(f'sizes are written {{"h": 480, "w": 640}}, not {inputs_or_sizes!r}')
     if not isinstance(inputs_or_sizes, (tuple, list)):
         return {}, (inputs_or_sizes,)
     return ({}, inputs_or_sizes) if inputs_or_sizes else ({}, None)

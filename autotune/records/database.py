@@ -49,7 +49,10 @@ class Database:
     """A database of measurements at a path; `create=False` refuses to make a new one. For one thread at a time; a context manager."""
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
-        self.path = Path(path)
+        try:
+            self.path = Path(path)
+        except TypeError:
+            raise TuningError(f"the database is a path, not {path!r}") from None
         if not create and not self.path.is_file():
             raise TuningError(f"there is no database {self.path}")
         if not self.path.parent.is_dir():

@@ -1,0 +1,93 @@
+"""What is wrong with a request to tune is one clear error, found before anything is compiled or measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+from raido.cli import main
+
+SIZES = {"h": 4, "w": 4}
+IMAGE = np.zeros((4, 4), "f4")
+
+
+@rd.algorithm
+def blur(img: rd.f32["h", "w"]):
+    return rd.stencil(lambda p: p[0, -1] + p[0, 1], img, boundary="clamp", name="rows")
+
+
+@rd.algorithm
+def untyped(a, b):
+    return a + b
+
+
+REQUESTS: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
+    "no algorithm": (3, SIZES, {}, "what is tuned is an algorithm, made by @rd.algorithm, not 3"),
+    "no types": (untyped, SIZES, {}, "the type of 'a' is not declared"),
+    "a size too few": (blur, {"h": 4}, {}, "blur needs the size 'w'; its sizes: h, w"),
+    "a size too many": (blur, {**SIZES, "z": 3}, {}, "blur has no size 'z'; its sizes: h, w"),
+    "a size that is no number": (blur, {"h": 4.5, "w": 4}, {}, "the size h is a whole number, not 4.5"),
+    "a negative size": (blur, {"h": -4, "w": 4}, {}, "the size h is a whole number, not -4"),
+    "sizes as a text": (blur, "h=4,w=4", {}, 'sizes are written {"h": 480, "w": 640}, not \'h=4,w=4\''),
+    "an array of another rank": (blur, (IMAGE[0],), {}, 'argument "img" must be f32[h, w]'),
+    "arrays too many": (blur, (IMAGE, IMAGE), {}, "blur takes 1 arguments (img), not 2"),
+    "trials below 0": (blur, SIZES, {"trials": -1}, "trials must be at least 0, a whole number, not -1"),
+    "trials as a text": (blur, SIZES, {"trials": "9"}, "trials must be at least 0, a whole number, not '9'"),
+    "no minutes": (blur, SIZES, {"minutes": 0}, "minutes must be more than 0, not 0"),
+    "a seed as a text": (blur, SIZES, {"seed": "x"}, "seed must be a whole number, not 'x'"),
+    "another search": (blur, SIZES, {"search": "luck"}, "search='luck': there is model"),
+    "another target": (blur, SIZES, {"target": "abacus"}, 'unknown target "abacus"'),
+    "a range of nothing": (blur, SIZES, {"ranges": {"z": (0, 1)}}, "blur has no array 'z'; it has img"),
+    "a range that is none": (blur, SIZES, {"ranges": {"img": 3}}, "the range of img is 3: write ranges="),
+    "a database that is a number": (blur, SIZES, {"db": 3}, "the database is a path, not 3"),
+    "a database that is a folder": (blur, SIZES, {"db": "."}, ". cannot be used as a database"),
+    "a database nowhere": (blur, SIZES, {"db": "no/where.db"}, "there is no folder no"),
+    "a database of something else": (blur, SIZES, {"db": "jobs.toml"}, "jobs.toml cannot be used as a database"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobs.toml").write_text("this is no database, and no job file either")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_wrong_request_is_one_clear_error(name: str, folder: Path) -> None:
+    algorithm, what, options, words = REQUESTS[name]
+    with pytest.raises(rd.RaidoError) as caught:
+        rd.autotune(algorithm, what, **{"trials": 1, "db": "tuning.db", **options})
+    assert words in str(caught.value)
+
+
+JOBS = {
+    "no program": ("program = 3", "job 1: `program` is missing"),
+    "sizes that are a number": ("sizes = 3", "job 1: `sizes` and `set` are tables"),
+    "a database that is a number": ("db = 3", "job 1: `db` is a path, not 3"),
+    "a space that is a number": (
+        "space = 3",
+        "job 1: `space` is a function of the program's file, or a schedule in JSON, not 3",
+    ),
+    "inputs that are no list": ("inputs = 3", "job 1: `inputs` is a list of paths, not 3"),
+    "inputs that are no paths": ("inputs = [3]", "job 1: `inputs` is a list of paths, not [3]"),
+    "ranges that are no table": ("ranges = 3", "job 1: `ranges` is a table, not 3"),
+    "trials that are true": ("trials = true", "job 1: `trials` is a whole number, not True"),
+    "minutes that are a list": ("minutes = [1]", "job 1: `minutes` is a number, not [1]"),
+    "a key that is none": ("speed = 9", "job 1: there is no `speed`"),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_wrong_job_is_one_line(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, words = JOBS[name]
+    program = "" if text.startswith("program") else 'program = "blur.py:blur"\n'
+    (folder / "jobs.toml").write_text(f"[[job]]\n{program}{text}\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["tune", "jobs.toml"])
+    said = capsys.readouterr().err.strip()
+    assert stop.value.code == 1 and words in said and len(said.splitlines()) == 1
