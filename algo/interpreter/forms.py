@@ -162,7 +162,7 @@ def segmented(machine: Any, form: Segmented, frame: Frame, extents: Extents) -> 
     n, rows = extents[0], extents[1:]
     starts, ends = (offsets, offsets) if count[0] == 1 else (offsets[..., :-1], offsets[..., 1:])
     wrong = (ends < starts) | (starts < 0) | (ends > n)
-    if wrong.any():
+    if wrong.any() and (count[0] == 1 or 0 not in rows):  # rows without elements have nobody who looks
         found = (int(starts[wrong][0]), int(ends[wrong][0]))
         site = machine.program.sites.get(form)
         raise fault_error("offset", (found[0], n), site) if count[0] == 1 else fault_error("offsets", (*found, n), site)
