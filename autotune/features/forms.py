@@ -2,7 +2,8 @@
 
 A `Form` is `constant + Σ terms[k] · (how far loop k has come from its first value)`. `rough` holds, as bits, the loops on which the
 value depends in another way (bit 0: data read from memory). Clamps, minima and maxima are taken as what they are in the middle of the
-loops, where nearly all of the time is spent; quotients as their slope. Values that are no integers have only their dependences.
+loops, where nearly all of the time is spent; quotients as their slope, and remainders as their mean, where they come round. Values that
+are no integers have only their dependences.
 """
 
 from __future__ import annotations
@@ -162,7 +163,10 @@ def _remainder(forms: Forms, args: list[Form]) -> Form | None:
     if not a.mask:
         return number(float(a.constant % b.constant))
     terms = {k: v for k, v in a.terms.items() if v % b.constant}
-    return _form(forms.middle(a) % b.constant if not terms else 0.0, terms, a.rough)
+    wraps = {k for k, v in terms.items() if abs(v) * 2 * forms.middles[k] >= b.constant}
+    kept = {k: v for k, v in terms.items() if k not in wraps}
+    constant = (b.constant - 1) / 2 if wraps else 0.0 if terms else forms.middle(a) % b.constant
+    return _form(constant, kept, a.rough | sum(1 << k for k in wraps))
 
 
 def _chosen(forms: Forms, args: list[Form], least: bool) -> Form:

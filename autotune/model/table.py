@@ -25,7 +25,8 @@ from raido.autotune.records.record import Record
 
 @dataclass(frozen=True)
 class Group:
-    """Schedules of one program: features [n, len(FEATURES)] and the logarithm of their throughput, 0 for the default's [n]."""
+    """Schedules of one program that were compared with one default schedule: features [n, len(FEATURES)] and the logarithm of their
+    throughput, 0 for the default's [n]. When the defaults of a program change, there is another group, of the same name with a number."""
 
     name: str
     features: np.ndarray
@@ -55,13 +56,13 @@ def groups_of(records: Iterable[Record]) -> list[Group]:
     """The table, by name; TuningError where no measurement has these features."""
     records = list(records)
     defaults = {(r.job, r.kind == "final"): r for r in records if r.number == 0 and r.best}
-    rows: dict[str, dict[str, tuple[tuple[float, ...], list[float]]]] = defaultdict(dict)
+    rows: dict[tuple[str, tuple[float, ...]], dict[str, tuple[tuple[float, ...], list[float]]]] = defaultdict(dict)
     for record in records:
         default = defaults.get((record.job, record.kind == "final"))
         if record.features_version != VERSION or default is None or record.best is None:
             continue
         sizes = ", ".join(f"{size}={n}" for size, n in sorted(record.sizes.items()))
-        known = rows[f"{record.name}({sizes})"].setdefault(record.key, (record.features, []))
+        known = rows[f"{record.name}({sizes})", default.features].setdefault(record.key, (record.features, []))
         known[1].append(_log_throughput(record, default))
     if not rows:
         versions = sorted({record.features_version for record in records})
@@ -72,14 +73,20 @@ def groups_of(records: Iterable[Record]) -> list[Group]:
                 **{"try": "python -m raido.autotune.model.collect, for new ones"},
             )
         )
+    names = _numbered([name for name, _ in sorted(rows)])
     return [
         Group(
             name,
             np.array([features for features, _ in found.values()], np.float32),
             np.array([float(np.median(values)) for _, values in found.values()]),
         )
-        for name, found in sorted(rows.items())
+        for name, (_, found) in zip(names, sorted(rows.items()), strict=True)
     ]
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """The names, each further one of those that are the same with a number."""
+    return [name if not (before := names[:at].count(name)) else f"{name} {before + 1}" for at, name in enumerate(names)]
 
 
 def _log_throughput(record: Record, default: Record) -> float:

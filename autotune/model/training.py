@@ -108,12 +108,12 @@ def held_out(groups: Sequence[Group], seed: int = 0, members: int = MEMBERS) -> 
     """
     names = sorted({group.name.split("(")[0] for group in groups})
     random.Random(seed).shuffle(names)
-    found: dict[str, tuple[Quality, Quality]] = {}
+    found: dict[int, tuple[Quality, Quality]] = {}
     for k in range(min(FOLDS, len(names))):
         left_out = set(names[k::FOLDS])
         model = train([group for group in groups if group.name.split("(")[0] not in left_out], seed, members)
-        for group in groups:
+        for at, group in enumerate(groups):
             if group.name.split("(")[0] in left_out:
                 scores = (model.predict(group.features)[0], CostModel().predict(group.features)[0])
-                found[group.name] = (judge(group, scores[0]), judge(group, scores[1]))
-    return [found[group.name] for group in groups]
+                found[at] = (judge(group, scores[0]), judge(group, scores[1]))
+    return [found[at] for at in range(len(groups))]

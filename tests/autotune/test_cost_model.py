@@ -126,6 +126,19 @@ def test_trials_are_relative_to_the_default_of_their_job_and_finals_round_by_rou
     assert sorted(np.exp(group.log_throughput)) == pytest.approx([0.5, 1.0, 2.0])
 
 
+def test_what_was_compared_with_another_default_is_another_group():
+    other = (1.0,) * len(FEATURES)
+    records = [
+        a_record(job="1", number=0, kind="default", key="d", relative=1.0),
+        a_record(job="1", key="a", relative=0.5),
+        a_record(job="2", number=0, kind="default", key="a", relative=1.0, features=other),
+        a_record(job="2", key="d", relative=2.0),
+    ]
+    groups = groups_of(records)
+    assert [group.name for group in groups] == ["blur(n=4)", "blur(n=4) 2"]
+    assert sorted(sorted(np.exp(group.log_throughput)) for group in groups) == [[0.5, 1.0], [1.0, 2.0]]
+
+
 def test_measurements_of_other_features_are_an_error():
     with pytest.raises(TuningError, match="none of 1 measurements"):
         groups_of([a_record(features_version=VERSION + 1)])

@@ -109,6 +109,14 @@ def test_lanes_that_a_short_row_leaves_empty_are_counted():
     assert vectors.runs_of_body == 2 and vectors.used_lanes == pytest.approx(20 / 32) and vectors.masked
 
 
+def test_rounds_of_a_fused_loop_all_count():
+    """Its parts are a quotient and a remainder, of which the sum is compared with the end of the axis."""
+    fused = tree(line, {"h": 4000, "w": 2048}, lambda s: s["out"].split("y", 2).vectorize("x").fuse("yo", "yi"))[0]
+    plain = tree(line, {"h": 4000, "w": 2048}, lambda s: s["out"].vectorize("x"))[0]
+    assert path(fused)[0].rounds == 4000 and path(fused)[-1].weight == path(plain)[-1].weight == 1.0
+    assert path(fused)[-1].loads[ACCESSES.index("vector")] == 1
+
+
 def test_side_by_side_gangs_multiply_the_work_of_a_round():
     walk, _ = tree(line, {"h": 8, "w": 640}, lambda s: s["out"].vectorize("x", interleave=4))
     vectors = path(walk)[-1]
