@@ -217,14 +217,19 @@ def _lift_reduce(
 
 
 def _merge_reductions(bodies: tuple[Expr, ...], reductions: list[Reduce], tables: Tables) -> tuple[Expr, ...]:
-    """Several reductions over equal axes as one with all their results. `monoid` names them, separated by commas."""
+    """Several reductions over equal axes as one with all their results, equal ones once. `monoid` names them, separated by commas."""
     axes = reductions[0].axes
     parts: dict[str, list[Any]] = {name: [] for name in ("left", "right", "combine", "neutral", "values", "monoid")}
     start: dict[Reduce, int] = {}
     for r in reductions:
-        start[r] = len(parts["left"])
         renamed = {a.var: b.var for a, b in zip(r.axes, axes, strict=True)}
-        parts["values"] += tables.rewrite(r.values, lambda node: node, renamed)
+        values = tables.rewrite(r.values, lambda node: node, renamed)
+        equal = (other for other in start if _says_the_same(r, other, values, parts, start[other], tables))
+        if (twin := next(equal, None)) is not None:
+            start[r] = start[twin]
+            continue
+        start[r] = len(parts["left"])
+        parts["values"] += values
         names = [fresh(v.name, v.dtype) for v in (*r.left, *r.right)]
         memo = dict(zip((*r.left, *r.right), names, strict=True))
         parts["left"] += names[: len(r.left)]
@@ -241,3 +246,16 @@ def _merge_reductions(bodies: tuple[Expr, ...], reductions: list[Reduce], tables
     tables.carry(reductions[0], merged)
     memo = {Item(r, k): Item(merged, start[r] + k) for r in reductions for k in range(len(r.left))}
     return tables.rewrite(bodies, lambda node: node, memo)
+
+
+def _says_the_same(
+    r: Reduce, other: Reduce, values: tuple[Expr, ...], parts: dict[str, list[Any]], start: int, tables: Tables
+) -> bool:
+    """Whether a reduction of these values is one that was merged before, but for the names of its operands."""
+    if len(r.left) != len(other.left):
+        return False
+    there = {name: tuple(parts[name][start : start + len(r.left)]) for name in parts}
+    if (values, r.neutral) != (there["values"], there["neutral"]):
+        return False
+    names = dict(zip((*r.left, *r.right), (*there["left"], *there["right"]), strict=True))
+    return tables.rewrite(r.combine, lambda node: node, dict(names)) == there["combine"]
