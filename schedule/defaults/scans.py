@@ -38,7 +38,12 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
         return
     if vector is not None:
         inner = loops_from(draft.state.plan(name), vector.name)[-1]
-        draft.say(name, "vectorize", axis=inner, **({} if vector is not axis else {"interleave": 2}))
+        draft.say(name, "vectorize", axis=inner, **(wide(draft, stage) if vector is axis else {}))
+
+
+def wide(draft: Draft, stage: Stage) -> dict[str, int]:
+    """Two gangs side by side where registers hold the values of both and what is combined with them."""
+    return {"interleave": 2} if 4 * len(stage.bodies) <= draft.machine.registers else {}
 
 
 def say_segment_loops(draft: Draft, stage: Stage) -> bool:
@@ -77,7 +82,7 @@ def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None
     axis = stage.axes[stage.scan.along]
     if across is None:
         draft.say(name, "parallel", axis=others[0].name)
-        draft.say(name, "vectorize", axis=axis.name, interleave=2)
+        draft.say(name, "vectorize", axis=axis.name, **wide(draft, stage))
         return
     strip = max(16, STRIP_BYTES // sum(body.dtype.itemsize for body in stage.bodies))
     outer, inner = across.name + "o", across.name + "i"

@@ -167,3 +167,45 @@ def test_a_sparse_product_gathers_in_its_segments(cpu):
         columns[70] = wrong
         with pytest.raises(rd.IndexOutOfRange, match=f"index {wrong} is out of range"):
             exe(offsets, columns, values, x)
+
+
+def matrices(fold, side):
+    """Products of matrices of four or sixteen numbers, folded or scanned."""
+    n = range(side)
+
+    def product(p, q):
+        return tuple(sum((p[i * side + k] * q[k * side + j] for k in n), rd.f32(0)) for i in n for j in n)
+
+    def program(a: rd.f32["n"]):
+        one = tuple(rd.f32(i == j) for i in n for j in n)
+        return fold(product, one, *(a * (k + 1) for k in range(side * side)))
+
+    return rd.algorithm(program)
+
+
+@pytest.mark.parametrize("side", [2, 4])
+def test_products_of_small_matrices_stay_in_registers(cpu, side):
+    """Each lane folds a block of its own, read by one gather. Sixteen sums, sixteen numbers and where they lie are one too many."""
+    straight = [
+        body for body in assembly_loops(matrices(rd.reduce, side), cpu) if sum(i.startswith("j") for i in body) == 1
+    ]
+    gathering = [body for body in straight if any("gather" in i for i in body)]
+    steps = side * side * (side - 1)
+    (body,) = (each for each in gathering if sum(i.startswith("vfmadd") for i in each) >= steps)
+    assert not any(i.startswith("call") for i in body)
+    assert sum("(%rsp)" in i for i in body) <= (side == 4)
+    assert sum("gather" in i for i in body) == 1
+    if side == 2:
+        _, steps = busiest(assembly_loops(matrices(rd.scan, side), cpu), "vfmadd")
+        assert steps >= 24
+
+
+def test_a_product_of_small_arrays_is_folded_once(cpu):
+    product = rd.algorithm(
+        lambda a: rd.reduce(lambda p, q: p @ q, rd.tabulate((4, 4), lambda i, j: rd.f32(i == j)), a), a="f32[n, 4, 4]"
+    )
+    folds = [stage.reduction for stage in product.schedule().graph.stages if stage.reduction is not None]
+    assert folds
+    assert all(len(fold.left) <= 17 for fold in folds)  # the numbers, and whether there are any yet
+    _, products = busiest(assembly_loops(product, cpu), "vfmadd")
+    assert products == 64
