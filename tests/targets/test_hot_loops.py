@@ -185,7 +185,7 @@ def matrices(fold, side):
 
 @pytest.mark.parametrize("side", [2, 4])
 def test_products_of_small_matrices_stay_in_registers(cpu, side):
-    """Each lane folds a block of its own, read by one gather. Sixteen sums, sixteen numbers and where they lie are one too many."""
+    """Each lane folds a block of its own, read by one gather. Of sixteen sums and sixteen numbers one goes to the stack and back."""
     straight = [
         body for body in assembly_loops(matrices(rd.reduce, side), cpu) if sum(i.startswith("j") for i in body) == 1
     ]
@@ -193,7 +193,7 @@ def test_products_of_small_matrices_stay_in_registers(cpu, side):
     steps = side * side * (side - 1)
     (body,) = (each for each in gathering if sum(i.startswith("vfmadd") for i in each) >= steps)
     assert not any(i.startswith("call") for i in body)
-    assert sum("(%rsp)" in i for i in body) <= (side == 4)
+    assert sum("(%rsp)" in i for i in body) <= (0 if side == 2 else 3)  # and where the next values lie
     assert sum("gather" in i for i in body) == 1
     if side == 2:
         _, steps = busiest(assembly_loops(matrices(rd.scan, side), cpu), "vfmadd")
