@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 SEARCHES = ("model", "random", "grid")
-CAUTION = 3.0  # times the spread that a gain over the default must be
-SURE = 0.2  # and by this, in logarithms, where nothing is measured
+CAUTION = 3.0  # times the spread are taken off a gain over the default
+SURE = 0.5  # and what must be left of it then, in logarithms, where nothing is measured
 
 
 def make_guide(search: str, space: Space, seed: int) -> Guide:

@@ -48,7 +48,7 @@ def train(groups: Sequence[Group], seed: int = 0, members: int = MEMBERS) -> Cos
         data = xgboost.DMatrix(features, np.concatenate([_left_over(group) for group in chosen]))
         data.set_weight(np.concatenate([_weights(group) for group in chosen]))
         boosters.append(xgboost.train({**BOOSTING, "base_score": 0.0, "seed": seed + k}, data, ROUNDS))
-    return CostModel(boosters, SLOPE, _scales(groups))
+    return CostModel(boosters, SLOPE, _scales(groups).tolist())
 
 
 def _scales(groups: Sequence[Group]) -> np.ndarray:
