@@ -2,13 +2,14 @@
 
 For each row: `rd.autotune` with 64 trials in at most 105 seconds; the schedule that the shipped model chooses unmeasured; Halide's three
 autoschedulers and TVM's MetaSchedule where they can run the row; then all that they found, with our default and written schedules, in
-turns. What is done is kept in benchmarks/tuning_results.json and not done again, unless `--again` says so; what takes longer than
-`--seconds` goes on from there when the command is given once more.
+turns. What is done is kept in benchmarks/tuning_results.json and not done again, unless `--again` says so. After `--seconds` the command
+ends; given once more, it goes on from there.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from functools import cached_property
 from typing import Annotated
@@ -28,13 +29,14 @@ from tuners.subjects import SUBJECTS, room_for, shapes_of
 from tuners.versus import EARLIER, METASCHEDULE, TUNED, compare
 
 console = Console(highlight=False)
+COMPARISON = 30.0  # seconds that must be left for one; and for a tuner to begin, half of that
 
 
 class Go:
-    """One go at a row: what is known of it, how long it may take, and whether what is done is to be done again."""
+    """One go at a row: what is known of it, until when it may take, and whether what is done is to be done again."""
 
-    def __init__(self, name: str, seconds: float, rounds: int, again: bool) -> None:
-        self.name, self.seconds, self.rounds, self.again = name, seconds, rounds, again
+    def __init__(self, name: str, until: float, rounds: int, again: bool) -> None:
+        self.name, self.until, self.rounds, self.again = name, until, rounds, again
         self.row, self.folder = SUBJECTS[name], folder_of(name)
         self.found: Found = read_results().get(name, {})
 
@@ -43,9 +45,14 @@ class Go:
         """The arrays that are tuned on."""
         return self.row.inputs(1)
 
+    @property
+    def seconds(self) -> float:
+        """What is left of the time."""
+        return self.until - time.monotonic()
+
     def keep(self, **news: Found) -> None:
         """Adds to what is known, by another go at the same time too."""
-        self.found = {**self.found, **read_results().get(self.name, {}), **news}
+        self.found = {**read_results().get(self.name, {}), **news}
         keep(self.name, self.found)
 
 
@@ -60,14 +67,16 @@ def tune(go: Go) -> None:
             worse = EARLIER in times and times[EARLIER] < times.get(TUNED, 0.0)
             go.keep(earlier=go.found["earlier"] if worse else before)
         before = {}
-    if not before.get("ended"):
-        go.keep(tuned=own.tune(go.row, go.inputs, go.folder, before, go.seconds))
+    if not before.get("ended") and go.seconds > COMPARISON / 2:
+        go.keep(tuned=own.tune(go.row, go.inputs, go.folder, before, go.seconds), times={})
 
 
 def choose(go: Go) -> None:
     """The model's choice."""
     if go.again or "choice" not in go.found:
-        go.keep(choice=own.choose(go.row, go.inputs))
+        before, choice = go.found.get("choice", {}), own.choose(go.row, go.inputs)
+        same = before.get("schedule") == choice["schedule"]
+        go.keep(choice=choice, **({} if same else {"times": {}}))
 
 
 def autoschedule(go: Go) -> None:
@@ -82,14 +91,15 @@ def autoschedule(go: Go) -> None:
 def metaschedule_too(go: Go) -> None:
     """TVM's MetaSchedule."""
     before = {} if go.again else go.found.get(METASCHEDULE, {})
-    if go.name in metaschedule.ROWS and not before.get("ended"):
+    if go.name in metaschedule.ROWS and not before.get("ended") and go.seconds > COMPARISON / 2:
         sizes = go.row.sizes(go.inputs)
         go.keep(**{METASCHEDULE: metaschedule.tune(go.name, go.folder, sizes, before, go.seconds)})
 
 
 def compare_all(go: Go) -> None:
-    """Everyone in turns, once raido's tuner has ended."""
-    if go.found.get("tuned", {}).get("ended"):
+    """Everyone in turns, once raido's tuner has ended, and again when it or the model has found something else."""
+    known = times_of(go.found) and not go.again
+    if go.found.get("tuned", {}).get("ended") and not known and go.seconds > COMPARISON:
         vars(go).pop("inputs", None)  # the comparison makes its own
         go.keep(times=compare(go.name, go.found, go.rounds))
 
@@ -108,7 +118,7 @@ def main(
         list[str] | None, typer.Argument(metavar="ROW", help="rows to tune; all when none is named")
     ] = None,
     step: Annotated[list[str] | None, typer.Option(help="only these steps: " + ", ".join(STEPS))] = None,
-    seconds: Annotated[float, typer.Option(help="how long a tuner may go on in this go")] = 600.0,
+    seconds: Annotated[float, typer.Option(help="when to end; what is not done goes on next time")] = 86400.0,
     rounds: Annotated[int, typer.Option(help="interleaved rounds of the comparison")] = 20,
     again: Annotated[bool, typer.Option("--again", help="do the steps again, whatever is known")] = False,
     table: Annotated[
@@ -120,10 +130,13 @@ def main(
     for kind, given, known in (("row", names, SUBJECTS), ("step", step, STEPS)):
         if unknown := set(given or ()) - known.keys():
             raise SystemExit(f"no such {kind}: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    until = time.monotonic() + seconds
     for name in names or ([] if table or write else SUBJECTS):
-        go = Go(name, seconds, rounds, again)
+        go = Go(name, until, rounds, again)
         for each in step or STEPS:
             STEPS[each](go)
+        if go.seconds < COMPARISON / 2:
+            break
         shown = "   ".join(f"{side} {ms:.2f} ms" for side, ms in times_of(go.found).items())
         console.print(f"[bold]{name}[/bold]   {shown}", soft_wrap=True)
     if write:
