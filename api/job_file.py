@@ -118,10 +118,10 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 def _toml() -> Any:
     try:
-        import tomllib  # type: ignore[import-not-found]  # from Python 3.11 on
+        import tomllib  # from Python 3.11 on
     except ImportError:
         try:
-            import tomli as tomllib  # type: ignore[import-not-found,no-redef]
+            import tomli as tomllib
         except ImportError:
             raise TuningError(
                 "TOML needs Python 3.11, or pip install 'raido[tune]'; or write the file as JSON"

@@ -23,12 +23,12 @@ from raido.schedule.state import (
 
 def check_groups(state: State) -> None:
     """Refuses reads of what another round produces, folds in an order that is not theirs, and nests that need each other first."""
-    guests = [name for name, plan in state.plans.items() if plan.compute_with is not None]
+    hosts = {name: plan.compute_with.stage for name, plan in state.plans.items() if plan.compute_with is not None}
+    guests = list(hosts)
     if not guests:
         return
-    for guest in guests:
-        host = state.plans[guest].compute_with.stage  # type: ignore[union-attr]
-        members = [host, *(other for other in guests if state.plans[other].compute_with.stage == host)]  # type: ignore[union-attr]
+    for guest, host in hosts.items():
+        members = [host, *(other for other in guests if hosts[other] == host)]
         for producer in members:
             if producer != guest:
                 check_reads(state, guest, producer, host)
@@ -46,9 +46,9 @@ def lender(state: State, name: str) -> str:
 def check_shared_fold(state: State, guest: str) -> None:
     """Refuses shared loops that fold a guest's values in lanes, or out of order, when its operator is not commutative."""
     stage, plan = state.stage(guest), state.plans[guest]
-    if stage.reduction is None or stage.reduction.commutative:
+    if stage.reduction is None or stage.reduction.commutative or plan.compute_with is None:
         return
-    host = plan.compute_with.stage  # type: ignore[union-attr]
+    host = plan.compute_with.stage
     folding = [loop.name for loop in plan.loops if is_reduction(stage, plan, loop.name)]
     wanted = loops_after([axis.name for axis in stage.reduction_axes], plan.relations)
     if folding != wanted:

@@ -7,6 +7,7 @@ line in the schedule and in the algorithm, and what is there.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from raido.algo.errors import ScheduleError, explain
 from raido.algo.graph.program import Site
@@ -52,6 +53,6 @@ def place(site: Site) -> str:
     return f"{os.path.basename(site.file)}:{site.line}"
 
 
-def listed(names: object) -> str:
+def listed(names: Iterable[object]) -> str:
     """Names in one line."""
-    return ", ".join(str(name) for name in names) or "none"  # type: ignore[attr-defined]
+    return ", ".join(str(name) for name in names) or "none"

@@ -6,7 +6,7 @@ they come from, what runs inside what), shared by the directives, the defaults a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from raido.algo.graph import index
@@ -79,11 +79,11 @@ def resolve(stages: dict[str, AnyStage], name: object) -> str:
     raise Refusal(f'there is no stage "{name}"', nearest(str(name), stages), stages=listed(stages))
 
 
-def nearest(name: str, names: object) -> str | None:
+def nearest(name: str, names: Iterable[str]) -> str | None:
     """A remedy for a misspelt name."""
     import difflib
 
-    close = difflib.get_close_matches(name, list(names), 1)  # type: ignore[call-overload]
+    close = difflib.get_close_matches(name, list(names), 1)
     return f'"{close[0]}"' if close else None
 
 

@@ -7,7 +7,7 @@ nesting. A rewrite that changes nothing returns the same node.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import is_
 from typing import Any, TypeVar
@@ -92,6 +92,11 @@ def scalar_nodes(*roots: Node, stop: Collection[Node] = ()) -> list[Node]:
 def loads_in(*roots: Node) -> list[Load]:
     """The loads in scalar expressions, each once, children first."""
     return [node for node in scalar_nodes(*roots) if isinstance(node, Load)]
+
+
+def rewritten(roots: Iterable[N], memo: Mapping[Node, Any]) -> tuple[N, ...]:
+    """What became of each root."""
+    return tuple(memo[root] for root in roots)
 
 
 def transform(root: N, change: Callable[[Node], Node], memo: dict[Node, Node] | None = None) -> Any:

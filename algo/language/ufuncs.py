@@ -50,7 +50,7 @@ def _define(name: str, function: Function, doc: str, *aliases: str) -> Function:
 
     ufunc.__name__ = ufunc.__qualname__ = name
     ufunc.__doc__ = doc
-    ufunc.primitive = function  # type: ignore[attr-defined]
+    ufunc.primitive = function
     for alias in (name, *aliases):
         OPERATOR_OF_UFUNC[alias] = ufunc
     return ufunc

@@ -78,5 +78,5 @@ def build_tree(tree: Any, flat: Sequence[Any]) -> Any:
     name, fields = tree["namedtuple"]["name"], tree["namedtuple"]["fields"]
     key = (name, tuple(fields))
     if key not in _classes:
-        _classes[key] = namedtuple(name, tuple(fields))  # type: ignore[misc]
+        _classes[key] = namedtuple(name, tuple(fields))
     return _classes[key](*(build_tree(part, flat) for part in fields.values()))

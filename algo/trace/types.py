@@ -72,7 +72,7 @@ def as_type(value: Any) -> Type | None:
         return parse_type(value)
     if isinstance(value, tuple):
         parts = tuple(as_type(part) for part in value)
-        return None if any(part is None for part in parts) else rebuild_tuple(value, parts)  # type: ignore[return-value]
+        return None if any(part is None for part in parts) else rebuild_tuple(value, parts)
     return None
 
 

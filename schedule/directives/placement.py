@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from raido.algo.graph.expr import Load
@@ -283,6 +284,6 @@ def legal_places(state: State, producer: str) -> str:
     return listed(["root", *found])
 
 
-def quoted(names: object) -> str:
+def quoted(names: Iterable[object]) -> str:
     """Names in quotes."""
-    return ", ".join(f'"{name}"' for name in names)  # type: ignore[attr-defined]
+    return ", ".join(f'"{name}"' for name in names)

@@ -90,15 +90,15 @@ class GangValues:
     def motion(self, e: NestExpr) -> Motion | None:
         """The value in lane 0 of each gang, and the constant step from lane to lane; None where there is no such constant."""
         if not self.info.varies(e):
-            return (e,) * self.gangs, 0  # type: ignore[return-value]
+            return (e,) * self.gangs, 0
         if e in self.motions:
-            return self.motions[e]  # type: ignore[index]
+            return self.motions[e]
         answer: Motion | None = None
         if isinstance(e, Op) and e.dtype is i64 and e.name in ("add", "sub", "mul", "neg"):
             parts = [self.motion(a) for a in e.args]
             if all(part is not None for part in parts):
                 answer = _move(e.name, *parts)  # type: ignore[arg-type]
-        self.motions[e] = answer  # type: ignore[index]
+        self.motions[e] = answer
         return answer
 
     def _flat_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> tuple[list[tuple[Expr, ...]], int] | None:
@@ -117,7 +117,7 @@ class GangValues:
                     return None
                 total += motion[1] * stride
             extent = ix.constant_value(buffer.shape[dimension])
-            step = step * extent if step is not None and extent is not None else None  # type: ignore[assignment]
+            step = step * extent if step is not None and extent is not None else None
         starts = [tuple(m[0][g] for m in motions if m is not None) for g in range(self.gangs)]
         return starts, total
 

@@ -138,8 +138,8 @@ class _Former:
     def _vector_loop(self, loop: For) -> list[Statement]:
         info, lanes, gangs = self.describe(loop)
         if lanes == 1:
-            return [_scalar_loop(loop, ix.as_index(loop.low), info)]  # type: ignore[arg-type]
-        low, high = ix.as_index(loop.low), ix.as_index(loop.high)  # type: ignore[arg-type]
+            return [_scalar_loop(loop, ix.as_index(loop.low), info)]
+        low, high = ix.as_index(loop.low), ix.as_index(loop.high)
         count = ix.ceildiv(ix.sub(high, low), loop.step)
         constant = ix.constant_value(count)
         if constant is not None:
@@ -341,7 +341,7 @@ def _extract_scalars(body: Block, registers: Registers) -> Block:
             return e
         dimension, made = registers.split[e.buffer]
         place = list(e.indices)
-        constant = ix.constant_value(ix.canonical(place[dimension]))  # type: ignore[arg-type]
+        constant = ix.constant_value(ix.canonical(place[dimension]))
         if constant is None or e.predicate is not None:
             raise NotRegisters(e.buffer)
         place[dimension] = ix.as_index(constant // made.lanes)

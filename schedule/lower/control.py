@@ -134,7 +134,7 @@ class Control:
         """Reads the sizes of the round."""
         for counted in self.host.graph.counts:
             if counted.array in stage.state:
-                k = stage.state.index(counted.array)  # type: ignore[arg-type]
+                k = stage.state.index(counted.array)
                 self.builder.add(Let(counted.size, Read(current[k], (), None)))
         for m in changing:
             self._view(stage.state[m], current[m], scope)

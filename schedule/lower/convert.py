@@ -168,7 +168,7 @@ class Converter:
                 return fold_choice(node, args)  # type: ignore[arg-type]
             if all(a is b for a, b in zip(args, node.args, strict=True)):
                 return node
-            return Op(node.name, node.dtype, args)  # type: ignore[arg-type]
+            return Op(node.name, node.dtype, args)
         return rebuild(node, lambda child: memo.get(child, child))
 
     def _checked(self, node: Checked, memo: dict[Node, Node]) -> Node:

@@ -19,6 +19,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Item, Op, Reduce, Result, fresh
 from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import spread
 from raido.schedule.lower.work import Work
@@ -52,7 +53,7 @@ class Filters:
         total = self._register("count")
         if name == "serial":
             self._serial(work, position, total)
-        elif name == "chain" and not job.stage.filter.partition:  # type: ignore[union-attr]
+        elif name == "chain" and not _is_partition(job):
             self._chain(work, position, total)
         else:
             self._count_write(work, position, total, low, spread(ix.add(high, 1)))
@@ -66,7 +67,7 @@ class Filters:
         return register
 
     def _serial(self, work: Work, position: int, total: Buffer) -> None:
-        if work.job.stage.filter.partition:  # type: ignore[union-attr]
+        if _is_partition(work.job):
             self._count(work, position, total)
             kept, rest = self._register("kept"), self._register("rest", Read(total, (), None))
             self._write(work, position, (kept, rest))
@@ -129,7 +130,7 @@ class Filters:
         with builder.loop(var, low, high, step, **how):
             before = builder.name("before", Read(counts, (ix.floordiv(ix.sub(var, low), step),), None))
             positions = [self._register("kept", before)]
-            if job.stage.filter.partition:  # type: ignore[union-attr]
+            if _is_partition(job):
                 everything = builder.name("all", Read(total, (), None))
                 positions.append(self._register("rest", ix.add(everything, ix.sub(ix.sub(var, low), before))))
             self._write(self._block(work, position, var), position + 1, tuple(positions))
@@ -225,3 +226,8 @@ class Filters:
         for k, register in enumerate(self.positions):
             test = holds if k == 0 else Op("logical_not", bool_, (holds,))
             builder.add(Append(buffers, register, tuple(values), test))
+
+
+def _is_partition(job: Job) -> bool:
+    """Whether what is left out follows what is kept."""
+    return job.stage.filter is not None and job.stage.filter.partition

@@ -74,7 +74,7 @@ class FlatSegments:
         base, end, _ = work.copies[0].bounds(job.plan.loops[position].name)
         count = ix.sub(end, base)
         (size,) = self._values(work, (segments.size,), {})
-        total = builder.name("total", ix.add(count, size))  # type: ignore[arg-type]
+        total = builder.name("total", ix.add(count, size))
         blocks = builder.name("blocks", ix.ceildiv(total, block))
         begins = builder.alloc("begins", i64, (ix.add(blocks, 1),), "heap")
         two = ix.as_index(2)
@@ -125,7 +125,7 @@ class FlatSegments:
             with builder.block(loop=True) as body:
                 middle = builder.name("middle", ix.floordiv(ix.add(first, last), 2))
                 (end,) = self._values(work, (segments.end,), {axis.var: ix.add(flat.base, middle)})
-                ended = Op("le", bool_, (end, ix.sub(ix.sub(before, middle), 1)))  # type: ignore[arg-type]
+                ended = Op("le", bool_, (end, ix.sub(ix.sub(before, middle), 1)))
                 with builder.block(branch=True) as yes:
                     builder.add(Store(low, (), ix.add(middle, 1)))
                 with builder.block(branch=True) as no:
@@ -173,7 +173,7 @@ class FlatSegments:
         begin, end = self._values(work, (segments.begin, segments.end), {axis.var: number})
         begin = self.builder.name("begin", begin)
         start = self.builder.name("start", ix.maximum(low, begin))
-        return begin, start, self.builder.name("stop", ix.maximum(start, ix.minimum(high, end)))  # type: ignore[arg-type]
+        return begin, start, self.builder.name("stop", ix.maximum(start, ix.minimum(high, end)))
 
     def _piece(
         self, work: Work, segments: Segments, number: Expr, begin: Expr, start: Expr, stop: Expr

@@ -262,7 +262,7 @@ class Host:
             return e
         if isinstance(e, Load):
             return Read(self.buffer(e.array), (), None)
-        return transform(e, read)  # type: ignore[arg-type]
+        return transform(e, read)
 
 
 def _host_scalars(stage: ControlStage) -> list[Expr]:

@@ -186,7 +186,7 @@ def substitute_inlined(
     for node in nodes:
         if isinstance(node, Load):
             indices = tuple(memo[i] for i in node.indices)
-            new: Node = Load(node.array, indices, node.checked)  # type: ignore[arg-type]
+            new: Node = Load(node.array, indices, node.checked)
             if isinstance(node.array, Result) and node.array.form in inlined:
                 stage, parts = inlined[node.array.form]
                 memo_axes = dict(zip((a.var for a in stage.axes), indices, strict=True))

@@ -30,7 +30,7 @@ class Reductions:
         self.loops = loops
         self.builder: Builder = loops.builder
         loops.reduce = self.reduce
-        loops.element = self.element  # type: ignore[method-assign]
+        loops.element = self.element
 
     def reduce(self, work: Work, position: int) -> None:
         """The reduction whose outermost loop stands at `position`."""

@@ -8,7 +8,7 @@ take a chunk each. (Knuth, The Art of Computer Programming 3, 5.2.5.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32, u64
@@ -63,7 +63,7 @@ class Sorts:
 
     # Loops
 
-    def _chunks(self, chunks: Expr, span: Expr, count: Expr, body: object) -> None:
+    def _chunks(self, chunks: Expr, span: Expr, count: Expr, body: Callable[[Expr, Expr], object]) -> None:
         """`body(chunk, element)` for every element, chunk by chunk."""
         chunk, element = fresh("chunk"), fresh("i")
         kind = "parallel" if chunks is not ONE else "serial"
@@ -71,7 +71,7 @@ class Sorts:
             low = ix.mul(chunk, span)
             high = ix.minimum(ix.add(low, span), count)
             with self.builder.loop(element, low, high, 1):
-                body(chunk, element)  # type: ignore[operator]
+                body(chunk, element)
 
     def _load(self, work: Work, copy: int, buffers: Sequence[Buffer], keys: int, chunks: Expr, span: Expr) -> None:
         axis = work.job.stage.reduction_axes[0]
@@ -143,7 +143,7 @@ class Sorts:
             place = tuple(where[each.var] for each in job.stage.axes)
             for k, buffer in enumerate(buffers):
                 storage = self.loops.converter.storages[Result(job.form, k)]
-                at = storage.place(place, self.builder.facts)  # type: ignore[arg-type]
+                at = storage.place(place, self.builder.facts)
                 self.builder.add(Store(storage.buffer, at, Read(buffer, (element,), None)))
 
         self._chunks(chunks, span, axis.extent, store)

@@ -112,7 +112,7 @@ def operand_uses(form: Reduce, contract: bool) -> list[int]:
         for node in scalar_order([e]):
             for child in children(node):
                 if child in form.right:
-                    uses[form.right.index(child)] += 1  # type: ignore[arg-type]
+                    uses[form.right.index(child)] += 1
     counts: list[int] = []
     for k, fused in enumerate(products(form, contract)):
         counts += [1, 1] if fused else [uses[k]]

@@ -12,7 +12,7 @@ they run in order, sorted first if they are many and the bins lie far apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -219,18 +219,18 @@ class Updates:
             builder.loop(copy, ix.as_index(0), ix.as_index(taken.copies), 1),
         ):
             left = [builder.name("old", Read(register, (), None)) for register in total]
-            right = [builder.name("bin", Read(buffer, (chunk, copy, *at), None)) for buffer in bins.buffers]  # type: ignore[arg-type]
+            right = [builder.name("bin", Read(buffer, (chunk, copy, *at), None)) for buffer in bins.buffers]
             loops.emitter.combine_into(form, total, (), left, right)
         for register, storage in zip(total, storages, strict=True):
             builder.add(Store(storage.buffer, where, Read(register, (), None)))
 
-    def _each(self, work: Work, axes: Sequence[Axis], body: object) -> None:
+    def _each(self, work: Work, axes: Sequence[Axis], body: Callable[..., None]) -> None:
         """Loops over axes, lanes along the last; `body(values of variables, indices)` inside."""
 
         def nest(rest: Sequence[Axis], at: tuple[Expr, ...]) -> None:
             if not rest:
                 values = {**self.loops.environment(work, 0), **{a.var: i for a, i in zip(axes, at, strict=True)}}
-                body(values, at)  # type: ignore[operator]
+                body(values, at)
                 return
             var = fresh(rest[0].name)
             low, high = ix.as_index(0), rest[0].extent

@@ -326,5 +326,5 @@ class _Checker:
 
     def _is_offset(self, index: NestExpr, var: Var) -> bool:
         """Whether a variable drops out against an unrolled one's start (global coordinates: `ji - jo` with ji from jo)."""
-        _, terms = ix.linear(ix.canonical(index))  # type: ignore[arg-type]
+        _, terms = ix.linear(ix.canonical(index))
         return len(terms) > 1 and var in terms

@@ -28,7 +28,7 @@ from raido.algo.graph.expr import (
     field_names,
     fresh,
 )
-from raido.algo.graph.rewrite import rebuild, scalar_nodes, topological
+from raido.algo.graph.rewrite import rebuild, rewritten, scalar_nodes, topological
 
 if TYPE_CHECKING:
     from raido.schedule.stages.tables import Tables
@@ -119,7 +119,7 @@ def leave_out_copies(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, .
                     tables.pass_names(new.form, source.form)
                 new = source
         memo[node] = new
-    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+    return rewritten(roots, memo)
 
 
 def _copied(form: Generate, index: int) -> Result | None:

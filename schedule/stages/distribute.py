@@ -37,7 +37,7 @@ from raido.algo.graph.expr import (
     fresh,
     fresh_parameter,
 )
-from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes, topological
+from raido.algo.graph.rewrite import free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.guard import guard_branches
 from raido.schedule.stages.inline import inline_moves
 from raido.schedule.stages.tables import Tables
@@ -94,7 +94,7 @@ class _Exchange:
         counts = [
             n for p in form.state for n in scalar_nodes(*p.shape) if isinstance(n, Count) and n.array in form.state
         ]
-        self.sizes: dict[Any, int] = {n.array: form.state.index(n.array) for n in counts}  # type: ignore[arg-type]
+        self.sizes: dict[Any, int] = {n.array: form.state.index(n.array) for n in counts}
         self.longest = {p: fresh_parameter("longest", i64, ()) for p in self.sizes}
         self.longest_at = {p: len(form.state) + k for k, p in enumerate(self.sizes)}
         most = {p: Count(longest, None) for p, longest in self.longest.items()}
@@ -233,4 +233,4 @@ def _replaced(roots: tuple[Array, ...], values: Mapping[Any, Node], tables: Tabl
         if node not in memo:
             memo[node] = rebuild(node, memo.__getitem__)
             tables.carry(node, memo[node])
-    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+    return rewritten(roots, memo)

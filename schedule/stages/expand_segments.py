@@ -29,7 +29,7 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.offsets import in_order, lone_offset
 from raido.algo.graph.reduction import either
-from raido.algo.graph.rewrite import rebuild, topological
+from raido.algo.graph.rewrite import rebuild, rewritten, topological
 from raido.algo.passes.starts import folded_from_neutral
 from raido.schedule.stages.tables import Tables
 
@@ -48,7 +48,7 @@ def expand_segments(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
         if isinstance(new, Result) and new.form in made:
             new = Result(made[new.form], new.index)
         memo[node] = new
-    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+    return rewritten(roots, memo)
 
 
 def _bounds(form: Segmented, s: Expr, tables: Tables) -> tuple[Expr, Expr]:
@@ -126,5 +126,5 @@ def _scan(form: Segmented, tables: Tables) -> Generate:
     )
     names: dict[Node, Node] = {each.var: fresh(each.name) for each in form.axes}
     own = tables.rewrite(bodies, lambda node: node, dict(names))
-    axes = tuple(Axis(names[each.var], each.extent) for each in form.axes)  # type: ignore[arg-type]
+    axes = tuple(Axis(names[each.var], each.extent) for each in form.axes)
     return Generate(axes, own)

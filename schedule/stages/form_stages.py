@@ -41,7 +41,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.program import Program
-from raido.algo.graph.rewrite import children, rebuild, scalar_nodes, topological
+from raido.algo.graph.rewrite import children, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.counts import Counts
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, is_ragged, leave_out_copies, mapped_axes, rename_axes
 from raido.schedule.stages.distribute import distribute_loops
@@ -115,7 +115,7 @@ def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple
             new = ArrayCond(scalar(new.predicate), new.then, new.orelse)
         tables.carry(node, new)
         memo[node] = new
-    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+    return rewritten(roots, memo)
 
 
 def _name_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -149,7 +149,7 @@ def _name_axes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
             tables.carry(new, named)
             new = named
         memo[node] = new
-    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+    return rewritten(roots, memo)
 
 
 def _with_axis_names(form: Generate, tables: Tables) -> Generate:

@@ -41,7 +41,7 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.faults import can_fault
-from raido.algo.graph.rewrite import children, free_variables, rebuild, scalar_nodes, topological
+from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.lift import checked_places
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.uses import binders, host_variables
@@ -187,7 +187,7 @@ def _guarded(roots: tuple[Array, ...], guards: dict[Node, Expr], tables: Tables)
             new = _with_guard(new, memo[guards[node]], tables)  # type: ignore[arg-type]
         tables.carry(node, new)
         memo[node] = new
-    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+    return rewritten(roots, memo)
 
 
 def _with(form: Node, **changed: Any) -> Node:

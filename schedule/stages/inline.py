@@ -16,7 +16,7 @@ from raido.algo.graph.expr import (
     Reduce,
     Result,
 )
-from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes, topological
+from raido.algo.graph.rewrite import free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.tables import Tables, merge_names
 from raido.schedule.stages.uses import Uses, host_variables
 
@@ -98,7 +98,7 @@ def inline_forms(roots: tuple[Array, ...], forms: set[Generate], tables: Tables)
             if tables.kinds.get(inner) == "reduce":
                 tables.kinds[new] = "reduce"
         memo[node] = new
-    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+    return rewritten(roots, memo)
 
 
 def _perfectly_nested(form: Node, inlined: set[Generate]) -> Generate | None:

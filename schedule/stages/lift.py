@@ -31,7 +31,7 @@ from raido.algo.graph.expr import (
     field_names,
     fresh,
 )
-from raido.algo.graph.rewrite import children, free_variables, rebuild, scalar_nodes, topological
+from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form, is_ragged
 from raido.schedule.stages.inline import _has_reduce
 from raido.schedule.stages.tables import Tables
@@ -50,9 +50,12 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
 
     def lifted(load: Load) -> Expr:
         """A load of an open array as one of what becomes of it."""
-        form = load.array.form if isinstance(load.array, Result) else None
-        outside = free_variables(form) - hosts if isinstance(form, _OPEN) else None
-        if not outside or not isinstance(form, _OPEN):
+        array = load.array
+        if not isinstance(array, Result) or not isinstance(array.form, _OPEN):
+            return load
+        form = array.form
+        outside = free_variables(form) - hosts
+        if not outside:
             return load
         new: Expr
         if outside <= axes_of.keys():
@@ -63,14 +66,14 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
                 closed = _closed(_from_copies(form, lifted, tables) if isinstance(form, Update) else form, axes, tables)
                 tables.closed[(form, *axes)] = closed
             tables.parents.setdefault(closed, owner[outer[0]])
-            new = Load(Result(closed, load.array.index), (*outer, *load.indices), load.checked)
+            new = Load(Result(closed, array.index), (*outer, *load.indices), load.checked)
         elif not isinstance(form, Generate):
             raise CompileError(
                 f"a {type(form).__name__.lower()} inside a scalar loop that depends on the loop's state is not supported"
             )
         else:
-            indices = checked_places(load, load.indices, load.array.shape, tables) if load.checked else load.indices
-            new = tables.beta(form, load.array.index, indices)
+            indices = checked_places(load, load.indices, array.shape, tables) if load.checked else load.indices
+            new = tables.beta(form, array.index, indices)
         tables.carry(load, new)
         return new
 
@@ -79,7 +82,7 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
         if new is not node:
             tables.carry(node, new)
         memo[node] = lifted(new) if isinstance(new, Load) else new
-    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+    return rewritten(roots, memo)
 
 
 def _from_copies(form: Update, lifted: Callable[[Load], Expr], tables: Tables) -> Update:
@@ -136,7 +139,7 @@ def lift_reductions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
         elif new is not node:
             tables.carry(node, new)
         memo[node] = new
-    return tuple(memo[root] for root in roots)  # type: ignore[misc]
+    return rewritten(roots, memo)
 
 
 def _one_reduction(form: Generate, tables: Tables) -> Generate:

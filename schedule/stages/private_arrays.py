@@ -116,7 +116,7 @@ class _Bounding:
         if isinstance(node, (Sort, Scan, Reduce)):
             shift = len(new.values) - len(node.values)
             of = Item if isinstance(node, Reduce) else Result
-            self.memo |= {of(node, k): of(new, k + shift) for k in range(len(node.values))}  # type: ignore[arg-type]
+            self.memo |= {of(node, k): of(new, k + shift) for k in range(len(node.values))}
 
     def _tests(self, axes: Iterable[Axis]) -> list[Expr]:
         """Whether the indices of some axes are within their private sizes."""
