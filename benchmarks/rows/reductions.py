@@ -65,14 +65,19 @@ def across_rows(interleave: int) -> Scheduler:
     return schedule
 
 
-def register_tile(rows: int, columns: int) -> Scheduler:
-    """Tiles of the result in registers; the right factor packed in panels, so that what a tile reads lies together."""
+def register_tile(rows: int, columns: int, both: bool = False) -> Scheduler:
+    """Tiles of the result in registers; the right factor packed in panels, so that what a tile reads lies together.
+
+    both: the left one too, for each row of tiles: its rows would lie a multiple of 4096 bytes apart, on the same sets of the cache.
+    """
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
         s["out"].tile(y=rows, x=columns).reorder("yo", "xo", "r", "yi", "xi").unroll("yi")
         s["out"].vectorize("xi", interleave=columns // 16).parallel("yo")
         s["out"].cache("b", "out", None, layout=("xo", "r", "xi"))
+        if both:
+            s["out"].cache("a", "out", "yo", layout=("yo", "r", "yi"))
         return s
 
     return schedule
@@ -93,7 +98,7 @@ def sum_of_columns(a: np.ndarray) -> np.ndarray:
 
 
 LINE = (100_000_000,)
-TILES = {"8x32": register_tile(8, 32), "12x32": register_tile(12, 32)}
+TILES = {"8x32": register_tile(8, 32), "8x32, packed": register_tile(8, 32, both=True), "12x32": register_tile(12, 32)}
 
 
 def _rows(h: int, w: int, *interleaves: int) -> Row:
