@@ -82,6 +82,10 @@ class Complex(Operators, Record):
         """`rd.complex64` or `rd.complex128`."""
         return COMPLEX_TYPES.get(self.real.dtype)
 
+    def like(self, value: Any) -> Complex:
+        """A number that is to stand among these, as a complex one."""
+        return as_complex(complex_constant(value) if is_complex(value) and not isinstance(value, Complex) else value)
+
     def conj(self) -> Any:
         """The complex conjugate."""
         from raido.algo.language.complex_functions import conj

@@ -36,11 +36,11 @@ def get_item(array: Array, key: Any) -> Any:
 
 
 def index_structure(arrays: Any, key: Any) -> Any:
-    """`key` in every array of a structure; a mask selects from all of them together."""
+    """`key` in every array, or window of a stencil, of a structure; a mask selects from all of them together."""
     if _is_mask(key):
         mask = lift(np.asarray(key) if isinstance(key, list) else key)
         return unflatten(arrays, compress(mask, leaves(arrays)))
-    return map_leaves(lambda leaf: get_item(leaf, key), arrays)
+    return map_leaves(lambda leaf: leaf[key], arrays)
 
 
 def gather(a: Any, index: Any, mode: Any = "raise", *, name: str | None = None) -> Any:

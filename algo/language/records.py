@@ -76,6 +76,12 @@ class Record(tuple):
         """The record with some fields changed."""
         return type(self)(**{**dict(zip(self._fields, self, strict=True)), **fields})
 
+    def like(self, value: Any) -> Any:
+        """A value that is to stand among these records; TraceError where it is none."""
+        if not isinstance(value, tuple):
+            raise TraceError(complaint(f"{value!r} among records", remedy="a record with the same fields"))
+        return value
+
     @property
     def shape(self) -> tuple[Any, ...]:
         """The shape of the array of records; () for one record."""
@@ -125,7 +131,8 @@ class RecordAt:
         return self._changed("add", value, name)
 
     def _changed(self, method: str, value: Any, name: str | None) -> Any:
-        return map_leaves(lambda leaf, new: getattr(leaf.at[self.key], method)(new, name=name), self.records, value)
+        new = self.records.like(value)
+        return map_leaves(lambda leaf, part: getattr(leaf.at[self.key], method)(part, name=name), self.records, new)
 
 
 def record(**fields: Any) -> Any:

@@ -159,12 +159,20 @@ MOVES = {
     "reshape": (lambda z: rd.reshape(z, (-1, 1)), lambda z: z[:, None]),
     "flatten": (lambda z: rd.flatten(z[None]), lambda z: z),
     "expand_dims": (lambda z: rd.expand_dims(z, 0), lambda z: z[None]),
+    "set": (lambda z: z.at[1:].set(5j), lambda z: np.array([z[0], 5j, 5j])),
+    "set to a real number": (lambda z: z.at[0].set(2), lambda z: np.array([2, z[1], z[2]])),
+    "add": (lambda z: z.at[0].add(1 - 1j), lambda z: z + np.array([1 - 1j, 0, 0])),
+    "add to all": (lambda z: z.at[:].add(z * 1j), lambda z: z * (1 + 1j)),
+    "stencil": (
+        lambda z: rd.stencil(lambda p: p[-1] + p[1] * 1j, z, boundary="wrap"),
+        lambda z: np.roll(z, 1) + np.roll(z, -1) * 1j,
+    ),
     "broadcast_to": (lambda z: rd.broadcast_to(z, (2, *z.shape)), lambda z: np.stack([z, z])),
 }
 
 
 @pytest.mark.parametrize("case", MOVES)
-def test_arrays_of_complex_numbers_are_moved_as_others(case: str) -> None:
+def test_arrays_of_complex_numbers_are_moved_and_changed_as_others(case: str) -> None:
     program, expected = MOVES[case]
     z = np.array([1 + 2j, 3 - 1j, 4j])
     np.testing.assert_array_equal(rd.algorithm(program).interpret(z), expected(z))

@@ -147,3 +147,18 @@ def test_errors_name_what_is_wrong() -> None:
             rd.algorithm(function, v=Vec["n"]).trace()
     with pytest.raises(rd.TraceError, match="has a dtype such as"):
         rd.record(x=float)
+
+
+def test_only_records_stand_among_records() -> None:
+    @rd.algorithm
+    def changed(v: Vec["n"]):
+        return v.at[0].set(2.0)
+
+    with pytest.raises(rd.TraceError, match="among records"):
+        changed.trace()
+
+
+def test_a_window_over_records_gives_records() -> None:
+    turned = rd.algorithm(lambda v: rd.stencil(lambda p: Vec(x=p[1].y, y=p[-1].x), v, boundary="wrap"))
+    v = vectors(5)
+    equal(turned.interpret(v), {"x": np.roll(v["y"], -1), "y": np.roll(v["x"], 1)})
