@@ -165,9 +165,10 @@ def is_shared_by_rows(stage: Stage, readers: dict[str, set[Point]], state: State
 
 def _step(e: Expr | None, var: Var) -> int:
     """How far an index goes with a variable, whatever the rule for what lies outside; 0 where not evenly."""
-    if isinstance(e, Op) and e.name in BOUNDARY_OPS:
-        e = e.args[0]
-    return 0 if e is None or not is_plain(e) else index.linear(e)[1].get(var, 0)
+    if e is None:
+        return 0
+    inside = e.args[0] if isinstance(e, Op) and e.name in BOUNDARY_OPS else e
+    return index.linear(inside)[1].get(var, 0) if is_plain(inside) else 0
 
 
 def rounds(reader: Stage, point: Point) -> int:
