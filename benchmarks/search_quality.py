@@ -177,6 +177,8 @@ def draw(results: Mapping[str, Tried], trials: int) -> None:
         "random": ("tab:blue", "--"),
         "grid": ("tab:gray", ":"),
     }
+    curves = [curve for tried in results.values() for kind in styles for curve in tried.shares(kind, trials)]
+    lowest = min((min(curve) for curve in curves), default=0.05)
     for panel, (name, tried) in zip(panels.flat, results.items(), strict=False):
         for kind, (colour, dashes) in styles.items():
             steps = list(zip(*tried.shares(kind, trials), strict=True))
@@ -186,7 +188,7 @@ def draw(results: Mapping[str, Tried], trials: int) -> None:
             panel.plot(axis, [median(step) for step in steps], dashes, color=colour, label=kind)
             panel.fill_between(axis, [min(s) for s in steps], [max(s) for s in steps], color=colour, alpha=0.15, lw=0)
         panel.set_title(name, fontsize=9)
-        panel.set_ylim(top=1.02)
+        panel.set_ylim(lowest - 0.05, 1.02)
         panel.grid(alpha=0.3)
     panels.flat[0].legend(fontsize=8, loc="lower right")
     figure.supxlabel("trials", fontsize=9)
