@@ -23,7 +23,7 @@ RATIOS = (
     "model / best autoscheduler",
     "tuned / MetaSchedule",
 )
-EFFORT = ("row", "trials", "seconds", "to the best: trials", "seconds", *AUTOSCHEDULERS, METASCHEDULE)
+EFFORT = ("row", "trials", "seconds", "to the best: trials", "seconds", *AUTOSCHEDULERS, f"{METASCHEDULE}: trials")
 
 Times = Mapping[str, float]
 
@@ -66,7 +66,7 @@ def effort(name: str, found: Found) -> Iterator[str]:
         did = found.get(scheduler)
         yield "–" if did is None else f"{did['seconds']:.2f}" if "seconds" in did else did["failure"].split(":")[0]
     did = found.get(METASCHEDULE)
-    yield "–" if did is None else f"{did['trials']} trials"
+    yield "–" if did is None else str(did["trials"])
 
 
 def counted(values: Mapping[str, float | None], good: str, reached: float, below: bool = True) -> str:
@@ -126,9 +126,7 @@ def text_of(results: Mapping[str, Found]) -> str:
     noise = f"Other processes had up to {others:.0%} of a processor in the rounds that count."
     first = table(("row", *SIDES, *RATIOS), (cells(name, row) for name, row in rows.items()))
     second = table(EFFORT, (effort(name, row) for name, row in rows.items()))
-    intro = (
-        "What each tuner did: raido's trials and seconds, seconds of Halide's autoschedulers, trials of MetaSchedule."
-    )
+    intro = "What each tuner did: raido's trials and seconds; seconds of a processor that Halide's autoschedulers took; trials of MetaSchedule."
     return "\n".join(
         [f"Milliseconds, two threads. {note}. {noise}", "", *first, "", *summary(rows), "", intro, "", *second, ""]
     )
