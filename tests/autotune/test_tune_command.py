@@ -172,7 +172,9 @@ def test_ctrl_c_says_how_to_go_on(folder: Path) -> None:
         "--search",
         "random",
     ]
-    job = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    job = subprocess.Popen(
+        command, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_heed_signals
+    )
     for _ in range(600):
         time.sleep(0.1)
         if (folder / "tuning.db").exists():
@@ -184,6 +186,11 @@ def test_ctrl_c_says_how_to_go_on(folder: Path) -> None:
     assert job.returncode == 130
     assert "trials, which are kept in tuning.db; the same command goes on" in said and "Traceback" not in said
     assert not [place for place in Path("/proc").glob("[0-9]*") if _group(place) == job.pid]
+
+
+def _heed_signals() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so would all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _group(process: Path) -> int:
