@@ -93,6 +93,7 @@ class Finder:
         shape = next(shape for shape in plans_shape(plans) if shape[0] == stage)
         placed = (stage, "placement") in state.asked
         own, wanted = list(shape), list(self.shapes[stage])
+        own[-1] = wanted[-1] = None  # parts of strategies, of which nothing is asked, follow the defaults
         if not placed:
             own[3] = wanted[3] = None
         return own == wanted

@@ -130,11 +130,14 @@ class Emitter:
         own = self._level(value)
         if own < level and not is_trivial(value):
             value = self._name(value, own)
-            for values in reversed(self._values):
-                if node in values:
-                    values[node] = value
-                    break
+            self._remember(node, value)
         return value
+
+    def _remember(self, node: Node, name: NestExpr) -> None:
+        """The name stands for the node in the scope that it was given in, and inside that; the scopes around do not know it."""
+        found = next(k for k in reversed(range(len(self._values))) if node in self._values[k])
+        given = self._level(name) - (len(self.builder.scopes) - len(self._values))
+        self._values[max(found, given)][node] = name
 
     def _level(self, value: NestExpr | None) -> int:
         assert value is not None
