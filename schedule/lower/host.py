@@ -213,7 +213,7 @@ class Host:
             self.loops.emitter.floor = scope.level
             for each in self.jobs.values():
                 if outermost(each, self.jobs) is job:
-                    self.loops.lone_offsets(each, everything=False)
+                    self.loops.lone_offsets(each, begins=False)
             box = tuple((ix.as_index(0), ix.sub(axis.extent, 1)) for axis in job.stage.axes)
             self.loops.nest(job, box)
         self.builder.add(Produce(job.stage.name, closed(scope)))

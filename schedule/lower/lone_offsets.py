@@ -33,17 +33,18 @@ class LoneOffsets:
         self.done: set[str] = set()
         loops.lone_offsets = self.check
 
-    def check(self, job: Job, everything: bool = True) -> None:
-        """Those of a stage, once; unless `everything`, if all that they read is there."""
+    def check(self, job: Job, begins: bool = True) -> None:
+        """Those of a stage, once: all of them where it begins, but those of offsets that its own loops make; before that, if all are there."""
         if not self.any or job.stage.name in self.done:
             return
         folds = () if job.reduction is None else (job.reduction,)
         found = counts_and_lone_offsets((*job.bodies, *folds))
         own = {axis.var for axis in job.stage.all_axes}
         found = {lone: count for lone, count in found.items() if free_variables(lone) <= own}
-        if everything or all(self._is_there(lone) for lone in found):
+        there = {lone: count for lone, count in found.items() if self._is_there(lone)}
+        if begins or len(there) == len(found):
             self.done.add(job.stage.name)
-            for lone, count in found.items():
+            for lone, count in there.items():
                 self._check(job, lone, count)
 
     def _is_there(self, lone: Checked) -> bool:

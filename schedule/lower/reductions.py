@@ -13,10 +13,12 @@ from dataclasses import replace
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Item, Node, Reduce, Var, fresh
 from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import extent_bound
 from raido.schedule.lower.work import Accumulators, Work
 from raido.schedule.nest.nodes import Buffer, NestExpr, Read, Store
+from raido.schedule.plan import LoopPlan
 
 REGISTER_BYTES = 8 << 10
 STACK_BYTES = 64 << 10
@@ -115,7 +117,7 @@ class Reductions:
         job = work.job
         pure = [loop for loop in job.plan.loops[position:] if loop.name not in job.reduced]
         spans = [c.box(axis) for c in work.copies for axis in axes]
-        spans += [c.bounds(loop.name)[:2] for c in work.copies for loop in pure]
+        spans += [span for c in work.copies for span in _spans(c, pure)]
         fixed = all(
             loop.kind == "unroll" or (loop.kind == "vector" and loop.name not in job.fused) for loop in pure
         ) and all(ix.constant_value(ix.sub(high, low)) is not None for low, high in spans)
@@ -281,6 +283,17 @@ class Reductions:
         left = [self.builder.name("left", Read(b, at, None)) for b in total.buffers]
         right = [self.builder.name("right", Read(b, (chunk, *at), None)) for b in partials]
         self.combine(work, total, at, left, right)
+
+
+def _spans(coordinates: Coordinates, loops: Sequence[LoopPlan]) -> list[tuple[Expr, Expr]]:
+    """From where to where loops run, outermost first: inside one in lanes, a part of the same axis may begin with the lane."""
+    inside = coordinates.copy()
+    spans = []
+    for loop in loops:
+        spans.append(inside.bounds(loop.name)[:2])
+        if loop.kind == "vector":
+            inside.choose(loop.name, fresh(loop.name), lambda name, value, low, high: value)
+    return spans
 
 
 def _reduction(work: Work) -> Reduce:

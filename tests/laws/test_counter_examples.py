@@ -383,3 +383,37 @@ def test_what_a_row_keeps_is_updated_by_row(update: str) -> None:
         return rd.map(total, a)
 
     agrees(totals, np.arange(12, dtype=np.int32).reshape(2, 6) % 4)
+
+
+# Registers and scopes
+
+
+def test_accumulators_that_lanes_choose_are_no_registers() -> None:
+    """Inside a loop in lanes over the inner part of an axis, an unrolled one over the outer part begins with the lane."""
+
+    @rd.algorithm
+    def most(c: rd.i16["k", 3]):
+        return rd.reduce(rd.maximum, np.iinfo(np.int16).min, c, axis=0)
+
+    def said(s: Schedule) -> None:
+        s["reduce_1"].tile(x=3, r=5).vectorize("xi").unroll("xo", 2)
+
+    agrees(most, np.arange(24, dtype=np.int16).reshape(8, 3), said=said)
+
+
+def test_offsets_that_the_loops_of_a_row_make_are_not_looked_at_before() -> None:
+    """Where there are no segments a lone offset is checked beside the loops, if it is there by then."""
+
+    @rd.algorithm
+    def sums(a: rd.u8["n", "n"]):
+        return rd.map(
+            lambda row: rd.segmented_reduce(
+                rd.add, 0, row, rd.scan(rd.maximum, 0, row.astype(rd.i64) % 14).named("offsets")
+            ),
+            a,
+        ).named("sums")
+
+    def said(s: Schedule) -> None:
+        s["offsets"].compute_at("sums", "y")
+
+    agrees(sums, (np.arange(169) % 13).astype(np.uint8).reshape(13, 13), said=said, cpus=CPUS[:1])
