@@ -17,7 +17,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType
 from raido.algo.graph.expr import Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.facts import Facts
-from raido.schedule.nest.nodes import Alloc, Block, Buffer, For, If, Let, NestExpr, Statement
+from raido.schedule.nest.nodes import Alloc, Block, Buffer, For, If, Let, NestExpr, Read, Statement
 
 _serials = count(1)
 
@@ -99,13 +99,17 @@ class Builder:
         if scope.statements:
             self.add(If(condition, closed(scope)))
 
-    def name(self, name: str, value: NestExpr, level: int | None = None) -> Var:
-        """A `Let` in the scope of that level (the present one unless told)."""
+    def name(self, name: str, value: NestExpr, level: int | None = None, lasting: bool = False) -> Var:
+        """A `Let` in the scope of that level (the present one unless told).
+
+        Who asks for the same value there later is given the same name; for a read only if it is `lasting`: memory may change.
+        """
         scope = self.scopes[-1 if level is None else level]
         var = fresh(name, value.dtype)
         self.level_of[var] = scope.level
         scope.statements.append(Let(var, value))
-        scope.names[value] = var
+        if lasting or not isinstance(value, Read):
+            scope.names[value] = var
         return var
 
     def name_bound(self, name: str, value: Expr) -> Expr:

@@ -165,7 +165,7 @@ class Emitter:
         for k in range(level, present + 1):
             if value in builder.scopes[k].names:
                 return builder.scopes[k].names[value]
-        var = builder.name(name_of(value), value, level)
+        var = builder.name(name_of(value), value, level, lasting=True)
         if isinstance(value, Op) and value.name in ix.BOUNDARY_OPS:
             for scope in builder.scopes[level:]:
                 scope.facts = scope.facts.with_range(var, 0, ix.sub(value.args[1], 1))

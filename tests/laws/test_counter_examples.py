@@ -417,3 +417,15 @@ def test_offsets_that_the_loops_of_a_row_make_are_not_looked_at_before() -> None
         s["offsets"].compute_at("sums", "y")
 
     agrees(sums, (np.arange(169) % 13).astype(np.uint8).reshape(13, 13), said=said, cpus=CPUS[:1])
+
+
+def test_what_an_accumulator_held_before_a_step_is_not_what_it_holds_after() -> None:
+    """Where the loop of a fold has one round, the names given before its only step stand where its result is read."""
+
+    @rd.algorithm
+    def product(a: rd.i64["m", 3]):
+        pairs = rd.bincount(a % 2, 1)
+        grown = rd.map(lambda v: rd.reshape(rd.array([v, rd.i64(1), rd.i64(1), rd.i64(0)]), (2, 2)), pairs)
+        return rd.reduce(lambda p, q: p @ q, np.eye(2, dtype=np.int64), grown)[0]
+
+    agrees(product, np.arange(99).reshape(33, 3), said=lambda s: s["reduce_2"].unroll("r", 2), cpus=CPUS[:1])
