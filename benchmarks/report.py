@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import time
 from collections.abc import Iterator, Mapping
@@ -13,9 +12,11 @@ from measure import DEFAULT, HAND, UNDISTURBED, Outcome, Times, best_of
 from peers import PEERS
 from rich.console import Console
 from rows import ROWS
+from store import put_between, read_rows, write_rows
 
 HERE = Path(__file__).resolve().parent
 KEPT, PAGE = HERE / "results.json", HERE.parent / "docs" / "benchmarks.md"
+MARKS = ("<!-- table -->\n", "<!-- end of table -->")
 SIDES = (HAND, DEFAULT, *(peer.SIDE for peer in PEERS))
 RATIOS = ("hand / best peer", "default / best peer", "default / Futhark")
 console = Console(highlight=False)
@@ -25,7 +26,7 @@ Figures = Mapping[str, tuple[float, str]]
 
 def keep(name: str, outcome: Outcome, rounds: int) -> None:
     """Puts a row into results.json in place of the last one."""
-    rows: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    rows = read_rows(KEPT)
     rows[name] = {
         "milliseconds": figures_of(outcome.times),
         "absent": outcome.absent,
@@ -34,8 +35,7 @@ def keep(name: str, outcome: Outcome, rounds: int) -> None:
         "machine": machine(),
         "date": time.strftime("%Y-%m-%d"),
     }
-    ordered = {each: rows[each] for each in ROWS if each in rows}
-    KEPT.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n")
+    write_rows(KEPT, {each: rows[each] for each in ROWS if each in rows})
 
 
 def figures_of(times: Times) -> dict[str, list[Any]]:
@@ -88,7 +88,7 @@ def cells(name: str, kept: Mapping[str, Any]) -> Iterator[str]:
 
 def write_table(write: bool) -> None:
     """Prints the table as Markdown, or puts it between the marks in docs/benchmarks.md."""
-    rows: dict[str, Any] = json.loads(KEPT.read_text())
+    rows = read_rows(KEPT)
     header = ("row", *SIDES, *RATIOS)
     lines = [header, ("---", *("---:" for _ in header[1:])), *(tuple(cells(name, rows[name])) for name in rows)]
     table = ["| " + " | ".join(line) + " |" for line in lines]
@@ -99,9 +99,7 @@ def write_table(write: bool) -> None:
     installs = [f"{peer.SIDE}: not installed; {peer.INSTALL}." for peer in PEERS if peer.SIDE in absent]
     noise = f"Other processes had up to {others:.0%} of a processor in the rounds that count."
     text = "\n".join([f"Milliseconds, two threads. {note}. {noise}", *installs, "", *table])
-    if not write:
+    if write:
+        put_between(PAGE, MARKS, text + "\n")
+    else:
         print(text)
-        return
-    before, rest = PAGE.read_text().split("<!-- table -->")
-    after = rest.split("<!-- end of table -->")[1]
-    PAGE.write_text(f"{before}<!-- table -->\n{text}\n<!-- end of table -->{after}")

@@ -9,7 +9,6 @@ draws docs/search_quality.png from it and puts the table into docs/autotuning.md
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -23,6 +22,7 @@ import typer
 from rich.console import Console
 from rows import ROWS
 from rows.row import Row
+from store import put_between, read_rows, write_rows
 
 from raido.autotune.jobs.guides import FeatureTable
 from raido.autotune.jobs.job import FINALISTS
@@ -129,14 +129,12 @@ class Tried:
 
 def read_results() -> dict[str, Tried]:
     """What was measured so far, by row."""
-    rows = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    return {name: Tried(**row) for name, row in rows.items()}
+    return {name: Tried(**row) for name, row in read_rows(RESULTS).items()}
 
 
 def keep_results(results: Mapping[str, Tried]) -> None:
     """Writes all that was measured."""
-    text = json.dumps({name: asdict(tried) for name, tried in results.items()}, indent=1)
-    RESULTS.write_text(text + "\n", "utf-8")
+    write_rows(RESULTS, {name: asdict(tried) for name, tried in results.items()})
 
 
 def table(results: Mapping[str, Tried], trials: int) -> str:
@@ -199,10 +197,7 @@ def draw(results: Mapping[str, Tried], trials: int) -> None:
 
 def write(results: Mapping[str, Tried], trials: int) -> None:
     """The table and the picture of the document."""
-    text = DOCUMENT.read_text("utf-8")
-    before, rest = text.split(MARKS[0])
-    found = table(results, trials) + "\n" + CAPTION
-    DOCUMENT.write_text(before + MARKS[0] + found + MARKS[1] + rest.split(MARKS[1])[1], "utf-8")
+    put_between(DOCUMENT, MARKS, table(results, trials) + "\n" + CAPTION)
     draw(results, trials)
 
 

@@ -25,11 +25,8 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, is_reduction, plain_plan
 from raido.schedule.steps import PART
 
-OF_BLOCKS = (
-    "totals",
-    "count",
-    "fold",
-)  # loops over blocks, and inside one: they can be given threads and lanes, and nothing else
+# Loops over blocks, and inside one: they can be given threads and lanes, and nothing else.
+OF_BLOCKS = ("totals", "count", "fold")
 
 
 def part_name(stage: str, part: str) -> str:

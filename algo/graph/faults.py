@@ -20,27 +20,25 @@ def can_fault(node: Node) -> bool:
     """Whether a node itself, not what stands below it, may find something wrong when it is evaluated."""
     if isinstance(node, (Load, Update)):
         return node.checked
-    if not isinstance(node, Op) or not node.dtype.is_integer:
+    if not isinstance(node, Op):
         return isinstance(node, (Checked, Segmented))
-    if node.name in DIVISIONS:
-        return not is_never_zero(node.args[1]) and not all(_is_index(arg) for arg in node.args)
-    return node.name == "ipow" and node.dtype.kind == "i" and not is_never_negative(node.args[1])
+    return _is_undefined_for_some(node) and not (node.name in DIVISIONS and all(_is_index(arg) for arg in node.args))
 
 
 def operator_can_fault(*combine: Expr) -> bool:
     """Whether applying an operator may find something wrong: what it divides by may be any operand, and is no size of an array."""
-    return any(can_fault(node) or _is_unsafe(node) for node in scalar_nodes(*combine))
-
-
-def _is_unsafe(node: Node) -> bool:
-    return (
-        isinstance(node, Op)
-        and node.dtype.is_integer
-        and (
-            (node.name in DIVISIONS and not is_never_zero(node.args[1]))
-            or (node.name == "ipow" and node.dtype.kind == "i" and not is_never_negative(node.args[1]))
-        )
+    return any(
+        _is_undefined_for_some(node) if isinstance(node, Op) else can_fault(node) for node in scalar_nodes(*combine)
     )
+
+
+def _is_undefined_for_some(node: Op) -> bool:
+    """Whether integers are divided by what may be 0, or raised to what may be negative."""
+    if not node.dtype.is_integer:
+        return False
+    if node.name in DIVISIONS:
+        return not is_never_zero(node.args[1])
+    return node.name == "ipow" and node.dtype.kind == "i" and not is_never_negative(node.args[1])
 
 
 def is_never_zero(e: Node) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Checked, Cond, Expr, Item, Loop, Node, Op, Parameter, Result, While, const
-from raido.algo.graph.rewrite import children
+from raido.algo.graph.rewrite import children, post_order
 
 
 def lone_offset(offset: Expr, size: Expr) -> Checked:
@@ -29,17 +29,16 @@ def in_order(begin: Expr, end: Expr, size: Expr) -> Op:
 def counts_and_lone_offsets(roots: Sequence[Node]) -> dict[Checked, Expr]:
     """The checks of first offsets among some expressions, outside branches and loops, with how many segments follow each."""
     found: dict[Checked, Expr] = {}
-    seen: set[Node] = set()
-    stack: list[Node] = list(roots)
-    while stack:
-        node = stack.pop()
-        if node in seen or isinstance(node, Result | Parameter):
-            continue
-        seen.add(node)
+    for node in post_order(roots, _evaluated_below):
         if isinstance(node, Checked) and node.kind == "offsets":
             count, lone = node.details[3:]
             assert isinstance(lone, Checked)
             found[lone] = count
-        if not (isinstance(node, Item) and isinstance(node.form, Cond | Loop | While)):
-            stack += children(node)
     return found
+
+
+def _evaluated_below(node: Node) -> Sequence[Node]:
+    apart = isinstance(node, Result | Parameter) or (
+        isinstance(node, Item) and isinstance(node.form, Cond | Loop | While)
+    )
+    return () if apart else children(node)

@@ -70,9 +70,8 @@ def _folds_in_order(op: Callable[..., Any], neutral: Any, value: Any, offsets: A
         begin = checked(begin, holds, "offsets", details)
         part = map_leaves(lambda leaf: get_item(leaf, slice(Array(begin), Array(end))), value)
         rows = reduce_rows(op, neutral, part, 0, commutative=False, name=name, names=None)
-        look = lambda e: Array(
-            checked(e.node, holds, "offsets", details)
-        )  # where there are no segments, whoever makes the result
+        # Whoever makes the result looks at the offsets, where there are no segments too.
+        look = lambda e: Array(checked(e.node, holds, "offsets", details))
         return map_leaves(lambda leaf: elementwise(look, leaf), rows)
 
     return map_outermost(fold, iota(Array(segments, COUNTER)))

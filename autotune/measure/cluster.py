@@ -61,11 +61,12 @@ class ClusterMeasurer:
         try:
             self._wait_for_workers(address)
             self._send_task()
-            reference = Request("", task.reference)
-            ((_, self._reference),) = self._answers([_Call(reference, "build", _build, (reference,))])
-            if isinstance(self._reference, _Lost) or self._reference.failure is not None:
-                detail = getattr(self._reference, "detail", self._reference)
-                raise TuningError(f"{task.program.name} cannot be compiled: {detail}")
+            ((_, reference),) = self._answers(_builds([Request("", task.reference)]))
+            if isinstance(reference, _Lost):
+                raise TuningError(f"{task.program.name} cannot be compiled: {reference}")
+            if reference.failure is not None:
+                raise TuningError(f"{task.program.name} cannot be compiled: {reference.detail}")
+            self._reference: Built = reference
         except BaseException:
             self._client.close()
             raise
@@ -78,13 +79,13 @@ class ClusterMeasurer:
                 return None
             return _Call(call.request, "measure", _measure, (self._reference, answer, best))
 
-        for call, answer in self._answers([_Call(each, "build", _build, (each,)) for each in requests], after):
+        for call, answer in self._answers(_builds(requests), after):
             lost = isinstance(answer, _Lost)
             yield Measurement(call.request.key, failure="crash", detail=str(answer)) if lost else answer
 
     def compare(self, requests: Sequence[Request]) -> list[Measurement]:
         """Builds the requests and runs them in turns, on one worker."""
-        answers = [answer for _, answer in self._answers([_Call(each, "build", _build, (each,)) for each in requests])]
+        answers = [answer for _, answer in self._answers(_builds(requests))]
         built = {each.key: each for each in answers if isinstance(each, Built) and each.failure is None}
         order = [built[each.key] for each in requests if each.key in built]
         if not order:
@@ -161,6 +162,10 @@ class ClusterMeasurer:
                 raise TuningError(
                     f"no worker of {address} has the resource {kind!r}: start some with `dask worker {address} --resources {kind}=1`"
                 )
+
+
+def _builds(requests: Sequence[Request]) -> list[_Call]:
+    return [_Call(request, "build", _build, (request,)) for request in requests]
 
 
 def packed_task(task: Task) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from store import read_rows, write_rows
 
 from tuners.subjects import SUBJECTS
 
@@ -17,14 +18,13 @@ Found = dict[str, Any]
 
 def read_results() -> dict[str, Found]:
     """Everything found so far."""
-    return json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    return read_rows(RESULTS)
 
 
 def keep(name: str, found: Found) -> None:
     """Puts what is known of a row in place of what was."""
     rows = {**read_results(), name: found}
-    ordered = {each: rows[each] for each in SUBJECTS if each in rows}
-    RESULTS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write_rows(RESULTS, {each: rows[each] for each in SUBJECTS if each in rows})
 
 
 def folder_of(name: str) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import geometric_mean, median
 
 from measure import DEFAULT, HAND
+from store import put_between
 
 from tuners.autoschedulers import AUTOSCHEDULERS
 from tuners.kept import Found
@@ -134,5 +135,4 @@ def text_of(results: Mapping[str, Found]) -> str:
 
 def write(results: Mapping[str, Found]) -> None:
     """Puts it between the marks in docs/autotuning.md."""
-    before, rest = PAGE.read_text("utf-8").split(MARKS[0])
-    PAGE.write_text(before + MARKS[0] + text_of(results) + MARKS[1] + rest.split(MARKS[1])[1], "utf-8")
+    put_between(PAGE, MARKS, text_of(results))

@@ -7,6 +7,7 @@ depend on each other. Bins are combined, and offsets looked at, in strips for th
 from __future__ import annotations
 
 from raido.schedule.defaults.draft import Draft
+from raido.schedule.lower.filters import GANGS
 from raido.schedule.lower.steps import folds_pieces_in_lanes
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
@@ -16,7 +17,6 @@ from raido.schedule.strategy_parts import part_name, part_stage
 
 BINS = 4096
 OFFSETS = 1 << 14
-GANGS = 4
 
 
 def say_parts(draft: Draft, name: str) -> None:

@@ -90,7 +90,7 @@ class Host:
         Filters(self.loops)
         Sorts(self.loops)
         FlatSegments(self.loops)
-        LoneOffsets(self.loops, graph.stages)
+        self.lone_offsets = LoneOffsets(self.loops, graph.stages)
         Sharing(self.loops, reductions, self.jobs)
         self.placement = Placement(self.loops, self.jobs)
         self.outputs = list(outputs)
@@ -205,15 +205,13 @@ class Host:
 
     def _root(self, job: Job) -> None:
         """A stage computed whole, and those that share its loops."""
-        hosted = [each for each in self.jobs.values() if each.plan.compute_with]
-        together = [job, *(each for each in hosted if each.plan.compute_with.stage == job.stage.name)]  # type: ignore[union-attr]
+        hosts = ((each, each.plan.compute_with) for each in self.jobs.values())
+        together = [job, *(each for each, host in hosts if host and host.stage == job.stage.name)]
         for each in together:
             self._memory(each)
         with self.builder.block() as scope:
             self.loops.emitter.floor = scope.level
-            for each in self.jobs.values():
-                if outermost(each, self.jobs) is job:
-                    self.loops.lone_offsets(each, begins=False)
+            self.lone_offsets.before(job, self.jobs)
             box = tuple((ix.as_index(0), ix.sub(axis.extent, 1)) for axis in job.stage.axes)
             self.loops.nest(job, box)
         self.builder.add(Produce(job.stage.name, closed(scope)))

@@ -13,6 +13,7 @@ from raido.algo.graph.offsets import counts_and_lone_offsets
 from raido.algo.graph.rewrite import free_variables, loads_in, scalar_nodes
 from raido.schedule.lower.jobs import Job, flat
 from raido.schedule.lower.loops import Loops
+from raido.schedule.lower.sharing import outermost
 from raido.schedule.lower.versions import as_comparison
 from raido.schedule.remember import remembered
 from raido.schedule.stages.stage import AnyStage, Stage
@@ -31,11 +32,22 @@ class LoneOffsets:
         self.loops = loops
         self.any = any(isinstance(stage, Stage) and has_offsets(stage) for stage in flat(stages))
         self.done: set[str] = set()
-        loops.lone_offsets = self.check
+        loops.lone_offsets = self.begin
 
-    def check(self, job: Job, begins: bool = True) -> None:
-        """Those of a stage, once: all of them where it begins, but those of offsets that its own loops make; before that, if all are there."""
-        if not self.any or job.stage.name in self.done:
+    def before(self, root: Job, jobs: dict[str, Job]) -> None:
+        """Those of all stages in the loops of one that is computed whole, which is about to begin, where all offsets are there."""
+        if self.any:
+            for job in jobs.values():
+                if outermost(job, jobs) is root:
+                    self._once(job, begins=False)
+
+    def begin(self, job: Job) -> None:
+        """Those of a stage that begins, but those of offsets that its own loops make."""
+        if self.any:
+            self._once(job, begins=True)
+
+    def _once(self, job: Job, begins: bool) -> None:
+        if job.stage.name in self.done:
             return
         folds = () if job.reduction is None else (job.reduction,)
         found = counts_and_lone_offsets((*job.bodies, *folds))

@@ -55,7 +55,7 @@ class Loops:
         self.flat: Callable[[Work, int], None]
         self.flat_element: Callable[[Work], None]
         self.filter_element: Callable[[Work], None]
-        self.lone_offsets: Callable[..., None]
+        self.lone_offsets: Callable[[Job], None]
         self.along_filter: Callable[[Work, int], None]
 
     def nest(self, job: Job, box: Box) -> None:

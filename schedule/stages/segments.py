@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raido.algo.graph.expr import Axis, Checked, Cond, Expr, Item, Loop, Node, Parameter, Reduce, Result, While
-from raido.algo.graph.rewrite import children, free_variables
+from raido.algo.graph.expr import Axis, Checked, Expr, Item, Parameter, Reduce, Result
+from raido.algo.graph.rewrite import children, free_variables, post_order
 from raido.schedule.remember import remembered
 from raido.schedule.stages.stage import Stage
 
@@ -49,18 +49,7 @@ def find_segments(bodies: Sequence[Expr], axes: Sequence[Axis]) -> Segments | No
 
 def _folds(bodies: Sequence[Expr]) -> dict[Reduce, None] | None:
     """The folds that every element evaluates; None where there are loops or branches beside them."""
-    found: dict[Reduce, None] = {}
-    seen: set[Node] = set()
-    stack: list[Node] = list(bodies)
-    while stack:
-        node = stack.pop()
-        if node in seen or isinstance(node, Result | Parameter):
-            continue
-        seen.add(node)
-        if isinstance(node, Item):
-            if isinstance(node.form, (Cond, Loop, While)):
-                return None
-            found[node.form] = None
-        else:
-            stack += children(node)
-    return found
+    nodes = post_order(bodies, lambda e: () if isinstance(e, Item | Result | Parameter) else children(e))
+    forms = dict.fromkeys(node.form for node in nodes if isinstance(node, Item))
+    folds = {form: None for form in forms if isinstance(form, Reduce)}
+    return folds if len(folds) == len(forms) else None
