@@ -1,1 +1,1 @@
-"""From a gang nest to functions of TVM's `tirx`: values, statements, kernels, and the LLVM helper functions they call."""
+"""From a gang nest to functions of TVM's `tirx`: values, statements, kernels; what TIR cannot say is called (`raido.targets.llvm`)."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from raido.algo.graph.dtypes import DType, bool_, i32, i64
 from raido.schedule.nest.nodes import Alloc, AtomicUpdate, Buffer, Let, Read
 from raido.targets import tvm_corner as T
-from raido.targets.emit.llvm_text import memory_dtype
 from raido.targets.emit.unit import data_of, tir
+from raido.targets.llvm.text import memory_dtype
 
 if TYPE_CHECKING:
     from raido.targets.emit.statements import Statements

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 from raido.algo.graph.dtypes import bool_, i32, i64
 from raido.schedule.nest.nodes import Alloc, Block, Buffer, Copy, For, If, Let, Produce, Swap, View, While
 from raido.targets import tvm_corner as T
-from raido.targets.emit.llvm_text import memory_dtype
 from raido.targets.emit.scopes import Uses, swapped_buffers
 from raido.targets.emit.statements import Outliner, Statements
 from raido.targets.emit.unit import Unit, data_of, tir
+from raido.targets.llvm.text import memory_dtype
 
 
 class Kernels(Outliner, Protocol):

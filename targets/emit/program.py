@@ -15,12 +15,12 @@ from raido.algo.graph.dtypes import bool_, i64, u8
 from raido.algo.graph.expr import SizeVar
 from raido.schedule.nest.nodes import Block, Buffer, For, Nest, lanes_of
 from raido.targets import tvm_corner as T
-from raido.targets.emit.helpers import Helpers
 from raido.targets.emit.host import HostPlan
-from raido.targets.emit.llvm_text import llvm_type, memory_dtype
 from raido.targets.emit.scopes import Uses, hoist_heap, is_ordered, shared_registers
 from raido.targets.emit.statements import Statements, add_statement
 from raido.targets.emit.unit import Unit, data_of, tir
+from raido.targets.llvm.helpers import Helpers
+from raido.targets.llvm.text import llvm_type, memory_dtype
 
 TURN = 8  # where, after the counter of tickets and on a cache line of its own, stands whose turn an ordered section is
 _PIECES = 512  # of a loop whose rounds threads take by ticket, for each thread: fewer wait at the end, more lose streams of memory

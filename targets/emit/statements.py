@@ -42,14 +42,15 @@ from raido.schedule.nest.nodes import (
 )
 from raido.targets import tvm_corner as T
 from raido.targets.emit.atomics import emit_atomic
+from raido.targets.emit.divider import roots_by_products
 from raido.targets.emit.interleave import find_interleaved
-from raido.targets.emit.llvm_text import memory_dtype
-from raido.targets.emit.roots import LANES, roots_by_products
 from raido.targets.emit.scopes import Uses
 from raido.targets.emit.stream_loops import StreamLoops
 from raido.targets.emit.streams import find_stream
 from raido.targets.emit.unit import Term, Unit, data_of, is_heavy, is_plain_index, tir
 from raido.targets.emit.values import Values
+from raido.targets.llvm.roots import LANES
+from raido.targets.llvm.text import memory_dtype
 
 _UNROLL_LIMIT = 256
 _SHORT = 4  # rounds

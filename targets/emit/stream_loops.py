@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from raido.algo.graph.dtypes import i64
 from raido.schedule.nest.nodes import Buffer, For, VectorStore, lanes_of
 from raido.targets import tvm_corner as T
-from raido.targets.emit.llvm_text import memory_dtype
 from raido.targets.emit.streams import Row, Stream
 from raido.targets.emit.unit import data_of, tir
+from raido.targets.llvm.text import memory_dtype
 
 if TYPE_CHECKING:
     from raido.targets.emit.statements import Statements

@@ -32,9 +32,9 @@ from raido.schedule.nest.nodes import (
     While,
     lanes_of,
 )
-from raido.targets.emit.llvm_text import memory_dtype
 from raido.targets.emit.scopes import parts
 from raido.targets.emit.values import operands
+from raido.targets.llvm.text import memory_dtype
 
 _ALLOWED = (Block, Let, Alloc, Store, VectorStore, For, If, While, Check, Prefetch)
 Place = tuple[Any, ...]

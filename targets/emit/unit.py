@@ -13,8 +13,8 @@ from raido.algo.graph.dtypes import DType, bool_, i64, u8
 from raido.algo.graph.expr import Const, Expr, SizeVar, Var
 from raido.schedule.nest.nodes import Buffer, VectorVar
 from raido.targets import tvm_corner as T
-from raido.targets.emit.helpers import Helpers
-from raido.targets.emit.llvm_text import memory_dtype
+from raido.targets.llvm.helpers import Helpers
+from raido.targets.llvm.text import memory_dtype
 
 Term = Any  # a TIR expression, or a Python int or bool that is known
 

@@ -32,9 +32,9 @@ from raido.schedule.nest.nodes import (
     lanes_of,
 )
 from raido.targets import tvm_corner as T
-from raido.targets.emit.llvm_text import memory_dtype
-from raido.targets.emit.tables import is_small_table
 from raido.targets.emit.unit import Term, Unit, data_of, is_heavy, is_plain_index, tir
+from raido.targets.llvm.tables import is_small_table
+from raido.targets.llvm.text import memory_dtype
 
 _DEPTH = 24
 _NATIVE = {"add": T.Add, "sub": T.Sub}

@@ -12,7 +12,7 @@ from raido.schedule.lower import lower
 from raido.schedule.nest.nodes import For
 from raido.schedule.nest.walk import statements_within
 from raido.targets.compile import Compilation
-from raido.targets.emit.roots import roots_by_products
+from raido.targets.emit.divider import roots_by_products
 
 CPU = "skylake-avx512"
 WIDE = [on_cpu(CPU)]

@@ -9,7 +9,7 @@ for it, as on newer machines that run code for old ones, a call for every lane i
 from __future__ import annotations
 
 from raido.algo.graph.dtypes import f16, f32, f64, unsigned
-from raido.targets.emit.llvm_text import TextBuilder, Value
+from raido.targets.llvm.text import TextBuilder, Value
 
 _SPLITTER = 134217729.0  # 2**27 + 1
 _KNOWN = "rd.processor"

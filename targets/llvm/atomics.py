@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from raido.algo.graph.dtypes import DType, bool_, i32, unsigned
-from raido.targets.emit.llvm_text import TextBuilder, Value, scalar_type
-from raido.targets.emit.memory import address_of
+from raido.targets.llvm.memory import address_of
+from raido.targets.llvm.text import TextBuilder, Value, scalar_type
 
 
 def write_atomic(b: TextBuilder, opcode: str, base: str, offset: Value, value: Value) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 
 from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, signed
 from raido.algo.graph.primitives import RECIPES
-from raido.targets.emit.fused import round_to_odd, write_fma
-from raido.targets.emit.llvm_text import TextBuilder, Value, mangled
+from raido.targets.llvm.fused import round_to_odd, write_fma
+from raido.targets.llvm.text import TextBuilder, Value, mangled
 
 Writer = Callable[..., Value]
 _WRITERS: dict[str, Writer] = {}

@@ -12,10 +12,10 @@ import numpy as np
 
 from raido.algo.graph.dtypes import DType, bool_, f32, i32, i64, signed, u8
 from raido.algo.graph.expr import Const
-from raido.targets.emit.atomic_text import write_atomic, write_exchange, write_look
-from raido.targets.emit.compress import write_compress
-from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, memory_dtype, scalar_type
-from raido.targets.emit.memory import (
+from raido.targets.faults import FAULT_CODES
+from raido.targets.llvm.atomics import write_atomic, write_exchange, write_look
+from raido.targets.llvm.compress import write_compress
+from raido.targets.llvm.memory import (
     address_of,
     gather,
     interleave,
@@ -25,11 +25,11 @@ from raido.targets.emit.memory import (
     ramp,
     scatter,
 )
-from raido.targets.emit.operations import write_operation
-from raido.targets.emit.roots import LANES as ROOT_LANES
-from raido.targets.emit.roots import write_root
-from raido.targets.emit.tables import look_up
-from raido.targets.faults import FAULT_CODES
+from raido.targets.llvm.operations import write_operation
+from raido.targets.llvm.roots import LANES as ROOT_LANES
+from raido.targets.llvm.roots import write_root
+from raido.targets.llvm.tables import look_up
+from raido.targets.llvm.text import TextBuilder, Value, llvm_type, mangled, memory_dtype, scalar_type
 
 Shape = tuple[DType, int]  # element type and lanes
 _INLINED_RECIPES = 400  # lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raido.algo.graph.dtypes import DType, i64, signed
-from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type
+from raido.targets.llvm.text import TextBuilder, Value, llvm_type
 
 _PERMUTE = {
     (512, 32): "llvm.x86.avx512.permvar.si.512",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from raido.algo.graph.dtypes import DType, i64, u8
-from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled, scalar_type
+from raido.targets.llvm.text import TextBuilder, Value, llvm_type, mangled, scalar_type
 
 _MANY = 32  # lanes from which what no instruction does is a loop over them, not a copy of the code for each
 

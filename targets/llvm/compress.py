@@ -7,8 +7,8 @@ eight lanes at most). A byte of 0x80 makes a zero.
 from __future__ import annotations
 
 from raido.algo.graph.dtypes import bool_, i32, i64, signed, u8
-from raido.targets.emit.llvm_text import TextBuilder, Value, llvm_type, mangled
-from raido.targets.emit.memory import address_of
+from raido.targets.llvm.memory import address_of
+from raido.targets.llvm.text import TextBuilder, Value, llvm_type, mangled
 
 
 def write_compress(b: TextBuilder, value: Value, mask: Value) -> Value:

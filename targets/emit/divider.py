@@ -1,0 +1,44 @@
+"""Which square roots a loop makes by products, because it keeps the divider busy.
+
+A root of sixteen f32 takes ten cycles of the divider, a quotient seven, and there is one; products run beside them. In a loop that has
+little else to do some roots are therefore made without it (`raido.targets.llvm.roots`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from raido.algo.graph.dtypes import f32
+from raido.algo.graph.expr import Op
+from raido.algo.graph.primitives import RECIPES
+from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.nodes import Let, Store, lanes_of
+from raido.targets.llvm.roots import LANES
+
+ROOT, QUOTIENT = 10, 7  # cycles of the divider
+INSTEAD = 12  # cycles that the products instead of a root take, its test included
+FUNCTION = 20  # products that stand for a function of mathematics
+
+
+def roots_by_products(statements: Sequence[Any]) -> frozenset[Op]:
+    """The roots of a loop's body that are to be made by products: as many as leave the divider no less to do than the products have.
+
+    Only a loop that keeps its results in registers waits for the divider rather than for memory.
+    """
+    if not all(isinstance(s, Let) or (isinstance(s, Store) and s.buffer.scope == "register") for s in statements):
+        return frozenset()
+    seen: dict[Op, None] = {}
+    for s in statements:
+        seen.update((node, None) for node in topological(s.value) if isinstance(node, Op) and _is_wide(node))
+    roots = [node for node in seen if node.name == "sqrt"]
+    divider = ROOT * len(roots) + QUOTIENT * sum(node.name == "div" for node in seen)
+    products = sum(node.name in ("mul", "fma") for node in seen) + FUNCTION * sum(node.name in RECIPES for node in seen)
+    count = 0
+    while count < len(roots) and divider - ROOT >= products + INSTEAD:
+        count, divider, products = count + 1, divider - ROOT, products + INSTEAD
+    return frozenset(roots[len(roots) - count :])
+
+
+def _is_wide(node: Op) -> bool:
+    return node.dtype is f32 and lanes_of(node) == LANES
