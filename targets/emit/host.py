@@ -119,7 +119,7 @@ class HostPlan(Statements):
                 self.unit.declare(buffer, pointer)
 
     def _held(self, buffer: Buffer) -> Any:
-        symbol = self.unit.helpers.load_pointer()
+        symbol = self.unit.helpers.runtime.load_pointer()
         return T.call(symbol, T.pointer_type(memory_dtype(buffer.dtype)), data_of(self.slots[buffer]))
 
     def _with_heap(self, buffer: Buffer, rest: Sequence[Any]) -> None:
@@ -130,15 +130,15 @@ class HostPlan(Statements):
         slot = T.flat_buffer(unit.fresh_name("slot"), i64, 1)
         unit.out.append(T.AllocBuffer(slot))
         pointer = T.pointer(unit.fresh_name(buffer.name), memory)
-        taken = T.call(unit.helpers.take(), T.pointer_type(memory), self.size_in_bytes(buffer), unit.fault)
+        taken = T.call(unit.helpers.runtime.take(), T.pointer_type(memory), self.size_in_bytes(buffer), unit.fault)
         unit.out.append(T.Bind(pointer, taken))
         self.slots[buffer] = slot
-        unit.effect(unit.helpers.store_pointer(), data_of(slot), pointer)
+        unit.effect(unit.helpers.runtime.store_pointer(), data_of(slot), pointer)
         outer = unit.block()
         self.block(rest)
         inner = unit.end_block(outer)
         unit.out.append(T.IfThenElse(self.nothing_failed(), inner, None))
-        unit.effect(unit.helpers.give(), self._held(buffer))
+        unit.effect(unit.helpers.runtime.give(), self._held(buffer))
 
     def _host_memory(self, s: Alloc) -> None:
         """Small memory of the host plan is in memory, so that kernels can be given it."""
@@ -155,7 +155,7 @@ class HostPlan(Statements):
         left, right = (T.pointer(unit.fresh_name(b.name), memory_dtype(b.dtype)) for b in (s.left, s.right))
         unit.out += [T.Bind(left, self._held(s.left)), T.Bind(right, self._held(s.right))]
         for buffer, pointer in ((s.left, right), (s.right, left)):
-            unit.effect(unit.helpers.store_pointer(), data_of(self.slots[buffer]), pointer)
+            unit.effect(unit.helpers.runtime.store_pointer(), data_of(self.slots[buffer]), pointer)
 
     def _view(self, s: View) -> None:
         if s.source in self.slots:
@@ -167,7 +167,7 @@ class HostPlan(Statements):
         uses = Uses(s)
         self._see_buffers(uses)
         source, destination = (data_of(self.unit.buffer(b)) for b in (s.source, s.destination))
-        self.unit.effect(self.unit.helpers.copy(), destination, source, self.size_in_bytes(s.source))
+        self.unit.effect(self.unit.helpers.runtime.copy(), destination, source, self.size_in_bytes(s.source))
 
     def _guarded(self, block: Block) -> Any:
         """A nested block that does nothing once something failed."""

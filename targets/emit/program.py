@@ -82,13 +82,13 @@ class Program:
 
     def _math_functions(self) -> None:
         """The math functions that helpers call: operands and a pointer to where the result goes."""
-        for symbol, (name, shapes) in self.helpers.math_functions.items():
+        for symbol, (name, shapes) in self.helpers.values.math_functions.items():
             dtype, lanes = shapes[0]
             operands = [T.Var(f"x{k}", T.type_name(*shape)) for k, shape in enumerate(shapes)]
             pointer = T.pointer("result", dtype)
             result = T.flat_buffer("result", dtype, lanes, data=pointer)
             zero, one = T.IntImm("int64", 0), T.IntImm("int64", 1)
-            value = T.call(self.helpers.whole(name, shapes), T.type_name(dtype, lanes), *operands)
+            value = T.call(self.helpers.values.whole(name, shapes), T.type_name(dtype, lanes), *operands)
             store = T.BufferStore(result, value, [T.Ramp(zero, one, lanes) if lanes > 1 else zero])
             body = T.sequence([T.DeclBuffer(result, data=pointer), store])
             self.functions[symbol] = T.function(symbol, [*operands, pointer], body)
@@ -127,9 +127,9 @@ class Program:
             parameters.append(parameter)
             types.append(llvm_type(given, lanes))
             term = tir(term, variable.dtype)
-            arguments.append(unit.call(self.helpers.pack_mask(lanes), u8, lanes, term) if packed else term)
+            arguments.append(unit.call(self.helpers.values.pack_mask(lanes), u8, lanes, term) if packed else term)
             unit.variables[variable] = (
-                unit.call(self.helpers.unpack_mask(lanes), bool_, lanes, parameter) if packed else parameter
+                unit.call(self.helpers.values.unpack_mask(lanes), bool_, lanes, parameter) if packed else parameter
             )
         self.constants(unit, uses)
         return unit, [*parameters, fault], [*arguments, outer.fault], [*types, "ptr"]
@@ -141,7 +141,8 @@ class Program:
                 data: Any = buffer.data
                 pointer = T.pointer(unit.fresh_name(buffer.name), memory_dtype(buffer.dtype))
                 located = T.call(
-                    self.helpers.constant_array(data.digest, data.array), T.pointer_type(memory_dtype(buffer.dtype))
+                    self.helpers.memory.constant_array(data.digest, data.array),
+                    T.pointer_type(memory_dtype(buffer.dtype)),
                 )
                 unit.out.append(T.Bind(pointer, located))
                 unit.declare(buffer, pointer)
@@ -149,7 +150,7 @@ class Program:
     def finish(self, symbol: str, unit: Unit, parameters: Sequence[Any], statements: Statements) -> None:
         """Closes a function."""
         if statements.streams:
-            unit.effect(self.helpers.drain())
+            unit.effect(self.helpers.runtime.drain())
         self.functions[symbol] = T.function(symbol, parameters, T.sequence(unit.out))
 
     def kernel(self, outer: Unit, name: str, body: Block) -> Uses:
@@ -162,7 +163,7 @@ class Program:
         hoisted, moved = hoist_heap(body)
         statements.block((*moved, *hoisted.statements))
         self.finish(symbol, unit, parameters, statements)
-        outer.effect(self.helpers.call_apart(symbol, types), *arguments)
+        outer.effect(self.helpers.runtime.call_apart(symbol, types), *arguments)
         return uses
 
     def launch(self, statements: Statements, loop: For) -> None:
@@ -204,10 +205,12 @@ class Program:
         outer.out.append(T.AllocBuffer(tickets))
         outer.out += [T.BufferStore(tickets, zero, [T.IntImm("int64", place)]) for place in (0, TURN)]
         pieces = count if loop.grain <= 1 else T.Div(T.Add(count, T.Sub(grain, one)), grain)
-        threads = T.call(self.helpers.threads(), "int64")
+        threads = T.call(self.helpers.runtime.threads(), "int64")
         shares = outer.bind("shares", i64, 1, T.Max(T.Min(threads, pieces), T.IntImm("int64", 0)))
         share = T.Var(outer.fresh_name("share"), "int64")
-        called = T.call(self.helpers.call_apart(symbol, types), "int32", *arguments, share, shares, data_of(tickets))
+        called = T.call(
+            self.helpers.runtime.call_apart(symbol, types), "int32", *arguments, share, shares, data_of(tickets)
+        )
         launch = T.For(share, zero, shares, T.ForKind.PARALLEL, T.Evaluate(called))
         outer.out.append(T.IfThenElse(T.GT(count, zero), launch, None))
 
@@ -244,14 +247,16 @@ class _Share:
             many = T.Div(self.rounds, T.Mul(self.shares, T.IntImm("int64", _PIECES)))
             grain = unit.bind("grain", i64, 1, T.Max(many, T.IntImm("int64", self.grain)))
         place = T.flat_buffer(unit.fresh_name("place"), i64, 1)
-        take = lambda: T.BufferStore(place, T.Mul(T.call(unit.helpers.ticket(), "int64", self.counter), grain), [zero])
+        take = lambda: T.BufferStore(
+            place, T.Mul(T.call(unit.helpers.runtime.ticket(), "int64", self.counter), grain), [zero]
+        )
         unit.out += [T.AllocBuffer(place), take()]
         outer = unit.block()
         begin = unit.bind("begin", i64, 1, T.BufferLoad(place, [zero]))
         size = T.Min(grain, T.Sub(self.rounds, begin))
         piece = lambda: unit.out.append(statements.loop(self.loop, self.low, size, begin))
         if self.ordered:
-            turn = T.call(unit.helpers.turn_of(TURN), T.pointer_type(i64), self.counter)
+            turn = T.call(unit.helpers.runtime.turn_of(TURN), T.pointer_type(i64), self.counter)
             statements.ordered_round(turn, begin, piece)
         else:
             piece()

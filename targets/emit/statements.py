@@ -146,18 +146,18 @@ class Statements:
         unit = self.unit
         memory = memory_dtype(buffer.dtype)
         pointer = T.pointer(unit.fresh_name(buffer.name), memory)
-        taken = T.call(unit.helpers.take(), T.pointer_type(memory), self.size_in_bytes(buffer), unit.fault)
+        taken = T.call(unit.helpers.runtime.take(), T.pointer_type(memory), self.size_in_bytes(buffer), unit.fault)
         unit.out.append(T.Bind(pointer, taken))
         outer = unit.block()
         unit.declare(buffer, pointer)
         self.block(rest)
         inner = unit.end_block(outer)
         unit.out.append(T.IfThenElse(self.nothing_failed(), inner, None))
-        unit.effect(unit.helpers.give(), pointer)
+        unit.effect(unit.helpers.runtime.give(), pointer)
 
     def nothing_failed(self) -> Any:
         """The condition that no fault is on record."""
-        return T.Not(T.call(self.unit.helpers.failed(), "bool", self.unit.fault))
+        return T.Not(T.call(self.unit.helpers.runtime.failed(), "bool", self.unit.fault))
 
     def _alloc(self, s: Alloc) -> None:
         buffer, unit = s.buffer, self.unit
@@ -199,7 +199,7 @@ class Statements:
         stored = self.values.to_memory(s.buffer.dtype, lanes, tir(value, s.value.dtype))
         if s.predicate is not None and lanes_of(s.predicate) > 1:
             mask = tir(predicate, bool_)
-            helper = self.unit.helpers.store(s.buffer.dtype, lanes, masked=True)
+            helper = self.unit.helpers.memory.store(s.buffer.dtype, lanes, masked=True)
             self.unit.effect(helper, data_of(where), tir(offset), stored, mask)
             return
         made = T.BufferStore(where, stored, [index])
@@ -217,7 +217,7 @@ class Statements:
         elif mask is None and s.stride == 1:
             self.unit.out.append(T.BufferStore(where, stored, [T.Ramp(tir(offset), T.IntImm("int64", 1), lanes)]))
         else:
-            helper = helpers.store(s.buffer.dtype, lanes, mask is not None, s.stride)
+            helper = helpers.memory.store(s.buffer.dtype, lanes, mask is not None, s.stride)
             extra = [] if mask is None else [tir(mask, bool_)]
             self.unit.effect(helper, data_of(where), tir(offset), stored, *extra)
 
@@ -230,7 +230,7 @@ class Statements:
             self.values.to_memory(dtype, lanes, tir(term, s.value.dtype))
             for term, s in zip(terms, stores, strict=False)
         ]
-        helper = self.unit.helpers.store_interleaved(dtype, lanes, len(stores))
+        helper = self.unit.helpers.memory.store_interleaved(dtype, lanes, len(stores))
         self.unit.effect(helper, data_of(where), tir(offset), *values)
 
     def _scatter(self, s: Scatter) -> None:
@@ -242,7 +242,7 @@ class Statements:
             value = T.Broadcast(value, lanes)
         stored = self.values.to_memory(s.buffer.dtype, lanes, value)
         extra = [] if mask is None else [tir(mask, bool_)]
-        helper = self.unit.helpers.scatter(s.buffer.dtype, lanes, mask is not None)
+        helper = self.unit.helpers.memory.scatter(s.buffer.dtype, lanes, mask is not None)
         self.unit.effect(helper, data_of(where), offsets, stored, *extra)
 
     def _fold(self, s: Fold) -> None:
@@ -299,17 +299,17 @@ class Statements:
         if self.turn is None:
             raise CompileError("internal: an ordered section outside the loop over threads that it orders")
         unit = self.unit
-        unit.effect(unit.helpers.wait_for_turn(), *self.turn)
+        unit.effect(unit.helpers.runtime.wait_for_turn(), *self.turn)
         inside = [data_of(unit.memory[buffer]) for buffer in Uses(s).buffers if buffer in unit.memory]
         for pointer in inside:
-            unit.effect(unit.helpers.expose(), pointer)
+            unit.effect(unit.helpers.runtime.expose(), pointer)
         outer = unit.block()
         self.block(s.body.statements)
         unit.out, made = outer, unit.out
         unit.out += made
         for pointer in inside:
-            unit.effect(unit.helpers.expose(), pointer)
-        unit.effect(unit.helpers.pass_turn(), *self.turn)
+            unit.effect(unit.helpers.runtime.expose(), pointer)
+        unit.effect(unit.helpers.runtime.pass_turn(), *self.turn)
 
     def ordered_round(self, turn: Any, ticket: Any, rounds: Callable[[], None]) -> None:
         """A round whose ordered section has that number; a round that did not come to it passes its turn on."""
@@ -318,10 +318,10 @@ class Statements:
         rounds()
         self.turn = before
         outer = unit.block()
-        unit.effect(unit.helpers.wait_for_turn(), turn, ticket)
-        unit.effect(unit.helpers.pass_turn(), turn, ticket)
+        unit.effect(unit.helpers.runtime.wait_for_turn(), turn, ticket)
+        unit.effect(unit.helpers.runtime.pass_turn(), turn, ticket)
         left_out = unit.end_block(outer)
-        passed = T.call(unit.helpers.has_turn_passed(), "bool", turn, ticket)
+        passed = T.call(unit.helpers.runtime.has_turn_passed(), "bool", turn, ticket)
         unit.out.append(T.IfThenElse(T.Not(passed), left_out, None))
 
     # --- control
@@ -404,7 +404,7 @@ class Statements:
         self.block(s.body.statements)
         self.values.by_products = around
         if not copied or unit.vector_operations - before > _LARGE_BODY or self._is_short(s):
-            unit.effect(unit.helpers.once())
+            unit.effect(unit.helpers.runtime.once())
         return unit.end_block(outer)
 
     def _is_short(self, s: For) -> bool:
@@ -456,8 +456,8 @@ class Statements:
         some = term
         if lanes > 1:
             term = unit.bind("bad", bool_, lanes, term)
-            some = unit.call(helpers.reduce("or", bool_, lanes), bool_, 1, term)
-        symbol = helpers.fault(lanes, s.kind, s.site, [(v.dtype, lanes_of(v)) for v in s.values])
+            some = unit.call(helpers.values.reduce("or", bool_, lanes), bool_, 1, term)
+        symbol = helpers.runtime.fault(lanes, s.kind, s.site, [(v.dtype, lanes_of(v)) for v in s.values])
         listed = [tir(t, v.dtype) for t, v in zip(values, s.values, strict=True)]
         record = T.Evaluate(T.call(symbol, "int32", unit.fault, term, *listed))
         unit.out.append(T.IfThenElse(some, record, None))
@@ -465,7 +465,7 @@ class Statements:
     def _prefetch(self, s: Prefetch) -> None:
         self.values.prepare(*s.indices)
         where, offset = self.values.element(s.buffer, s.indices)
-        self.unit.effect(self.unit.helpers.prefetch(s.buffer.dtype), data_of(where), tir(offset))
+        self.unit.effect(self.unit.helpers.memory.prefetch(s.buffer.dtype), data_of(where), tir(offset))
 
 
 _METHODS: dict[type, Callable[[Any, Any], None]] = {

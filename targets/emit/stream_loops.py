@@ -73,10 +73,12 @@ class StreamLoops:
         """Such a store."""
         unit, helpers, lanes = self.unit, self.unit.helpers, lanes_of(s.value)
         if self.mode == "between":
-            unit.effect(helpers.stream(s.buffer.dtype, lanes), pointer, offset, value)
+            unit.effect(helpers.memory.stream(s.buffer.dtype, lanes), pointer, offset, value)
             return
         place = T.Add(tir(unit.variables[self.var]), _index(self.stream.stores[s]))
-        unit.effect(helpers.store_outside(s.buffer.dtype, lanes), pointer, offset, value, place, self.first, self.end)
+        unit.effect(
+            helpers.memory.store_outside(s.buffer.dtype, lanes), pointer, offset, value, place, self.first, self.end
+        )
 
     def _alignment(self, streams: Any) -> tuple[Any, Any]:
         """Elements from the start of the rows to an aligned address, and `streams` if rows may be streamed, else 0."""
@@ -94,7 +96,7 @@ class StreamLoops:
             else:
                 streams = unit.select(T.GT(away, zero), zero, streams)
             for other in starts.get(row.buffer, []):
-                apart = unit.call(unit.helpers.apart(row.buffer.dtype), i64, 1, offset, other)
+                apart = unit.call(unit.helpers.memory.apart(row.buffer.dtype), i64, 1, offset, other)
                 streams = unit.select(T.GT(apart, zero), streams, zero)
             starts.setdefault(row.buffer, []).append(offset)
         return short, streams
@@ -104,7 +106,7 @@ class StreamLoops:
         values, unit = self.statements.values, self.unit
         values.prepare(*row.indices)
         where, offset = values.element(row.buffer, row.indices)
-        symbol = unit.helpers.misalignment(row.buffer.dtype, row.lanes)
+        symbol = unit.helpers.memory.misalignment(row.buffer.dtype, row.lanes)
         place = tir(offset) if moved is None else T.Add(tir(offset), moved)
         return unit.call(symbol, i64, 1, data_of(where), place), tir(offset)
 

@@ -52,8 +52,10 @@ class Unit:
         A value of too much `weight` (`is_heavy`) goes through memory, which LLVM makes a register again: nobody looks behind a load.
         """
         if dtype is bool_ and (lanes > 1 or is_heavy(weight)):
-            packed = self.call(self.helpers.pack_mask(lanes), u8, lanes, value)
-            return self.call(self.helpers.unpack_mask(lanes), bool_, lanes, self.bind(stem, u8, lanes, packed, weight))
+            packed = self.call(self.helpers.values.pack_mask(lanes), u8, lanes, value)
+            return self.call(
+                self.helpers.values.unpack_mask(lanes), bool_, lanes, self.bind(stem, u8, lanes, packed, weight)
+            )
         if is_heavy(weight):
             cell = T.flat_buffer(self.fresh_name(stem), dtype, lanes, alignment=64)
             index: list[Any] = [
@@ -71,7 +73,7 @@ class Unit:
 
     def select(self, condition: Any, a: Any, b: Any) -> Any:
         """`a` where the condition holds, else `b`, both i64. Never TIR's own `Select`: its analysis takes exponential time in chains."""
-        symbol = self.helpers.operation("select", i64, [(bool_, 1), (i64, 1), (i64, 1)])
+        symbol = self.helpers.values.operation("select", i64, [(bool_, 1), (i64, 1), (i64, 1)])
         return self.call(symbol, i64, 1, condition, a, b)
 
     def effect(self, symbol: str, *args: Any) -> None:

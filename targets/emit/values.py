@@ -171,21 +171,21 @@ class Values:
         if isinstance(e, Op):
             return self._operation(e, plain)
         if isinstance(e, Ramp):
-            return self.unit.call(self.unit.helpers.ramp(e.stride, e.lanes), i64, e.lanes, self.tir(e.base))
+            return self.unit.call(self.unit.helpers.values.ramp(e.stride, e.lanes), i64, e.lanes, self.tir(e.base))
         if isinstance(e, Splat):
             return T.Broadcast(self.tir(e.value), e.lanes)
         if isinstance(e, Extract):
             shape = (e.dtype, lanes_of(e.value))
-            return self.unit.call(self.unit.helpers.extract(*shape, e.lane), e.dtype, 1, self.tir(e.value))
+            return self.unit.call(self.unit.helpers.values.extract(*shape, e.lane), e.dtype, 1, self.tir(e.value))
         if isinstance(e, LaneCompress):
             lanes = lanes_of(e.value)
-            helper = self.unit.helpers.compress(e.dtype, lanes)
+            helper = self.unit.helpers.values.compress(e.dtype, lanes)
             return self.unit.call(helper, e.dtype, lanes, self.tir(e.value), self.tir(e.mask))
         if isinstance(e, LaneCount):
-            return self.unit.call(self.unit.helpers.count(lanes_of(e.mask)), i64, 1, self.tir(e.mask))
+            return self.unit.call(self.unit.helpers.values.count(lanes_of(e.mask)), i64, 1, self.tir(e.mask))
         if isinstance(e, LaneShift):
             lanes = lanes_of(e.value)
-            helper = self.unit.helpers.shift(e.dtype, lanes, e.distance, e.fill.bits)
+            helper = self.unit.helpers.values.shift(e.dtype, lanes, e.distance, e.fill.bits)
             return self.unit.call(helper, e.dtype, lanes, self.tir(e.value))
         if isinstance(e, LaneFold):
             return self._fold_lanes(e.name, e.dtype, lanes_of(e.value), self.tir(e.value))
@@ -206,10 +206,10 @@ class Values:
         if e.dtype.is_float:
             value = float(e.value)
             if math.isnan(value):
-                return self.unit.call(self.unit.helpers.literal(e.dtype, e.bits), e.dtype, 1)
+                return self.unit.call(self.unit.helpers.values.literal(e.dtype, e.bits), e.dtype, 1)
             return T.FloatImm(T.type_name(e.dtype), value)
         if e.bits >= 1 << 63:
-            return self.unit.call(self.unit.helpers.literal(e.dtype, e.bits), e.dtype, 1)
+            return self.unit.call(self.unit.helpers.values.literal(e.dtype, e.bits), e.dtype, 1)
         return T.IntImm(T.type_name(e.dtype), e.bits)
 
     def _operation(self, e: Op, plain: dict[Any, bool]) -> Term:
@@ -231,12 +231,12 @@ class Values:
             if e.name == "floordiv" and divisor and divisor & (divisor - 1) == 0 and divisor > 0 and lanes == 1:
                 return T.RShift(args[0], T.IntImm("int64", divisor.bit_length() - 1))
         if e in self.by_products:
-            return self.unit.call(self.unit.helpers.root_by_products(), e.dtype, lanes, *args)
+            return self.unit.call(self.unit.helpers.values.root_by_products(), e.dtype, lanes, *args)
         if e.dtype.is_float and e.name in _NATIVE:
             return _NATIVE[e.name](*args)
         if (bounds := _below(e)) is not None:
             base, high = bounds
-            return self.unit.call(self.unit.helpers.below(lanes), bool_, lanes, self.tir(base), self.tir(high))
+            return self.unit.call(self.unit.helpers.values.below(lanes), bool_, lanes, self.tir(base), self.tir(high))
         if e.name in _COMPARISONS and first is not bool_:
             return _COMPARISONS[e.name](*args)
         if e.name == "ne" and first.is_integer:
@@ -244,7 +244,7 @@ class Values:
         if e.name == "select" and isinstance(terms[0], bool):
             return terms[1] if terms[0] else terms[2]
         if e.name == "select" and isinstance(moved := e.args[1], Op) and _is_masked_step(e):
-            symbol = self.unit.helpers.step_where(e.dtype, lanes)
+            symbol = self.unit.helpers.values.step_where(e.dtype, lanes)
             return self.unit.call(symbol, e.dtype, lanes, args[0], *(self.tir(a) for a in moved.args), args[2])
         if e.name == "cast" and first is e.dtype:
             return terms[0]
@@ -254,7 +254,9 @@ class Values:
         if e.name in _BY_CONSTANT and (divisor := _constant_of(e.args[1])) is not None and first.is_integer:
             literals = {1: divisor}
         shapes = [(a.dtype, lanes_of(a)) for a in e.args]
-        return self.unit.call(self.unit.helpers.operation(e.name, e.dtype, shapes, literals), e.dtype, lanes, *args)
+        return self.unit.call(
+            self.unit.helpers.values.operation(e.name, e.dtype, shapes, literals), e.dtype, lanes, *args
+        )
 
     def _fold_lanes(self, name: str, dtype: DType, lanes: int, value: Any) -> Any:
         """The fixed tree: the lower half of the lanes with the upper half, until one is left. Exact operations may take any order."""
@@ -265,17 +267,20 @@ class Values:
         if dtype.is_integer and name in ("minimum", "maximum"):
             exact = ("s" if dtype.kind == "i" else "u") + name[:3]
         if exact and lanes > 1:
-            return self.unit.call(helpers.reduce(exact, dtype, lanes), dtype, 1, value)
+            return self.unit.call(helpers.values.reduce(exact, dtype, lanes), dtype, 1, value)
         while lanes > 1:
             value = self.unit.bind("lanes", dtype, lanes, value)
             lanes //= 2
             halves = [
-                self.unit.call(helpers.half(dtype, 2 * lanes, upper), dtype, lanes, value) for upper in (False, True)
+                self.unit.call(helpers.values.half(dtype, 2 * lanes, upper), dtype, lanes, value)
+                for upper in (False, True)
             ]
             if dtype.is_float and name == "add":
                 value = T.Add(*halves)
             else:
-                value = self.unit.call(helpers.operation(name, dtype, [(dtype, lanes)] * 2), dtype, lanes, *halves)
+                value = self.unit.call(
+                    helpers.values.operation(name, dtype, [(dtype, lanes)] * 2), dtype, lanes, *halves
+                )
         return value
 
     # --- memory
@@ -312,7 +317,7 @@ class Values:
         buffer, lanes, indices = e.buffer, e.buffer.lanes, e.indices
         if e.predicate is not None and self.memo[e.predicate] is not True:
             where, offset = self.element(buffer, indices)
-            helper = self.unit.helpers.load(buffer.dtype, lanes, masked=True)
+            helper = self.unit.helpers.memory.load(buffer.dtype, lanes, masked=True)
             mask = self.tir(e.predicate)
             if lanes > 1 and lanes_of(e.predicate) == 1:
                 mask = T.Broadcast(mask, lanes)
@@ -331,13 +336,13 @@ class Values:
     def _from_memory(self, dtype: DType, lanes: int, value: Any) -> Any:
         if dtype is not bool_:
             return value
-        return self.unit.call(self.unit.helpers.operation("cast", bool_, [(u8, lanes)]), bool_, lanes, value)
+        return self.unit.call(self.unit.helpers.values.operation("cast", bool_, [(u8, lanes)]), bool_, lanes, value)
 
     def to_memory(self, dtype: DType, lanes: int, value: Any) -> Any:
         """A value as its memory holds it."""
         if dtype is not bool_:
             return value
-        return self.unit.call(self.unit.helpers.operation("cast", u8, [(bool_, lanes)]), u8, lanes, value)
+        return self.unit.call(self.unit.helpers.values.operation("cast", u8, [(bool_, lanes)]), u8, lanes, value)
 
     def _vector_read(self, e: VectorRead) -> Any:
         dtype, lanes = e.buffer.dtype, e.lanes
@@ -350,7 +355,7 @@ class Values:
         if e.stride == 0 and mask is None:
             return T.Broadcast(self._load(dtype, 1, where, offset), lanes)
         extra = [] if mask is None else [tir(mask, bool_)]
-        helper = self.unit.helpers.load(dtype, lanes, mask is not None, e.stride)
+        helper = self.unit.helpers.memory.load(dtype, lanes, mask is not None, e.stride)
         args = (data_of(where), tir(offset), *extra)
         return self._from_memory(dtype, lanes, self.unit.call(helper, memory_dtype(dtype), lanes, *args))
 
@@ -374,9 +379,9 @@ class Values:
         helpers, memory, table = self.unit.helpers, memory_dtype(dtype), e.buffer.data
         entries = table.array.size if isinstance(table, Data) and e.buffer.lanes == 1 else 0
         if is_small_table(entries, memory, lanes, helpers.vector_bits):
-            helper = helpers.look_up(dtype, lanes, e.mask is not None, entries)
+            helper = helpers.memory.look_up(dtype, lanes, e.mask is not None, entries)
         else:
-            helper = helpers.gather(dtype, lanes, e.mask is not None)
+            helper = helpers.memory.gather(dtype, lanes, e.mask is not None)
         value = self.unit.call(helper, memory, lanes, data_of(where), offsets, *extra)
         return self._from_memory(dtype, lanes, value)
 

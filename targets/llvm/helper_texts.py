@@ -1,0 +1,44 @@
+"""The texts of the helper functions that one module needs, each written once and known by its symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from raido.algo.graph.dtypes import DType
+from raido.targets.llvm.text import TextBuilder, Value, llvm_type
+
+Shape: TypeAlias = tuple[DType, int]  # element type and lanes
+_INLINED = 400  # lines
+
+
+class HelperTexts:
+    """Functions by symbol, and what they refer to. `fused`: the machine has a fused multiply-add, `vector_bits`: its registers."""
+
+    def __init__(self, fused: bool, vector_bits: int) -> None:
+        self.fused = fused
+        self.vector_bits = vector_bits
+        self.constants: dict[str, str] = {}
+        self._functions: dict[str, str] = {}
+        self._declarations: set[str] = set()
+
+    def module(self) -> str:
+        """Everything written so far, as one LLVM module."""
+        return "\n\n".join(
+            [*sorted(self._declarations), *self.constants.values(), *self._functions.values(), "!0 = !{i32 1}\n"]
+        )
+
+    def write(self, symbol: str, result: str, shapes: Sequence[Shape | str], body: Callable[..., str]) -> str:
+        """The symbol of the function, written unless it is there; `body` appends to a builder and gives the text of what is returned."""
+        if symbol not in self._functions:
+            b = TextBuilder(self.fused, self.vector_bits)
+            types = [s if isinstance(s, str) else llvm_type(*s) for s in shapes]
+            names = [f"%p{i}" for i in range(len(shapes))]
+            parameters = ", ".join(f"{kind} {name}" for kind, name in zip(types, names, strict=True))
+            args = [n if isinstance(s, str) else Value(*s, n) for s, n in zip(shapes, names, strict=True)]
+            b.line(f"ret {result} {body(b, *args)}")
+            attributes = "alwaysinline nounwind" if len(b.lines) < _INLINED else "inlinehint nounwind"
+            self._functions[symbol] = b.function(symbol, result, parameters, attributes)
+            self._declarations |= b.declarations
+            self.constants |= b.globals
+        return symbol

@@ -1,0 +1,225 @@
+"""Helper functions of memory: a base pointer and an i64 element offset each, so that an address under a mask that is off is not even
+computed as "in bounds". Elements are as they lie in memory: booleans are bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.targets.llvm.atomics import write_atomic, write_exchange, write_look
+from raido.targets.llvm.helper_texts import HelperTexts, Shape
+from raido.targets.llvm.memory import (
+    address_of,
+    gather,
+    interleave,
+    load_if,
+    load_strided,
+    masked_load,
+    ramp,
+    scatter,
+)
+from raido.targets.llvm.tables import look_up
+from raido.targets.llvm.text import TextBuilder, Value, llvm_type, mangled, memory_dtype, scalar_type
+
+
+class MemoryHelpers:
+    """Each method gives the symbol of a function that reads, writes or describes memory."""
+
+    def __init__(self, texts: HelperTexts) -> None:
+        self._texts = texts
+
+    def load(self, dtype: DType, lanes: int, masked: bool, stride: int = 1) -> str:
+        """(base, offset[, mask]) -> lanes `stride` apart; lanes off are 0."""
+        memory = memory_dtype(dtype)
+        symbol = f"rd.load{stride}{'.masked' if masked else ''}.{memory.name}x{lanes}".replace("-", "m")
+        shapes: list[Shape | str] = ["ptr", (i64, 1)] + ([(bool_, lanes)] if masked else [])
+
+        def body(b: TextBuilder, base: str, offset: Value, mask: Value | None = None) -> str:
+            if lanes == 1:
+                return load_if(b, base, offset, mask, memory).text
+            if stride == 1:
+                return masked_load(b, address_of(b, base, offset, memory), mask, memory, lanes).text
+            if stride == -1:
+                low = b.binary("add", offset, b.constant(offset, 1 - lanes))
+                reverse = list(range(lanes))[::-1]
+                mask = b.shuffle(mask, mask, reverse) if mask else None
+                v = masked_load(b, address_of(b, base, low, memory), mask, memory, lanes)
+                return b.shuffle(v, v, reverse).text
+            if mask is None and 2 <= stride <= 4:
+                return load_strided(b, base, offset, stride, memory, lanes).text
+            return gather(b, base, ramp(b, offset, stride, lanes), mask, memory).text
+
+        return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
+
+    def store(self, dtype: DType, lanes: int, masked: bool, stride: int = 1) -> str:
+        """(base, offset, value[, mask]) -> 0."""
+        memory = memory_dtype(dtype)
+        symbol = f"rd.store{stride}{'.masked' if masked else ''}.{memory.name}x{lanes}".replace("-", "m")
+        shapes: list[Shape | str] = ["ptr", (i64, 1), (memory, lanes)] + ([(bool_, lanes)] if masked else [])
+
+        def body(b: TextBuilder, base: str, offset: Value, value: Value, mask: Value | None = None) -> str:
+            if stride == -1:
+                offset = b.binary("add", offset, b.constant(offset, 1 - lanes))
+                reverse = list(range(lanes))[::-1]
+                value, mask = b.shuffle(value, value, reverse), b.shuffle(mask, mask, reverse) if mask else None
+            if stride in (1, -1):
+                address = address_of(b, base, offset, memory)
+                if mask is None:
+                    b.line(f"store {value.typed}, ptr {address}, align {memory.itemsize}")
+                else:
+                    name = f"llvm.masked.store.{mangled(memory, lanes)}.p0"
+                    b.declarations.add(f"declare void @{name}({value.type}, ptr, {mask.type})")
+                    b.line(f"call void @{name}({value.typed}, ptr align {memory.itemsize} {address}, {mask.typed})")
+            else:
+                scatter(b, base, ramp(b, offset, stride, lanes), value, mask)
+            return "0"
+
+        return self._texts.write(symbol, "i32", shapes, body)
+
+    def store_interleaved(self, dtype: DType, lanes: int, count: int) -> str:
+        """(base, offset, values…) -> 0: the first lane of each in turn, then the second of each, and so on, without gaps."""
+        memory = memory_dtype(dtype)
+
+        def body(b: TextBuilder, base: str, offset: Value, *values: Value) -> str:
+            for start, part in enumerate(interleave(b, values)):
+                address = address_of(b, base, b.binary("add", offset, b.constant(offset, start * lanes)), memory)
+                b.line(f"store {part.typed}, ptr {address}, align {memory.itemsize}")
+            return "0"
+
+        shapes: list[Shape | str] = ["ptr", (i64, 1), *[(memory, lanes)] * count]
+        return self._texts.write(f"rd.store_interleaved{count}.{memory.name}x{lanes}", "i32", shapes, body)
+
+    def gather(self, dtype: DType, lanes: int, masked: bool) -> str:
+        """(base, offsets[, mask]) -> values; lanes off are 0."""
+        memory = memory_dtype(dtype)
+        shapes: list[Shape | str] = ["ptr", (i64, lanes)] + ([(bool_, lanes)] if masked else [])
+        body = lambda b, base, offsets, mask=None: gather(b, base, offsets, mask, memory).text
+        symbol = f"rd.gather{'.masked' if masked else ''}.{memory.name}x{lanes}"
+        return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
+
+    def look_up(self, dtype: DType, lanes: int, masked: bool, entries: int) -> str:
+        """The same from a constant table of few entries."""
+        memory = memory_dtype(dtype)
+        shapes: list[Shape | str] = ["ptr", (i64, lanes)] + ([(bool_, lanes)] if masked else [])
+        body = lambda b, base, offsets, mask=None: look_up(b, base, offsets, mask, memory, entries).text
+        symbol = f"rd.look_up{entries}{'.masked' if masked else ''}.{memory.name}x{lanes}"
+        return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
+
+    def scatter(self, dtype: DType, lanes: int, masked: bool) -> str:
+        """(base, offsets, values[, mask]) -> 0; of equal offsets the last lane wins."""
+        memory = memory_dtype(dtype)
+        shapes: list[Shape | str] = ["ptr", (i64, lanes), (memory, lanes)] + ([(bool_, lanes)] if masked else [])
+
+        def body(b: TextBuilder, base: str, offsets: Value, values: Value, mask: Value | None = None) -> str:
+            scatter(b, base, offsets, values, mask)
+            return "0"
+
+        return self._texts.write(f"rd.scatter{'.masked' if masked else ''}.{memory.name}x{lanes}", "i32", shapes, body)
+
+    def stream(self, dtype: DType, lanes: int) -> str:
+        """(base, offset, value) -> 0, past the caches; the address is aligned to the vector."""
+        memory = memory_dtype(dtype)
+
+        def body(b: TextBuilder, base: str, offset: Value, value: Value) -> str:
+            address = address_of(b, base, offset, memory)
+            b.line(f"store {value.typed}, ptr {address}, align {memory.itemsize * lanes}, !nontemporal !0")
+            return "0"
+
+        return self._texts.write(f"rd.stream.{memory.name}x{lanes}", "i32", ["ptr", (i64, 1), (memory, lanes)], body)
+
+    def store_outside(self, dtype: DType, lanes: int) -> str:
+        """(base, offset, value, place, first, end) -> 0: stores the lanes at places that are not first … end − 1."""
+        memory = memory_dtype(dtype)
+
+        def body(b: TextBuilder, base: str, offset: Value, value: Value, place: Value, first: Value, end: Value) -> str:
+            count, zero, ones = (b.constant(place, v) for v in (lanes, 0, -1))
+            before, until = b.binary("sub", first, place), b.binary("sub", end, place)
+            low = b.select(b.compare("sgt", before, zero), before, zero)
+            high = b.select(b.compare("sgt", until, zero), until, zero)
+            head = b.binary("xor", b.binary("shl", ones, low), ones)
+            head = b.select(b.compare("slt", low, count), head, ones)
+            tail = b.select(b.compare("slt", high, count), b.binary("shl", ones, high), zero)
+            bits = b.binary("or", head, tail).text
+            if lanes < 64:
+                b.line(f"%kept = trunc i64 {bits} to i{lanes}")
+            mask = b.result(
+                bool_, lanes, f"bitcast i{lanes} {'%kept' if lanes < 64 else bits} to {llvm_type(bool_, lanes)}"
+            )
+            address = address_of(b, base, offset, memory)
+            name = f"llvm.masked.store.{mangled(memory, lanes)}.p0"
+            b.declarations.add(f"declare void @{name}({value.type}, ptr, {mask.type})")
+            b.line(f"call void @{name}({value.typed}, ptr align {memory.itemsize} {address}, {mask.typed})")
+            return "0"
+
+        shapes: list[Shape | str] = ["ptr", (i64, 1), (memory, lanes), *[(i64, 1)] * 3]
+        return self._texts.write(f"rd.store_outside.{memory.name}x{lanes}", "i32", shapes, body)
+
+    def misalignment(self, dtype: DType, lanes: int) -> str:
+        """(base, offset) -> elements up to the next address aligned to a vector."""
+        memory = memory_dtype(dtype)
+        size = memory.itemsize * lanes
+
+        def body(b: TextBuilder, base: str, offset: Value) -> str:
+            number = b.result(i64, 1, f"ptrtoint ptr {address_of(b, base, offset, memory)} to i64")
+            short = b.binary("and", b.binary("sub", b.constant(number, 0), number), b.constant(number, size - 1))
+            return b.binary("udiv", short, b.constant(number, memory.itemsize)).text
+
+        return self._texts.write(f"rd.misalignment.{memory.name}x{lanes}", "i64", ["ptr", (i64, 1)], body)
+
+    def apart(self, dtype: DType) -> str:
+        """(offset, other) -> 1 if rows that begin there are not within three lines of each other modulo 4096 bytes, else 0.
+
+        Loads near one streamed row are otherwise taken for loads of the other, and wait for its stores.
+        """
+        memory = memory_dtype(dtype)
+
+        def body(b: TextBuilder, offset: Value, other: Value) -> str:
+            distance = b.binary("mul", b.binary("sub", offset, other), b.constant(offset, memory.itemsize))
+            moved = b.binary("and", b.binary("sub", distance, b.constant(offset, 192)), b.constant(offset, 4095))
+            return b.convert("zext", b.compare("ule", moved, b.constant(offset, 4096 - 2 * 192)), i64).text
+
+        return self._texts.write(f"rd.apart.{memory.name}", "i64", [(i64, 1), (i64, 1)], body)
+
+    def prefetch(self, dtype: DType) -> str:
+        """(base, offset) -> 0: the line will be read soon."""
+        memory = memory_dtype(dtype)
+
+        def body(b: TextBuilder, base: str, offset: Value) -> str:
+            b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+            b.line(f"call void @llvm.prefetch.p0(ptr {address_of(b, base, offset, memory)}, i32 0, i32 3, i32 1)")
+            return "0"
+
+        return self._texts.write(f"rd.prefetch.{memory.name}", "i32", ["ptr", (i64, 1)], body)
+
+    def constant_array(self, digest: str, array: np.ndarray) -> str:
+        """() -> where the array's bytes lie, in the object's read-only data."""
+        name = f"rd.data.{digest[:24]}"
+        if name not in self._texts.constants:
+            data = np.ascontiguousarray(array).tobytes()
+            data += bytes(-len(data) % 64)  # look-ups load whole registers
+            escaped = "".join(f"\\{byte:02X}" for byte in data)
+            kind = f"[{len(data)} x i8]"
+            self._texts.constants[name] = f'@{name} = internal unnamed_addr constant {kind} c"{escaped}", align 64'
+        return self._texts.write(f"rd.at.{digest[:24]}", "ptr", (), lambda b: f"@{name}")
+
+    # --- memory that threads change at the same time
+
+    def atomic(self, opcode: str, dtype: DType) -> str:
+        """(base, offset, value) -> 0: the element becomes `opcode` of itself and the value, in one indivisible step."""
+        memory = memory_dtype(dtype)
+        body = lambda b, base, offset, value: write_atomic(b, opcode, base, offset, value)
+        return self._texts.write(f"rd.atomic.{opcode}.{memory.name}", "i32", ["ptr", (i64, 1), (memory, 1)], body)
+
+    def look(self, dtype: DType) -> str:
+        """(base, offset) -> what the element is, while others may change it."""
+        memory = memory_dtype(dtype)
+        body = lambda b, base, offset: write_look(b, memory, base, offset)
+        return self._texts.write(f"rd.look.{memory.name}", scalar_type(memory), ["ptr", (i64, 1)], body)
+
+    def exchange(self, dtype: DType) -> str:
+        """(base, offset, held, new) -> 0 if the element was what `held` points to, and is `new` now; else 1, and `held` is what it was."""
+        memory = memory_dtype(dtype)
+        return self._texts.write(
+            f"rd.exchange.{memory.name}", "i32", ["ptr", (i64, 1), "ptr", (memory, 1)], write_exchange
+        )

@@ -1,0 +1,177 @@
+"""Helper functions of values: primitives at any number of lanes, masks, and what moves between lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.algo.graph.dtypes import DType, bool_, f32, i32, i64, signed, u8
+from raido.algo.graph.expr import Const
+from raido.targets.llvm.compress import write_compress
+from raido.targets.llvm.helper_texts import HelperTexts, Shape
+from raido.targets.llvm.memory import ramp
+from raido.targets.llvm.operations import write_operation
+from raido.targets.llvm.roots import LANES as ROOT_LANES
+from raido.targets.llvm.roots import write_root
+from raido.targets.llvm.text import TextBuilder, Value, llvm_type, mangled, scalar_type
+
+
+class ValueHelpers:
+    """Each method gives the symbol of a function from values to a value.
+
+    `math_functions` are those that helpers call, by symbol (they begin with `prefix`): whoever makes the module defines them by
+    `whole`. They run where some lane needs a value that hardly any does.
+    """
+
+    def __init__(self, texts: HelperTexts, prefix: str) -> None:
+        self._texts = texts
+        self._prefix = prefix
+        self.math_functions: dict[str, tuple[str, tuple[Shape, ...]]] = {}
+
+    def operation(
+        self, name: str, dtype: DType, operands: Sequence[Shape], literals: dict[int, int] | None = None
+    ) -> str:
+        """Primitive `name`; operands in `literals` (by position) are those constants, and are ignored when passed."""
+        literals = literals or {}
+        marks = "".join(f".{position}is{value}".replace("-", "m") for position, value in literals.items())
+        symbol = f"rd.{name}.{dtype.name}." + ".".join(f"{d.name}x{n}" for d, n in operands) + marks
+        lanes = max(n for _, n in operands)
+
+        def body(b: TextBuilder, *args: Value) -> str:
+            b.call_apart = self._call_apart
+            given = [b.constant(a, literals[i]) if i in literals else a for i, a in enumerate(args)]
+            return write_operation(b, name, dtype, *given).text
+
+        return self._texts.write(symbol, llvm_type(dtype, lanes), operands, body)
+
+    def _call_apart(self, b: TextBuilder, name: str, args: Sequence[Value]) -> Value:
+        """A call of a math function that is not inlined."""
+        like = args[0]
+        symbol = f"{self._prefix}.{name}.{like.dtype.name}x{like.lanes}"
+        self.math_functions[symbol] = (name, tuple((a.dtype, a.lanes) for a in args))
+        b.declarations.add(f"declare i32 @{symbol}({', '.join(a.type for a in args)}, ptr)")
+        slot = b.name()
+        b.lines.insert(0, f"  {slot} = alloca {like.type}, align 64")
+        often = "" if name == "fma" else " cold"
+        b.line(f"{b.name()} = call i32 @{symbol}({', '.join(a.typed for a in args)}, ptr {slot}) noinline{often}")
+        return b.result(like.dtype, like.lanes, f"load {like.type}, ptr {slot}, align 64")
+
+    def whole(self, name: str, operands: Sequence[Shape]) -> str:
+        """A math function that takes both sides of its branches in place."""
+        dtype, lanes = operands[0]
+        body = lambda b, *args: write_operation(b, name, dtype, *args).text
+        return self._texts.write(f"rd.whole.{name}.{dtype.name}x{lanes}", llvm_type(dtype, lanes), operands, body)
+
+    def root_by_products(self) -> str:
+        """The square roots of sixteen f32 without the divider."""
+        shape = (f32, ROOT_LANES)
+        return self._texts.write("rd.root", llvm_type(*shape), [shape], lambda b, x: write_root(b, x).text)
+
+    def step_where(self, dtype: DType, lanes: int) -> str:
+        """(mask, x, step, y) -> x + step in the lanes that are on, else y: one masked addition, if LLVM does not know the step.
+
+        What fills a register is hidden from it there.
+        """
+        one_register = lanes * dtype.bits in (128, 256, 512) and lanes * dtype.bits <= self._texts.vector_bits
+
+        def body(b: TextBuilder, mask: Value, x: Value, step: Value, y: Value) -> str:
+            if one_register:
+                step = b.result(dtype, lanes, f'call {x.type} asm "", "=v,0"({step.typed})')
+            return b.select(mask, b.binary("add", x, step), y).text
+
+        shapes: list[Shape | str] = [(bool_, lanes), *[(dtype, lanes)] * 3]
+        return self._texts.write(f"rd.step.{dtype.name}x{lanes}", llvm_type(dtype, lanes), shapes, body)
+
+    def literal(self, dtype: DType, bits: int) -> str:
+        """A constant by its bits, for what TIR's literals cannot hold."""
+        whole = f"i{dtype.itemsize * 8}"
+
+        def body(b: TextBuilder) -> str:
+            return b.result(dtype, 1, f"bitcast {whole} {bits} to {scalar_type(dtype)}").text
+
+        return self._texts.write(f"rd.literal.{dtype.name}.{bits:x}".replace("-", "m"), scalar_type(dtype), (), body)
+
+    def pack_mask(self, lanes: int) -> str:
+        """A vector of bool as a vector of i8, which TIR can name."""
+        body = lambda b, mask: b.convert("sext", mask, u8).text
+        return self._texts.write(f"rd.pack.x{lanes}", llvm_type(u8, lanes), [(bool_, lanes)], body)
+
+    def unpack_mask(self, lanes: int) -> str:
+        """The inverse of `pack_mask`; any byte that is not 0 is true only by its lowest bit."""
+        body = lambda b, packed: b.convert("trunc", packed, bool_).text
+        return self._texts.write(f"rd.unpack.x{lanes}", llvm_type(bool_, lanes), [(u8, lanes)], body)
+
+    def ramp(self, stride: int, lanes: int) -> str:
+        """(base) -> base, base + stride, …"""
+        body = lambda b, base: ramp(b, base, stride, lanes).text
+        return self._texts.write(f"rd.ramp{stride}.x{lanes}".replace("-", "m"), llvm_type(i64, lanes), [(i64, 1)], body)
+
+    def below(self, lanes: int) -> str:
+        """(base, high) -> which of base, base + 1, … are below `high`: one comparison in lanes as narrow as fill a register."""
+        narrow = signed(min(64, max(8 if lanes < 256 else 16, self._texts.vector_bits // lanes)))
+
+        def body(b: TextBuilder, base: Value, high: Value) -> str:
+            count = b.binary("sub", b.intrinsic("smax", high, base), base)
+            count = b.intrinsic("umin", count, b.constant(count, lanes))
+            left = b.spread(b.convert("trunc", count, narrow), lanes)
+            lane = ", ".join(f"{scalar_type(narrow)} {k}" for k in range(lanes))
+            return b.compare("ugt", left, Value(narrow, lanes, f"<{lane}>")).text
+
+        return self._texts.write(f"rd.below.x{lanes}", llvm_type(bool_, lanes), [(i64, 1), (i64, 1)], body)
+
+    def extract(self, dtype: DType, lanes: int, lane: int) -> str:
+        """One lane."""
+        body = lambda b, v: b.result(dtype, 1, f"extractelement {v.typed}, i64 {lane}").text
+        return self._texts.write(f"rd.extract{lane}.{dtype.name}x{lanes}", scalar_type(dtype), [(dtype, lanes)], body)
+
+    def half(self, dtype: DType, lanes: int, upper: bool) -> str:
+        """The lower or upper half of the lanes."""
+        count = lanes // 2
+        picked = list(range(count, lanes) if upper else range(count))
+
+        def body(b: TextBuilder, v: Value) -> str:
+            if count == 1:
+                return b.result(dtype, 1, f"extractelement {v.typed}, i64 {picked[0]}").text
+            return b.shuffle(v, Value(dtype, lanes, "poison"), picked).text
+
+        return self._texts.write(
+            f"rd.half{int(upper)}.{dtype.name}x{lanes}", llvm_type(dtype, count), [(dtype, lanes)], body
+        )
+
+    def shift(self, dtype: DType, lanes: int, distance: int, fill: int) -> str:
+        """Every lane moved up by `distance`; the constant with the bits `fill` comes in."""
+        picked = [lanes] * distance + list(range(lanes - distance))
+
+        def body(b: TextBuilder, v: Value) -> str:
+            return b.shuffle(v, b.constant(v, Const(dtype, fill).value), picked).text
+
+        symbol = f"rd.shift{distance}.{fill:x}.{dtype.name}x{lanes}".replace("-", "m")
+        return self._texts.write(symbol, llvm_type(dtype, lanes), [(dtype, lanes)], body)
+
+    def compress(self, dtype: DType, lanes: int) -> str:
+        """(value, mask) -> the lanes that are on, at the front; zeros behind them."""
+
+        def body(b: TextBuilder, value: Value, mask: Value) -> str:
+            wide = b.convert("zext", value, u8) if dtype is bool_ else value
+            moved = write_compress(b, wide, mask)
+            return (b.convert("trunc", moved, bool_) if dtype is bool_ else moved).text
+
+        shapes: list[Shape | str] = [(dtype, lanes), (bool_, lanes)]
+        return self._texts.write(f"rd.compress.{dtype.name}x{lanes}", llvm_type(dtype, lanes), shapes, body)
+
+    def count(self, lanes: int) -> str:
+        """(mask) -> how many lanes are on."""
+
+        def body(b: TextBuilder, mask: Value) -> str:
+            bits = b.result(i32, 1, f"bitcast {mask.typed} to i{lanes}").text
+            wide = b.result(i64, 1, f"zext i{lanes} {bits} to i64") if lanes < 64 else Value(i64, 1, bits)
+            return b.call("llvm.ctpop.i64", i64, 1, wide).text
+
+        return self._texts.write(f"rd.count.x{lanes}", "i64", [(bool_, lanes)], body)
+
+    def reduce(self, name: str, dtype: DType, lanes: int) -> str:
+        """All lanes by an exact operation LLVM reduces: or, and, xor, add, mul, smin, ..."""
+
+        def body(b: TextBuilder, v: Value) -> str:
+            return b.call(f"llvm.vector.reduce.{name}.{mangled(dtype, lanes)}", dtype, 1, v).text
+
+        return self._texts.write(f"rd.reduce.{name}.{dtype.name}x{lanes}", scalar_type(dtype), [(dtype, lanes)], body)
