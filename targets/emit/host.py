@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from raido.algo.graph.dtypes import bool_, i32, i64
 from raido.schedule.nest.nodes import Alloc, Block, Buffer, Copy, For, If, Let, Produce, Swap, View, While
 from raido.targets import tvm_corner as T
+from raido.targets.emit.loops import emit_loop, trip_count
 from raido.targets.emit.scopes import Uses, swapped_buffers
 from raido.targets.emit.statements import Outliner, Statements
 from raido.targets.emit.unit import Unit, data_of, tir
@@ -199,7 +200,7 @@ class HostPlan(Statements):
         before, self.can_fail = self.can_fail, False
         guarded: Any = _Guard(s.body)  # a statement of the host plan alone
         inner = For(s.var, s.low, s.high, s.step, Block((guarded,)))
-        self.unit.out.append(self.loop(inner, low, tir(self.trip_count(low, high, s.step))))
+        self.unit.out.append(emit_loop(self, inner, low, tir(trip_count(low, high, s.step))))
         failed, self.can_fail = self.can_fail, before or self.can_fail
         return failed
 

@@ -16,6 +16,8 @@ from raido.algo.graph.expr import SizeVar
 from raido.schedule.nest.nodes import Block, Buffer, For, Nest, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.host import HostPlan
+from raido.targets.emit.loops import emit_loop, trip_count
+from raido.targets.emit.ordered import emit_ordered_round
 from raido.targets.emit.scopes import Uses, hoist_heap, is_ordered, shared_registers
 from raido.targets.emit.statements import Statements, add_statement
 from raido.targets.emit.unit import Unit, data_of, tir
@@ -170,7 +172,7 @@ class Program:
         """A loop over threads: a function for one thread's share, and the launch."""
         outer = statements.unit
         low, high = statements.values.prepare(loop.low, loop.high)
-        count = tir(statements.trip_count(low, high, loop.step))
+        count = tir(trip_count(low, high, loop.step))
         count = outer.bind("rounds", i64, 1, count)
         if not isinstance(low, int):
             low = outer.bind("low", i64, 1, low)
@@ -237,7 +239,7 @@ class _Share:
         begin = T.Div(T.Mul(self.rounds, self.share), self.shares)
         end = T.Div(T.Mul(self.rounds, T.Add(self.share, one)), self.shares)
         begin = statements.unit.bind("begin", i64, 1, begin)
-        statements.unit.out.append(statements.loop(self.loop, self.low, T.Sub(end, begin), begin))
+        statements.unit.out.append(emit_loop(statements, self.loop, self.low, T.Sub(end, begin), begin))
 
     def _by_ticket(self, statements: Statements) -> None:
         unit = statements.unit
@@ -254,10 +256,10 @@ class _Share:
         outer = unit.block()
         begin = unit.bind("begin", i64, 1, T.BufferLoad(place, [zero]))
         size = T.Min(grain, T.Sub(self.rounds, begin))
-        piece = lambda: unit.out.append(statements.loop(self.loop, self.low, size, begin))
+        piece = lambda: unit.out.append(emit_loop(statements, self.loop, self.low, size, begin))
         if self.ordered:
             turn = T.call(unit.helpers.runtime.turn_of(TURN), T.pointer_type(i64), self.counter)
-            statements.ordered_round(turn, begin, piece)
+            emit_ordered_round(statements, turn, begin, piece)
         else:
             piece()
         unit.out.append(take())

@@ -32,7 +32,6 @@ from raido.schedule.nest.nodes import (
     Prefetch,
     Prefix,
     Produce,
-    Read,
     Scatter,
     Splat,
     Store,
@@ -44,15 +43,16 @@ from raido.targets import tvm_corner as T
 from raido.targets.emit.atomics import emit_atomic
 from raido.targets.emit.divider import roots_by_products
 from raido.targets.emit.interleave import find_interleaved
-from raido.targets.emit.scopes import Uses
+from raido.targets.emit.loops import emit_for
+from raido.targets.emit.ordered import emit_ordered
+from raido.targets.emit.steps import emit_append, emit_fold, emit_prefix
+from raido.targets.emit.stores import emit_interleaved, emit_scatter, emit_store, emit_vector_store
 from raido.targets.emit.stream_loops import StreamLoops
-from raido.targets.emit.streams import find_stream
-from raido.targets.emit.unit import Term, Unit, data_of, is_heavy, is_plain_index, tir
+from raido.targets.emit.unit import Unit, data_of, is_heavy, is_plain_index, tir
 from raido.targets.emit.values import Values
 from raido.targets.llvm.roots import LANES
 from raido.targets.llvm.text import memory_dtype
 
-_UNROLL_LIMIT = 256
 _SHORT = 4  # rounds
 _LARGE_BODY = 12  # vector operations from which LLVM's own unrolling costs registers and brings nothing
 
@@ -86,7 +86,7 @@ class Statements:
                 return
             together = find_interleaved(statements, position)
             if together:
-                self._store_interleaved(together)
+                emit_interleaved(self, together)
             else:
                 self.statement(s)
             position += len(together) or 1
@@ -99,10 +99,10 @@ class Statements:
 
     def statement(self, s: Any) -> None:
         """One statement."""
-        method = _METHODS.get(type(s))
-        if method is None:
+        emit = _EMIT.get(type(s))
+        if emit is None:
             raise CompileError(f"internal: {type(s).__name__} cannot stand inside a kernel")
-        method(self, s)
+        emit(self, s)
 
     # --- names and memory
 
@@ -185,210 +185,7 @@ class Statements:
         unit.out.append(T.AllocBuffer(made))
         unit.memory[buffer] = made
 
-    # --- stores
-
-    def _store(self, s: Store) -> None:
-        lanes = s.buffer.lanes
-        value, predicate, *_ = self.values.prepare(s.value, s.predicate, *s.indices)
-        if predicate is False:
-            return
-        where, offset = self.values.element(s.buffer, s.indices)
-        if lanes > 1 and lanes_of(s.value) == 1:
-            value = T.Broadcast(tir(value, s.value.dtype), lanes)
-        index = T.Ramp(tir(offset), T.IntImm("int64", 1), lanes) if lanes > 1 else tir(offset)
-        stored = self.values.to_memory(s.buffer.dtype, lanes, tir(value, s.value.dtype))
-        if s.predicate is not None and lanes_of(s.predicate) > 1:
-            mask = tir(predicate, bool_)
-            helper = self.unit.helpers.memory.store(s.buffer.dtype, lanes, masked=True)
-            self.unit.effect(helper, data_of(where), tir(offset), stored, mask)
-            return
-        made = T.BufferStore(where, stored, [index])
-        if predicate is not None and predicate is not True:
-            made = T.IfThenElse(predicate, made, None)
-        self.unit.out.append(made)
-
-    def _vector_store(self, s: VectorStore) -> None:
-        lanes, helpers = lanes_of(s.value), self.unit.helpers
-        value, mask, *_ = self.values.prepare(s.value, s.mask, *s.indices)
-        where, offset = self.values.element(s.buffer, s.indices)
-        stored = self.values.to_memory(s.buffer.dtype, lanes, tir(value, s.value.dtype))
-        if self.stream is not None and self.stream.changes(s):
-            self.stream.store(s, data_of(where), tir(offset), stored)
-        elif mask is None and s.stride == 1:
-            self.unit.out.append(T.BufferStore(where, stored, [T.Ramp(tir(offset), T.IntImm("int64", 1), lanes)]))
-        else:
-            helper = helpers.memory.store(s.buffer.dtype, lanes, mask is not None, s.stride)
-            extra = [] if mask is None else [tir(mask, bool_)]
-            self.unit.effect(helper, data_of(where), tir(offset), stored, *extra)
-
-    def _store_interleaved(self, stores: Sequence[VectorStore]) -> None:
-        first, lanes = stores[0], lanes_of(stores[0].value)
-        terms = self.values.prepare(*(s.value for s in stores), *first.indices)
-        where, offset = self.values.element(first.buffer, first.indices)
-        dtype = first.buffer.dtype
-        values = [
-            self.values.to_memory(dtype, lanes, tir(term, s.value.dtype))
-            for term, s in zip(terms, stores, strict=False)
-        ]
-        helper = self.unit.helpers.memory.store_interleaved(dtype, lanes, len(stores))
-        self.unit.effect(helper, data_of(where), tir(offset), *values)
-
-    def _scatter(self, s: Scatter) -> None:
-        lanes = max(lanes_of(i) for i in s.indices)
-        value, mask, *_ = self.values.prepare(s.value, s.mask, *s.indices)
-        where, offsets = self.values.lane_offsets(s.buffer, s.indices)
-        value = tir(value, s.value.dtype)
-        if lanes_of(s.value) == 1:
-            value = T.Broadcast(value, lanes)
-        stored = self.values.to_memory(s.buffer.dtype, lanes, value)
-        extra = [] if mask is None else [tir(mask, bool_)]
-        helper = self.unit.helpers.memory.scatter(s.buffer.dtype, lanes, mask is not None)
-        self.unit.effect(helper, data_of(where), offsets, stored, *extra)
-
-    def _fold(self, s: Fold) -> None:
-        now = {left: Read(buffer, s.indices, None) for left, buffer in zip(s.left, s.buffers, strict=True)}
-        steps = [substitute(step, now) for step in s.step]
-        unit = self.unit
-        terms = self.values.prepare(*steps, *s.indices)[: len(steps)]
-        if len(steps) > 1:  # all are computed before any is stored
-            pairs = zip(terms, steps, strict=True)
-            terms = [unit.bind("step", e.dtype, lanes_of(e), tir(term, e.dtype)) for term, e in pairs]
-        for buffer, term, step in zip(s.buffers, terms, steps, strict=True):
-            lanes = buffer.lanes
-            where, offset = self.values.element(buffer, s.indices)
-            value = tir(term, step.dtype)
-            if lanes > 1 and lanes_of(step) == 1:
-                value = T.Broadcast(value, lanes)
-            index = T.Ramp(tir(offset), T.IntImm("int64", 1), lanes) if lanes > 1 else tir(offset)
-            unit.out.append(T.BufferStore(where, self.values.to_memory(buffer.dtype, lanes, value), [index]))
-
-    def _prefix(self, s: Prefix) -> None:
-        unit = self.unit
-        held = [Read(buffer, s.indices, None) for buffer in s.buffers]
-        terms = self.values.prepare(*held, *s.values)
-        for var, term in zip((*s.left, *s.right), terms, strict=True):
-            unit.variables[var] = unit.bind(var.name, var.dtype, 1, tir(term, var.dtype))
-        after = self.values.prepare(*s.combine, *s.indices)[: len(s.combine)]
-        after = [unit.bind("after", e.dtype, 1, tir(term, e.dtype)) for term, e in zip(after, s.combine, strict=True)]
-        for buffer, term in zip(s.buffers, after, strict=True):
-            where, offset = self.values.element(buffer, s.indices)
-            unit.out.append(T.BufferStore(where, self.values.to_memory(buffer.dtype, 1, term), [tir(offset)]))
-        for var, left, term in zip(s.results, s.left, after, strict=True):
-            unit.variables[var] = unit.variables[left] if s.exclusive else term
-
-    def _append(self, s: Append) -> None:
-        unit = self.unit
-        outer = unit.block()
-        place = Read(s.position, (), None)
-        self.values.prepare(place, *s.values)
-        terms = [self.values.memo[value] for value in s.values]
-        at = unit.bind("place", i64, 1, self.values.tir(place))
-        for buffer, term, value in zip(s.buffers, terms, s.values, strict=True):
-            stored = self.values.to_memory(buffer.dtype, 1, tir(term, value.dtype))
-            unit.out.append(T.BufferStore(unit.buffer(buffer), stored, [at]))
-        where, offset = self.values.element(s.position, ())
-        unit.out.append(T.BufferStore(where, T.Add(at, T.IntImm("int64", 1)), [tir(offset)]))
-        body = unit.end_block(outer)
-        condition = self.values.scalar(s.predicate)
-        unit.out.append(T.IfThenElse(tir(condition, bool_), body, None))
-
-    # --- sections in order
-
-    def _ordered(self, s: Ordered) -> None:
-        """Wait for the round before, run, and let the next one in. What the section uses is seen, and shown, at its borders."""
-        if self.turn is None:
-            raise CompileError("internal: an ordered section outside the loop over threads that it orders")
-        unit = self.unit
-        unit.effect(unit.helpers.runtime.wait_for_turn(), *self.turn)
-        inside = [data_of(unit.memory[buffer]) for buffer in Uses(s).buffers if buffer in unit.memory]
-        for pointer in inside:
-            unit.effect(unit.helpers.runtime.expose(), pointer)
-        outer = unit.block()
-        self.block(s.body.statements)
-        unit.out, made = outer, unit.out
-        unit.out += made
-        for pointer in inside:
-            unit.effect(unit.helpers.runtime.expose(), pointer)
-        unit.effect(unit.helpers.runtime.pass_turn(), *self.turn)
-
-    def ordered_round(self, turn: Any, ticket: Any, rounds: Callable[[], None]) -> None:
-        """A round whose ordered section has that number; a round that did not come to it passes its turn on."""
-        unit = self.unit
-        before, self.turn = self.turn, (turn, ticket)
-        rounds()
-        self.turn = before
-        outer = unit.block()
-        unit.effect(unit.helpers.runtime.wait_for_turn(), turn, ticket)
-        unit.effect(unit.helpers.runtime.pass_turn(), turn, ticket)
-        left_out = unit.end_block(outer)
-        passed = T.call(unit.helpers.runtime.has_turn_passed(), "bool", turn, ticket)
-        unit.out.append(T.IfThenElse(T.Not(passed), left_out, None))
-
     # --- control
-
-    def _for(self, s: For) -> None:
-        if s.kind == "parallel":
-            self.outliner.launch(self, s)
-        elif s.kind == "unroll" and self._unroll(s):
-            return
-        else:
-            self._serial(s)
-
-    def _unroll(self, s: For) -> bool:
-        """Copies of the body, where the trip count is constant and moderate."""
-        known = self.unit.known
-        low, high = (canonical(substitute(as_index(e), known)) for e in (s.low, s.high))
-        extent = constant_value(sub(high, low))
-        if extent is None or -(-extent // s.step) > _UNROLL_LIMIT:
-            return False
-        first = self.values.scalar(s.low)
-        for k in range(0, max(extent, 0), s.step):
-            known[s.var] = add(low, k)
-            term = first + k if isinstance(first, int) else T.Add(first, T.IntImm("int64", k)) if k else first
-            self.unit.variables[s.var] = term
-            self.unit.index_like.add(s.var)
-            self.block(s.body.statements)
-        return True
-
-    def trip_count(self, low: Term, high: Term, step: int) -> Term:
-        """⌈(high − low) / step⌉, or some number that is not positive."""
-        if isinstance(low, int) and isinstance(high, int):
-            return -((low - high) // step)
-        extent = tir(high) if isinstance(low, int) and low == 0 else T.Sub(tir(high), tir(low))
-        if step == 1:
-            return extent
-        extent = T.Add(extent, T.IntImm("int64", step - 1))
-        if step & (step - 1) == 0:
-            return T.RShift(extent, T.IntImm("int64", step.bit_length() - 1))
-        return T.Div(extent, T.IntImm("int64", step))
-
-    def _serial(self, s: For) -> None:
-        low, high = self.values.prepare(s.low, s.high)
-        count = self.trip_count(low, high, s.step)
-        if isinstance(count, int) and count <= 0:
-            return
-        stream = find_stream(s)
-        if stream is not None:
-            outer, self.stream = self.stream, StreamLoops(self, stream)
-            self.stream.emit(s, tir(low), tir(count))
-            self.stream, self.streams = outer, True
-        else:
-            self.unit.out.append(self.loop(s, low, tir(count)))
-
-    def loop(self, s: For, low: Term, count: Any, first: Any = None) -> Any:
-        """The body of `s` for its iterations first … first + count − 1 (or all from 0)."""
-        unit = self.unit
-        if s.step == 1 and first is None:
-            counter = T.Var(unit.fresh_name(s.var.name), "int64")
-            start, value = tir(low), counter
-        else:
-            counter = T.Var(unit.fresh_name(s.var.name + "_round"), "int64")
-            start = T.IntImm("int64", 0) if first is None else first
-            value = None
-        if value is None:
-            scaled = T.Mul(counter, T.IntImm("int64", s.step)) if s.step != 1 else counter
-            value = scaled if isinstance(low, int) and low == 0 else T.Add(tir(low), scaled)
-        return T.For(counter, start, count, T.ForKind.SERIAL, self.round(s, value))
 
     def round(self, s: For, value: Any, copied: bool = True) -> Any:
         """The body of a loop, as one statement, for that value of its variable. copied: whether LLVM may unroll the loop."""
@@ -468,20 +265,20 @@ class Statements:
         self.unit.effect(self.unit.helpers.memory.prefetch(s.buffer.dtype), data_of(where), tir(offset))
 
 
-_METHODS: dict[type, Callable[[Any, Any], None]] = {
+_EMIT: dict[type, Callable[[Any, Any], None]] = {
     Block: Statements._block,
     Produce: Statements._produce,
     Let: Statements._let,
     Alloc: Statements._alloc,
-    Store: Statements._store,
-    VectorStore: Statements._vector_store,
-    Scatter: Statements._scatter,
-    Fold: Statements._fold,
+    Store: emit_store,
+    VectorStore: emit_vector_store,
+    Scatter: emit_scatter,
+    Fold: emit_fold,
     AtomicUpdate: emit_atomic,
-    Prefix: Statements._prefix,
-    Ordered: Statements._ordered,
-    Append: Statements._append,
-    For: Statements._for,
+    Prefix: emit_prefix,
+    Ordered: emit_ordered,
+    Append: emit_append,
+    For: emit_for,
     If: Statements._if,
     While: Statements._while,
     Check: Statements._check,
@@ -491,4 +288,4 @@ _METHODS: dict[type, Callable[[Any, Any], None]] = {
 
 def add_statement(kind: type, emit: Callable[[Any, Any], None]) -> None:
     """Lets kernels contain another kind of statement: `emit(statements, s)`."""
-    _METHODS[kind] = emit
+    _EMIT[kind] = emit

@@ -1,0 +1,88 @@
+"""Loops of the gang nest as TIR: over threads, unrolled, past the caches, or plain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.graph.index import add, as_index, canonical, constant_value, sub
+from raido.algo.graph.rewrite import substitute
+from raido.schedule.nest.nodes import For
+from raido.targets import tvm_corner as T
+from raido.targets.emit.stream_loops import StreamLoops
+from raido.targets.emit.streams import find_stream
+from raido.targets.emit.unit import Term, tir
+
+if TYPE_CHECKING:
+    from raido.targets.emit.statements import Statements
+
+_UNROLL_LIMIT = 256
+
+
+def trip_count(low: Term, high: Term, step: int) -> Term:
+    """⌈(high − low) / step⌉, or some number that is not positive."""
+    if isinstance(low, int) and isinstance(high, int):
+        return -((low - high) // step)
+    extent = tir(high) if isinstance(low, int) and low == 0 else T.Sub(tir(high), tir(low))
+    if step == 1:
+        return extent
+    extent = T.Add(extent, T.IntImm("int64", step - 1))
+    if step & (step - 1) == 0:
+        return T.RShift(extent, T.IntImm("int64", step.bit_length() - 1))
+    return T.Div(extent, T.IntImm("int64", step))
+
+
+def emit_for(statements: Statements, s: For) -> None:
+    """Appends a loop of any kind."""
+    if s.kind == "parallel":
+        statements.outliner.launch(statements, s)
+    elif s.kind == "unroll" and _unroll(statements, s):
+        return
+    else:
+        _serial(statements, s)
+
+
+def _unroll(statements: Statements, s: For) -> bool:
+    """Copies of the body, where the trip count is constant and moderate."""
+    known = statements.unit.known
+    low, high = (canonical(substitute(as_index(e), known)) for e in (s.low, s.high))
+    extent = constant_value(sub(high, low))
+    if extent is None or -(-extent // s.step) > _UNROLL_LIMIT:
+        return False
+    first = statements.values.scalar(s.low)
+    for k in range(0, max(extent, 0), s.step):
+        known[s.var] = add(low, k)
+        term = first + k if isinstance(first, int) else T.Add(first, T.IntImm("int64", k)) if k else first
+        statements.unit.variables[s.var] = term
+        statements.unit.index_like.add(s.var)
+        statements.block(s.body.statements)
+    return True
+
+
+def _serial(statements: Statements, s: For) -> None:
+    low, high = statements.values.prepare(s.low, s.high)
+    count = trip_count(low, high, s.step)
+    if isinstance(count, int) and count <= 0:
+        return
+    stream = find_stream(s)
+    if stream is not None:
+        outer, statements.stream = statements.stream, StreamLoops(statements, stream)
+        statements.stream.emit(s, tir(low), tir(count))
+        statements.stream, statements.streams = outer, True
+    else:
+        statements.unit.out.append(emit_loop(statements, s, low, tir(count)))
+
+
+def emit_loop(statements: Statements, s: For, low: Term, count: Any, first: Any = None) -> Any:
+    """The body of `s` for its iterations first … first + count − 1 (or all from 0)."""
+    unit = statements.unit
+    if s.step == 1 and first is None:
+        counter = T.Var(unit.fresh_name(s.var.name), "int64")
+        start, value = tir(low), counter
+    else:
+        counter = T.Var(unit.fresh_name(s.var.name + "_round"), "int64")
+        start = T.IntImm("int64", 0) if first is None else first
+        value = None
+    if value is None:
+        scaled = T.Mul(counter, T.IntImm("int64", s.step)) if s.step != 1 else counter
+        value = scaled if isinstance(low, int) and low == 0 else T.Add(tir(low), scaled)
+    return T.For(counter, start, count, T.ForKind.SERIAL, statements.round(s, value))

@@ -1,0 +1,67 @@
+"""Steps of reductions, scans and filters as TIR: what accumulators hold is read, combined and stored again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.rewrite import substitute
+from raido.schedule.nest.nodes import Append, Fold, Prefix, Read, lanes_of
+from raido.targets import tvm_corner as T
+from raido.targets.emit.unit import tir
+
+if TYPE_CHECKING:
+    from raido.targets.emit.statements import Statements
+
+
+def emit_fold(statements: Statements, s: Fold) -> None:
+    """Appends a step of a reduction."""
+    now = {left: Read(buffer, s.indices, None) for left, buffer in zip(s.left, s.buffers, strict=True)}
+    steps = [substitute(step, now) for step in s.step]
+    unit = statements.unit
+    terms = statements.values.prepare(*steps, *s.indices)[: len(steps)]
+    if len(steps) > 1:  # all are computed before any is stored
+        pairs = zip(terms, steps, strict=True)
+        terms = [unit.bind("step", e.dtype, lanes_of(e), tir(term, e.dtype)) for term, e in pairs]
+    for buffer, term, step in zip(s.buffers, terms, steps, strict=True):
+        lanes = buffer.lanes
+        where, offset = statements.values.element(buffer, s.indices)
+        value = tir(term, step.dtype)
+        if lanes > 1 and lanes_of(step) == 1:
+            value = T.Broadcast(value, lanes)
+        index = T.Ramp(tir(offset), T.IntImm("int64", 1), lanes) if lanes > 1 else tir(offset)
+        unit.out.append(T.BufferStore(where, statements.values.to_memory(buffer.dtype, lanes, value), [index]))
+
+
+def emit_prefix(statements: Statements, s: Prefix) -> None:
+    """Appends a step of a scan; its results are names from here on."""
+    unit = statements.unit
+    held = [Read(buffer, s.indices, None) for buffer in s.buffers]
+    terms = statements.values.prepare(*held, *s.values)
+    for var, term in zip((*s.left, *s.right), terms, strict=True):
+        unit.variables[var] = unit.bind(var.name, var.dtype, 1, tir(term, var.dtype))
+    after = statements.values.prepare(*s.combine, *s.indices)[: len(s.combine)]
+    after = [unit.bind("after", e.dtype, 1, tir(term, e.dtype)) for term, e in zip(after, s.combine, strict=True)]
+    for buffer, term in zip(s.buffers, after, strict=True):
+        where, offset = statements.values.element(buffer, s.indices)
+        unit.out.append(T.BufferStore(where, statements.values.to_memory(buffer.dtype, 1, term), [tir(offset)]))
+    for var, left, term in zip(s.results, s.left, after, strict=True):
+        unit.variables[var] = unit.variables[left] if s.exclusive else term
+
+
+def emit_append(statements: Statements, s: Append) -> None:
+    """Appends the keeping of an element, behind its predicate."""
+    unit = statements.unit
+    outer = unit.block()
+    place = Read(s.position, (), None)
+    statements.values.prepare(place, *s.values)
+    terms = [statements.values.memo[value] for value in s.values]
+    at = unit.bind("place", i64, 1, statements.values.tir(place))
+    for buffer, term, value in zip(s.buffers, terms, s.values, strict=True):
+        stored = statements.values.to_memory(buffer.dtype, 1, tir(term, value.dtype))
+        unit.out.append(T.BufferStore(unit.buffer(buffer), stored, [at]))
+    where, offset = statements.values.element(s.position, ())
+    unit.out.append(T.BufferStore(where, T.Add(at, T.IntImm("int64", 1)), [tir(offset)]))
+    body = unit.end_block(outer)
+    condition = statements.values.scalar(s.predicate)
+    unit.out.append(T.IfThenElse(tir(condition, bool_), body, None))

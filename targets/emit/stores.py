@@ -1,0 +1,80 @@
+"""Stores of the gang nest as TIR: plain ones where TIR can say them, calls of helpers where lanes are off, apart or anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from raido.algo.graph.dtypes import bool_
+from raido.schedule.nest.nodes import Scatter, Store, VectorStore, lanes_of
+from raido.targets import tvm_corner as T
+from raido.targets.emit.unit import data_of, tir
+
+if TYPE_CHECKING:
+    from raido.targets.emit.statements import Statements
+
+
+def emit_store(statements: Statements, s: Store) -> None:
+    """Appends a store of one element (in the gang nest, of one of each lane's own)."""
+    lanes = s.buffer.lanes
+    value, predicate, *_ = statements.values.prepare(s.value, s.predicate, *s.indices)
+    if predicate is False:
+        return
+    where, offset = statements.values.element(s.buffer, s.indices)
+    if lanes > 1 and lanes_of(s.value) == 1:
+        value = T.Broadcast(tir(value, s.value.dtype), lanes)
+    index = T.Ramp(tir(offset), T.IntImm("int64", 1), lanes) if lanes > 1 else tir(offset)
+    stored = statements.values.to_memory(s.buffer.dtype, lanes, tir(value, s.value.dtype))
+    if s.predicate is not None and lanes_of(s.predicate) > 1:
+        mask = tir(predicate, bool_)
+        helper = statements.unit.helpers.memory.store(s.buffer.dtype, lanes, masked=True)
+        statements.unit.effect(helper, data_of(where), tir(offset), stored, mask)
+        return
+    made = T.BufferStore(where, stored, [index])
+    if predicate is not None and predicate is not True:
+        made = T.IfThenElse(predicate, made, None)
+    statements.unit.out.append(made)
+
+
+def emit_vector_store(statements: Statements, s: VectorStore) -> None:
+    """Appends a store of neighbours, or of elements a stride apart."""
+    lanes, helpers = lanes_of(s.value), statements.unit.helpers
+    value, mask, *_ = statements.values.prepare(s.value, s.mask, *s.indices)
+    where, offset = statements.values.element(s.buffer, s.indices)
+    stored = statements.values.to_memory(s.buffer.dtype, lanes, tir(value, s.value.dtype))
+    if statements.stream is not None and statements.stream.changes(s):
+        statements.stream.store(s, data_of(where), tir(offset), stored)
+    elif mask is None and s.stride == 1:
+        statements.unit.out.append(T.BufferStore(where, stored, [T.Ramp(tir(offset), T.IntImm("int64", 1), lanes)]))
+    else:
+        helper = helpers.memory.store(s.buffer.dtype, lanes, mask is not None, s.stride)
+        extra = [] if mask is None else [tir(mask, bool_)]
+        statements.unit.effect(helper, data_of(where), tir(offset), stored, *extra)
+
+
+def emit_interleaved(statements: Statements, stores: Sequence[VectorStore]) -> None:
+    """Appends stores that fill memory together (`find_interleaved`)."""
+    first, lanes = stores[0], lanes_of(stores[0].value)
+    terms = statements.values.prepare(*(s.value for s in stores), *first.indices)
+    where, offset = statements.values.element(first.buffer, first.indices)
+    dtype = first.buffer.dtype
+    values = [
+        statements.values.to_memory(dtype, lanes, tir(term, s.value.dtype))
+        for term, s in zip(terms, stores, strict=False)
+    ]
+    helper = statements.unit.helpers.memory.store_interleaved(dtype, lanes, len(stores))
+    statements.unit.effect(helper, data_of(where), tir(offset), *values)
+
+
+def emit_scatter(statements: Statements, s: Scatter) -> None:
+    """Appends a store of each lane at an index of its own."""
+    lanes = max(lanes_of(i) for i in s.indices)
+    value, mask, *_ = statements.values.prepare(s.value, s.mask, *s.indices)
+    where, offsets = statements.values.lane_offsets(s.buffer, s.indices)
+    value = tir(value, s.value.dtype)
+    if lanes_of(s.value) == 1:
+        value = T.Broadcast(value, lanes)
+    stored = statements.values.to_memory(s.buffer.dtype, lanes, value)
+    extra = [] if mask is None else [tir(mask, bool_)]
+    helper = statements.unit.helpers.memory.scatter(s.buffer.dtype, lanes, mask is not None)
+    statements.unit.effect(helper, data_of(where), offsets, stored, *extra)
