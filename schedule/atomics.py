@@ -1,13 +1,12 @@
 """Which updates may be made by indivisible steps, in any order: `strategy("atomic")`.
 
-Every value is combined on its own, by arithmetic alone, and in any order with the same bits: integers, booleans, minimum and maximum
-(where zeros of both signs meet, the lower or the greater one is kept). Sums of floats depend on the order; `reproducible=False` permits them.
+Every value is combined on its own, by arithmetic alone, and in any order with the same bits: integers, booleans, minimum and maximum.
+Sums of floats depend on the order; `reproducible=False` permits them.
 """
 
 from __future__ import annotations
 
-from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Const, Expr, Op, Reduce, Var, const
+from raido.algo.graph.expr import Const, Op, Reduce, Var
 from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.refusal import Refusal
@@ -46,16 +45,3 @@ def monoids(fold: Reduce) -> tuple[str, ...]:
     if "," in fold.monoid:
         return tuple(fold.monoid.split(","))
     return (fold.monoid, *[""] * (len(fold.left) - 1))
-
-
-def orderless(left: Var, right: Var, combined: Expr, monoid: str) -> Expr:
-    """The operator of a value so that no order shows: of zeros the minimum keeps the negative one, the maximum the positive one."""
-    dtype = left.dtype
-    if not dtype.is_float or monoid not in _EXTREMES:
-        return combined
-    zero = const(dtype, 0)
-    zeros = Op("logical_and", bool_, (Op("eq", bool_, (left, zero)), Op("eq", bool_, (right, zero))))
-    kept: Expr = Op("add", dtype, (left, right))
-    if monoid == "minimum":
-        kept = Op("neg", dtype, (Op("sub", dtype, (Op("neg", dtype, (left,)), right)),))
-    return Op("select", dtype, (zeros, kept, combined))

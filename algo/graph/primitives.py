@@ -3,9 +3,9 @@
 `evaluate` is the meaning: vectorised over NumPy arrays, with broadcasting, and never a warning or an error. Interpreters compute
 through it and compiled code must agree bit for bit (any NaN equals any NaN). Where NumPy leaves a choice, the rule here decides:
 integers wrap; the integer divisions give 0 for divisor 0 and wrap for INT_MIN / -1; `ipow` takes a negative exponent as 0 (who
-calls has checked both); `minimum(a, b)` is `select(a < b or isnan(a), a, b)`, so that equal operands, -0.0 and 0.0 included, give b
-(x86's MINPS), and `maximum` likewise; `sign` of a zero is +0; a shift by a negative count or by the width or more gives 0, or -1 for
-a negative `shr`; float to integer truncates, saturates and takes NaN to 0; every f16 operation is the f32 operation, rounded;
+calls has checked both); `minimum` and `maximum` are those of IEEE 754-2019: -0.0 is below 0.0, and NaN wins, so that neither order
+nor grouping shows; `sign` of a zero is +0; a shift by a negative count or by the width or more gives 0, or -1 for a negative
+`shr`; float to integer truncates, saturates and takes NaN to 0; every f16 operation is the f32 operation, rounded;
 `floordiv` and `floormod` of floats are NumPy's (`_float_divmod` spells them out), `truncdiv` of floats is `trunc(a / b)`.
 `popcount` counts the bits of the two's complement (NumPy's `bitwise_count` is that of the absolute value).
 """
@@ -45,11 +45,11 @@ class Primitive:
 
 
 def _minimum(a: Array, b: Array) -> Array:
-    return np.where((a < b) | (a != a), a, b)
+    return np.where((a < b) | (a != a) | ((a == b) & np.signbit(a)), a, b) if a.dtype.kind == "f" else np.minimum(a, b)
 
 
 def _maximum(a: Array, b: Array) -> Array:
-    return np.where((a > b) | (a != a), a, b)
+    return np.where((a > b) | (a != a) | ((a == b) & np.signbit(b)), a, b) if a.dtype.kind == "f" else np.maximum(a, b)
 
 
 def _fma(a: Array, b: Array, c: Array) -> Array:

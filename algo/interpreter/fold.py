@@ -67,11 +67,11 @@ def fold_fma(accumulator: np.ndarray, a: np.ndarray, b: np.ndarray, count: int) 
 
 
 def _extreme(name: str, values: np.ndarray) -> np.ndarray:
-    """The fold of `minimum` or `maximum` without an accumulator; of equal zeros the last."""
+    """The fold of `minimum` or `maximum` without an accumulator; NumPy's, but for the signs of zeros."""
     ufunc = np.minimum if name == "minimum" else np.maximum
     best = np.asarray(ufunc.reduce(values, axis=-1))
     if values.dtype.kind != "f" or not (best == 0).any():
         return best
-    from_end = np.argmax((values == best[..., None])[..., ::-1], axis=-1)[..., None]
-    last = np.take_along_axis(values, values.shape[-1] - 1 - from_end, axis=-1)[..., 0]
-    return np.where(best == 0, last, best)
+    negative = (values == 0) & np.signbit(values)
+    minus = negative.any(axis=-1) if name == "minimum" else (negative | (values != 0)).all(axis=-1)
+    return np.where(best == 0, np.copysign(best, np.where(minus, -best.dtype.type(1), best.dtype.type(1))), best)

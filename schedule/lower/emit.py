@@ -16,7 +16,7 @@ from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const, fresh
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import post_order, transform
-from raido.schedule.atomics import monoids, orderless
+from raido.schedule.atomics import monoids
 from raido.schedule.lower.builder import Builder, Scope, closed
 from raido.schedule.lower.convert import Fault
 from raido.schedule.lower.dag import (
@@ -397,8 +397,7 @@ class Emitter:
         form = self._closed(form)
         parts = zip(buffers, values, form.left, form.right, form.combine, monoids(form), strict=True)
         for buffer, value, left, right, combine, monoid in parts:
-            combined = orderless(left, right, combine, monoid)
-            self.builder.add(AtomicUpdate(buffer, indices, value, left, right, combined, monoid))
+            self.builder.add(AtomicUpdate(buffer, indices, value, left, right, combine, monoid))
 
     def _fold_here(
         self,

@@ -24,6 +24,7 @@ from raido.schedule.nest.nodes import (
     LaneCount,
     LaneFold,
     LaneShift,
+    LaneShuffle,
     Ramp,
     Read,
     Splat,
@@ -86,6 +87,8 @@ def operands(e: Any) -> tuple[Any, ...]:
         return (e.mask,)
     if isinstance(e, (Splat, LaneFold, Extract, LaneShift)):
         return (e.value,)
+    if isinstance(e, LaneShuffle):
+        return (e.first, e.second)
     return ()
 
 
@@ -187,6 +190,9 @@ class Values:
             lanes = lanes_of(e.value)
             helper = self.unit.helpers.values.shift(e.dtype, lanes, e.distance, e.fill.bits)
             return self.unit.call(helper, e.dtype, lanes, self.tir(e.value))
+        if isinstance(e, LaneShuffle):
+            helper = self.unit.helpers.values.shuffle(e.dtype, e.places)
+            return self.unit.call(helper, e.dtype, len(e.places), self.tir(e.first), self.tir(e.second))
         if isinstance(e, LaneFold):
             return self._fold_lanes(e.name, e.dtype, lanes_of(e.value), self.tir(e.value))
         if isinstance(e, Read):
@@ -251,8 +257,9 @@ class Values:
         if e.name == "cast" and first.is_integer and _holds_every(e.dtype, first):
             return T.Cast(T.type_name(e.dtype, lanes), args[0])
         literals = {}
-        if e.name in _BY_CONSTANT and (divisor := _constant_of(e.args[1])) is not None and first.is_integer:
-            literals = {1: divisor}
+        if e.name in (_BY_CONSTANT if first.is_integer else _EXTREMES):
+            known = [(k, _literal_of(a)) for k, a in enumerate(e.args)]
+            literals = {k: c for k, c in known if c is not None and (k == 1 or e.name in _EXTREMES)}
         shapes = [(a.dtype, lanes_of(a)) for a in e.args]
         return self.unit.call(
             self.unit.helpers.values.operation(e.name, e.dtype, shapes, literals), e.dtype, lanes, *args
@@ -387,6 +394,7 @@ class Values:
 
 
 _BY_CONSTANT = (*DIVISIONS, "wrap_index", "shl", "shr")
+_EXTREMES = ("minimum", "maximum")
 
 
 def _holds_every(wide: DType, narrow: DType) -> bool:
@@ -417,10 +425,15 @@ def _is_leaf(e: Any) -> bool:
     return isinstance(e, (Const, Var, SizeVar, VectorVar)) or (isinstance(e, Splat) and isinstance(e.value, Const))
 
 
-def _constant_of(e: Any) -> int | None:
+def _literal_of(e: Any) -> Const | None:
     if isinstance(e, Splat):
         e = e.value
-    return int(e.bits) if isinstance(e, Const) and not e.dtype.is_float else None
+    return e if isinstance(e, Const) else None
+
+
+def _constant_of(e: Any) -> int | None:
+    known = _literal_of(e)
+    return int(known.bits) if known is not None and not known.dtype.is_float else None
 
 
 def _wrap(value: int) -> int:

@@ -7,6 +7,7 @@ operand (divisors 0 and -1, shifts, conversions out of range).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -122,8 +123,31 @@ def _extreme(b: TextBuilder, x: Value, y: Value, which: str) -> Value:
         return b.binary("and" if which == "min" else "or", x, y)
     if not x.dtype.is_float:
         return b.intrinsic(("s" if x.dtype.kind == "i" else "u") + which, x, y)
-    first = b.select(b.compare("olt" if which == "min" else "ogt", x, y), x, y)
-    return b.select(b.compare("uno", x, x), x, first)
+    for known, other in ((x, y), (y, x)):
+        if known.literal is not None and not math.isnan(known.literal):
+            return _extreme_with_literal(b, known, other, which)
+    bits = signed(x.dtype.bits)  # of the two, which differ where there is a NaN, or zeros of both signs
+    one = b.convert("bitcast", _nearer(b, x, y, which), bits)
+    other = b.convert("bitcast", _nearer(b, y, x, which), bits)
+    either = b.binary("or", one, other)
+    if which == "max":  # a sign only where both have it
+        unsigned_part = b.binary("and", either, b.constant(either, (1 << (bits.bits - 1)) - 1))
+        either = b.binary("or", b.binary("and", one, other), unsigned_part)
+    return b.convert("bitcast", either, x.dtype)
+
+
+def _nearer(b: TextBuilder, x: Value, y: Value, which: str) -> Value:
+    """One instruction of the machine: `y` where they are equal or one is a NaN."""
+    return b.select(b.compare("olt" if which == "min" else "ogt", x, y), x, y)
+
+
+def _extreme_with_literal(b: TextBuilder, known: Value, x: Value, which: str) -> Value:
+    """Of a literal that is no NaN and `x`: only against one of the two zeros does the sign of a zero need a look."""
+    nearer = _nearer(b, known, x, which)
+    if known.literal != 0 or (math.copysign(1, known.literal) < 0) is (which == "max"):
+        return nearer
+    size = b.intrinsic("fabs", nearer)
+    return size if which == "max" else b.unary("fneg", size)
 
 
 @_writes("div")

@@ -51,11 +51,12 @@ def literal(dtype: DType, value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An operand: its element type, its lanes and its text."""
+    """An operand: its element type, its lanes and its text; of a constant, its value."""
 
     dtype: DType
     lanes: int
     text: str
+    literal: Any = None
 
     @property
     def type(self) -> str:
@@ -104,7 +105,7 @@ class TextBuilder:
         """A literal with as many lanes as `like`, of its type unless said otherwise."""
         dtype = dtype or like.dtype
         text = literal(dtype, value)
-        return Value(dtype, like.lanes, text if like.lanes == 1 else f"splat ({scalar_type(dtype)} {text})")
+        return Value(dtype, like.lanes, text if like.lanes == 1 else f"splat ({scalar_type(dtype)} {text})", value)
 
     def result(self, dtype: DType, lanes: int, instruction: str) -> Value:
         """Appends an instruction with a result."""

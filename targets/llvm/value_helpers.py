@@ -28,17 +28,17 @@ class ValueHelpers:
         self.math_functions: dict[str, tuple[str, tuple[Shape, ...]]] = {}
 
     def operation(
-        self, name: str, dtype: DType, operands: Sequence[Shape], literals: dict[int, int] | None = None
+        self, name: str, dtype: DType, operands: Sequence[Shape], literals: dict[int, Const] | None = None
     ) -> str:
         """Primitive `name`; operands in `literals` (by position) are those constants, and are ignored when passed."""
         literals = literals or {}
-        marks = "".join(f".{position}is{value}".replace("-", "m") for position, value in literals.items())
+        marks = "".join(f".{position}is{known.bits}".replace("-", "m") for position, known in literals.items())
         symbol = f"rd.{name}.{dtype.name}." + ".".join(f"{d.name}x{n}" for d, n in operands) + marks
         lanes = max(n for _, n in operands)
 
         def body(b: TextBuilder, *args: Value) -> str:
             b.call_apart = self._call_apart
-            given = [b.constant(a, literals[i]) if i in literals else a for i, a in enumerate(args)]
+            given = [b.constant(a, literals[i].value) if i in literals else a for i, a in enumerate(args)]
             return write_operation(b, name, dtype, *given).text
 
         return self._texts.write(symbol, llvm_type(dtype, lanes), operands, body)
@@ -146,6 +146,12 @@ class ValueHelpers:
 
         symbol = f"rd.shift{distance}.{fill:x}.{dtype.name}x{lanes}".replace("-", "m")
         return self._texts.write(symbol, llvm_type(dtype, lanes), [(dtype, lanes)], body)
+
+    def shuffle(self, dtype: DType, places: bytes) -> str:
+        """(first, second) -> the lanes at `places` of both, one after the other."""
+        body = lambda b, first, second: b.shuffle(first, second, list(places)).text
+        lanes, symbol = len(places), f"rd.shuffle{'.'.join(map(str, places))}.{dtype.name}"
+        return self._texts.write(symbol, llvm_type(dtype, lanes), [(dtype, lanes)] * 2, body)
 
     def compress(self, dtype: DType, lanes: int) -> str:
         """(value, mask) -> the lanes that are on, at the front; zeros behind them."""

@@ -167,10 +167,11 @@ def test_comparisons_and_extremes_are_numpys_up_to_the_sign_of_zero(dtype: DType
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_of_equal_operands_an_extreme_is_the_second(dtype: DType) -> None:
+def test_minus_zero_is_below_zero_for_extremes(dtype: DType) -> None:
     a = np.array([0.0, -0.0], dtype.numpy)
-    for name in ("minimum", "maximum"):
-        check(name, dtype, [a, -a], -a)
+    for name, of_both in (("minimum", a[1]), ("maximum", a[0])):
+        check(name, dtype, [a, -a], np.array([of_both, of_both]))
+        check(name, dtype, [a, a], a)
 
 
 @pytest.mark.parametrize("source, target", list(itertools.product(DTYPES, DTYPES)), ids=str)
