@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, signed
+from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, i32, signed
 from raido.algo.graph.primitives import RECIPES
 from raido.targets.llvm.fused import round_to_odd, write_fma
 from raido.targets.llvm.text import TextBuilder, Value, mangled
@@ -119,6 +119,7 @@ def _maximum(b: TextBuilder, x: Value, y: Value) -> Value:
 
 
 def _extreme(b: TextBuilder, x: Value, y: Value, which: str) -> Value:
+    """Of floats: done in both orders, which differ in the bits of a NaN and of zeros of both signs, and all of these taken together."""
     if x.dtype is bool_:
         return b.binary("and" if which == "min" else "or", x, y)
     if not x.dtype.is_float:
@@ -126,14 +127,22 @@ def _extreme(b: TextBuilder, x: Value, y: Value, which: str) -> Value:
     for known, other in ((x, y), (y, x)):
         if known.literal is not None and not math.isnan(known.literal):
             return _extreme_with_literal(b, known, other, which)
-    bits = signed(x.dtype.bits)  # of the two, which differ where there is a NaN, or zeros of both signs
-    one = b.convert("bitcast", _nearer(b, x, y, which), bits)
-    other = b.convert("bitcast", _nearer(b, y, x, which), bits)
-    either = b.binary("or", one, other)
-    if which == "max":  # a sign only where both have it
-        unsigned_part = b.binary("and", either, b.constant(either, (1 << (bits.bits - 1)) - 1))
-        either = b.binary("or", b.binary("and", one, other), unsigned_part)
+    one, other = (_bits(b, _nearer(b, *pair, which)) for pair in ((x, y), (y, x)))
+    if which == "min":
+        either = b.binary("or", one, other)
+    elif b.vector_bits == x.lanes * x.dtype.bits == 512:  # by each bit: its "and" where that is the sign, else its "or"
+        sign = b.constant(one, -1 << (one.dtype.bits - 1))
+        words = [b.result(i32, 16, f"bitcast {v.typed} to <16 x i32>") for v in (one, other, sign)]
+        taken = b.call("llvm.x86.avx512.pternlog.d.512", i32, 16, *words, "i32 212")
+        return b.result(x.dtype, x.lanes, f"bitcast {taken.typed} to {x.type}")
+    else:
+        unordered = b.convert("sext", b.compare("uno", x, y), one.dtype)
+        either = b.binary("or", b.binary("and", one, other), unordered)
     return b.convert("bitcast", either, x.dtype)
+
+
+def _bits(b: TextBuilder, x: Value) -> Value:
+    return b.convert("bitcast", x, signed(x.dtype.bits))
 
 
 def _nearer(b: TextBuilder, x: Value, y: Value, which: str) -> Value:
