@@ -29,6 +29,11 @@ from raido.schedule.steps import PART
 OF_BLOCKS = ("totals", "count", "fold")
 
 
+def is_of_blocks(name: str) -> bool:
+    """Whether a name is that of a part over blocks, whose loops take threads and lanes alone."""
+    return PART in name and name.rpartition(PART)[2] in OF_BLOCKS
+
+
 def part_name(stage: str, part: str) -> str:
     """What steps call a part of a stage's strategy."""
     return f"{stage}{PART}{part}"

@@ -16,10 +16,11 @@ from raido.schedule.stages.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question asked of every stage, and the directives that its options say."""
+    """A question asked of every stage, and the directives that its options say. of_parts: asked of the parts of its strategy, too."""
 
     directives: tuple[str, ...]
     ask: Callable[[Walk, str], None]
+    of_parts: bool = False
 
 
 PLACING = (
@@ -29,7 +30,7 @@ PLACING = (
 )
 RUNNING = (
     Question(("strategy",), places.ask_strategy),
-    Question(("split", "reorder", "unroll", "vectorize", "fuse", "parallel", "tail"), loops.ask_loops),
+    Question(("split", "reorder", "unroll", "vectorize", "fuse", "parallel", "tail"), loops.ask_loops, of_parts=True),
     Question(("compute_with",), places.ask_guests),
 )
 KEEPING = (
@@ -63,6 +64,10 @@ def _ask_stage(walk: Walk, stage: str) -> None:
     guests = list(walk.shares.get(stage, ()))
     for question in RUNNING:
         question.ask(walk, stage)
+    for part in walk.parts(stage):
+        for question in RUNNING:
+            if question.of_parts:
+                question.ask(walk, part)
     for each in (stage, *guests):
         for question in KEEPING:
             question.ask(walk, each)

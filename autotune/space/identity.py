@@ -83,5 +83,5 @@ def _shape(plan: StagePlan, origins: Mapping[str, Mapping[str, str]]) -> Shape:
         plan.scope,
         plan.pad,
         plan.strategy,
-        plan.parts,
+        plans_shape({part.stage: part for part in plan.parts}),
     )

@@ -51,6 +51,7 @@ class Finder:
     def towards(cls, schedule: Schedule) -> Finder:
         """The finder of a complete schedule."""
         plans = follow_hosts(schedule.state).plans
+        plans |= {part.stage: part for plan in plans.values() for part in plan.parts}
         return cls(plans, {str(shape[0]): shape for shape in plans_shape(plans)})
 
     def pick(self, name: str, options: Sequence[Option]) -> int:
@@ -87,13 +88,16 @@ class Finder:
 
     def closes(self, state: State, stage: str) -> bool:
         """Whether a stage of which everything was asked is as in the schedule, as far as it is not left to the defaults."""
+        parts = plans_shape({part.stage: part for part in state.plans[stage].parts})
+        if any(shape != self.shapes.get(str(shape[0])) for shape in parts):
+            return False
         if not has_loops_said(state, stage):
             return True
         plans = follow_hosts(state).plans
         shape = next(shape for shape in plans_shape(plans) if shape[0] == stage)
         placed = (stage, "placement") in state.asked
         own, wanted = list(shape), list(self.shapes[stage])
-        own[-1] = wanted[-1] = None  # parts of strategies, of which nothing is asked, follow the defaults
+        own[-1] = wanted[-1] = None  # parts were looked at; those of which nothing was said follow the defaults
         if not placed:
             own[3] = wanted[3] = None
         return own == wanted
@@ -106,14 +110,8 @@ class Finder:
     def _bears_out(self, state: State, name: str) -> bool:
         plan, wanted = state.plans[name], self.wanted[name]
         ours, theirs = loop_origins(plan), loop_origins(wanted)
-        cuts = {shape[:2]: shape[2:] for shape in relation_shapes(wanted)}
-        if any(not _is_start(shape[2:], cuts.get(shape[:2])) for shape in relation_shapes(plan)):
-            return False
-        kinds = {shape[0]: shape[1:] for shape in loop_shapes(wanted)}
-        said = [shape for shape in loop_shapes(plan) if shape[1:] != NOTHING]
-        if any(not _is_start(shape[1:], kinds.get(shape[0], NOTHING)) for shape in said):
-            return False
-        if any(shape[1] in ("vector", "unroll") for shape in said) and _order(plan) != _order(wanted):
+        parts = ((part, self.wanted.get(part.stage)) for part in plan.parts)
+        if not all(there is not None and _loops_agree(part, there) for part, there in ((plan, wanted), *parts)):
             return False
         if (name, "placement") in state.asked and plan.compute_with is None and wanted.compute_with is None:
             origins = {other: loop_origins(each) for other, each in state.plans.items()}
@@ -149,7 +147,7 @@ class Finder:
         wanted = self.wanted.get(stage)
         if wanted is None:
             return None
-        origins = loop_origins(self.walk.state.plans[stage])
+        origins = loop_origins(self.walk.plan(stage))
         vector, parallel = _loop_of_kind(wanted, "vector"), _loop_of_kind(wanted, "parallel")
         if question == "vector":
             from_ = [n for n in labels if n and _comes_of(vector, loop_origins(wanted), origins.get(str(n), str(n)))]
@@ -173,6 +171,18 @@ class Finder:
             if not any(each in unrolled for each in rows):
                 return [*(n for n in labels if n not in ("whole", 0)), 0]
         return None
+
+
+def _loops_agree(plan: StagePlan, wanted: StagePlan) -> bool:
+    """Whether what was said of the loops of a stage, or of a part, is borne out."""
+    cuts = {shape[:2]: shape[2:] for shape in relation_shapes(wanted)}
+    if any(not _is_start(shape[2:], cuts.get(shape[:2])) for shape in relation_shapes(plan)):
+        return False
+    kinds = {shape[0]: shape[1:] for shape in loop_shapes(wanted)}
+    said = [shape for shape in loop_shapes(plan) if shape[1:] != NOTHING]
+    if any(not _is_start(shape[1:], kinds.get(shape[0], NOTHING)) for shape in said):
+        return False
+    return not any(shape[1] in ("vector", "unroll") for shape in said) or _order(plan) == _order(wanted)
 
 
 def _is_start(ours: tuple[object, ...], theirs: tuple[object, ...] | None) -> bool:

@@ -24,7 +24,8 @@ from raido.schedule.defaults.facts import contiguity
 from raido.schedule.directives.kinds import TAILS
 from raido.schedule.plan import At, LoopPlan
 from raido.schedule.state import axes_of, axis_named, has_loops_said, is_reduction, loops_from, position
-from raido.schedule.steps import Step, Value
+from raido.schedule.steps import PART, Step, Value
+from raido.schedule.strategy_parts import is_of_blocks
 
 REGISTERS = {2: 1.0, 3: 0.3, 4: 1.5, 6: 0.4, 8: 1.0, 12: 0.4, 16: 0.2}
 INTERLEAVE = {1: 3.0, 2: 2.0, 3: 0.2, 4: 1.0, 6: 0.2, 8: 0.4}
@@ -35,6 +36,8 @@ MOST_TILE = 1 << 20
 LINE_TILE = 1 << 9  # the least tile of a stage that has one long loop
 GRAINS = {0: 8.0, **{1 << k: 1.0 if k < 5 else 0.3 for k in range(1, 12)}}
 BLOCKED = 0.15  # how often a tile is cut into blocks
+BISECTION = f"{PART}search"  # few elements, each of which takes many rounds: for threads, hardly for lanes
+MANY_ROUNDS = 40.0  # how good no lanes are for it
 
 
 @dataclass(slots=True)
@@ -55,24 +58,21 @@ class Sketch:
 
 
 def ask_loops(walk: Walk, stage: str) -> None:
-    """Asks for all loops of a stage of which nothing was said."""
+    """Asks for all loops of a stage, or of a part of its strategy, of which nothing was said."""
     loops = [loop.name for loop in walk.free_loops(stage)]
     if has_loops_said(walk.state, stage) or not loops:
         return
     placed = isinstance(walk.plan(stage).compute, At)
-    own = 0.1 if walk.is_copy(stage) else 0.5 if placed else 3.0
+    own = 0.1 if walk.is_copy(stage) else 0.3 if PART in stage else 0.5 if placed else 3.0
     if walk.choose(stage, "loops", [Option(DEFAULT), Option("own", weight=own)]) == DEFAULT:
         return
-    sketch = Sketch(stage, loops)
+    sketch = Sketch(stage, loops, rows={loop: loop for loop in loops})
     ask_vector(walk, sketch)
-    for loop in loops:
-        ask_tile(walk, sketch, loop)
-    for loop in loops:
-        ask_registers(walk, sketch, loop)
-    ask_order(walk, sketch)
+    if not is_of_blocks(stage):
+        ask_levels(walk, sketch)
     say_kinds(walk, sketch)
     ask_parallel(walk, sketch)
-    for loop in loops:
+    for loop in () if is_of_blocks(stage) else loops:
         ask_tail(walk, sketch, loop)
     if not has_loops_said(walk.state, stage):
         raise DeadEnd(f"{stage}: nothing was said of its loops after all")
@@ -88,22 +88,32 @@ def ask_vector(walk: Walk, sketch: Sketch) -> None:
         for loop, score in sorted(scores.items(), key=lambda item: -item[1])
         if walk.allows(make_step(sketch.stage, "vectorize", axis=loop))
     ]
-    sketch.vector = str(walk.choose(sketch.stage, "vector", [*options, Option("", weight=0.2)]))
+    none = Option("", weight=MANY_ROUNDS if sketch.stage.endswith(BISECTION) else 0.2)
+    sketch.vector = str(walk.choose(sketch.stage, "vector", [*options, none]))
     if not sketch.vector:
         return
     native = native_lanes(walk, sketch.stage)
     widths = [n for n in powers(4, 64) if n != native and native // 4 <= n <= 4 * native]
     few = [Option(n, weight=0.15 if n in (native // 2, native * 2) else 0.05) for n in widths]
     sketch.lanes = int(walk.choose(sketch.stage, "lanes", [Option(0, weight=5.0), *few]))  # type: ignore[arg-type]
-    table = INTERLEAVE if stage.reduction is None else FOLD_INTERLEAVE
+    folds = stage.reduction is not None or is_of_blocks(sketch.stage)
+    table = FOLD_INTERLEAVE if folds else INTERLEAVE
     options = [Option(number, weight=weight) for number, weight in table.items()]
     sketch.interleave = int(walk.choose(sketch.stage, "interleave", options))  # type: ignore[arg-type]
+
+
+def ask_levels(walk: Walk, sketch: Sketch) -> None:
+    """How loops are cut, and in which order they stand."""
+    for loop in sketch.base:
+        ask_tile(walk, sketch, loop)
+    for loop in sketch.base:
+        ask_registers(walk, sketch, loop)
+    ask_order(walk, sketch)
 
 
 def ask_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
     """How a loop is cut into tiles."""
     name, rounds = sketch.stage, walk.rounds(sketch.stage, loop)
-    sketch.rows[loop] = loop
     least = 2
     if loop == sketch.vector:
         least = min(width(walk, sketch), 64)
@@ -150,7 +160,7 @@ def ask_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
             sketch.rows[loop], sketch.gang = row + "o", row + "i"
         return
     taken = sketch.interleave * prod(walk.rounds(name, jam) for jam in (*sketch.jams, *sketch.whole))
-    room = min(2 * walk.machine.registers, MOST_OPERATIONS // max(1, cost(walk.stage(name)))) // taken
+    room = min(2 * walk.machine.registers, MOST_OPERATIONS // max(1, cost(walk.owner(name)))) // taken
     options = [Option(0, weight=15.0 if sketch.jams or walk.is_copy(name) else 5.0)]
     for number, weight in REGISTERS.items():
         if number <= room and number < rounds:
@@ -242,7 +252,7 @@ def ask_tail(walk: Walk, sketch: Sketch, loop: str) -> None:
 
 def native_lanes(walk: Walk, stage: str) -> int:
     """Lanes of a register of the widest element that a stage makes."""
-    return walk.machine.lanes(max(body.dtype.bits for body in walk.stage(stage).bodies))
+    return walk.machine.lanes(max(body.dtype.bits for body in walk.owner(stage).bodies))
 
 
 def width(walk: Walk, sketch: Sketch) -> int:
@@ -278,7 +288,7 @@ def _contiguity(walk: Walk, stage: str, loop: str) -> int:
     whole, plan = walk.stage(stage), walk.plan(stage)
     axis = axis_named(whole, axes_of(plan, loop)[-1])
     stored = tuple(axis.var for axis in whole.axes)
-    points = [point for each in walk.facts(stage).demand.reads(stage).values() for point in each]
+    points = [point for each in walk.reads(stage).values() for point in each]
     score = sum(contiguity(axis.var, point) for point in (*points, stored))
     inner = loops_from(plan, axis.name)[-1] == loop
     return score if inner else min(score, 0) - 2
@@ -286,8 +296,8 @@ def _contiguity(walk: Walk, stage: str, loop: str) -> int:
 
 def _bytes_inside(walk: Walk, sketch: Sketch, loop: str) -> int:
     """Bytes of the results (of what is read, for a reduction) that one round of a loop goes through, by the loops inside as they are."""
-    stage, plan = walk.stage(sketch.stage), walk.plan(sketch.stage)
+    plan = walk.plan(sketch.stage)
     inner = [each.name for each in plan.loops[position(plan, loop) + 1 :]]
     tiled = {*sketch.tiles.values(), *sketch.blocks.values()}
     counts = [walk.rounds(sketch.stage, each) for each in inner if each not in tiled]
-    return max(1, prod(counts)) * max(body.dtype.itemsize for body in stage.bodies)
+    return max(1, prod(counts)) * max(body.dtype.itemsize for body in walk.owner(sketch.stage).bodies)

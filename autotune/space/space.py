@@ -26,7 +26,7 @@ from raido.schedule.defaults.draft import Draft
 from raido.schedule.holes import fill, holes_of
 from raido.schedule.machine import Machine
 from raido.schedule.schedule import Schedule
-from raido.schedule.steps import Value
+from raido.schedule.steps import PART, Value
 
 TRIES = 64
 MOST_WALKS = 2000
@@ -230,5 +230,6 @@ class Space:
 
 
 def stage_of(decision: str) -> str:
-    """The stage that a decision is about; a hole's own name."""
-    return decision.rpartition(": ")[0] or decision
+    """The stage that a decision is about, be it of a part of its strategy; a hole's own name."""
+    stage = decision.rpartition(": ")[0]
+    return (stage.rpartition(PART)[0] or stage) or decision

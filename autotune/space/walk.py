@@ -14,13 +14,17 @@ from typing import Protocol
 from raido.algo.errors import ScheduleError
 from raido.algo.graph import index
 from raido.algo.graph.expr import Expr, Load
+from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.machine import Machine
+from raido.schedule.parts import owner_of, plan_of_part
 from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.replay import apply_step
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, trip_count
 from raido.schedule.steps import Step, Value
+from raido.schedule.strategies import strategies_of
+from raido.schedule.strategy_parts import part_name
 
 DEFAULT = "default"
 
@@ -137,8 +141,25 @@ class Walk:
     # What questions are made of
 
     def stage(self, name: str) -> Stage:
-        """The stage of that name."""
-        return self.state.stage(name)
+        """The stage of that name; a part of a strategy is one, without bodies."""
+        part = owner_of(self.state, name)
+        return self.state.stage(name) if part is None else plan_of_part(self.state, *part)[0]
+
+    def owner(self, name: str) -> Stage:
+        """The stage of that name, or the one that a part belongs to."""
+        part = owner_of(self.state, name)
+        return self.state.stage(name if part is None else part[0])
+
+    def parts(self, name: str) -> list[str]:
+        """The parts of the strategy that was said of a stage."""
+        plan = self.plan(name)
+        if plan.strategy is None or plan.compute_with is not None:
+            return []
+        return [part_name(name, part) for part in strategies_of(self.stage(name))[plan.strategy[0]].parts]
+
+    def reads(self, name: str) -> Mapping[str, Iterable[Point]]:
+        """Where a stage reads which arrays; of a part that is not known."""
+        return self.facts(name).demand.reads(name) if name in self.state.plans else {}
 
     def facts(self, name: str) -> Draft:
         """What the defaults know of a stage: before anything was decided, or, of a copy made since, now."""
@@ -149,8 +170,9 @@ class Walk:
         return self.now
 
     def plan(self, name: str) -> StagePlan:
-        """What has been decided of a stage."""
-        return self.state.plan(name)
+        """What has been decided of a stage, or of a part."""
+        part = owner_of(self.state, name)
+        return self.state.plan(name) if part is None else plan_of_part(self.state, *part)[1]
 
     def free_loops(self, name: str) -> list[LoopPlan]:
         """The loops of a stage of which nothing has been said."""
@@ -172,7 +194,8 @@ class Walk:
 
     def is_copy(self, name: str) -> bool:
         """Whether a stage is a copy that was made to be read from (`cache`)."""
-        return name not in self.base.state.plans and all(isinstance(body, Load) for body in self.stage(name).bodies)
+        made = name in self.state.plans and name not in self.base.state.plans
+        return made and all(isinstance(body, Load) for body in self.stage(name).bodies)
 
     def answered(self, stage: str, question: str) -> bool:
         """Whether a question of a stage was answered, by the user or so far."""

@@ -60,6 +60,21 @@ def histogram(a: rd.i32["n"]):
     return rd.bincount(a, 256, name="bins")
 
 
+@rd.algorithm
+def kept(a: rd.i32["n"]):
+    return rd.filter(lambda x: x < 25, a, name="kept")
+
+
+@rd.algorithm
+def divided(a: rd.i32["n"]):
+    return rd.partition(lambda x: x < 25, a, name="divided")
+
+
+@rd.algorithm
+def row_sums(a: rd.f32["n"], offsets: rd.i64["r"]):
+    return rd.segmented_reduce(rd.add, 0, a, offsets=offsets, name="sums")
+
+
 PROGRAMS = {
     "blur": (blur, IMAGE),
     "gauss": (gauss, IMAGE),
@@ -69,6 +84,9 @@ PROGRAMS = {
     "map_and_sum": (map_and_sum, {"n": 10_000_000}),
     "running": (running, {"n": 10_000_000}),
     "histogram": (histogram, {"n": 10_000_000}),
+    "kept": (kept, {"n": 10_000_000}),
+    "divided": (divided, {"n": 10_000_000}),
+    "row_sums": (row_sums, {"n": 10_000_000, "r": 100_001}),
 }
 
 

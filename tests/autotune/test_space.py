@@ -63,7 +63,7 @@ def test_the_default_schedule_is_the_first_point(name: str) -> None:
     space = space_of(name)
     default = space.default()
     assert default.schedule == space.schedule.complete(AVX512, space.sizes)
-    assert next(space.grid()) == default
+    assert next(space.grid()).schedule == default.schedule
     assert all(label in ("default", "", 0, False) for _, label in default.decisions)
 
 
