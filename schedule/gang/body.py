@@ -8,7 +8,7 @@ under needs no selection, since no lane that is off will look. (Pharr & Mark, is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from raido.algo.graph import index as ix
@@ -18,6 +18,7 @@ from raido.algo.graph.rewrite import children, free_variables, rebuild, topologi
 from raido.schedule.gang.lanes import Mask, Vectors, any_lane, both, choose, lane_mask, negation, shared_parts
 from raido.schedule.gang.leaving import Counter, find_counters, forgotten, split_condition
 from raido.schedule.gang.scan_lanes import ScanLanes
+from raido.schedule.gang.transposes import Square, find_squares, rounds_of
 from raido.schedule.gang.values import GangValues, Motion, NotRegisters, Partial, Registers
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import (
@@ -34,6 +35,7 @@ from raido.schedule.nest.nodes import (
     LaneCompress,
     LaneCount,
     LaneFold,
+    LaneShuffle,
     Let,
     NestExpr,
     Prefetch,
@@ -45,6 +47,7 @@ from raido.schedule.nest.nodes import (
     Splat,
     Statement,
     Store,
+    VectorRead,
     VectorStore,
     VectorVar,
     While,
@@ -69,7 +72,7 @@ class GangBody(GangValues):
         registers: Registers,
     ) -> None:
         super().__init__(loop, info, lanes, gangs, base, registers)
-        self.partials = partials
+        self.loop, self.partials = loop, partials
         self.born: dict[Buffer, Mask] = {}
         self.serials = count(1)
         self.out: list[Statement] = []
@@ -82,12 +85,42 @@ class GangBody(GangValues):
     # --- blocks and names
 
     def _statements(self, statements: Sequence[Statement]) -> None:
+        squares = find_squares(statements, self.loop, self.lanes) if self.mask is None else []
         for place, statement in enumerate(statements):
             self.memo.clear()
+            for square in squares:
+                if square.first == place:
+                    self._turn(square)
             if isinstance(statement, While):
                 self._while(statement, statements[:place], statements[place + 1 :])
             else:
                 self._statement(statement)
+        for square in squares:
+            for read in square.reads:
+                self.turned.pop(read, None)
+
+    def _turn(self, square: Square) -> None:
+        """Reads of neighbouring columns: rows are read, and turned."""
+        read = square.reads[0]
+        motions = [self.motion(i) for i in read.indices]
+        flat = self._flat_motion(read.buffer, read.indices)
+        if None in motions or motions[-1][1] or (flat is not None and abs(flat[1]) < self.lanes):  # type: ignore[index]
+            return
+        gangs = []
+        for g in range(self.gangs):
+            places = [tuple(ix.add(m[0][g], row * m[1]) for m in motions if m) for row in range(self.lanes)]
+            now = [*self._each("row", (VectorRead(read.buffer, place, 1, self.lanes, None) for place in places), g)]
+            for shuffles in rounds_of(self.lanes, read.dtype.bits):
+                now = [*self._each("turned", (LaneShuffle(now[a], now[b], taken) for a, b, taken in shuffles), g)]
+            gangs.append(now)
+        self.turned.update(zip(square.reads, zip(*gangs, strict=True), strict=True))
+
+    def _each(self, name: str, values: Iterable[NestExpr], gang: int) -> Iterator[NestExpr]:
+        """Names vectors of one gang."""
+        for value in values:
+            var = VectorVar(self._gang_name(name, gang), value.dtype, self.lanes, next(self.serials))
+            self.out.append(Let(var, value))
+            yield var
 
     def _nested(self, block: Block, mask: Mask) -> Block:
         outer, outer_mask = self.out, self.mask

@@ -81,6 +81,7 @@ class GangValues:
         self.copies: dict[Buffer, tuple[Buffer, ...]] = {}
         self.mask: Mask = None
         self.memo: dict[NestExpr, Vectors] = {}
+        self.turned: dict[Read, Vectors] = {}
 
     def _ramp(self, base: Expr, stride: int) -> NestExpr:
         return Ramp(base, stride, self.lanes) if stride else Splat(base, self.lanes)
@@ -169,6 +170,8 @@ class GangValues:
         return [self.vector(i) for i in indices]
 
     def _read(self, e: Read) -> Vectors:
+        if e in self.turned:
+            return self.turned[e]
         buffer = e.buffer
         uniform = not self.info.varies(*e.indices)
         if buffer in self.copies and uniform:

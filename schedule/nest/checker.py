@@ -34,6 +34,7 @@ from raido.schedule.nest.nodes import (
     LaneCount,
     LaneFold,
     LaneShift,
+    LaneShuffle,
     Let,
     Nest,
     NestExpr,
@@ -58,7 +59,7 @@ from raido.schedule.nest.nodes import (
 from raido.schedule.nest.printer import print_statement
 
 _SCALARS = (Const, SizeVar, Var, Op, Read)
-_VECTORS = (VectorVar, Ramp, Splat, VectorRead, Gather, LaneFold, Extract, LaneShift, LaneCompress, LaneCount)
+_VECTORS = (VectorVar, Ramp, Splat, VectorRead, Gather, LaneFold, Extract, LaneShift, LaneShuffle, LaneCompress, LaneCount)
 
 
 def check_nest(nest: Nest, level: Literal["scalar", "gang"]) -> Nest:
@@ -135,6 +136,10 @@ class _Checker:
         elif isinstance(e, (LaneFold, Extract, LaneShift)):
             self.require(not isinstance(e, LaneShift) or e.fill.dtype is e.dtype, "lanes are filled with another type")
             self.require(lanes_of(e.value) > 1, f"{type(e).__name__} of a scalar")
+        elif isinstance(e, LaneShuffle):
+            lanes = lanes_of(e.first)
+            alike = lanes == lanes_of(e.second) == len(e.places) > 1 and e.first.dtype is e.second.dtype
+            self.require(alike and all(0 <= k < 2 * lanes for k in e.places), "a shuffle of other lanes")
 
     def _place(self, buffer: Buffer, indices: Sequence[NestExpr]) -> None:
         self.require(buffer.scope == "constant" or buffer in self.known, f"buffer {buffer.name} is not in scope")

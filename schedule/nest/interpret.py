@@ -38,6 +38,7 @@ from raido.schedule.nest.nodes import (
     LaneCount,
     LaneFold,
     LaneShift,
+    LaneShuffle,
     Let,
     Nest,
     NestExpr,
@@ -296,6 +297,8 @@ class _Writer:
             return f"int(np.count_nonzero({memo[e.mask]}))"
         if isinstance(e, LaneShift):
             return f"shift({memo[e.value]}, {e.distance}, {self._value(e.fill)})"
+        if isinstance(e, LaneShuffle):
+            return f"np.concatenate(({memo[e.first]}, {memo[e.second]}))[{list(e.places)}]"
         raise NestError(f"{type(e).__name__} is no expression of a nest")
 
     def _indices(self, indices: Sequence[NestExpr]) -> str:

@@ -4,7 +4,7 @@
 prints, what the tuner measures, and what GPUs take. *Gang nest*: no "vector" loops are left; values have lanes.
 
 Expressions are the graph's `Const, SizeVar, Var, Op` and, here, `Read`; the gang nest adds `Ramp, Splat, VectorRead, Gather, LaneFold,
-Extract, LaneShift, LaneCompress, LaneCount`. A `Var` with more than one lane is a `VectorVar`. `lanes_of` gives the lanes of any
+Extract, LaneShift, LaneShuffle, LaneCompress, LaneCount`. A `Var` with more than one lane is a `VectorVar`. `lanes_of` gives the lanes of any
 expression; in an `Op` all arguments have equally many (a `Splat` is written out).
 Booleans with lanes are masks; a `Let` may name one (the emitter packs it). Lane-private buffers are read by `Read`, written by `Store` (a
 predicate with lanes keeps the other lanes), and reached at an index of each lane's own by `Gather` and `Scatter`, in its own column.
@@ -160,6 +160,19 @@ class LaneShift(Opaque):
 
 
 @node
+class LaneShuffle(Opaque):
+    """Lane k holds lane places[k] of `first` and, behind it, `second`: a byte for each of as many lanes as both have."""
+
+    first: NestExpr
+    second: NestExpr
+    places: bytes
+
+    @property
+    def dtype(self) -> DType:
+        return self.first.dtype
+
+
+@node
 class LaneCompress(Opaque):
     """The lanes of `value` that are on in `mask`, side by side at the front, in order; the rest hold 0."""
 
@@ -193,6 +206,7 @@ NestExpr: TypeAlias = (
     | LaneFold
     | Extract
     | LaneShift
+    | LaneShuffle
     | LaneCompress
     | LaneCount
 )
@@ -477,6 +491,8 @@ def lanes_of(e: NestExpr) -> int:
         return lanes_of(e.indices[0])
     if isinstance(e, (LaneShift, LaneCompress)):
         return lanes_of(e.value)
+    if isinstance(e, LaneShuffle):
+        return lanes_of(e.first)
     if isinstance(e, Op):
         return lanes_of(e.args[0]) if e.args else 1
     if isinstance(e, Read):

@@ -29,6 +29,7 @@ from raido.schedule.nest.nodes import (
     LaneCount,
     LaneFold,
     LaneShift,
+    LaneShuffle,
     Let,
     Nest,
     NestExpr,
@@ -363,6 +364,9 @@ class _Printer:
             return f"count_lanes({self.text(e.mask)})", _ATOM
         if isinstance(e, LaneShift):
             return f"shift_lanes({self.text(e.value)}, {e.distance})", _ATOM
+        if isinstance(e, LaneShuffle):
+            places = " ".join(map(str, e.places))
+            return f"shuffle_lanes({self.text(e.first)}, {self.text(e.second)}, {places})", _ATOM
         return f"<{type(e).__name__}>", _ATOM
 
     def _masked(self, place: str, mask: NestExpr | None, binds: int = _ATOM) -> tuple[str, int]:

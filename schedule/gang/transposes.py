@@ -1,0 +1,128 @@
+"""Reads of a matrix across its rows, made from whole rows: lanes run down a column, and neighbouring columns are read side by side.
+
+Where a block reads `a[x, c]`, `a[x, c + 1]`, … for as many columns as `x` has lanes, no lane needs to fetch an element of its own:
+row k, from column c on, is one vector, and log2(lanes) rounds of shuffles turn rows into columns. In the first rounds elements stay
+within 128 bits, where shuffles are cheapest. Other reads stay gathers. (Eklundh, A fast computer method for matrix transposing, 1972.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.rewrite import free_variables, topological
+from raido.schedule.nest.nodes import Block, Buffer, For, Let, Read, Statement
+from raido.schedule.nest.walk import expressions_of, statements_within
+
+SHORT = 128  # bits within which elements are shuffled first
+MOST = 16  # lanes: as many rows are held at once
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """As many columns as there are lanes: reads that differ in the last index alone, by 0, 1, 2, …; the first statement with one of them."""
+
+    reads: tuple[Read, ...]
+    first: int
+
+
+def find_squares(statements: Sequence[Statement], loop: For, lanes: int) -> list[Square]:
+    """The squares that the statements of one block read, nothing of which the loop writes."""
+    if not 2 <= lanes <= MOST or lanes & (lanes - 1) or len(statements) < lanes:
+        return []
+    bound = {s.var for s in statements if isinstance(s, Let)}
+    columns: dict[tuple[object, ...], dict[int, tuple[int, Read]]] = {}
+    for position, statement in enumerate(statements):
+        for read in topological(*expressions_of(statement)):
+            if isinstance(read, Read) and _may_turn(read, lanes) and bound.isdisjoint(free_variables(read)):
+                constant, terms = ix.linear(read.indices[-1])  # type: ignore[arg-type]
+                key = (read.buffer, read.indices[:-1], frozenset(terms.items()))
+                columns.setdefault(key, {}).setdefault(constant, (position, read))
+    written = _written(loop) if columns else set()
+    return [
+        square
+        for (buffer, *_), places in columns.items()
+        if buffer not in written
+        for square in _squares(places, lanes)
+    ]
+
+
+def _may_turn(read: Read, lanes: int) -> bool:
+    b = read.buffer
+    plain = read.predicate is None and b.lanes == 1 and len(b.shape) > 1 and b.scope != "register"
+    rows = not b.strides or ix.constant_value(b.strides[-1]) == 1
+    counted = any(
+        isinstance(node, Read) for node in topological(*read.indices)
+    )  # in memory that may change before it is read
+    return plain and rows and not counted and b.dtype is not bool_ and b.dtype.bits * lanes >= SHORT
+
+
+def _squares(places: dict[int, tuple[int, Read]], lanes: int) -> Iterator[Square]:
+    rest = sorted(places)
+    while len(rest) >= lanes:
+        run = rest[:lanes]
+        if run[-1] - run[0] == lanes - 1:
+            yield Square(tuple(places[c][1] for c in run), min(places[c][0] for c in run))
+            rest = rest[lanes:]
+        else:
+            rest = rest[1:]
+
+
+def _written(loop: For) -> set[Buffer]:
+    found: set[Buffer] = set()
+    for s in statements_within(loop.body):
+        found.update(getattr(s, "buffers", ()))
+        if not isinstance(s, Block) and (buffer := getattr(s, "buffer", None)) is not None:
+            found.add(buffer)
+    return found
+
+
+def rounds_of(lanes: int, bits: int) -> list[list[tuple[int, int, bytes]]]:
+    """Rounds of shuffles that make columns of as many rows: for each new vector two old ones, and the places it takes of them.
+
+    bits: of an element. Rounds merge groups of neighbouring rows. The first interleave elements, then pairs of them, and so on, within
+    `SHORT` bits; the others take every second piece of `SHORT` bits. The last round leaves the columns in order.
+    """
+    short = max(1, min(lanes, SHORT // bits))
+    held = [[(row, column) for column in range(lanes)] for row in range(lanes)]
+    groups = [[row] for row in range(lanes)]
+    rounds = []
+    together = 1
+    while len(groups) > 1:
+        made: list[tuple[int, int, bytes]] = []
+        groups = [
+            [
+                _shuffle(made, a, b, places)
+                for a, b in zip(*pair, strict=True)
+                for places in _halves(lanes, short, together)
+            ]
+            for pair in zip(groups[::2], groups[1::2], strict=True)
+        ]
+        held = [[(held[a] + held[b])[place] for place in places] for a, b, places in made]
+        together *= 2
+        rounds.append(made)
+    order = sorted(range(lanes), key=lambda k: held[k][0][1])
+    rounds[-1] = [rounds[-1][k] for k in order]
+    return rounds
+
+
+def _shuffle(made: list[tuple[int, int, bytes]], a: int, b: int, places: bytes) -> int:
+    made.append((a, b, places))
+    return len(made) - 1
+
+
+def _halves(lanes: int, short: int, together: int) -> tuple[bytes, bytes]:
+    """What the two vectors that two others become hold, as places in the one and the other after it."""
+    if together < short:
+        halves = []
+        for half in (0, short // 2):
+            places = []
+            for start in range(0, lanes, short):
+                for unit in range(start + half, start + half + short // 2, together):
+                    places += [*range(unit, unit + together), *range(lanes + unit, lanes + unit + together)]
+            halves.append(bytes(places))
+        return halves[0], halves[1]
+    pieces = [range(start, start + short) for start in range(0, 2 * lanes, short)]
+    return bytes(k for piece in pieces[::2] for k in piece), bytes(k for piece in pieces[1::2] for k in piece)
