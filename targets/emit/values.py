@@ -24,6 +24,7 @@ from raido.schedule.nest.nodes import (
     LaneCount,
     LaneFold,
     LaneShift,
+    LaneShuffle,
     Ramp,
     Read,
     Splat,
@@ -86,6 +87,8 @@ def operands(e: Any) -> tuple[Any, ...]:
         return (e.mask,)
     if isinstance(e, (Splat, LaneFold, Extract, LaneShift)):
         return (e.value,)
+    if isinstance(e, LaneShuffle):
+        return (e.first, e.second)
     return ()
 
 
@@ -187,6 +190,9 @@ class Values:
             lanes = lanes_of(e.value)
             helper = self.unit.helpers.values.shift(e.dtype, lanes, e.distance, e.fill.bits)
             return self.unit.call(helper, e.dtype, lanes, self.tir(e.value))
+        if isinstance(e, LaneShuffle):
+            helper = self.unit.helpers.values.shuffle(e.dtype, e.places)
+            return self.unit.call(helper, e.dtype, len(e.places), self.tir(e.first), self.tir(e.second))
         if isinstance(e, LaneFold):
             return self._fold_lanes(e.name, e.dtype, lanes_of(e.value), self.tir(e.value))
         if isinstance(e, Read):
