@@ -8,7 +8,7 @@ left, one position of all runs at a time, or, where it rounds nothing and so can
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,13 @@ from raido.algo.graph.expr import Axis, Expr, Filter, Node, Scan, Segmented, Sor
 from raido.algo.graph.faults import fault_error
 from raido.algo.interpreter.fold import accumulate_primitive, rounds_floats
 from raido.algo.interpreter.lanes import Frame, grid, spread
+from raido.algo.interpreter.machine import Machine, Task
 from raido.algo.interpreter.ragged import uniform
 
-Task = Generator[Any, Any, Any]
 Extents = tuple[int, ...]
 
 
-def scan(machine: Any, form: Scan, frame: Frame, extents: Extents) -> Task:
+def scan(machine: Machine, form: Scan, frame: Frame, extents: Extents) -> Task:
     """Prefixes along one axis."""
     if 0 in extents:
         return [np.empty(extents, v.dtype.numpy) for v in form.left]
@@ -43,7 +43,9 @@ def scan(machine: Any, form: Scan, frame: Frame, extents: Extents) -> Task:
     return [np.moveaxis(p, -1, lead + along) for p in prefixes]
 
 
-def _prefix_rows(machine: Any, form: Scan, across: Frame, start: list[np.ndarray], values: list[np.ndarray]) -> Task:
+def _prefix_rows(
+    machine: Machine, form: Scan, across: Frame, start: list[np.ndarray], values: list[np.ndarray]
+) -> Task:
     """Prefixes along the last axis of `values`; the axes before it are the lanes of `across`."""
     count = values[0].shape[-1]
     if count > 16 and not rounds_floats(form.combine):
@@ -68,7 +70,7 @@ def _prefix_rows(machine: Any, form: Scan, across: Frame, start: list[np.ndarray
     return prefixes
 
 
-def filtered(machine: Any, form: Filter, frame: Frame, extents: Extents) -> Task:
+def filtered(machine: Machine, form: Filter, frame: Frame, extents: Extents) -> Task:
     """The values kept, in order, padded to the most that any lane keeps; and how many they are."""
     lead, (n, *rows) = len(frame.shape), extents
     if n == 0:
@@ -85,7 +87,7 @@ def filtered(machine: Any, form: Filter, frame: Frame, extents: Extents) -> Task
     return [*(np.take_along_axis(v, order, axis=lead) for v in values), counts]
 
 
-def sort(machine: Any, form: Sort, frame: Frame, extents: Extents) -> Task:
+def sort(machine: Machine, form: Sort, frame: Frame, extents: Extents) -> Task:
     """Every value in the order of the keys."""
     if 0 in extents:
         return [np.empty(extents, v.dtype.numpy) for v in form.values]
@@ -99,7 +101,7 @@ def sort(machine: Any, form: Sort, frame: Frame, extents: Extents) -> Task:
     return [np.take_along_axis(v, order, axis=place) for v in values]
 
 
-def update(machine: Any, form: Update, frame: Frame, extents: Extents) -> Task:
+def update(machine: Machine, form: Update, frame: Frame, extents: Extents) -> Task:
     """The destination with elements replaced, in row-major order of the indices."""
     rank = len(form.indices)
     dest = yield from machine.values(form.dest, frame)
@@ -131,7 +133,7 @@ def update(machine: Any, form: Update, frame: Frame, extents: Extents) -> Task:
 
 
 def _write(
-    machine: Any,
+    machine: Machine,
     form: Update,
     frame: Frame,
     lanes: Sequence[np.ndarray],
@@ -153,7 +155,7 @@ def _write(
         result[sorted_target[last]] = value[order[last]]
 
 
-def segmented(machine: Any, form: Segmented, frame: Frame, extents: Extents) -> Task:
+def segmented(machine: Machine, form: Segmented, frame: Frame, extents: Extents) -> Task:
     """A fold or the prefixes of every segment."""
     (offsets,) = yield from machine.values([form.offsets], frame)
     count = uniform((yield from machine.values(form.offsets.shape, frame)))
@@ -186,7 +188,7 @@ def segmented(machine: Any, form: Segmented, frame: Frame, extents: Extents) -> 
 
 
 def _fold_segments(
-    machine: Any,
+    machine: Machine,
     form: Segmented,
     frame: Frame,
     offsets: np.ndarray,
@@ -225,7 +227,7 @@ def _fold_segments(
 
 
 def _prefix_runs(
-    machine: Any,
+    machine: Machine,
     form: Update | Segmented,
     at: Callable[[np.ndarray, dict[Node, np.ndarray]], Frame],
     first: np.ndarray,
@@ -271,7 +273,7 @@ def _prefix_runs(
 
 
 def _combined(
-    machine: Any, form: Any, place: Callable[[dict[Node, np.ndarray]], Frame], left: list[Any], right: list[Any]
+    machine: Machine, form: Any, place: Callable[[dict[Node, np.ndarray]], Frame], left: list[Any], right: list[Any]
 ) -> Task:
     """`combine` of two lists of operands, in the frame that `place` makes of them, every lane written out."""
     frame = place(dict(zip(form.left + form.right, left + right, strict=True)))
@@ -300,7 +302,7 @@ def _picked(
     return Frame((count,), frame, values, lanes=tuple(coordinates[:depth]))
 
 
-def _everywhere(machine: Any, nodes: Sequence[Expr], axes: Sequence[Axis], frame: Frame, extents: Extents) -> Task:
+def _everywhere(machine: Machine, nodes: Sequence[Expr], axes: Sequence[Axis], frame: Frame, extents: Extents) -> Task:
     """Expressions at every index of the axes, written out for every lane."""
     place = _extended(frame, axes, extents)
     values = yield from machine.values(nodes, place)

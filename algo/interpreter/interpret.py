@@ -10,16 +10,14 @@ Evaluation is written as generators that yield what they need evaluated first (`
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from raido.algo.errors import ArgumentError
 from raido.algo.graph.bind_sizes import bind_sizes
 from raido.algo.graph.expr import (
-    Array,
     ArrayCond,
     ArrayLoop,
     ArrayWhile,
@@ -35,7 +33,6 @@ from raido.algo.graph.expr import (
     Loop,
     Node,
     Op,
-    Parameter,
     Reduce,
     Result,
     Scan,
@@ -49,17 +46,15 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.faults import fault_error
 from raido.algo.graph.primitives import DIVISIONS, evaluate
 from raido.algo.graph.program import Program
-from raido.algo.graph.reduction import contracted_product
-from raido.algo.graph.rewrite import bound_variables, children, topological
+from raido.algo.graph.rewrite import children
 from raido.algo.interpreter import forms as interpret_forms
-from raido.algo.interpreter.fold import fold_fma, fold_primitive, rounds_floats
-from raido.algo.interpreter.lanes import Bound, Frame, find, grid, home, rank_of, spread
+from raido.algo.interpreter.blocks import generate, reduce
+from raido.algo.interpreter.dependencies import NOTHING, dependencies
+from raido.algo.interpreter.lanes import Bound, Frame, find, grid, home, rank_of
 from raido.algo.interpreter.lone_offsets import look_at_lone_offsets
+from raido.algo.interpreter.machine import Task
 from raido.algo.interpreter.ragged import group_by_sizes, put_lanes, uniform
-
-Task: TypeAlias = Generator[Any, Any, Any]
-BLOCK = 1 << 16  # lanes at once: large enough to hide Python, small enough for the cache
-_NOTHING: Bound = frozenset()
+from raido.algo.interpreter.rounds import loop, while_loop
 
 
 def interpret(
@@ -100,7 +95,7 @@ class _Interpreter:
     def __init__(self, program: Program, values: dict[Node, np.ndarray]) -> None:
         self.program = program
         self.root = Frame((), None, values)
-        self.depends = _dependencies(program)
+        self.depends = dependencies(program, _FORMS)
         self.constants: dict[Node, np.ndarray] = {}
 
     def results(self) -> Task:
@@ -129,7 +124,7 @@ class _Interpreter:
         found = self.depends.get(node)
         if found is None:  # a size that stands in no expression of the program
             below = children(node) if isinstance(node, (Count, Op)) else ()
-            found = self.depends[node] = _NOTHING.union(*(self.depends_on(child) for child in below))
+            found = self.depends[node] = NOTHING.union(*(self.depends_on(child) for child in below))
         return found
 
     def value(self, node: Node, frame: Frame) -> Task:
@@ -269,71 +264,6 @@ class _Interpreter:
             result = put_lanes(result, frame, place, value, rank)
         return result
 
-    def _loop(self, form: Loop | ArrayLoop, frame: Frame) -> Task:
-        bodies = form.body if isinstance(form, Loop) else form.results
-
-        def goes_on(place: Frame, turn: int) -> Task:
-            (count,) = yield from self.values([form.count], place)
-            return turn < count
-
-        return (yield from self._rounds(form, bodies, goes_on, frame))
-
-    def _while(self, form: While | ArrayWhile, frame: Frame) -> Task:
-        bodies = form.body if isinstance(form, While) else form.results
-
-        def goes_on(place: Frame, turn: int) -> Task:
-            (condition,) = yield from self.values([form.condition], place)
-            return condition
-
-        return (yield from self._rounds(form, bodies, goes_on, frame))
-
-    def _rounds(
-        self,
-        form: Loop | While | ArrayLoop | ArrayWhile,
-        bodies: Sequence[Node],
-        goes_on: Callable[[Frame, int], Task],
-        frame: Frame,
-    ) -> Task:
-        """States after as many rounds as each lane wants: all lanes together until they disagree, then those that go on."""
-        state = yield from self.values(form.init, frame)
-        ranks = [rank_of(variable) for variable in form.state]
-        active, finished, turn = frame, None, 0
-        while True:
-            place = active.bind(self._state(form, state, turn))
-            again = yield from goes_on(place, turn)
-            if not again.any():
-                break
-            if not again.all():
-                mask = np.broadcast_to(again, active.shape)
-                if finished is None:
-                    finished = [spread(v, frame, rank).copy() for v, rank in zip(state, ranks, strict=True)]
-                    state = [spread(v, active, rank)[mask] for v, rank in zip(state, ranks, strict=True)]
-                    active = frame.pick(mask)
-                else:
-                    self._finish(finished, frame, active, state, ranks)
-                    state = [spread(v, active, rank)[mask] for v, rank in zip(state, ranks, strict=True)]
-                    active = active.narrow(mask)
-                place = active.bind(self._state(form, state, turn))
-            state = yield from self.values(bodies, place)
-            turn += 1
-        if finished is None:
-            return state
-        self._finish(finished, frame, active, state, ranks)
-        return finished
-
-    @staticmethod
-    def _finish(
-        finished: list[np.ndarray], frame: Frame, active: Frame, state: list[np.ndarray], ranks: list[int]
-    ) -> None:
-        for k, (value, rank) in enumerate(zip(state, ranks, strict=True)):
-            finished[k] = put_lanes(finished[k], frame, active, value, rank)
-
-    def _state(self, form: Any, state: list[np.ndarray], turn: int) -> dict[Node, np.ndarray]:
-        values: dict[Node, np.ndarray] = dict(zip(form.state, state, strict=True))
-        if isinstance(form, (Loop, ArrayLoop)):
-            values[form.index] = np.asarray(turn, form.index.dtype.numpy)
-        return values
-
     def _by_sizes(self, form: Any, frame: Frame) -> Task:
         """A form over axes, by its rule; lanes that see different extents go their own ways."""
         rule = _RULES[type(form)]
@@ -354,82 +284,16 @@ class _Interpreter:
             wholes = [put_lanes(whole, frame, place, value, rank) for whole, value, rank in triples]
         return wholes
 
-    def _generate(self, form: Generate, frame: Frame, extents: tuple[int, ...]) -> Task:
-        """Every element: in blocks along the first axis, or, where it depends on the lanes, for all of them at once."""
-        variables: list[Node] = [axis.var for axis in form.axes]
-        if frame.shape != () or not extents:
-            shape = frame.shape + extents
-            if 0 in extents:
-                return [np.empty(extents, body.dtype.numpy) for body in form.bodies]
-            place = frame.extend(extents, dict(zip(variables, grid((0,) * len(extents), extents), strict=True)))
-            values = yield from self.values(form.bodies, place)
-            return [np.broadcast_to(v, extents if v.ndim == 0 else shape) for v in values]
-        outputs = [np.empty(extents, body.dtype.numpy) for body in form.bodies]
-        if 0 in extents:
-            return outputs
-        step = max(1, BLOCK // math.prod(extents[1:]))
-        for start in range(0, extents[0], step):
-            stop = min(start + step, extents[0])
-            indices = grid((start, *(0,) * (len(extents) - 1)), (stop, *extents[1:]))
-            place = frame.extend((stop - start, *extents[1:]), dict(zip(variables, indices, strict=True)))
-            for output, body in zip(outputs, form.bodies, strict=True):
-                (value,) = yield from self.values([body], place)
-                output[start:stop] = value
-        return outputs
-
-    def _reduce(self, form: Reduce, frame: Frame, extents: tuple[int, ...]) -> Task:
-        """The fold, in blocks of the reduction's indices."""
-        state = yield from self.values(form.neutral, frame)
-        total = math.prod(extents)
-        step = max(1, BLOCK // math.prod(frame.shape))
-        product = contracted_product(form, self.program.contract)
-        for start in range(0, total, step):
-            count = min(step, total - start)
-            indices = np.unravel_index(np.arange(start, start + count, dtype=np.int64), extents)
-            shaped = [np.asarray(i, np.int64).reshape((1,) * len(frame.shape) + (-1,)) for i in indices]
-            variables: list[Node] = [axis.var for axis in form.axes]
-            block = frame.extend((count,), dict(zip(variables, shaped, strict=True)))
-            if product is not None:
-                a, b = yield from self.values(product, block)
-                state = [fold_fma(state[0], np.atleast_1d(a), np.atleast_1d(b), count)]
-                continue
-            values = yield from self.values(form.values, block)
-            values = [v if v.ndim else v.reshape((1,) * len(block.shape)) for v in values]
-            values = [np.broadcast_to(v, (*v.shape[:-1], count)) for v in values]
-            folded = fold_primitive(form.monoid, form.left[0].dtype, state[0], values[0])
-            state = [folded] if folded is not None else (yield from self._fold(form, state, values, frame))
-        return state
-
-    def _fold(self, form: Reduce, state: list[np.ndarray], values: list[np.ndarray], frame: Frame) -> Task:
-        """`combine`, once for each index of the block; in pairs where it rounds nothing and so cannot tell."""
-        count = values[0].shape[-1]
-        if count > 64 and not rounds_floats(form.combine):
-            while count > 1:
-                even = count - count % 2
-                left = [v[..., 0:even:2] for v in values]
-                right = [v[..., 1:even:2] for v in values]
-                place = frame.extend((even // 2,), _operands(form, left, right))
-                joined = yield from self.values(form.combine, place)
-                joined = [v if v.ndim else v.reshape((1,) * len(place.shape)) for v in joined]
-                joined = [np.broadcast_to(v, (*v.shape[:-1], even // 2)) for v in joined]
-                pairs = zip(joined, values, strict=True)
-                values = [np.concatenate(_same_lead(v, old[..., even:]), axis=-1) for v, old in pairs]
-                count = values[0].shape[-1]
-        for j in range(count):
-            place = frame.bind(_operands(form, state, [v[..., j] for v in values]))
-            state = yield from self.values(form.combine, place)
-        return state
-
 
 _FORMS: dict[type[Node], Callable[[_Interpreter, Any, Frame], Task]] = {
-    Loop: _Interpreter._loop,
-    ArrayLoop: _Interpreter._loop,
-    While: _Interpreter._while,
-    ArrayWhile: _Interpreter._while,
+    Loop: loop,
+    ArrayLoop: loop,
+    While: while_loop,
+    ArrayWhile: while_loop,
 }
 _RULES: dict[type[Node], Callable[..., Task]] = {
-    Generate: _Interpreter._generate,
-    Reduce: _Interpreter._reduce,
+    Generate: generate,
+    Reduce: reduce,
     Scan: interpret_forms.scan,
     Update: interpret_forms.update,
     Filter: interpret_forms.filtered,
@@ -437,17 +301,6 @@ _RULES: dict[type[Node], Callable[..., Task]] = {
     Sort: interpret_forms.sort,
 }
 _FORMS |= dict.fromkeys(_RULES, _Interpreter._by_sizes)
-_BINDERS = (*_FORMS,)
-
-
-def _operands(form: Reduce, left: list[np.ndarray], right: list[np.ndarray]) -> dict[Node, np.ndarray]:
-    return dict(zip(form.left + form.right, left + right, strict=True))
-
-
-def _same_lead(*values: np.ndarray) -> list[np.ndarray]:
-    """The arrays with their dimensions before the last broadcast to each other."""
-    lead = np.broadcast_shapes(*(v.shape[:-1] for v in values))
-    return [np.broadcast_to(v, (*lead, v.shape[-1])) for v in values]
 
 
 def _any_zero(extents: Sequence[np.ndarray]) -> np.ndarray:
@@ -462,20 +315,3 @@ def constant_array(node: Const | Constant) -> np.ndarray:
     if node.dtype.is_float:
         return np.array(node.bits, f"u{node.dtype.itemsize}").view(node.dtype.numpy)
     return np.array(node.value, node.dtype.numpy)
-
-
-def _dependencies(program: Program) -> dict[Node, Bound]:
-    """For each node, the variables and loop states that it mentions and does not bind."""
-    table: dict[Node, Bound] = {}
-    for node in topological(*cast("tuple[Array, ...]", program.results)):
-        below = [table[child] for child in children(node)]
-        distinct = set(below)
-        found: Bound = next(iter(distinct)) if len(distinct) == 1 else _NOTHING.union(*distinct)
-        if type(node).__name__ == "Var" or (isinstance(node, Parameter) and node.serial):
-            found |= {node}
-        elif isinstance(node, _BINDERS):
-            found -= bound_variables(node)
-            if isinstance(node, (ArrayLoop, ArrayWhile)):
-                found -= frozenset(node.state)
-        table[node] = found
-    return table

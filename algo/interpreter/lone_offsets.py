@@ -9,10 +9,13 @@ from raido.algo.graph.expr import Generate, Node, Result, Segmented
 from raido.algo.graph.offsets import counts_and_lone_offsets
 from raido.algo.graph.rewrite import children, loads_in
 from raido.algo.interpreter.lanes import Frame, grid
+from raido.algo.interpreter.machine import Machine
 from raido.algo.interpreter.ragged import uniform
 
 
-def look_at_lone_offsets(machine: Any, form: Any, frame: Frame, extents: tuple[int, ...]) -> Generator[Any, Any, None]:
+def look_at_lone_offsets(
+    machine: Machine, form: Any, frame: Frame, extents: tuple[int, ...]
+) -> Generator[Any, Any, None]:
     """Checks the offsets that a form with these extents, one of them 0, reads itself or through arrays that have no elements either."""
     some = [(axis.var, n) for axis, n in zip(form.axes, extents, strict=False) if n]
     if some:

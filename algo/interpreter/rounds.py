@@ -1,0 +1,80 @@
+"""What loops mean, of scalars and of whole arrays: rounds of all lanes together until they disagree, then of those that go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from raido.algo.graph.expr import ArrayLoop, ArrayWhile, Loop, Node, While
+from raido.algo.interpreter.lanes import Frame, rank_of, spread
+from raido.algo.interpreter.machine import Machine, Task
+from raido.algo.interpreter.ragged import put_lanes
+
+
+def loop(machine: Machine, form: Loop | ArrayLoop, frame: Frame) -> Task:
+    bodies = form.body if isinstance(form, Loop) else form.results
+
+    def goes_on(place: Frame, turn: int) -> Task:
+        (count,) = yield from machine.values([form.count], place)
+        return turn < count
+
+    return (yield from _rounds(machine, form, bodies, goes_on, frame))
+
+
+def while_loop(machine: Machine, form: While | ArrayWhile, frame: Frame) -> Task:
+    bodies = form.body if isinstance(form, While) else form.results
+
+    def goes_on(place: Frame, turn: int) -> Task:
+        (condition,) = yield from machine.values([form.condition], place)
+        return condition
+
+    return (yield from _rounds(machine, form, bodies, goes_on, frame))
+
+
+def _rounds(
+    machine: Machine,
+    form: Loop | While | ArrayLoop | ArrayWhile,
+    bodies: Sequence[Node],
+    goes_on: Callable[[Frame, int], Task],
+    frame: Frame,
+) -> Task:
+    """States after as many rounds as each lane wants: all lanes together until they disagree, then those that go on."""
+    state = yield from machine.values(form.init, frame)
+    ranks = [rank_of(variable) for variable in form.state]
+    active, finished, turn = frame, None, 0
+    while True:
+        place = active.bind(_state(form, state, turn))
+        again = yield from goes_on(place, turn)
+        if not again.any():
+            break
+        if not again.all():
+            mask = np.broadcast_to(again, active.shape)
+            if finished is None:
+                finished = [spread(v, frame, rank).copy() for v, rank in zip(state, ranks, strict=True)]
+                state = [spread(v, active, rank)[mask] for v, rank in zip(state, ranks, strict=True)]
+                active = frame.pick(mask)
+            else:
+                _finish(finished, frame, active, state, ranks)
+                state = [spread(v, active, rank)[mask] for v, rank in zip(state, ranks, strict=True)]
+                active = active.narrow(mask)
+            place = active.bind(_state(form, state, turn))
+        state = yield from machine.values(bodies, place)
+        turn += 1
+    if finished is None:
+        return state
+    _finish(finished, frame, active, state, ranks)
+    return finished
+
+
+def _finish(finished: list[np.ndarray], frame: Frame, active: Frame, state: list[np.ndarray], ranks: list[int]) -> None:
+    for k, (value, rank) in enumerate(zip(state, ranks, strict=True)):
+        finished[k] = put_lanes(finished[k], frame, active, value, rank)
+
+
+def _state(form: Any, state: list[np.ndarray], turn: int) -> dict[Node, np.ndarray]:
+    values: dict[Node, np.ndarray] = dict(zip(form.state, state, strict=True))
+    if isinstance(form, (Loop, ArrayLoop)):
+        values[form.index] = np.asarray(turn, form.index.dtype.numpy)
+    return values
