@@ -1,7 +1,7 @@
 """Expressions of the gang nest as TIR expressions.
 
 `Values.prepare(roots)` makes TIR for the expressions of one statement. What is used more than once is bound to a name once; so is
-what would nest too deeply. TIR's own operators serve where their meaning is exactly ours; everything else calls a helper function.
+what would nest too deeply.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, i64, u8
 from raido.algo.graph.expr import Const, Data, Op, SizeVar, Var
 from raido.algo.graph.index import as_index, canonical, constant_value, mul
-from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.nodes import (
     Buffer,
@@ -33,42 +32,13 @@ from raido.schedule.nest.nodes import (
     lanes_of,
 )
 from raido.targets import tvm_corner as T
-from raido.targets.emit.unit import Term, Unit, data_of, is_heavy, is_plain_index, tir
+from raido.targets.emit.operations import emit_lane_fold, emit_operation
+from raido.targets.emit.terms import index_product, index_sum, spread
+from raido.targets.emit.unit import Term, Unit, data_of, is_heavy, tir
 from raido.targets.llvm.tables import is_small_table
 from raido.targets.llvm.text import memory_dtype
 
 _DEPTH = 24
-_NATIVE = {"add": T.Add, "sub": T.Sub}
-_COMPARISONS = {"lt": T.LT, "le": T.LE, "gt": T.GT, "ge": T.GE, "eq": T.EQ}
-_INDEX = {"add": T.Add, "sub": T.Sub, "mul": T.Mul, "minimum": T.Min, "maximum": T.Max}
-_FOLDS = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "minimum": min,
-    "maximum": max,
-    "floordiv": lambda a, b: a // b if b else 0,
-    "mod": lambda a, b: a % b if b else 0,
-    "floormod": lambda a, b: a % b if b else 0,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "logical_and": lambda a, b: a and b,
-    "logical_or": lambda a, b: a or b,
-    "logical_not": lambda a: not a,
-    "clamp_index": lambda e, n: max(min(e, n - 1), 0),
-}
-_EXACT_REDUCTIONS = {
-    "logical_or": "or",
-    "logical_and": "and",
-    "logical_xor": "xor",
-    "bit_or": "or",
-    "bit_and": "and",
-    "bit_xor": "xor",
-}
 
 
 def operands(e: Any) -> tuple[Any, ...]:
@@ -172,7 +142,7 @@ class Values:
                 raise CompileError(f"internal: variable {e.name} is not bound where it is used")
             return self.unit.variables[e]
         if isinstance(e, Op):
-            return self._operation(e, plain)
+            return emit_operation(self, e, plain)
         if isinstance(e, Ramp):
             return self.unit.call(self.unit.helpers.values.ramp(e.stride, e.lanes), i64, e.lanes, self.tir(e.base))
         if isinstance(e, Splat):
@@ -194,7 +164,7 @@ class Values:
             helper = self.unit.helpers.values.shuffle(e.dtype, e.places)
             return self.unit.call(helper, e.dtype, len(e.places), self.tir(e.first), self.tir(e.second))
         if isinstance(e, LaneFold):
-            return self._fold_lanes(e.name, e.dtype, lanes_of(e.value), self.tir(e.value))
+            return emit_lane_fold(self, e.name, e.dtype, lanes_of(e.value), self.tir(e.value))
         if isinstance(e, Read):
             return self._read(e)
         if isinstance(e, VectorRead):
@@ -218,78 +188,6 @@ class Values:
             return self.unit.call(self.unit.helpers.values.literal(e.dtype, e.bits), e.dtype, 1)
         return T.IntImm(T.type_name(e.dtype), e.bits)
 
-    def _operation(self, e: Op, plain: dict[Any, bool]) -> Term:
-        terms = [self.memo[a] for a in e.args]
-        if e.name in _FOLDS and all(isinstance(t, int) for t in terms):
-            folded = _FOLDS[e.name](*terms)
-            return folded if isinstance(folded, bool) or -(1 << 63) <= folded < 1 << 63 else _wrap(folded)
-        lanes = lanes_of(e)
-        self.unit.vector_operations += lanes > 1
-        args = [tir(t, a.dtype) for t, a in zip(terms, e.args, strict=True)]
-        first = e.args[0].dtype
-        if e.dtype is i64 and is_plain_index(e, self.unit, plain):
-            if e.name == "neg":
-                zero = T.IntImm("int64", 0)
-                return T.Sub(T.Broadcast(zero, lanes) if lanes > 1 else zero, args[0])
-            if e.name in _INDEX:
-                return _index_operation(e.name, terms, args)
-            divisor = _constant_of(e.args[-1])
-            if e.name == "floordiv" and divisor and divisor & (divisor - 1) == 0 and divisor > 0 and lanes == 1:
-                return T.RShift(args[0], T.IntImm("int64", divisor.bit_length() - 1))
-        if e in self.by_products:
-            return self.unit.call(self.unit.helpers.values.root_by_products(), e.dtype, lanes, *args)
-        if e.dtype.is_float and e.name in _NATIVE:
-            return _NATIVE[e.name](*args)
-        if (bounds := _below(e)) is not None:
-            base, high = bounds
-            return self.unit.call(self.unit.helpers.values.below(lanes), bool_, lanes, self.tir(base), self.tir(high))
-        if e.name in _COMPARISONS and first is not bool_:
-            return _COMPARISONS[e.name](*args)
-        if e.name == "ne" and first.is_integer:
-            return T.NE(*args)
-        if e.name == "select" and isinstance(terms[0], bool):
-            return terms[1] if terms[0] else terms[2]
-        if e.name == "select" and isinstance(moved := e.args[1], Op) and _is_masked_step(e):
-            symbol = self.unit.helpers.values.step_where(e.dtype, lanes)
-            return self.unit.call(symbol, e.dtype, lanes, args[0], *(self.tir(a) for a in moved.args), args[2])
-        if e.name == "cast" and first is e.dtype:
-            return terms[0]
-        if e.name == "cast" and first.is_integer and _holds_every(e.dtype, first):
-            return T.Cast(T.type_name(e.dtype, lanes), args[0])
-        literals = {}
-        if e.name in (_BY_CONSTANT if first.is_integer else _EXTREMES):
-            known = [(k, _literal_of(a)) for k, a in enumerate(e.args)]
-            literals = {k: c for k, c in known if c is not None and (k == 1 or e.name in _EXTREMES)}
-        shapes = [(a.dtype, lanes_of(a)) for a in e.args]
-        return self.unit.call(
-            self.unit.helpers.values.operation(e.name, e.dtype, shapes, literals), e.dtype, lanes, *args
-        )
-
-    def _fold_lanes(self, name: str, dtype: DType, lanes: int, value: Any) -> Any:
-        """The fixed tree: the lower half of the lanes with the upper half, until one is left. Exact operations may take any order."""
-        helpers = self.unit.helpers
-        exact = _EXACT_REDUCTIONS.get(name)
-        if dtype.is_integer and name in ("add", "mul"):
-            exact = name
-        if dtype.is_integer and name in ("minimum", "maximum"):
-            exact = ("s" if dtype.kind == "i" else "u") + name[:3]
-        if exact and lanes > 1:
-            return self.unit.call(helpers.values.reduce(exact, dtype, lanes), dtype, 1, value)
-        while lanes > 1:
-            value = self.unit.bind("lanes", dtype, lanes, value)
-            lanes //= 2
-            halves = [
-                self.unit.call(helpers.values.half(dtype, 2 * lanes, upper), dtype, lanes, value)
-                for upper in (False, True)
-            ]
-            if dtype.is_float and name == "add":
-                value = T.Add(*halves)
-            else:
-                value = self.unit.call(
-                    helpers.values.operation(name, dtype, [(dtype, lanes)] * 2), dtype, lanes, *halves
-                )
-        return value
-
     # --- memory
 
     def offset(self, buffer: Buffer, indices: Sequence[Term]) -> Term:
@@ -299,7 +197,7 @@ class Values:
             self._strides[buffer] = tuple(inner.prepare(*(as_index(s) for s in strides_of(buffer))))
         total: Term = 0
         for index, stride in zip(indices, self._strides[buffer], strict=True):
-            total = _index_sum(total, _index_product(index, stride))
+            total = index_sum(total, index_product(index, stride))
         return total
 
     def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Any, Term]:
@@ -311,7 +209,7 @@ class Values:
                 raise CompileError(f"internal: register buffer {buffer.name} has no element {key}")
             return cells[key], 0
         offset = self.offset(buffer, [self.memo[i] for i in indices])
-        return self.unit.buffer(buffer), _index_product(offset, buffer.lanes)
+        return self.unit.buffer(buffer), index_product(offset, buffer.lanes)
 
     def _known_index(self, e: Any) -> int | None:
         """The index of a register: constant, once the variables of unrolled loops are."""
@@ -371,7 +269,7 @@ class Values:
         lanes = max(lanes_of(i) for i in indices)
         terms = [self.memo[i] for i in indices]
         total = self.offset(
-            buffer, [_spread(t, lanes) if lanes_of(i) == 1 else t for t, i in zip(terms, indices, strict=True)]
+            buffer, [spread(t, lanes) if lanes_of(i) == 1 else t for t, i in zip(terms, indices, strict=True)]
         )
         if buffer.lanes > 1:
             each = T.Broadcast(T.IntImm("int64", buffer.lanes), lanes)
@@ -393,95 +291,5 @@ class Values:
         return self._from_memory(dtype, lanes, value)
 
 
-_BY_CONSTANT = (*DIVISIONS, "wrap_index", "shl", "shr")
-_EXTREMES = ("minimum", "maximum")
-
-
-def _holds_every(wide: DType, narrow: DType) -> bool:
-    """Whether TIR may see the cast: its analysis stops at the cast of a bound that the type does not hold."""
-    if wide.is_float:
-        return wide.bits > 16
-    if wide.kind == narrow.kind:
-        return wide.bits >= narrow.bits
-    return narrow.kind == "u" and wide.kind == "i" and wide.bits > narrow.bits
-
-
-def _is_masked_step(e: Op) -> bool:
-    """Whether `e` counts in the lanes of a mask, where the machine can add under one: select(mask, x + constant, what x was read from)."""
-    moved, start = e.args[1:]
-    counts = isinstance(moved, Op) and moved.name == "add" and _constant_of(moved.args[1]) is not None
-    return counts and e.dtype.is_integer and e.dtype.bits * lanes_of(e) == 512 and isinstance(start, (Read, VectorVar))
-
-
-def _below(e: Op) -> tuple[Any, Any] | None:
-    """The first index and the bound, where `e` says which of consecutive indices are below a bound: the mask of a tail."""
-    ramp: Any = e.args[0]
-    high: Any = e.args[-1]
-    tail = e.name == "lt" and isinstance(ramp, Ramp) and ramp.stride == 1 and isinstance(high, Splat)
-    return (ramp.base, high.value) if tail else None
-
-
 def _is_leaf(e: Any) -> bool:
     return isinstance(e, (Const, Var, SizeVar, VectorVar)) or (isinstance(e, Splat) and isinstance(e.value, Const))
-
-
-def _literal_of(e: Any) -> Const | None:
-    if isinstance(e, Splat):
-        e = e.value
-    return e if isinstance(e, Const) else None
-
-
-def _constant_of(e: Any) -> int | None:
-    known = _literal_of(e)
-    return int(known.bits) if known is not None and not known.dtype.is_float else None
-
-
-def _wrap(value: int) -> int:
-    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-def _index_operation(name: str, terms: Sequence[Term], args: Sequence[Any]) -> Term:
-    if name == "add":
-        return _index_sum(*terms)
-    if name == "mul":
-        return _index_product(*terms)
-    return _INDEX[name](*args)
-
-
-def _spread(term: Term, lanes: int) -> Any:
-    return T.Broadcast(tir(term), lanes)
-
-
-def _lanes_of_term(term: Any) -> int:
-    kind = str(term.ty) if hasattr(term, "ty") else ""
-    return int(kind.rpartition("x")[2]) if "x" in kind else 1
-
-
-def _index_sum(a: Term, b: Term) -> Term:
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    if isinstance(a, int) and a == 0:
-        return b
-    if isinstance(b, int) and b == 0:
-        return a
-    return _with_lanes(T.Add, a, b)
-
-
-def _index_product(a: Term, b: Term) -> Term:
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    for x, y in ((a, b), (b, a)):
-        if isinstance(x, int) and x == 1:
-            return y
-        if isinstance(x, int) and x == 0 and _lanes_of_term(y) == 1:
-            return 0
-    return _with_lanes(T.Mul, a, b)
-
-
-def _with_lanes(node: Any, a: Term, b: Term) -> Any:
-    a, b = tir(a), tir(b)
-    lanes = max(_lanes_of_term(a), _lanes_of_term(b))
-    if lanes > 1:
-        a = a if _lanes_of_term(a) > 1 else T.Broadcast(a, lanes)
-        b = b if _lanes_of_term(b) > 1 else T.Broadcast(b, lanes)
-    return node(a, b)

@@ -1,0 +1,138 @@
+"""Primitive operations as TIR: its own operator where that means exactly the same, else a helper function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.expr import Const, Op
+from raido.algo.graph.primitives import DIVISIONS
+from raido.schedule.nest.nodes import Ramp, Read, Splat, VectorVar, lanes_of
+from raido.targets import tvm_corner as T
+from raido.targets.emit.terms import INDEX_OPERATIONS, fold_known, index_operation
+from raido.targets.emit.unit import Term, is_plain_index, tir
+
+if TYPE_CHECKING:
+    from raido.targets.emit.values import Values
+
+_NATIVE = {"add": T.Add, "sub": T.Sub}
+_COMPARISONS = {"lt": T.LT, "le": T.LE, "gt": T.GT, "ge": T.GE, "eq": T.EQ}
+_EXACT_REDUCTIONS = {
+    "logical_or": "or",
+    "logical_and": "and",
+    "logical_xor": "xor",
+    "bit_or": "or",
+    "bit_and": "and",
+    "bit_xor": "xor",
+}
+_BY_CONSTANT = (*DIVISIONS, "wrap_index", "shl", "shr")
+_EXTREMES = ("minimum", "maximum")
+
+
+def emit_operation(values: Values, e: Op, plain: dict[Any, bool]) -> Term:
+    """A primitive operation as TIR."""
+    terms = [values.memo[a] for a in e.args]
+    if (folded := fold_known(e.name, terms)) is not None:
+        return folded
+    lanes = lanes_of(e)
+    values.unit.vector_operations += lanes > 1
+    args = [tir(t, a.dtype) for t, a in zip(terms, e.args, strict=True)]
+    first = e.args[0].dtype
+    if e.dtype is i64 and is_plain_index(e, values.unit, plain):
+        if e.name == "neg":
+            zero = T.IntImm("int64", 0)
+            return T.Sub(T.Broadcast(zero, lanes) if lanes > 1 else zero, args[0])
+        if e.name in INDEX_OPERATIONS:
+            return index_operation(e.name, terms, args)
+        divisor = _constant_of(e.args[-1])
+        if e.name == "floordiv" and divisor and divisor & (divisor - 1) == 0 and divisor > 0 and lanes == 1:
+            return T.RShift(args[0], T.IntImm("int64", divisor.bit_length() - 1))
+    if e in values.by_products:
+        return values.unit.call(values.unit.helpers.values.root_by_products(), e.dtype, lanes, *args)
+    if e.dtype.is_float and e.name in _NATIVE:
+        return _NATIVE[e.name](*args)
+    if (bounds := _below(e)) is not None:
+        base, high = bounds
+        return values.unit.call(
+            values.unit.helpers.values.below(lanes), bool_, lanes, values.tir(base), values.tir(high)
+        )
+    if e.name in _COMPARISONS and first is not bool_:
+        return _COMPARISONS[e.name](*args)
+    if e.name == "ne" and first.is_integer:
+        return T.NE(*args)
+    if e.name == "select" and isinstance(terms[0], bool):
+        return terms[1] if terms[0] else terms[2]
+    if e.name == "select" and isinstance(moved := e.args[1], Op) and _is_masked_step(e):
+        symbol = values.unit.helpers.values.step_where(e.dtype, lanes)
+        return values.unit.call(symbol, e.dtype, lanes, args[0], *(values.tir(a) for a in moved.args), args[2])
+    if e.name == "cast" and first is e.dtype:
+        return terms[0]
+    if e.name == "cast" and first.is_integer and _holds_every(e.dtype, first):
+        return T.Cast(T.type_name(e.dtype, lanes), args[0])
+    literals = {}
+    if e.name in (_BY_CONSTANT if first.is_integer else _EXTREMES):
+        known = [(k, _literal_of(a)) for k, a in enumerate(e.args)]
+        literals = {k: c for k, c in known if c is not None and (k == 1 or e.name in _EXTREMES)}
+    shapes = [(a.dtype, lanes_of(a)) for a in e.args]
+    return values.unit.call(
+        values.unit.helpers.values.operation(e.name, e.dtype, shapes, literals), e.dtype, lanes, *args
+    )
+
+
+def emit_lane_fold(values: Values, name: str, dtype: DType, lanes: int, value: Any) -> Any:
+    """The fixed tree: the lower half of the lanes with the upper half, until one is left. Exact operations may take any order."""
+    helpers = values.unit.helpers
+    exact = _EXACT_REDUCTIONS.get(name)
+    if dtype.is_integer and name in ("add", "mul"):
+        exact = name
+    if dtype.is_integer and name in ("minimum", "maximum"):
+        exact = ("s" if dtype.kind == "i" else "u") + name[:3]
+    if exact and lanes > 1:
+        return values.unit.call(helpers.values.reduce(exact, dtype, lanes), dtype, 1, value)
+    while lanes > 1:
+        value = values.unit.bind("lanes", dtype, lanes, value)
+        lanes //= 2
+        halves = [
+            values.unit.call(helpers.values.half(dtype, 2 * lanes, upper), dtype, lanes, value)
+            for upper in (False, True)
+        ]
+        if dtype.is_float and name == "add":
+            value = T.Add(*halves)
+        else:
+            value = values.unit.call(helpers.values.operation(name, dtype, [(dtype, lanes)] * 2), dtype, lanes, *halves)
+    return value
+
+
+def _holds_every(wide: DType, narrow: DType) -> bool:
+    """Whether TIR may see the cast: its analysis stops at the cast of a bound that the type does not hold."""
+    if wide.is_float:
+        return wide.bits > 16
+    if wide.kind == narrow.kind:
+        return wide.bits >= narrow.bits
+    return narrow.kind == "u" and wide.kind == "i" and wide.bits > narrow.bits
+
+
+def _is_masked_step(e: Op) -> bool:
+    """Whether `e` counts in the lanes of a mask, where the machine can add under one: select(mask, x + constant, what x was read from)."""
+    moved, start = e.args[1:]
+    counts = isinstance(moved, Op) and moved.name == "add" and _constant_of(moved.args[1]) is not None
+    return counts and e.dtype.is_integer and e.dtype.bits * lanes_of(e) == 512 and isinstance(start, (Read, VectorVar))
+
+
+def _below(e: Op) -> tuple[Any, Any] | None:
+    """The first index and the bound, where `e` says which of consecutive indices are below a bound: the mask of a tail."""
+    ramp: Any = e.args[0]
+    high: Any = e.args[-1]
+    tail = e.name == "lt" and isinstance(ramp, Ramp) and ramp.stride == 1 and isinstance(high, Splat)
+    return (ramp.base, high.value) if tail else None
+
+
+def _literal_of(e: Any) -> Const | None:
+    if isinstance(e, Splat):
+        e = e.value
+    return e if isinstance(e, Const) else None
+
+
+def _constant_of(e: Any) -> int | None:
+    known = _literal_of(e)
+    return int(known.bits) if known is not None and not known.dtype.is_float else None

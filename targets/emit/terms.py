@@ -1,0 +1,94 @@
+"""Arithmetic on terms: with Python's numbers as long as they are known, in TIR from there on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from raido.targets import tvm_corner as T
+from raido.targets.emit.unit import Term, tir
+
+INDEX_OPERATIONS = {"add": T.Add, "sub": T.Sub, "mul": T.Mul, "minimum": T.Min, "maximum": T.Max}
+_FOLDS = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "minimum": min,
+    "maximum": max,
+    "floordiv": lambda a, b: a // b if b else 0,
+    "mod": lambda a, b: a % b if b else 0,
+    "floormod": lambda a, b: a % b if b else 0,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "logical_and": lambda a, b: a and b,
+    "logical_or": lambda a, b: a or b,
+    "logical_not": lambda a: not a,
+    "clamp_index": lambda e, n: max(min(e, n - 1), 0),
+}
+
+
+def fold_known(name: str, terms: Sequence[Term]) -> Term | None:
+    """The operation on numbers that are known, wrapped to 64 bits; None where one is not, or where the operation is not of indices."""
+    if name not in _FOLDS or not all(isinstance(t, int) for t in terms):
+        return None
+    folded = _FOLDS[name](*terms)
+    return folded if isinstance(folded, bool) or -(1 << 63) <= folded < 1 << 63 else _wrap(folded)
+
+
+def _wrap(value: int) -> int:
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def index_operation(name: str, terms: Sequence[Term], args: Sequence[Any]) -> Term:
+    """One of `INDEX_OPERATIONS` on indices; `args` are the terms as TIR."""
+    if name == "add":
+        return index_sum(*terms)
+    if name == "mul":
+        return index_product(*terms)
+    return INDEX_OPERATIONS[name](*args)
+
+
+def index_sum(a: Term, b: Term) -> Term:
+    """a + b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if isinstance(a, int) and a == 0:
+        return b
+    if isinstance(b, int) and b == 0:
+        return a
+    return _with_lanes(T.Add, a, b)
+
+
+def index_product(a: Term, b: Term) -> Term:
+    """a · b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, int) and x == 1:
+            return y
+        if isinstance(x, int) and x == 0 and _lanes_of_term(y) == 1:
+            return 0
+    return _with_lanes(T.Mul, a, b)
+
+
+def _with_lanes(node: Any, a: Term, b: Term) -> Any:
+    a, b = tir(a), tir(b)
+    lanes = max(_lanes_of_term(a), _lanes_of_term(b))
+    if lanes > 1:
+        a = a if _lanes_of_term(a) > 1 else T.Broadcast(a, lanes)
+        b = b if _lanes_of_term(b) > 1 else T.Broadcast(b, lanes)
+    return node(a, b)
+
+
+def spread(term: Term, lanes: int) -> Any:
+    """A term in every lane."""
+    return T.Broadcast(tir(term), lanes)
+
+
+def _lanes_of_term(term: Any) -> int:
+    kind = str(term.ty) if hasattr(term, "ty") else ""
+    return int(kind.rpartition("x")[2]) if "x" in kind else 1
