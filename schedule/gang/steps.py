@@ -1,0 +1,180 @@
+"""Steps of reductions, scans and filters for a gang: lanes have partial results of their own, or take their turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Op, Var, const
+from raido.algo.graph.rewrite import free_variables, rebuild
+from raido.schedule.gang.lanes import Vectors, choose, shared_parts
+from raido.schedule.gang.scan_lanes import ScanLanes
+from raido.schedule.gang.stores import GangStores
+from raido.schedule.nest.nodes import (
+    Append,
+    AtomicUpdate,
+    Block,
+    Buffer,
+    Extract,
+    Fold,
+    If,
+    LaneCompress,
+    LaneCount,
+    Let,
+    NestExpr,
+    Prefix,
+    Ramp,
+    Read,
+    Splat,
+    Statement,
+    Store,
+    VectorStore,
+)
+
+_Store: TypeAlias = Callable[[Buffer, Sequence[NestExpr], Vectors], None]
+
+
+class GangSteps(GangStores):
+    """Translates `Fold`, `AtomicUpdate`, `Prefix` and `Append`."""
+
+    def _fold(self, s: Fold) -> None:
+        if all(b in self.info.private for b in s.buffers):
+            if not any(b in self.copies for b in s.buffers):
+                self.out.append(s)
+                return
+            self._fold_into(s, [self._read(Read(b, s.indices, None)) for b in s.buffers], self._store_private)
+            return
+        if not self.info.varies(*s.indices):
+            if all(b in self.partials for b in s.buffers):
+                self._fold_partials(s)
+            else:
+                self._fold_each_lane(s)
+            return
+        reads = [Read(b, s.indices, None) for b in s.buffers]
+        if self._flat_motion(s.buffers[0], s.indices) is None:
+            self._fold_each_lane(s)
+        else:
+            self._fold_into(s, [self._read(read) for read in reads], self._store_shared)
+
+    def _steps(self, s: Fold, held: list[Vectors]) -> list[Vectors]:
+        """The new values, given what the buffers hold."""
+        for left, value in zip(s.left, held, strict=True):
+            self.vectors[left] = value
+        self.memo.clear()
+        for part in shared_parts(s.step):
+            if self.info.varies(part):
+                self.memo[part] = self._name("part", self.vector(part))
+        steps = [self.vector(step) for step in s.step]
+        return steps if len(steps) == 1 else [self._name("step", step) for step in steps]
+
+    def _fold_into(self, s: Fold, held: list[Vectors], store: _Store) -> None:
+        for buffer, values in zip(s.buffers, self._steps(s, held), strict=True):
+            store(buffer, s.indices, values)
+
+    def _fold_partials(self, s: Fold) -> None:
+        """Each lane folds into its own partial result."""
+        places = []
+        for b in s.buffers:
+            partial = self.partials[b]
+            places.append((partial.buffers[: self.gangs], s.indices if partial.indexed else ()))
+        held = [tuple(Read(b, indices, None) for b in buffers) for buffers, indices in places]
+        for (buffers, indices), old, new in zip(places, held, self._steps(s, held), strict=True):
+            for g, buffer in enumerate(buffers):
+                value = new[g] if self.mask is None else choose(self.mask[g], new[g], old[g])
+                self.out.append(Store(buffer, indices, value))
+
+    def _fold_each_lane(self, s: Fold) -> None:
+        """One lane after the other folds into shared memory: for places that only the data knows."""
+        self._keep_in_memory(s.buffers)
+        for on, memo in self._each_lane((*s.step, *s.indices), set(s.left)):
+            steps = tuple(replace_parts(e, memo) for e in s.step)
+            indices = tuple(replace_parts(e, memo) for e in s.indices)
+            self._in_lane(on, Fold(s.buffers, indices, steps, s.left, s.right, s.combine, s.neutral, s.monoid))
+
+    def _atomic(self, s: AtomicUpdate) -> None:
+        """One lane after the other, whatever varies: lanes may meet in one element."""
+        self._keep_in_memory((s.buffer,))
+        for on, memo in self._each_lane((*s.indices, s.value, s.combine), {s.left, s.right}):
+            value, combine = (replace_parts(e, memo) for e in (s.value, s.combine))
+            indices = tuple(replace_parts(e, memo) for e in s.indices)
+            self._in_lane(on, AtomicUpdate(s.buffer, indices, value, s.left, s.right, combine, s.monoid))
+
+    def _append(self, s: Append) -> None:
+        """The lanes that are kept move to the front of a vector, which is stored as far as they reach; gang after gang."""
+        if s.position in self.info.private:
+            raise TypeError("lanes cannot each have a place of their own in one array")
+        on = self._name("on", self._on(s.predicate) or self.vector(s.predicate))
+        values = [self._name("value", self.vector(value)) for value in s.values]
+        for g, mask in enumerate(on):
+            count, place = (Var(name, i64, -next(self.serials)) for name in ("count", "place"))
+            self.out += [Let(count, LaneCount(mask)), Let(place, Read(s.position, (), None))]
+            front = Op("lt", bool_, (Ramp(const(i64, 0), 1, self.lanes), Splat(count, self.lanes)))
+            for buffer, value in zip(s.buffers, values, strict=True):
+                (moved,) = self._name("moved", (LaneCompress(value[g], mask),))
+                self.out.append(VectorStore(buffer, (place,), moved, 1, front))
+            self.out.append(Store(s.position, (), Op("add", i64, (place, count))))
+
+    def _prefix(self, s: Prefix) -> None:
+        private = all(b in self.info.private for b in s.buffers)
+        if private and not any(b in self.copies for b in s.buffers):
+            self.out.append(s)
+            return
+        if not private and not self.info.varies(*s.indices):
+            self._scan_lanes(s)
+            return
+        held = [self._name("held", self._read(Read(b, s.indices, None))) for b in s.buffers]
+        self.vectors.update(zip(s.left, held, strict=True))
+        self.vectors.update({v: self._name("value", self.vector(e)) for v, e in zip(s.right, s.values, strict=True)})
+        self.memo.clear()
+        after = [self._name(v.name, self.vector(e)) for v, e in zip(s.results, s.combine, strict=True)]
+        for buffer, values in zip(s.buffers, after, strict=True):
+            if private:
+                self._store_private(buffer, s.indices, values)
+            else:
+                self._store_shared(buffer, s.indices, values)
+        self.vectors.update(zip(s.results, held if s.exclusive else after, strict=True))
+
+    def _scan_lanes(self, s: Prefix) -> None:
+        """Lanes are scanned in order, gang after gang; what the buffers hold comes in on the left."""
+        if self.mask is not None:
+            raise TypeError("a scan over lanes under a mask")
+        values = [self._name("value", self.vector(e)) for e in s.values]
+        scan = ScanLanes(s, self.lanes, self.serials, self.out)
+        results = scan.gangs([tuple(value[g] for value in values) for g in range(self.gangs)])
+        self.vectors.update({var: tuple(r[k] for r in results) for k, var in enumerate(s.results)})
+
+    def _each_lane(
+        self, roots: Sequence[NestExpr], bound: set[Var]
+    ) -> Iterator[tuple[NestExpr | None, dict[NestExpr, NestExpr]]]:
+        """For every lane of every gang: whether it is on, and what the varying parts of the expressions are in it."""
+        parts: dict[NestExpr, Vectors] = {}
+        for root in roots:
+            self._name_parts(root, bound, parts)
+        for g in range(self.gangs):
+            for lane in range(self.lanes):
+                on = None if self.mask is None else Extract(self.mask[g], lane)
+                yield on, {part: Extract(vectors[g], lane) for part, vectors in parts.items()}
+
+    def _in_lane(self, on: NestExpr | None, s: Statement) -> None:
+        """A statement for one lane, if it is on."""
+        self.out.append(s if on is None else If(on, Block((s,))))
+
+    def _name_parts(self, root: NestExpr, bound: set[Var], parts: dict[NestExpr, Vectors]) -> None:
+        """Names the largest varying parts of `root` that do not mention `bound`."""
+        stack = [root]
+        while stack:
+            e = stack.pop()
+            if e in parts or e in bound or not self.info.varies(e):
+                continue
+            if free_variables(e).isdisjoint(bound):
+                parts[e] = self._name("part", self.vector(e))
+            elif isinstance(e, Op):
+                stack.extend(e.args)
+
+
+def replace_parts(e: NestExpr, memo: Mapping[NestExpr, NestExpr]) -> NestExpr:
+    """The expression with some of its parts replaced."""
+    if e in memo:
+        return memo[e]
+    return rebuild(e, lambda child: child if isinstance(child, Buffer) else replace_parts(child, memo))

@@ -1,0 +1,171 @@
+"""What a gang writes: names for vectors, and stores, into its lanes' own memory or the memory that all share.
+
+Private buffers that vary become one buffer of vectors for each gang; a store under the mask that the buffer was allocated under needs
+no selection, since no lane that is off will look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr, Var
+from raido.algo.graph.rewrite import topological
+from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask
+from raido.schedule.gang.values import GangValues, Motion, NotRegisters, Partial, Registers
+from raido.schedule.gang.variability import Variability
+from raido.schedule.nest.nodes import (
+    Alloc,
+    Buffer,
+    For,
+    Let,
+    NestExpr,
+    Ramp,
+    Read,
+    Scatter,
+    Splat,
+    Statement,
+    Store,
+    VectorStore,
+    VectorVar,
+)
+
+
+class GangStores(GangValues):
+    """Appends to `out`, the statements of the present block; `partials` are the lanes' own results of reductions."""
+
+    def __init__(
+        self,
+        loop: For,
+        info: Variability,
+        lanes: int,
+        gangs: int,
+        base: Expr,
+        partials: Mapping[Buffer, Partial],
+        registers: Registers,
+    ) -> None:
+        super().__init__(loop, info, lanes, gangs, base, registers)
+        self.partials = partials
+        self.born: dict[Buffer, Mask] = {}
+        self.serials = count(1)
+        self.out: list[Statement] = []
+
+    def _name(self, name: str, values: Vectors) -> Vectors:
+        """Names vectors in the present block."""
+        named = []
+        for g, value in enumerate(values):
+            if isinstance(value, (VectorVar, Splat, Ramp)) and not _reads(value):
+                named.append(value)
+                continue
+            var = VectorVar(self._gang_name(name, g), value.dtype, self.lanes, next(self.serials))
+            self.out.append(Let(var, value))
+            named.append(var)
+        return tuple(named)
+
+    def _each(self, name: str, values: Iterable[NestExpr], gang: int) -> Iterator[NestExpr]:
+        """Names vectors of one gang."""
+        for value in values:
+            var = VectorVar(self._gang_name(name, gang), value.dtype, self.lanes, next(self.serials))
+            self.out.append(Let(var, value))
+            yield var
+
+    def _gang_name(self, name: str, gang: int) -> str:
+        return name if self.gangs == 1 else f"{name}_{gang}"
+
+    def _freeze(self, name: str, motion: Motion) -> Motion:
+        """The motion with what it reads from memory read now, since memory may change before the motion is used."""
+        first, *others = motion[0]
+        if not any(_reads(e) for e in motion[0]):
+            return motion
+        frozen = [Var(name, i64, -next(self.serials))]
+        self.out.append(Let(frozen[0], first))
+        bases: list[Expr] = [frozen[0]]
+        for other in others:
+            gap = ix.constant_value(ix.sub(other, first))
+            if gap is None:
+                bases.append(Var(name, i64, -next(self.serials)))
+                self.out.append(Let(bases[-1], other))  # type: ignore[arg-type]
+            else:
+                bases.append(ix.add(frozen[0], gap))
+        return tuple(bases), motion[1]
+
+    def _alloc(self, s: Alloc) -> None:
+        b = s.buffer
+        if b not in self.info.buffers:
+            self.out.append(s)
+            return
+        self.born[b] = self.mask
+        self.copies[b] = tuple(
+            Buffer(self._gang_name(b.name, g), b.dtype, b.shape, b.scope, b.serial, b.strides, self.lanes, None)
+            for g in range(self.gangs)
+        )
+        self.out += [Alloc(copy) for copy in self.copies[b]]
+
+    def _store(self, s: Store) -> None:
+        if s.buffer not in self.info.private:
+            place_varies = self.info.varies(*s.indices)
+            if not place_varies and not self.info.varies(s.value, s.predicate):
+                self.out.append(s)
+                return
+            self._store_outside(s.buffer, s.indices, self.vector(s.value), self._on(s.predicate), s.stream)
+        elif s.buffer in self.copies:
+            self._store_private(s.buffer, s.indices, self.vector(s.value), s.predicate)
+        else:
+            self.out.append(s)
+
+    def _store_private(
+        self, buffer: Buffer, indices: Sequence[NestExpr], values: Vectors, predicate: NestExpr | None = None
+    ) -> None:
+        """Stores into the lanes' own memory; lanes that are off keep what they have."""
+        copies = self.copies[buffer]
+        if self.info.varies(*indices):
+            on, vectors = self._on(predicate), self._lane_indices(indices)
+            for g, copy in enumerate(copies):
+                self.out.append(Scatter(copy, tuple(v[g] for v in vectors), values[g], lane_mask(on, g)))
+            return
+        mask = None if self.mask is self.born[buffer] else self.mask
+        on = mask if predicate is None else both(mask, self.vector(predicate))
+        for g, copy in enumerate(copies):
+            value = values[g]
+            if on is not None and copy.scope == "register":
+                value = choose(on[g], value, Read(copy, tuple(indices), None))
+                self.out.append(Store(copy, tuple(indices), value))
+            else:
+                self.out.append(Store(copy, tuple(indices), value, lane_mask(on, g)))
+
+    def _store_outside(
+        self, buffer: Buffer, indices: Sequence[NestExpr], values: Vectors, on: Mask, stream: int | None = None
+    ) -> None:
+        """Stores into memory that all lanes share."""
+        if self.info.varies(*indices):
+            target = self._register_place(buffer, indices)
+            if target is not None:
+                for g, place in enumerate(target[1]):
+                    value = values[g] if on is None else choose(on[g], values[g], Read(target[0], place, None))
+                    self.out.append(Store(target[0], place, value))
+                return
+        flat = self._flat_motion(buffer, indices)
+        if flat is not None and flat[1] != 0:
+            for g, start in enumerate(flat[0]):
+                self.out.append(VectorStore(buffer, start, values[g], flat[1], lane_mask(on, g), stream))
+            return
+        if buffer.scope == "register" and buffer not in self.registers.memory:
+            raise NotRegisters(buffer)
+        vectors = self._lane_indices(indices)
+        for g in range(self.gangs):
+            self.out.append(Scatter(buffer, tuple(v[g] for v in vectors), values[g], lane_mask(on, g)))
+
+    def _store_shared(self, buffer: Buffer, indices: Sequence[NestExpr], values: Vectors) -> None:
+        self._store_outside(buffer, indices, values, self.mask)
+
+    def _keep_in_memory(self, buffers: Sequence[Buffer]) -> None:
+        for b in buffers:
+            if b.scope == "register" and b not in self.registers.memory and b.shape:
+                raise NotRegisters(b)
+
+
+def _reads(e: NestExpr) -> bool:
+    """Whether a value depends on memory."""
+    return any(isinstance(node, Read) for node in topological(e))
