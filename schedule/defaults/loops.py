@@ -26,6 +26,7 @@ from raido.schedule.defaults.facts import (
 )
 from raido.schedule.defaults.latency import gangs_of_elements, gangs_of_rounds, gangs_of_sums
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
+from raido.schedule.defaults.transposes import say_turned_loops, turned_axis
 from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.lower.steps import is_plain_operator
 from raido.schedule.plan import At
@@ -76,7 +77,7 @@ def say_loops(draft: Draft, name: str) -> None:
             draft.say(name, "vectorize", axis=vector.name, **wide(draft, stage, vector))
     elif not stage.axes:
         say_fold_loops(draft, stage, vector)
-    elif is_tiled_product(draft, stage, vector) and say_register_tile(draft, stage):
+    elif say_turned_loops(draft, stage) or (is_tiled_product(draft, stage, vector) and say_register_tile(draft, stage)):
         return
     elif not folds_columns(draft, stage, vector) or not say_column_folds(draft, stage):
         say_map_loops(draft, stage, vector)
@@ -256,7 +257,7 @@ def say_memory(draft: Draft, name: str) -> None:
     if meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition:
         draft.say(name, "partition_boundaries")
     stage = draft.state.stage(name)
-    kept = stage.reduction is None or stage.scan is not None
+    kept = (stage.reduction is None or stage.scan is not None) and turned_axis(draft, stage) is None
     if kept and is_last_use(draft, name) and has_long_rows(draft, stage) and whole_cost(draft, stage) <= STREAMED_WORK:
         size = index.constant_value(known(draft, output_bytes(draft, name)))
         if size is None:

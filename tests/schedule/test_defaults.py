@@ -108,6 +108,48 @@ s["out"].root().parallel("y").vectorize("x").unroll("ry").unroll("rx").partition
     )
 
 
+def default_of(function, machine: Machine = AVX512, **sizes: int) -> str:
+    """The default schedule of a function's program, without its first line."""
+    return str(Schedule(form_stages(rd.algorithm(function).trace())).complete(machine, sizes)).partition("\n")[2]
+
+
+def test_transpositions_turn_squares_in_registers():
+    def transposed(a: rd.f32["h", "w"]):
+        return (a.T * 2).named("out")
+
+    assert (
+        default_of(transposed)
+        == """s["out"].root().split("y", 256).split("x", 128).split("yi", 16)
+s["out"].reorder("yo", "xo", "yio", "xi", "yii").unroll("yii").vectorize("xi", 16).fuse("yo", "xo")
+s["out"].parallel("yoxo")"""
+    )
+    assert 'split("yi", 8)' in default_of(transposed, AVX2)
+    assert "parallel" not in default_of(transposed, h=40, w=50)
+    assert "unroll" not in default_of(transposed, h=4000, w=15)
+
+
+def test_planes_are_tasks_of_transpositions_too():
+    def planes(a: rd.f64["d", "h", "w"], b: rd.f64["d", "w", "h"]):
+        return (rd.transpose(a, (0, 2, 1)) + b).named("out")
+
+    assert 'unroll("yii").vectorize("xi", 8)' in default_of(planes)
+    assert 'fuse("z", "yo").fuse("zyo", "xo").parallel("zyoxo", grain=2)' in default_of(planes)
+
+
+def test_bytes_are_turned_sixteen_at_a_time():
+    def turned(a: rd.u8["h", "w"]):
+        return (a.T + 1).named("out")
+
+    assert 'split("yi", 16)' in default_of(turned) and 'vectorize("xi", 16)' in default_of(turned)
+
+
+def test_reads_at_the_border_are_not_turned():
+    def shifted(a: rd.f32["h", "w"]):
+        return rd.stencil(lambda p: p[0, 0] + p[0, 1], a.T, boundary="clamp", name="out")
+
+    assert "unroll" not in default_of(shifted)
+
+
 def test_only_what_was_not_asked_is_answered():
     s = Schedule(graphs.blur())
     s["cols"].split("y", 64).vectorize("x")

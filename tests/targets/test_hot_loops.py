@@ -102,6 +102,19 @@ def test_products_keep_their_tile_in_registers(cpu):
 
 
 @rd.algorithm
+def transposed(a: rd.f32["h", "w"]):
+    return a.T * 2
+
+
+def test_transpositions_shuffle_registers(cpu):
+    """Sixteen rows, sixteen columns: a vector each, and sixty-four shuffles of one instruction."""
+    turning = min((body for body in assembly_loops(transposed, cpu) if any("unpck" in i for i in body)), key=len)
+    assert not any(i.startswith("call") or "gather" in i or ("(%rsp)" in i and "zmm" in i) for i in turning)
+    assert sum(i.startswith(("vunpck", "vshuf", "vperm")) for i in turning) == 64
+    assert sum(i.startswith("vmov") and "zmm" in i for i in turning) == 32
+
+
+@rd.algorithm
 def call_and_put(spot: rd.f32["n"], strike: rd.f32["n"]):
     discounted = strike * rd.exp(spot - strike)
     call = spot * rd.sqrt(strike) - discounted * rd.log(spot)

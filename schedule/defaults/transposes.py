@@ -1,0 +1,85 @@
+"""The default loops of stages that read across rows what they store along them, as a transposition does.
+
+Lanes run along what is stored. As many of its rows are made at a time as there are lanes, so that each column of what is read is a row
+of a square, which shuffles turn (`gang.transposes`). Squares go in blocks for threads: `BLOCK_BYTES` of each of `BLOCK_ROWS` rows that
+are read, long enough for the processor to fetch ahead, and few enough to stay in L2 until the last of their columns is taken.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis, Op
+from raido.algo.graph.index import BOUNDARY_OPS
+from raido.schedule.defaults.demand import Point, cost, is_divergent, meets_boundary
+from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.facts import contiguity, has_chain
+from raido.schedule.stages.reads import array_name, loads_of
+from raido.schedule.stages.stage import Stage
+
+BLOCK_BYTES, BLOCK_ROWS = 1024, 128
+MOST_LANES = 16  # as many rows are in registers
+MOST_SQUARES = 2
+TASK = 1 << 15
+
+
+def turned_axis(draft: Draft, stage: Stage) -> Axis | None:
+    """The axis along which those reads are contiguous that go across rows as results go along them; None where there are none to turn."""
+    if stage.reduction is not None or len(stage.axes) < 2 or has_chain(draft, stage) or is_divergent(stage):
+        return None
+    *others, last = stage.axes
+    points = {point for each in draft.demand.reads(stage.name).values() for point in each}
+    across = [point for point in points if contiguity(last.var, point) < 0]
+    if not 1 <= len(across) <= MOST_SQUARES or not all(_is_plain(point) for point in across):
+        return None
+    along = [axis for axis in others if all(contiguity(axis.var, point) == 1 for point in across)]
+    lanes = square_lanes(draft, stage)
+    if not along or min(extent(draft, along[-1].extent), extent(draft, last.extent)) < lanes or lanes < 2:
+        return None
+    return None if meets_boundary(draft.state, draft.demand, stage.name) else along[-1]
+
+
+def _is_plain(point: Point) -> bool:
+    return not any(e is None or (isinstance(e, Op) and e.name in BOUNDARY_OPS) for e in point)
+
+
+def square_lanes(draft: Draft, stage: Stage) -> int:
+    """Lanes of the widest type that a stage reads or makes."""
+    made = [body.dtype.bits for body in stage.bodies]
+    read = [load.dtype.bits for load in loads_of(stage) if array_name(load.array, draft.state.uses.names)]
+    return min(MOST_LANES, draft.machine.lanes(max(made + read)))
+
+
+def say_turned_loops(draft: Draft, stage: Stage) -> bool:
+    """Blocks of squares, where there are any to turn and the rules of schedules allow them; whether that is so."""
+    turned = turned_axis(draft, stage)
+    if turned is None:
+        return False
+    name, i, j = stage.name, turned.name, stage.axes[-1].name
+    size = max(body.dtype.itemsize for body in stage.bodies)
+    lanes = square_lanes(draft, stage)
+    if not draft.say(name, "split", axis=i, factor=BLOCK_BYTES // size):
+        return False
+    draft.say(name, "split", axis=j, factor=BLOCK_ROWS)
+    draft.say(name, "split", axis=i + "i", factor=lanes)
+    around = [axis.name for axis in stage.axes[:-1] if axis is not turned]
+    draft.say(name, "reorder", axes=(*around, i + "o", j + "o", i + "io", j + "i", i + "ii"))
+    draft.say(name, "unroll", axis=i + "ii")
+    draft.say(name, "vectorize", axis=j + "i", lanes=lanes)
+    tasks = around[0] if around else i + "o"
+    for loop in (*around[1:], *((i + "o",) if around else ()), j + "o"):
+        draft.say(name, "fuse", a=tasks, b=loop)
+        tasks += loop
+    say_tasks(draft, stage, tasks, BLOCK_BYTES // size * BLOCK_ROWS)
+    return True
+
+
+def say_tasks(draft: Draft, stage: Stage, loop: str, elements: int) -> None:
+    """Threads for blocks of that many elements, unless all are few operations together."""
+    each = max(1, cost(stage))
+    fixed = all(index.constant_value(known(draft, axis.extent)) is not None for axis in stage.axes)
+    if fixed and each * prod(extent(draft, axis.extent) for axis in stage.axes) <= TASK // 4:
+        return
+    grain = TASK // (each * elements)
+    draft.say(stage.name, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}))
