@@ -86,6 +86,7 @@ SQUARE, CUBE = drawn((10_000, 10_000)), drawn((512, 512, 512))
 SWEEPS = {
     "4 rows": rows_in_registers(4),
     "4 rows, ahead": rows_in_registers(4, ahead=64),
+    "12 rows": rows_in_registers(12),
 }
 PLANES = {"streamed": planes(True), "stored": planes(False)}
 

@@ -8,7 +8,8 @@ Loops. The axis along which most accesses are contiguous is vectorized, the last
 parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks, in which each lane has a block
 of its own where the operator does not commute. A product of matrices keeps a tile in registers, and packs in panels what it reads along
 rows; sums down columns run along the rows, eight at a time; what is read across rows is turned in registers, square by square
-(`transposes`); a stencil that reads neighbouring rows makes four (or two) rows at a time.
+(`transposes`); a stencil that reads neighbouring rows makes four (or two) rows at a time, up to twelve where
+they are stored past the caches (`rows`).
 Reductions, elements with loops of their own, and those with long chains of operations run several gangs side by side (`latency`), and
 what takes differently long is handed to threads piece by piece.
 Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are
@@ -34,7 +35,8 @@ from raido.schedule.defaults.facts import (
     row_bytes,
     vector_axis,
 )
-from raido.schedule.defaults.loops import say_loops, say_memory
+from raido.schedule.defaults.loops import say_loops
+from raido.schedule.defaults.memory import say_memory
 from raido.schedule.defaults.parts import say_parts
 from raido.schedule.holes import holes_of
 from raido.schedule.machine import Machine

@@ -19,7 +19,6 @@ from raido.schedule.state import is_inlined
 
 MOST_ROWS, FEWEST_ROWS = 32, 8
 SMALL = 8
-FEW_VALUES, MOST_VALUES = 10, 32
 
 
 def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
@@ -207,56 +206,10 @@ def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     return bool(down) and all(None not in point and contiguity(vector.var, point) == 1 for point in down)
 
 
-def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
-    """Rows made at a time by a stencil: 4 when the values that it reads fit registers, 2 when not; 0 when rows share nothing.
-
-    Stencils that also read neighbouring planes walk each plane from end to end instead: that is one stream a plane. What reads
-    strips in the cache has less to save: it makes 4 rows where values are few, 2 where they fit, and 1 where they do not.
-    """
-    if stage.reduction is not None or len(stage.axes) < 2 or vector is not stage.axes[-1]:
-        return 0
-    row = stage.axes[-2].var
-    reads = draft.demand.reads(stage.name)
-    shared = any(_reads_neighbours(points, row) for points in reads.values())
-    if read_by_planes(draft, stage):
-        return 0
-    values = sum(len(points) for array, points in reads.items() if array not in draft.demand.inlined)
-    if not shared or values > MOST_VALUES or whole_cost(draft, stage) > 128:
-        return 0
-    fits = values <= draft.machine.registers
-    if has_chain(draft, stage):
-        return 4 if values <= FEW_VALUES else 2 if fits else 0
-    return 4 if fits else 2
-
-
-def read_by_planes(draft: Draft, stage: Stage) -> list[str]:
-    """The arrays of which a stencil reads neighbouring planes."""
-    planes = [axis.var for axis in stage.axes[:-2]]
-    reads = draft.demand.reads(stage.name)
-    found = [name for name, points in reads.items() if any(_reads_neighbours(points, var) for var in planes)]
-    return [name for name in found if name not in draft.demand.inlined]
-
-
 def whole_cost(draft: Draft, stage: Stage) -> int:
     """Operations for one element, those of the stages inlined into it included."""
     inlined = [(name, draft.demand.readers(name).get(stage.name, ())) for name in draft.demand.inlined]
     return cost(stage) + sum(cost(draft.state.stage(name)) * len(points) for name, points in inlined)
-
-
-def _reads_neighbours(points: set[Point], var: Var) -> bool:
-    return len({_offset(point, var) for point in points if None not in point} - {None}) > 1
-
-
-def _offset(point: Point, var: Var) -> int | None:
-    """How far from a row of its own a read is, when it is at a fixed distance."""
-    for e in point:
-        if isinstance(e, Op) and e.name in index.BOUNDARY_OPS:
-            e = e.args[0]
-        if e is not None:
-            constant, terms = index.linear(e)
-            if terms == {var: 1}:
-                return constant
-    return None
 
 
 def output_bytes(draft: Draft, name: str) -> Expr:

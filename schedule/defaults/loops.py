@@ -6,27 +6,23 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
-from raido.schedule.defaults.demand import cost, find_demand, has_ragged_folds, is_divergent, meets_boundary
+from raido.schedule.defaults.demand import cost, find_demand, has_ragged_folds, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
     chain_rows,
     fits_strips,
     folds_columns,
     has_chain,
-    is_last_use,
     is_small,
     is_tiled_product,
-    jammed_rows,
-    output_bytes,
     panels,
-    read_by_planes,
     row_axis,
     vector_axis,
-    whole_cost,
 )
 from raido.schedule.defaults.latency import gangs_of_elements, gangs_of_rounds, gangs_of_sums
+from raido.schedule.defaults.rows import jammed_rows, read_by_planes
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
-from raido.schedule.defaults.transposes import say_turned_loops, turned_axis
+from raido.schedule.defaults.transposes import say_turned_loops
 from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.lower.steps import is_plain_operator
 from raido.schedule.plan import At
@@ -39,8 +35,6 @@ TASK = 1 << 15
 UNKNOWN_GRAIN = 4
 AHEAD = 4  # rows
 MOST_UNROLLED = 32
-STREAMED_WORK = 128
-STREAMED_ROW = 4096  # bytes
 
 
 def say_loops(draft: Draft, name: str) -> None:
@@ -250,25 +244,6 @@ def say_register_tile(draft: Draft, stage: Stage) -> bool:
             say_packed_loops(draft, copy)
             draft.demand = find_demand(draft.state)
     return True
-
-
-def say_memory(draft: Draft, name: str) -> None:
-    """Boundary loops for stencils; streamed stores for large outputs."""
-    if meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition:
-        draft.say(name, "partition_boundaries")
-    stage = draft.state.stage(name)
-    kept = (stage.reduction is None or stage.scan is not None) and turned_axis(draft, stage) is None
-    if kept and is_last_use(draft, name) and has_long_rows(draft, stage) and whole_cost(draft, stage) <= STREAMED_WORK:
-        size = index.constant_value(known(draft, output_bytes(draft, name)))
-        if size is None:
-            draft.say(name, "stream_stores", above=draft.machine.l3)
-        elif size > draft.machine.l3:
-            draft.say(name, "stream_stores")
-
-
-def has_long_rows(draft: Draft, stage: Stage) -> bool:
-    """Whether rows are long enough for what their two ends cost, as far as is known."""
-    return bool(stage.axes) and extent(draft, stage.axes[-1].extent) * stage.bodies[0].dtype.itemsize >= STREAMED_ROW
 
 
 def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:

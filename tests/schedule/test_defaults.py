@@ -265,3 +265,24 @@ def test_random_legal_schedules_complete(seed):
     assert not c.diff(c.complete(AVX2))
     again = Schedule.from_json(c.to_json(), c.graph)
     assert again == c and again.state.plans == c.state.plans
+
+
+@pytest.mark.parametrize(
+    "width, rows",
+    [
+        (10_000, 12),
+        (8_320, 8),  # nine rows on, a row lies where the first one does in its page
+        (6_400, 4),  # four rows on
+        (8_192, 3),  # all rows do
+        (9_001, 4),  # rows do not begin with a line of the cache
+    ],
+)
+def test_streamed_rows_lie_apart_in_their_pages(width, rows):
+    def cross(a: rd.f32["h", "w"]):
+        return rd.stencil(lambda p: p[-1, 0] + p[0, -1] + p[0, 1] + p[1, 0], a, boundary="clamp", name="out")
+
+    s = Schedule(form_stages(rd.algorithm(cross).trace()))
+    assert f'split("y", {rows})' in str(s.complete(AVX512, {"h": 10_000, "w": width}))
+    assert 'split("y", 4)' in str(s.complete(AVX512)) and 'split("y", 4)' in str(s.complete(AVX512, {"w": width}))
+    assert f'split("y", {min(rows, 4)})' in str(s.complete(AVX2, {"h": 10_000, "w": width}))
+    assert 'split("y", 4)' in str(s.complete(AVX512, {"h": 64, "w": width}))  # the caches hold it

@@ -1,0 +1,45 @@
+"""What the default schedule says of memory: boundary loops for stencils, and stores past the caches."""
+
+from __future__ import annotations
+
+from raido.algo.graph import index
+from raido.schedule.defaults.demand import meets_boundary
+from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.facts import is_last_use, output_bytes, whole_cost
+from raido.schedule.defaults.transposes import turned_axis
+from raido.schedule.stages.stage import Stage
+
+STREAMED_WORK = 128
+STREAMED_ROW = 4096  # bytes
+
+
+def say_memory(draft: Draft, name: str) -> None:
+    """Boundary loops for stencils; streamed stores for large outputs."""
+    if meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition:
+        draft.say(name, "partition_boundaries")
+    if may_stream(draft, name):
+        size = index.constant_value(known(draft, output_bytes(draft, name)))
+        if size is None:
+            draft.say(name, "stream_stores", above=draft.machine.l3)
+        elif size > draft.machine.l3:
+            draft.say(name, "stream_stores")
+
+
+def may_stream(draft: Draft, name: str) -> bool:
+    """Whether results are stored past the caches where they are larger than those."""
+    stage = draft.state.stage(name)
+    kept = (stage.reduction is None or stage.scan is not None) and turned_axis(draft, stage) is None
+    return (
+        kept and is_last_use(draft, name) and has_long_rows(draft, stage) and whole_cost(draft, stage) <= STREAMED_WORK
+    )
+
+
+def is_streamed(draft: Draft, name: str) -> bool:
+    """Whether results are known to be stored past the caches."""
+    size = index.constant_value(known(draft, output_bytes(draft, name)))
+    return size is not None and size > draft.machine.l3 and may_stream(draft, name)
+
+
+def has_long_rows(draft: Draft, stage: Stage) -> bool:
+    """Whether rows are long enough for what their two ends cost, as far as is known."""
+    return bool(stage.axes) and extent(draft, stage.axes[-1].extent) * stage.bodies[0].dtype.itemsize >= STREAMED_ROW
