@@ -1,11 +1,12 @@
 """Which schedule: `rd.autotune(algorithm, inputs_or_sizes, target="llvm", trials=200, db="tuning.db", seed=0)` searches for the fastest.
 
-The package is itself what users call, so that `rd.autotune` is one thing, whichever of its modules was imported first; what a call takes
-and gives is described at `raido.autotune.jobs.autotune.autotune`, which `help(rd.autotune.jobs.autotune.autotune)` shows.
+The package is itself what users call, so that `rd.autotune` is one thing, whichever of its modules was imported first: it has the
+documentation and the signature of `raido.autotune.jobs.autotune.autotune`.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 from types import ModuleType
 from typing import Any
@@ -13,9 +14,21 @@ from typing import Any
 
 class _Callable(ModuleType):
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        from raido.autotune.jobs.autotune import autotune
+        return _function()(*arguments, **options)
 
-        return autotune(*arguments, **options)
+    @property
+    def __doc__(self) -> str | None:  # what `help(rd.autotune)` shows
+        return _function().__doc__
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(_function())
+
+
+def _function() -> Any:
+    from raido.autotune.jobs.autotune import autotune
+
+    return autotune
 
 
 sys.modules[__name__].__class__ = _Callable

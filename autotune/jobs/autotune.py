@@ -7,9 +7,11 @@ import importlib.metadata
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from raido.algo.errors import ArgumentError, ScheduleError, explain
+from raido.autotune.jobs import checks
 from raido.autotune.jobs.guides import make_guide
 from raido.autotune.jobs.job import Budget, Job, Progress
 from raido.autotune.jobs.tuning import Tuning
@@ -39,8 +41,8 @@ def autotune(
     search: str = "model",
     ranges: Mapping[str, Sequence[Any]] | None = None,
     tolerance: float | None = None,
-    limits: Limits | None = None,
-    protocol: Protocol | None = None,
+    limits: Limits | Mapping[str, float] | None = None,
+    protocol: Protocol | Mapping[str, float] | None = None,
     workers: str | None = None,
     builders: int = 0,
     like: Sequence[Any] = (),
@@ -49,17 +51,26 @@ def autotune(
 ) -> Tuning:
     """Searches for the fastest schedule of an algorithm, and keeps every measurement in a database.
 
-    inputs_or_sizes: what to run it on: a sequence of arguments, or sizes by name, for which arrays are made up (`ranges` says
-    from what: {"x": (low, high)}, {"starts": ("offsets", "n")}). trials: how many schedules are tried; 0: none, nothing is
-    compiled or run, and `best` is what the model takes for surely faster than the default, or the default. minutes: when to
-    stop before that. db: the database; a job that was interrupted goes on from there, one that is finished answers from it at
-    once. space: a schedule with holes, or with a part said, to which the search keeps. search: "model", "random" or "grid".
-    tolerance: how far, relatively, results may be off that folds of floats bear on. workers: the address of a dask scheduler.
-    builders: processes that compile at a time (0: as many as processors). like, static: as for `compile`. progress: whether to
-    show how it goes (None: on a terminal), or a function that is called with each step.
+    inputs_or_sizes: what to run it on: a sequence of its arguments (arrays as in a call; one array may stand alone), or its sizes
+    by name, whole numbers, for which arrays are made up: floats in [0, 1), integers in 1 … 100, indices inside what they index.
+    ranges: from what arrays are made up instead, by name: {"x": (low, high)} with low <= x < high, numbers or sizes such as
+    "n - 1"; {"starts": ("offsets", "n")} for integers that grow from 0 to n. A record's arrays are "v_x", "v_y".
+    trials: how many schedules are tried; 0: none, nothing is compiled or run, and `best` is what the model takes for surely faster
+    than the default, or the default. minutes: when to stop before that, of all runs of the job together.
+    db: the database, a path; a job that was interrupted goes on from there, one that is finished answers from it at once.
+    seed: of the search and of made-up arrays. space: a schedule with holes, or with a part said, to which the search keeps.
+    search: "model", "random" or "grid". tolerance: how far, relatively, results may be off that folds of floats bear on.
+    limits: what a candidate may use, such as {"run": 5.0, "memory": 8 << 30}: seconds to `compile`, to `run`, times `slower` than the
+    default schedule, seconds for the `first` run of that; bytes of `memory` and `compile_memory`. protocol: how it is timed, by
+    the fields of `Protocol`. workers: the address of a dask scheduler, "tcp://host:8786". builders: processes that compile at a time
+    (0: as many as processors). like, static: as for `compile`. progress: whether to show how it goes (None: on a terminal), or a
+    function that is called with each step.
 
-    Raises `TuningError` where the program cannot be compiled or fails on the inputs, or the database cannot be used;
-    KeyboardInterrupt loses at most the running trial.
+    Gives a `Tuning`: `best`, a schedule for `compile(schedule=…)`; `speedup` over the default schedule; `history`, a record for every
+    trial; `diff()`; `plot(path)`.
+
+    Raises `ArgumentError` and `SizeMismatch` for a request that cannot be met, before any work; `TuningError` where the program cannot
+    be compiled or fails on the inputs, or the database cannot be used; KeyboardInterrupt loses at most the running trial.
 
         tuning = rd.autotune(blur, {"h": 480, "w": 640}, trials=64)
         exe = blur.compile(schedule=tuning.best)
@@ -95,8 +106,8 @@ def make_job(
     search: str = "model",
     ranges: Mapping[str, Sequence[Any]] | None = None,
     tolerance: float | None = None,
-    limits: Limits | None = None,
-    protocol: Protocol | None = None,
+    limits: Limits | Mapping[str, float] | None = None,
+    protocol: Protocol | Mapping[str, float] | None = None,
     workers: str | None = None,
     builders: int = 0,
     like: Sequence[Any] = (),
@@ -106,26 +117,34 @@ def make_job(
     sizes, arguments = _split(inputs_or_sizes)
     if not hasattr(algorithm, "schedule"):
         raise ArgumentError(f"what is tuned is an algorithm, made by @rd.algorithm, not {algorithm!r}")
-    if not _is_whole(budget.trials) or budget.trials < 0:
-        raise ArgumentError(f"trials must be at least 0, a whole number, not {budget.trials!r}")
-    if budget.minutes is not None and (not isinstance(budget.minutes, int | float) or budget.minutes <= 0):
-        raise ArgumentError(f"minutes must be more than 0, not {budget.minutes!r}")
-    if not _is_whole(seed):
-        raise ArgumentError(f"seed must be a whole number, not {seed!r}")
+    budget = Budget(checks.whole_number(budget.trials, "trials"), budget.minutes)
+    seed, builders = checks.whole_number(seed, "seed"), checks.whole_number(builders, "builders")
+    checks.check_minutes(budget.minutes)
+    checks.check_search(search)
+    checks.check_tolerance(tolerance)
+    checks.check_workers(workers)
+    bounds = checks.settings_of(Limits, limits, "limits")
+    timing = checks.settings_of(Protocol, protocol, "protocol")
+    if not isinstance(like, (tuple, list)):
+        raise ArgumentError(f"like is a sequence of arguments, as for compile, not {like!r}")
     chosen = Target.parse(target)
+    if workers is None and budget.trials:
+        checks.check_runs_here(chosen)
     start = algorithm.schedule(*(arguments if arguments is not None else like), target=chosen, **(static or {}))
     schedule = start if space is None else _belonging(space, start)
     program = schedule.graph.program
     signature = Compilation(program, chosen, None, {}).signature
+    if arguments is not None and ranges:
+        raise ArgumentError(
+            "`ranges` says from what arrays are made up, and these are given: leave it out, or give sizes"
+        )
     inputs = (
         made_up_inputs(program, signature, sizes, ranges, seed)
         if arguments is None
         else given_inputs(signature, arguments)
     )
     default = Space(Schedule(schedule.graph), chosen.machine, inputs.sizes).default()
-    task = Task(
-        program, chosen, inputs, default.schedule.to_json(), limits or Limits(), protocol or Protocol(), tolerance
-    )
+    task = Task(program, chosen, inputs, default.schedule.to_json(), bounds, timing, tolerance)
     candidates = Space(schedule, chosen.machine, inputs.sizes)
     where = this_machine(chosen).digest if workers is None else "cluster"
     settings = {
@@ -141,6 +160,7 @@ def make_job(
         "seed": seed,
         "versions": _versions(),
         "source": versions()[-1],
+        **_unusual(bounds, timing, tolerance),
     }
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
     job = Job(
@@ -167,8 +187,14 @@ def _measurer(task: Task, workers: str | None, builders: int) -> Measurer:
     return ClusterMeasurer(task, workers)
 
 
-def _is_whole(number: object) -> bool:
-    return hasattr(number, "__index__") and not isinstance(number, bool)
+def _unusual(limits: Limits, protocol: Protocol, tolerance: float | None) -> dict[str, Any]:
+    """What decides about measurements beside the usual: other limits are another job, whose failures are others."""
+    said: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
+    if limits != Limits():
+        said["limits"] = asdict(limits)
+    if protocol != Protocol():
+        said["protocol"] = asdict(protocol)
+    return said
 
 
 def _split(inputs_or_sizes: Any) -> tuple[Mapping[str, int], Sequence[Any] | None]:

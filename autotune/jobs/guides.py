@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from raido.algo.errors import ArgumentError
 from raido.autotune.jobs.job import Guide
 from raido.autotune.space import Candidate, Space
 
 if TYPE_CHECKING:
     import numpy as np
 
-SEARCHES = ("model", "random", "grid")
 CAUTION = 3.0  # times the spread are taken off a gain over the default
 SURE = 0.5  # and what must be left of it then, in logarithms, where nothing is measured
 
 
 def make_guide(search: str, space: Space, seed: int) -> Guide:
-    """A search over a space: by the shipped model, which learns as the job goes on, at random, or one after another."""
+    """A search over a space: by the shipped model ("model"), which learns as the job goes on, at random ("random"), or one candidate
+    after another ("grid")."""
     from raido.autotune.features import VERSION
     from raido.autotune.search import Evolutionary, GridSearch, RandomSearch
 
@@ -26,8 +25,6 @@ def make_guide(search: str, space: Space, seed: int) -> Guide:
         return Guide(RandomSearch(space, seed), lambda candidate: None, features.as_tuple, VERSION)
     if search == "grid":
         return Guide(GridSearch(space), lambda candidate: None, features.as_tuple, VERSION)
-    if search != "model":
-        raise ArgumentError(f"search={search!r}: there is {', '.join(SEARCHES)}")
     import numpy as np
 
     from raido.autotune.model import CostModel

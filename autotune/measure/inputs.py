@@ -8,6 +8,8 @@ as "n - 1"), {"starts": ("offsets", "n")} for numbers that grow from 0 to n.
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,8 +52,12 @@ def made_up_inputs(
     seed: int = 0,
 ) -> Inputs:
     """Arrays of the declared sizes. ArgumentError when a size is missing, unknown or negative, or a range is not understood."""
-    _check_sizes(signature, sizes)
+    sizes = _checked_sizes(signature, sizes)
     names = [value.name for value in signature.inputs]
+    if not isinstance(ranges or {}, Mapping):
+        raise ArgumentError(
+            f'ranges is a table by name, such as {{"{names[0] if names else "x"}": (0, 10)}}, not {ranges!r}'
+        )
     for name in ranges or {}:
         if name not in names:
             raise ArgumentError(
@@ -64,7 +70,26 @@ def made_up_inputs(
         spec: dict[str, Any] = {"dtype": value.dtype, "shape": [evaluate_size(s, sizes) for s in value.shape]}
         spec |= _said_range(value, said, sizes) if said is not None else derived.get(number, _usual_range(value))
         specs.append({**spec, "seed": [seed, number]})
-    return Inputs(tuple(specs), dict(sizes))
+    return Inputs(tuple(specs), sizes)
+
+
+def describe_made_up(program: Program, inputs: Inputs) -> str:
+    """From what arrays were made up, in words: "i int32 in 1 … 100; x float32 in [0, 1)"; "" where all were given."""
+    said = []
+    for parameter, spec in zip(program.parameters, inputs.specs, strict=True):
+        low, high = spec.get("range", (0, 0))
+        if "given" in spec:
+            continue
+        if "offsets" in spec:
+            what = f"growing from 0 to {spec['offsets']}"
+        elif np.dtype(spec["dtype"]).kind == "b":
+            what = "false or true"
+        elif np.dtype(spec["dtype"]).kind in "iu":
+            what = f"in {low} … {max(high, low + 1) - 1}"
+        else:
+            what = f"in [{low}, {high})"
+        said.append(f"{parameter.name} {np.dtype(spec['dtype'])} {what}")
+    return "; ".join(said)
 
 
 def made_inputs(specs: Sequence[Mapping[str, Any]], blobs: Sequence[bytearray]) -> list[np.ndarray]:
@@ -104,7 +129,8 @@ def _floats(random: np.random.Generator, shape: tuple[int, ...], low: float, hig
     return unit.astype(dtype, copy=False)
 
 
-def _check_sizes(signature: Signature, sizes: Mapping[str, int]) -> None:
+def _checked_sizes(signature: Signature, sizes: Mapping[str, int]) -> dict[str, int]:
+    """The sizes as ints of Python."""
     missing = [name for name in signature.sizes if name not in sizes]
     unknown = [name for name in sizes if name not in signature.sizes]
     wanted = ", ".join(signature.sizes) or "none"
@@ -112,8 +138,9 @@ def _check_sizes(signature: Signature, sizes: Mapping[str, int]) -> None:
         what = f"has no size {unknown[0]!r}" if unknown else f"needs the size {missing[0]!r}"
         raise ArgumentError(f"{signature.name} {what}; its sizes: {wanted}")
     for name, value in sizes.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if isinstance(value, bool) or not hasattr(value, "__index__") or value < 0:
             raise ArgumentError(f"{signature.name}: the size {name} is a whole number, not {value!r}")
+    return {name: operator.index(value) for name, value in sizes.items()}
 
 
 def _usual_range(value: Value) -> dict[str, Any]:
@@ -134,7 +161,7 @@ def _said_range(value: Value, said: Sequence[Any], sizes: Mapping[str, int]) -> 
                 f"the range of {value.name}, {value.dtype}, is from {low} below {high}: write {example}"
             )
         return {"range": [int(low), int(high)]}
-    if low > high:
+    if not (low <= high and math.isfinite(low) and math.isfinite(high)):
         raise ArgumentError(f"the range of {value.name} is from {low} below {high}: write {example}")
     return {"range": [low, high]}
 

@@ -16,7 +16,7 @@ from raido.algo.errors import TuningError, explain
 from raido.algo.graph.program import Program
 from raido.autotune.measure.agreement import bounds_of
 from raido.autotune.measure.child import Child, ChildFailed
-from raido.autotune.measure.inputs import Inputs
+from raido.autotune.measure.inputs import Inputs, describe_made_up
 from raido.autotune.measure.machine import cpus_for, free_memory, measuring_alone, this_machine
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
 from raido.autotune.measure.programs import pack_program
@@ -128,11 +128,15 @@ class RunnerProcess:
         except ChildFailed as failed:
             name = self._task.program.name
             what = {"hang": "takes too long", "fault": "faults", "memory": "needs too much memory"}
+            made_up = describe_made_up(self._task.program, self._task.inputs)
+            likely = next((part for part in made_up.split("; ") if "int" in part), made_up).partition(" ")[0]
+            ranges = f'ranges={{"{likely}": (low, high), …}}, ' if failed.kind != "memory" else ""
             raise TuningError(
                 explain(
                     f"{name} {what.get(failed.kind, 'fails')} under its default schedule on these inputs",
                     why=" ".join(failed.detail.split()),
-                    **{"try": "inputs of your own, other sizes, or ranges={…} for the arrays that are made up"},
+                    inputs=f"made up: {made_up}" if made_up else None,
+                    **{"try": f"{ranges}inputs of your own, or other sizes" if made_up else "other inputs"},
                 )
             ) from None
 

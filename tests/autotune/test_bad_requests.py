@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +40,43 @@ REQUESTS: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "trials below 0": (blur, SIZES, {"trials": -1}, "trials must be at least 0, a whole number, not -1"),
     "trials as a text": (blur, SIZES, {"trials": "9"}, "trials must be at least 0, a whole number, not '9'"),
     "no minutes": (blur, SIZES, {"minutes": 0}, "minutes must be more than 0, not 0"),
-    "a seed as a text": (blur, SIZES, {"seed": "x"}, "seed must be a whole number, not 'x'"),
+    "minutes that are no number": (blur, SIZES, {"minutes": float("nan")}, "minutes must be more than 0, not nan"),
+    "a seed as a text": (blur, SIZES, {"seed": "x"}, "seed must be at least 0, a whole number, not 'x'"),
+    "a seed below 0": (blur, SIZES, {"seed": -1}, "seed must be at least 0, a whole number, not -1"),
+    "a tolerance below 0": (
+        blur,
+        SIZES,
+        {"tolerance": -1},
+        "tolerance must be a number from 0 on, such as 1e-3, not -1",
+    ),
+    "builders below 0": (blur, SIZES, {"builders": -2}, "builders must be at least 0, a whole number, not -2"),
+    "workers as a number": (blur, SIZES, {"workers": 4}, "the address of a dask scheduler"),
+    "limits that are a number": (blur, SIZES, {"limits": 9}, 'limits is a table, such as {"compile": 1}, not 9'),
+    "a limit that is none": (blur, SIZES, {"limits": {"ram": 9}}, "limits: there is no 'ram'; there is compile, run"),
+    "a limit as a text": (
+        blur,
+        SIZES,
+        {"protocol": {"runs": "9"}},
+        "protocol: runs must be at least 0, a whole number",
+    ),
+    "like as a number": (blur, SIZES, {"like": 9}, "like is a sequence of arguments, as for compile, not 9"),
     "another search": (blur, SIZES, {"search": "luck"}, "search='luck': there is model"),
     "another target": (blur, SIZES, {"target": "abacus"}, 'unknown target "abacus"'),
     "a range of nothing": (blur, SIZES, {"ranges": {"z": (0, 1)}}, "blur has no array 'z'; it has img"),
     "a range that is none": (blur, SIZES, {"ranges": {"img": 3}}, "the range of img is 3: write ranges="),
+    "ranges as a list": (blur, SIZES, {"ranges": ["img"]}, 'ranges is a table by name, such as {"img": (0, 10)}'),
+    "a range without end": (
+        blur,
+        SIZES,
+        {"ranges": {"img": (0, float("inf"))}},
+        "the range of img is from 0 below inf",
+    ),
+    "ranges of given arrays": (
+        blur,
+        (IMAGE,),
+        {"ranges": {"img": (0, 1)}},
+        "these are given: leave it out, or give sizes",
+    ),
     "a database that is a number": (blur, SIZES, {"db": 3}, "the database is a path, not 3"),
     "a database that is a folder": (blur, SIZES, {"db": "."}, ". cannot be used as a database"),
     "a database nowhere": (blur, SIZES, {"db": "no/where.db"}, "there is no folder no"),
@@ -63,6 +97,20 @@ def test_a_wrong_request_is_one_clear_error(name: str, folder: Path) -> None:
     with pytest.raises(rd.RaidoError) as caught:
         rd.autotune(algorithm, what, **{"trials": 1, "db": "tuning.db", **options})
     assert words in str(caught.value)
+
+
+def test_a_processor_that_is_not_here_measures_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rd.Target, "runs_here", False)
+    with pytest.raises(rd.TargetError, match="this machine cannot run code for llvm:"):
+        rd.autotune(blur, SIZES, trials=1)
+    assert rd.autotune(blur, SIZES, trials=0, search="random").best == blur.schedule().complete(sizes=SIZES)
+
+
+def test_what_is_said_of_a_call_is_shown_where_a_user_looks() -> None:
+    assert list(inspect.signature(rd.autotune).parameters)[:4] == ["algorithm", "inputs_or_sizes", "target", "trials"]
+    shown = pydoc.render_doc(rd.autotune, renderer=pydoc.plaintext)
+    for name in inspect.signature(rd.autotune).parameters:
+        assert f"{name}:" in shown or name in ("algorithm", "target", "like", "static"), name
 
 
 JOBS = {

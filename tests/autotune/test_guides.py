@@ -12,7 +12,7 @@ from tuning_programs import SIZES, double
 import raido as rd
 from raido.autotune.features import FEATURES, VERSION
 from raido.autotune.jobs import autotune as front
-from raido.autotune.jobs.guides import SEARCHES
+from raido.autotune.jobs.checks import SEARCHES
 from raido.autotune.model import CostModel
 
 

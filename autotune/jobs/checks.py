@@ -1,0 +1,87 @@
+"""What a job is asked for, checked before any work: every argument of `autotune` that is no array, size or schedule."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from raido.algo.errors import ArgumentError, TargetError
+from raido.autotune.measure.measurement import Limits, Protocol
+from raido.targets.target import Target
+
+SEARCHES = ("model", "random", "grid")
+Settings = TypeVar("Settings", Limits, Protocol)
+
+
+def whole_number(value: Any, name: str, least: int | None = 0) -> int:
+    """A whole number of Python or NumPy as an int; ArgumentError for anything else, and for less than `least`."""
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        number = operator.index(value)
+        if least is None or number >= least:
+            return number
+    limit = "" if least is None else f"at least {least}, "
+    raise ArgumentError(f"{name} must be {limit}a whole number, not {value!r}")
+
+
+def check_search(search: Any) -> None:
+    """ArgumentError for a search that there is not."""
+    if search not in SEARCHES:
+        raise ArgumentError(f"search={search!r}: there is {', '.join(SEARCHES)}")
+
+
+def check_minutes(minutes: Any) -> None:
+    """ArgumentError unless it is None or a time above 0."""
+    if minutes is not None and not (_is_number(minutes) and minutes > 0):
+        raise ArgumentError(f"minutes must be more than 0, not {minutes!r}")
+
+
+def check_tolerance(tolerance: Any) -> None:
+    """ArgumentError unless it is None or a part of a value."""
+    if tolerance is not None and not (_is_number(tolerance) and 0 <= tolerance < math.inf):
+        raise ArgumentError(f"tolerance must be a number from 0 on, such as 1e-3, not {tolerance!r}")
+
+
+def check_workers(workers: Any) -> None:
+    """ArgumentError unless it is None or an address."""
+    if workers is not None and not isinstance(workers, str):
+        raise ArgumentError(
+            f'workers is the address of a dask scheduler, such as "tcp://host:8786", not {workers!r}; '
+            "builders= says how many processes compile on this machine"
+        )
+
+
+def check_runs_here(target: Target) -> None:
+    """TargetError for a processor whose code this one cannot run."""
+    if not target.runs_here:
+        raise TargetError(
+            f"this machine cannot run code for {target}, so it cannot measure any: name workers= that can, or trials=0, "
+            "which runs nothing"
+        )
+
+
+def settings_of(kind: type[Settings], given: Any, name: str) -> Settings:
+    """`Limits` or a `Protocol`, given as such, by the names of their fields, or not at all (the usual ones)."""
+    if given is None:
+        return kind()
+    if isinstance(given, kind):
+        return given
+    known = {field.name: field.type for field in fields(kind)}
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            f'{name} is a table, such as {{"{next(iter(known))}": 1}}, not {given!r}; it may say {", ".join(known)}'
+        )
+    for key, value in given.items():
+        if key not in known:
+            raise ArgumentError(f"{name}: there is no {key!r}; there is {', '.join(known)}")
+        if known[key] == "int":
+            whole_number(value, f"{name}: {key}")
+        elif not (_is_number(value) and value >= 0):
+            raise ArgumentError(f"{name}: {key} must be a number from 0 on, not {value!r}")
+    return kind(**given)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
