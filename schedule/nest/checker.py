@@ -59,7 +59,19 @@ from raido.schedule.nest.nodes import (
 from raido.schedule.nest.printer import print_statement
 
 _SCALARS = (Const, SizeVar, Var, Op, Read)
-_VECTORS = (VectorVar, Ramp, Splat, VectorRead, Gather, LaneFold, Extract, LaneShift, LaneShuffle, LaneCompress, LaneCount)
+_VECTORS = (
+    VectorVar,
+    Ramp,
+    Splat,
+    VectorRead,
+    Gather,
+    LaneFold,
+    Extract,
+    LaneShift,
+    LaneShuffle,
+    LaneCompress,
+    LaneCount,
+)
 
 
 def check_nest(nest: Nest, level: Literal["scalar", "gang"]) -> Nest:

@@ -1,13 +1,12 @@
 """Running a nest, scalar or gang, in Python: the second oracle.
 
-The nest becomes the source of one Python function, a line for each operation: scalars are Python ints (i64), bools and NumPy
-scalars, vectors are NumPy arrays, operations mean what `primitives.evaluate` says. Memory is checked (`memory`). Faults recorded by
-`Check` are raised when the run is over. Loops over threads may run in an order drawn from a seed, which shows false independence.
+The nest becomes one Python function (`python_source`), and runs with the functions below: operations mean what `primitives.evaluate`
+says. Memory is checked (`memory`). Faults recorded by `Check` are raised when the run is over. Loops over threads may run in an order
+drawn from a seed, which shows false independence.
 """
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,56 +14,13 @@ from typing import Any
 import numpy as np
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import DType, bool_, i64
-from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var
+from raido.algo.graph.dtypes import DType
+from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.faults import fault_error
 from raido.algo.graph.primitives import evaluate
-from raido.algo.graph.rewrite import children
 from raido.schedule.nest.memory import Memory, NestError
-from raido.schedule.nest.nodes import (
-    Alloc,
-    Append,
-    AtomicUpdate,
-    Block,
-    Buffer,
-    Check,
-    Copy,
-    Extract,
-    Fold,
-    For,
-    Gather,
-    If,
-    LaneCompress,
-    LaneCount,
-    LaneFold,
-    LaneShift,
-    LaneShuffle,
-    Let,
-    Nest,
-    NestExpr,
-    Ordered,
-    Prefetch,
-    Prefix,
-    Produce,
-    Ramp,
-    Read,
-    Scatter,
-    Splat,
-    Statement,
-    Store,
-    Swap,
-    VectorRead,
-    VectorStore,
-    VectorVar,
-    View,
-    While,
-    lanes_of,
-)
-from raido.schedule.nest.walk import expressions_of, statements_within
-
-_INFIX = {"add": "+", "sub": "-", "mul": "*"}
-_COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_ROUNDS = 1_000_000
+from raido.schedule.nest.nodes import Nest
+from raido.schedule.nest.python_source import PythonSource
 
 
 def interpret_nest(
@@ -96,9 +52,9 @@ def _sizes(nest: Nest, arrays: Sequence[np.ndarray], given: Mapping[str, int]) -
 
 def compile_nest(nest: Nest) -> Any:
     """A Python function of (arrays, sizes, seed) that runs the nest."""
-    writer = _Writer(nest)
-    code = compile(writer.source, f"<nest {nest.name}>", "exec")
-    names: dict[str, Any] = dict(writer.constants)
+    source = PythonSource(nest)
+    code = compile(source.text, f"<nest {nest.name}>", "exec")
+    names: dict[str, Any] = dict(source.constants)
     names |= {
         "M": Memory,
         "E": evaluate,
@@ -107,7 +63,6 @@ def compile_nest(nest: Nest) -> Any:
         "fold": _fold_lanes,
         "shift": _shift_lanes,
         "compress": _compress_lanes,
-        "any_on": _any,
         "R": range,
     }
     names |= {"NestError": NestError, "order": _order, "record": _record}
@@ -130,10 +85,6 @@ def compile_nest(nest: Nest) -> Any:
 def _wrap(value: int) -> int:
     """An i64."""
     return value if -(1 << 63) <= value < 1 << 63 else (value + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-def _any(mask: Any) -> bool:
-    return bool(np.any(mask))
 
 
 def _order(loop: range, chance: random.Random | None) -> Any:
@@ -177,304 +128,3 @@ def _compress_lanes(vector: np.ndarray, mask: np.ndarray) -> np.ndarray:
     moved = np.zeros_like(vector)
     moved[: np.count_nonzero(mask)] = vector[mask]
     return moved
-
-
-class _Writer:
-    """Python source for a nest."""
-
-    def __init__(self, nest: Nest) -> None:
-        self.lines: list[str] = ["def run(arrays, sizes, faults, chance):"]
-        self.constants: dict[str, Any] = {}
-        self.names: dict[Any, str] = {}
-        self.memo: dict[Node, str] = {}
-        self.temporaries = itertools.count(1)
-        self.depth = 1
-        for size in nest.sizes:
-            self.line(f"{self.name(size)} = sizes[{size.name!r}]")
-        for position, buffer in enumerate(nest.inputs):
-            self.allocate(buffer, f".fill(arrays[{position}])")
-        for buffer in (*nest.outputs, *(buffer for _, buffer in nest.counts)):
-            if buffer.scope == "result":
-                self.line(f"{self.name(buffer)} = None")
-            else:
-                self.allocate(buffer)
-        for buffer in _constants(nest):
-            self.allocate(buffer, f".fill({self.constant(_contents(buffer))})")
-        self.block(nest.body)
-        shapes = nest.shapes or tuple(b.shape for b in nest.outputs)
-        parts = [f"{self.name(b)}.part({self.tuple(shape)})" for b, shape in zip(nest.outputs, shapes, strict=True)]
-        self.line(f"return [{', '.join(parts)}]")
-        self.source = "\n".join(self.lines) + "\n"
-
-    # --- text
-
-    def line(self, text: str) -> None:
-        """Appends a line."""
-        self.lines.append("    " * self.depth + text)
-
-    def name(self, node: Any) -> str:
-        """The Python name of a variable or buffer."""
-        known = self.names.get(node)
-        if known is None:
-            kind = {Var: "v", VectorVar: "w", Buffer: "m", SizeVar: "n"}[type(node)]
-            known = self.names[node] = f"{kind}{len(self.names)}"
-        return known
-
-    def constant(self, value: Any) -> str:
-        """The Python name of a value known now."""
-        name = f"c{len(self.constants)}"
-        self.constants[name] = value
-        return name
-
-    def allocate(self, b: Buffer, suffix: str = "") -> None:
-        """Fresh memory."""
-        self.memo = {}
-        shape, strides = self.tuple(b.shape), self.tuple(b.strides)
-        dtype = self.constant(b.dtype)
-        self.line(f"{self.name(b)} = M({b.name!r}, {dtype}, {shape}, {strides}, {b.lanes}){suffix}")
-
-    # --- expressions
-
-    def tuple(self, expressions: Sequence[NestExpr]) -> str:
-        """A Python tuple of values."""
-        return "(" + "".join(f"{self.value(e)}, " for e in expressions) + ")"
-
-    def optional(self, e: NestExpr | None) -> str:
-        """A value or None."""
-        return "None" if e is None else self.value(e)
-
-    def value(self, root: NestExpr) -> str:
-        """A Python name or literal for the value; lines that compute it come first."""
-        stack: list[NestExpr] = [root]
-        while stack:
-            e = stack[-1]
-            if e in self.memo:
-                stack.pop()
-                continue
-            rest = [c for c in children(e) if not isinstance(c, Buffer) and c not in self.memo]
-            if rest:
-                stack.extend(rest)  # type: ignore[arg-type]
-            else:
-                self.memo[e] = self._value(e)
-        return self.memo[root]
-
-    def _value(self, e: NestExpr) -> str:
-        if isinstance(e, (Var, VectorVar, SizeVar)):
-            return self.name(e)
-        if isinstance(e, Const):
-            if e.dtype is i64 or e.dtype is bool_:
-                return repr(e.value)
-            bits = np.array(e.bits & ((1 << e.dtype.bits) - 1), f"u{e.dtype.itemsize}")
-            return self.constant(bits.view(e.dtype.numpy)[()])
-        name = f"t{next(self.temporaries)}"
-        self.line(f"{name} = {self._compute(e)}")
-        return name
-
-    def _compute(self, e: NestExpr) -> str:
-        memo = self.memo
-        if isinstance(e, Op):
-            return self._operation(e)
-        if isinstance(e, Read):
-            predicate = "" if e.predicate is None else f", {memo[e.predicate]}"
-            read = f"{self.name(e.buffer)}.read({self._indices(e.indices)}{predicate})"
-            return read if e.buffer.lanes > 1 else _scalar(e.dtype, read)
-        if isinstance(e, Ramp):
-            return f"{memo[e.base]} + np.arange({e.lanes}) * {e.stride}"
-        if isinstance(e, Splat):
-            return f"np.full({e.lanes}, {memo[e.value]}, {e.dtype.numpy.name!r})"
-        mask = "" if getattr(e, "mask", None) is None else f", {memo[e.mask]}"  # type: ignore[union-attr]
-        if isinstance(e, VectorRead):
-            return f"{self.name(e.buffer)}.vector_read({self._indices(e.indices)}, {e.stride}, {e.lanes}{mask})"
-        if isinstance(e, Gather):
-            return f"{self.name(e.buffer)}.gather({self._indices(e.indices)}, {lanes_of(e)}{mask})"
-        if isinstance(e, LaneFold):
-            return _scalar(e.dtype, f"fold({e.name!r}, {self.constant(e.dtype)}, {memo[e.value]})")
-        if isinstance(e, Extract):
-            return _scalar(e.dtype, f"{memo[e.value]}[{e.lane}]")
-        if isinstance(e, LaneCompress):
-            return f"compress({memo[e.value]}, {memo[e.mask]})"
-        if isinstance(e, LaneCount):
-            return f"int(np.count_nonzero({memo[e.mask]}))"
-        if isinstance(e, LaneShift):
-            return f"shift({memo[e.value]}, {e.distance}, {self._value(e.fill)})"
-        if isinstance(e, LaneShuffle):
-            return f"np.concatenate(({memo[e.first]}, {memo[e.second]}))[{list(e.places)}]"
-        raise NestError(f"{type(e).__name__} is no expression of a nest")
-
-    def _indices(self, indices: Sequence[NestExpr]) -> str:
-        return "(" + "".join(f"{self.memo[i]}, " for i in indices) + ")"
-
-    def _operation(self, e: Op) -> str:
-        args = [self.memo[a] for a in e.args]
-        scalar = lanes_of(e) == 1
-        first = e.args[0].dtype
-        if e.name in _INFIX and e.dtype is not bool_ and e.dtype.bits != 16:
-            text = f"{args[0]} {_INFIX[e.name]} {args[1]}"
-            return f"W({text})" if e.dtype is i64 and scalar else text
-        if e.name in _COMPARE and first is not bool_:
-            text = f"{args[0]} {_COMPARE[e.name]} {args[1]}"
-            return f"bool({text})" if scalar and first is not i64 else text
-        if scalar and e.name == "logical_and":
-            return f"{args[0]} and {args[1]}"
-        if scalar and e.name == "logical_or":
-            return f"{args[0]} or {args[1]}"
-        if scalar and e.name == "logical_not":
-            return f"not {args[0]}"
-        if scalar and e.name == "select":
-            return f"{args[1]} if {args[0]} else {args[2]}"
-        if scalar and e.dtype is i64 and e.name in ("minimum", "maximum"):
-            return f"{e.name[:3]}({args[0]}, {args[1]})"
-        if e.dtype is i64 and scalar:
-            args = [f"np.int64({a})" if b.dtype is i64 else a for a, b in zip(args, e.args, strict=True)]
-        text = f"E({e.name!r}, {self.constant(e.dtype)}, ({''.join(f'{a}, ' for a in args)}))"
-        return _scalar(e.dtype, f"{text}[()]") if scalar else text
-
-    # --- statements
-
-    def block(self, block: Block) -> None:
-        """The lines of a block."""
-        for statement in block.statements:
-            self.memo = {}
-            self.statement(statement)
-
-    def nested(self, head: str, block: Block) -> None:
-        """A compound statement."""
-        self.line(head)
-        self.depth += 1
-        self.line("pass")
-        self.block(block)
-        self.depth -= 1
-        self.memo = {}  # what was computed in there may not have been
-
-    def statement(self, s: Statement) -> None:
-        """The lines of one statement."""
-        if isinstance(s, Let):
-            self.line(f"{self.name(s.var)} = {self.value(s.value)}")
-        elif isinstance(s, Alloc):
-            self.allocate(s.buffer)
-        elif isinstance(s, Store):
-            indices, value, predicate = self.tuple(s.indices), self.value(s.value), self.optional(s.predicate)
-            self.line(f"{self.name(s.buffer)}.write({indices}, {value}, {predicate})")
-        elif isinstance(s, VectorStore):
-            indices, value, mask = self.tuple(s.indices), self.value(s.value), self.optional(s.mask)
-            self.line(f"{self.name(s.buffer)}.vector_write({indices}, {value}, {s.stride}, {mask})")
-        elif isinstance(s, Scatter):
-            indices, value, mask = self.tuple(s.indices), self.value(s.value), self.optional(s.mask)
-            self.line(f"{self.name(s.buffer)}.scatter({indices}, {value}, {mask})")
-        elif isinstance(s, Fold):
-            self._fold(s)
-        elif isinstance(s, Prefix):
-            self._prefix(s)
-        elif isinstance(s, AtomicUpdate):
-            self._atomic(s)
-        elif isinstance(s, Append):
-            self._append(s)
-        elif isinstance(s, Check):
-            holds, predicate, values = self.value(s.holds), self.optional(s.predicate), self.tuple(s.values)
-            self.line(f"record(faults, {s.kind!r}, {s.site}, {holds}, {predicate}, {values})")
-        elif isinstance(s, Swap):
-            left, right = self.name(s.left), self.name(s.right)
-            self.line(f"{left}, {right} = {right}, {left}")
-        elif isinstance(s, View):
-            self.memo = {}
-            self.line(f"{self.name(s.buffer)} = {self.name(s.source)}.view({self.tuple(s.buffer.shape)})")
-        elif isinstance(s, Copy):
-            source, destination = self.name(s.source), self.name(s.destination)
-            self.line(f"{destination}.copy({source})")
-        elif isinstance(s, (Produce, Ordered)):
-            self.block(s.body)
-        elif isinstance(s, Block):
-            self.block(s)
-        elif not isinstance(s, Prefetch):
-            self._control(s)
-
-    def _control(self, s: Statement) -> None:
-        if isinstance(s, For):
-            loop = f"R({self.value(s.low)}, {self.value(s.high)}, {s.step})"
-            free = s.kind == "parallel" and not any(isinstance(inner, Ordered) for inner in statements_within(s.body))
-            loop = f"order({loop}, chance)" if free else loop
-            self.nested(f"for {self.name(s.var)} in {loop}:", s.body)
-        elif isinstance(s, If):
-            self.nested(f"if {self.value(s.condition)}:", s.then)
-            if s.orelse is not None:
-                self.nested("else:", s.orelse)
-        elif isinstance(s, While):
-            rounds = f"rounds{next(self.temporaries)}"
-            self.line(f"{rounds} = {_ROUNDS}")
-            self.line("while True:")
-            self.depth += 1
-            self.line(f"{rounds} -= 1")
-            self.line(f"if not {rounds}: raise NestError('a while loop does not end')")
-            self.block(s.setup)
-            self.memo = {}
-            self.line(f"if not {self.value(s.condition)}: break")
-            self.block(s.body)
-            self.depth -= 1
-        else:
-            raise NestError(f"{type(s).__name__} is no statement of a nest")
-
-    def _fold(self, s: Fold) -> None:
-        indices = self.tuple(s.indices)
-        for left, buffer in zip(s.left, s.buffers, strict=True):
-            read = f"{self.name(buffer)}.read({indices})"
-            self.line(f"{self.name(left)} = {read if buffer.lanes > 1 else _scalar(left.dtype, read)}")
-        values = [self.value(step) for step in s.step]
-        for buffer, value in zip(s.buffers, values, strict=True):
-            self.line(f"{self.name(buffer)}.write({indices}, {value})")
-
-    def _atomic(self, s: AtomicUpdate) -> None:
-        indices, value = self.tuple(s.indices), self.value(s.value)
-        read = f"{self.name(s.buffer)}.read({indices})"
-        self.line(f"{self.name(s.left)} = {_scalar(s.left.dtype, read)}")
-        self.line(f"{self.name(s.right)} = {value}")
-        self.line(f"{self.name(s.buffer)}.write({indices}, {self.value(s.combine)})")
-
-    def _append(self, s: Append) -> None:
-        predicate, values = self.value(s.predicate), [self.value(value) for value in s.values]
-        self.line(f"if {predicate}:")
-        self.depth += 1
-        place = f"t{next(self.temporaries)}"
-        self.line(f"{place} = {self.name(s.position)}.read(())")
-        for buffer, value in zip(s.buffers, values, strict=True):
-            self.line(f"{self.name(buffer)}.write(({place},), {value}, None)")
-        self.line(f"{self.name(s.position)}.write((), {place} + 1, None)")
-        self.depth -= 1
-
-    def _prefix(self, s: Prefix) -> None:
-        indices = self.tuple(s.indices)
-        values = [self.value(value) for value in s.values]
-        for left, right, buffer, value in zip(s.left, s.right, s.buffers, values, strict=True):
-            self.line(f"{self.name(left)} = {_scalar(left.dtype, f'{self.name(buffer)}.read({indices})')}")
-            self.line(f"{self.name(right)} = {value}")
-        combined = [self.value(e) for e in s.combine]
-        for left, buffer, result, value in zip(s.left, s.buffers, s.results, combined, strict=True):
-            self.line(f"{self.name(buffer)}.write({indices}, {value})")
-            self.line(f"{self.name(result)} = {self.name(left) if s.exclusive else value}")
-
-
-def _scalar(dtype: DType, text: str) -> str:
-    """The text that makes a scalar of that type what scalars are here."""
-    return f"int({text})" if dtype is i64 else f"bool({text})" if dtype is bool_ else text
-
-
-def _constants(nest: Nest) -> list[Buffer]:
-    found: dict[Buffer, None] = {}
-    seen: set[Node] = set()
-    for s in statements_within(nest.body):
-        stack: list[Node] = list(expressions_of(s))
-        while stack:
-            e = stack.pop()
-            if e in seen:
-                continue
-            seen.add(e)
-            if isinstance(e, Buffer):
-                if e.scope == "constant":
-                    found[e] = None
-                continue
-            stack.extend(children(e))
-    return list(found)
-
-
-def _contents(buffer: Buffer) -> np.ndarray:
-    data: Any = buffer.data
-    return np.asarray(getattr(data, "array", data))

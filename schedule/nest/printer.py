@@ -1,17 +1,15 @@
 """The Nest as pseudo-code: what `s.show()` and `exe.source("nest")` print. Both levels; made for people, never parsed.
 
 Loops read `for y in low..high step s:`, vectors `img[y, x - 1 +: 16]` (16 elements from x − 1 on), `where m` is a mask or predicate.
-A splat is written as its scalar, a reduction step as `fold acc = …`. Names are made unique within their scope (`x`, `x_2`), and a
-large expression is cut at its shared parts, which are named `t1, t2, …` on lines of their own.
+A reduction step is written as `fold acc = …`, and a large expression is cut at its shared parts, which are named `t1, t2, …` on lines
+of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var
+from raido.algo.graph.expr import Node, SizeVar
 from raido.algo.graph.rewrite import children, topological
+from raido.schedule.nest.expression_text import ATOM, ExpressionText
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
@@ -20,16 +18,9 @@ from raido.schedule.nest.nodes import (
     Buffer,
     Check,
     Copy,
-    Extract,
     Fold,
     For,
-    Gather,
     If,
-    LaneCompress,
-    LaneCount,
-    LaneFold,
-    LaneShift,
-    LaneShuffle,
     Let,
     Nest,
     NestExpr,
@@ -37,48 +28,17 @@ from raido.schedule.nest.nodes import (
     Prefetch,
     Prefix,
     Produce,
-    Ramp,
-    Read,
     Scatter,
-    Splat,
     Statement,
     Store,
     Swap,
-    VectorRead,
     VectorStore,
-    VectorVar,
     View,
     While,
     lanes_of,
 )
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import constants_of, expressions_of
 
-# How tightly each operator binds; what is not here is written as a call.
-_INFIX = {
-    "logical_or": ("or", 1),
-    "logical_and": ("and", 2),
-    "lt": ("<", 4),
-    "le": ("<=", 4),
-    "gt": (">", 4),
-    "ge": (">=", 4),
-    "eq": ("==", 4),
-    "ne": ("!=", 4),
-    "bit_or": ("|", 5),
-    "bit_xor": ("^", 6),
-    "bit_and": ("&", 7),
-    "shl": ("<<", 8),
-    "shr": (">>", 8),
-    "add": ("+", 9),
-    "sub": ("-", 9),
-    "mul": ("*", 10),
-    "div": ("/", 10),
-    "floordiv": ("//", 10),
-    "floormod": ("%", 10),
-    "mod": ("%", 10),
-}
-_SHORT = {"minimum": "min", "maximum": "max", "logical_not": "not", "bit_not": "~"}
-_BOUNDARIES = {"clamp_index": "clamp", "wrap_index": "wrap", "mirror_index": "mirror", "symmetric_index": "symmetric"}
-_ATOM, _UNARY = 12, 11
 _LARGE = 48
 
 
@@ -88,7 +48,7 @@ def print_nest(nest: Nest) -> str:
     inputs = ", ".join(printer.declare(buffer) for buffer in nest.inputs)
     outputs = ", ".join(printer.declare(buffer) for buffer in nest.outputs)
     lines = [f"nest {nest.name}({inputs}) -> {outputs}"]
-    lines += [f"  {printer.declare(buffer)} constant" for buffer in _constants(nest.body)]
+    lines += [f"  {printer.declare(buffer)} constant" for buffer in constants_of(nest.body)]
     lines += printer.block(nest.body, 1)
     return "\n".join(lines) + "\n"
 
@@ -98,40 +58,8 @@ def print_statement(statement: Statement) -> str:
     return "\n".join(_Printer().statement(statement, 0)) + "\n"
 
 
-def print_expression(expression: NestExpr) -> str:
-    """An expression as a person writes it."""
-    return _Printer().text(expression)
-
-
-def _constants(block: Block) -> list[Buffer]:
-    found: dict[Buffer, None] = {}
-    for statement in statements_within(block):
-        for node in topological(*expressions_of(statement)):
-            if isinstance(node, Buffer) and node.scope == "constant":
-                found[node] = None
-    return list(found)
-
-
-class _Printer:
-    """Names in scope, and the text of every kind of node."""
-
-    def __init__(self) -> None:
-        self.names: dict[Node, str] = {}
-        self.taken: dict[str, Node] = {}
-        self.shared: dict[Node, str] = {}
-
-    def name(self, node: Var | VectorVar | Buffer) -> str:
-        """The display name of a variable or buffer: its own, or numbered where that is taken."""
-        known = self.names.get(node)
-        if known is None:
-            base = node.name or "v"
-            known, number = base, 1
-            while known in self.taken:
-                number += 1
-                known = f"{base}_{number}"
-            self.names[node] = known
-            self.taken[known] = node
-        return known
+class _Printer(ExpressionText):
+    """The lines of every kind of statement."""
 
     def declare(self, buffer: Buffer) -> str:
         """`name: dtype[shape]`, with lanes and strides where there are any."""
@@ -208,16 +136,16 @@ class _Printer:
         if isinstance(statement, Alloc):
             return f"{self.declare(statement.buffer)} {statement.buffer.scope}"
         if isinstance(statement, Store):
-            place = self._place(statement.buffer, statement.indices)
+            place = self.place(statement.buffer, statement.indices)
             return (
                 f"{place} = {self.text(statement.value)}{self._where(statement.predicate)}{_stream(statement.stream)}"
             )
         if isinstance(statement, VectorStore):
             lanes = lanes_of(statement.value)
-            place = self._slice(statement.buffer, statement.indices, statement.stride, lanes)
+            place = self.slice(statement.buffer, statement.indices, statement.stride, lanes)
             return f"{place} = {self.text(statement.value)}{self._where(statement.mask)}{_stream(statement.stream)}"
         if isinstance(statement, Scatter):
-            place = self._place(statement.buffer, statement.indices)
+            place = self.place(statement.buffer, statement.indices)
             return f"scatter {place} = {self.text(statement.value)}{self._where(statement.mask)}"
         if isinstance(statement, Fold):
             return self._fold(statement)
@@ -237,7 +165,7 @@ class _Printer:
                 f"check {self.text(statement.holds)}{self._where(statement.predicate)} else {statement.kind} ({values})"
             )
         if isinstance(statement, Prefetch):
-            return f"prefetch {self._place(statement.buffer, statement.indices)}"
+            return f"prefetch {self.place(statement.buffer, statement.indices)}"
         if isinstance(statement, Swap):
             return f"swap {self.name(statement.left)}, {self.name(statement.right)}"
         if isinstance(statement, View):
@@ -247,7 +175,7 @@ class _Printer:
         raise TypeError(f"not a statement: {statement!r}")
 
     def _fold(self, fold: Fold) -> str:
-        places = [self._place(buffer, fold.indices) for buffer in fold.buffers]
+        places = [self.place(buffer, fold.indices) for buffer in fold.buffers]
         self.names.update(zip(fold.left, places, strict=True))
         steps = ", ".join(map(self.text, fold.step))
         for var in fold.left:
@@ -258,15 +186,15 @@ class _Printer:
         return f"fold {', '.join(places)} = {steps}{operator}"
 
     def _atomic(self, s: AtomicUpdate) -> str:
-        place = self._place(s.buffer, s.indices)
-        self.names.update({s.left: place, s.right: self._tight(s.value, _ATOM)})
+        place = self.place(s.buffer, s.indices)
+        self.names.update({s.left: place, s.right: self.tight(s.value, ATOM)})
         combined = self.text(s.combine)
         del self.names[s.left], self.names[s.right]
         return f"atomic {place} = {combined}"
 
     def _prefix(self, s: Prefix) -> str:
-        places = [self._place(buffer, s.indices) for buffer in s.buffers]
-        values = [self._tight(value, _ATOM) for value in s.values]
+        places = [self.place(buffer, s.indices) for buffer in s.buffers]
+        values = [self.tight(value, ATOM) for value in s.values]
         self.names.update(zip(s.left + s.right, places + values, strict=True))
         operator = ", ".join(map(self.text, s.combine))
         for var in s.left + s.right:
@@ -309,143 +237,6 @@ class _Printer:
 
     def _where(self, mask: NestExpr | None) -> str:
         return "" if mask is None else f" where {self.text(mask)}"
-
-    def _place(self, buffer: Buffer, indices: tuple[NestExpr, ...]) -> str:
-        name = self.name(buffer)
-        if not indices:
-            return name
-        extents: tuple[Expr | None, ...] = buffer.shape
-        written = [self.text(i, extent=n) for i, n in zip(indices, extents, strict=True)]
-        return f"{name}[{', '.join(written)}]"
-
-    def _slice(self, buffer: Buffer, indices: tuple[NestExpr, ...], stride: int, lanes: int) -> str:
-        by = f" by {stride}" if stride != 1 else ""
-        return f"{self._place(buffer, indices)[:-1]} +: {lanes}{by}]"
-
-    def text(self, e: NestExpr, extent: Expr | None = None) -> str:
-        """The text of an expression; `extent` is the size of the dimension that it indexes, left out of boundary operators."""
-        return self._write(e, extent)[0]
-
-    def _tight(self, e: NestExpr, level: int) -> str:
-        written, binds = self._write(e)
-        return written if binds >= level else f"({written})"
-
-    def _write(self, e: NestExpr, extent: Expr | None = None) -> tuple[str, int]:
-        """The text and how tightly it binds."""
-        if e in self.shared:
-            return self.shared[e], _ATOM
-        if isinstance(e, (Var, VectorVar)):
-            return self.names.get(e) or self.name(e), _ATOM
-        if isinstance(e, SizeVar):
-            return e.name, _ATOM
-        if isinstance(e, Const):
-            return _literal(e)
-        if isinstance(e, Op):
-            return self._operation(e, extent)
-        if isinstance(e, Read):
-            return self._masked(self._place(e.buffer, e.indices), e.predicate)
-        if isinstance(e, VectorRead):
-            return self._masked(self._slice(e.buffer, e.indices, e.stride, e.lanes), e.mask)
-        if isinstance(e, Gather):
-            return self._masked(f"gather {self._place(e.buffer, e.indices)}", e.mask, _UNARY)
-        if isinstance(e, Ramp):
-            by = f" by {e.stride}" if e.stride != 1 else ""
-            return f"({self.text(e.base)} +: {e.lanes}{by})", _ATOM
-        if isinstance(e, Splat):
-            return self._write(e.value)
-        if isinstance(e, LaneFold):
-            word = {"logical_or": "any", "logical_and": "all", "add": "sum", "minimum": "min", "maximum": "max"}
-            return f"{word.get(e.name, e.name)}_lanes({self.text(e.value)})", _ATOM
-        if isinstance(e, Extract):
-            return f"{self._tight(e.value, _ATOM)}.lane({e.lane})", _ATOM
-        if isinstance(e, LaneCompress):
-            return f"compress_lanes({self.text(e.value)} where {self._tight(e.mask, 3)})", _ATOM
-        if isinstance(e, LaneCount):
-            return f"count_lanes({self.text(e.mask)})", _ATOM
-        if isinstance(e, LaneShift):
-            return f"shift_lanes({self.text(e.value)}, {e.distance})", _ATOM
-        if isinstance(e, LaneShuffle):
-            places = " ".join(map(str, e.places))
-            return f"shuffle_lanes({self.text(e.first)}, {self.text(e.second)}, {places})", _ATOM
-        return f"<{type(e).__name__}>", _ATOM
-
-    def _masked(self, place: str, mask: NestExpr | None, binds: int = _ATOM) -> tuple[str, int]:
-        return (place, binds) if mask is None else (f"{place} where {self._tight(mask, 3)}", 0)
-
-    def _operation(self, e: Op, extent: Expr | None) -> tuple[str, int]:
-        if e.name in _INFIX:
-            return self._infix(e)
-        if e.name in _BOUNDARIES:
-            size = e.args[-1]
-            whole = size is extent or getattr(size, "value", None) is extent
-            rest = "" if whole else f", {self.text(size)}"
-            return f"{_BOUNDARIES[e.name]}({self.text(e.args[0])}{rest})", _ATOM
-        if e.name == "cast":
-            return f"{e.dtype.name.rstrip('_')}({self.text(e.args[0])})", _ATOM
-        if e.name == "neg":
-            return f"-{self._tight(e.args[0], _UNARY)}", _UNARY
-        if e.name == "logical_not":
-            return f"not {self._tight(e.args[0], 3)}", 3
-        if e.name == "select":
-            condition, yes, no = (self._tight(a, 1) for a in e.args)
-            return f"{yes} if {condition} else {no}", 0
-        name = _SHORT.get(e.name, e.name)
-        members = list(_members(e)) if e.name in ("minimum", "maximum") else e.args
-        return f"{name}({', '.join(map(self.text, members))})", _ATOM
-
-    def _infix(self, e: Op) -> tuple[str, int]:
-        symbol, level = _INFIX[e.name]
-        left, right = e.args[0], e.args[-1]
-        if e.name == "add" and e.dtype is i64:
-            for plus, minus in ((left, right), (right, left)):
-                positive = _negated(minus)
-                if positive is not None:
-                    return f"{self._tight(plus, level)} - {self._term(positive)}", level
-        if e.name == "mul" and e.dtype is i64 and isinstance(right, Const):
-            return self._term((right.value, left)), level
-        spaced = "" if level == 10 and e.dtype is i64 else " "
-        side = level + 1
-        return (
-            f"{self._tight(left, side if level == 4 else level)}{spaced}{symbol}{spaced}{self._tight(right, side)}",
-            level,
-        )
-
-    def _term(self, term: tuple[int, NestExpr | None]) -> str:
-        factor, rest = term
-        if rest is None:
-            return str(factor)
-        written = self._tight(rest, _UNARY)
-        return written if factor == 1 else f"{factor}*{written}"
-
-
-def _negated(e: NestExpr) -> tuple[int, NestExpr | None] | None:
-    """A negative term as its positive factor and the rest, or None."""
-    if isinstance(e, Splat):
-        e = e.value
-    if isinstance(e, Const) and e.value < 0:
-        return -e.value, None
-    if isinstance(e, Op) and e.name == "mul":
-        rest, factor = e.args[0], e.args[-1]
-        if isinstance(factor, Const) and factor.value < 0:
-            return -factor.value, rest
-    return None
-
-
-def _members(e: NestExpr, name: str = "") -> Iterator[NestExpr]:
-    """The operands of nested minima (or maxima), in order."""
-    if isinstance(e, Op) and e.name in ("minimum", "maximum") and name in ("", e.name):
-        for argument in e.args:
-            yield from _members(argument, e.name)
-    else:
-        yield e
-
-
-def _literal(e: Const) -> tuple[str, int]:
-    value = e.value
-    if e.dtype is bool_:
-        return ("true" if value else "false"), _ATOM
-    written = str(e.dtype.numpy.type(value)) if e.dtype.is_float else str(value)
-    return written, _ATOM if not written.startswith("-") else _UNARY
 
 
 def _stream(above: int | None) -> str:

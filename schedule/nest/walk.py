@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
     AtomicUpdate,
     Block,
+    Buffer,
     Check,
     Fold,
     For,
@@ -81,3 +83,13 @@ def statements_within(statement: Statement) -> Iterator[Statement]:
             yield from statements_within(inner)
     for block in blocks_of(statement):
         yield from statements_within(block)
+
+
+def constants_of(block: Block) -> list[Buffer]:
+    """The constant arrays that a block reads, in the order of their first uses."""
+    found: dict[Buffer, None] = {}
+    for statement in statements_within(block):
+        for node in topological(*expressions_of(statement)):
+            if isinstance(node, Buffer) and node.scope == "constant":
+                found[node] = None
+    return list(found)
