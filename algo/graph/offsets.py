@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Checked, Cond, Expr, Item, Loop, Node, Op, Parameter, Result, While, const
-from raido.algo.graph.rewrite import children, post_order
+from raido.algo.graph.rewrite import children, post_order, scalar_nodes
 
 
 def lone_offset(offset: Expr, size: Expr) -> Checked:
@@ -24,6 +24,11 @@ def in_order(begin: Expr, end: Expr, size: Expr) -> Op:
     inside = (Op("le", bool_, pair) for pair in ((const(i64, 0), begin), (begin, end), (end, size)))
     first, second, third = inside
     return Op("logical_and", bool_, (Op("logical_and", bool_, (first, second)), third))
+
+
+def lone_offsets(roots: Sequence[Node]) -> set[Node]:
+    """The checks of first offsets in some expressions."""
+    return {node.details[-1] for node in scalar_nodes(*roots) if isinstance(node, Checked) and node.kind == "offsets"}
 
 
 def counts_and_lone_offsets(roots: Sequence[Node]) -> dict[Checked, Expr]:

@@ -38,7 +38,7 @@ from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
 from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.scans import Scans
-from raido.schedule.lower.sharing import Sharing, outermost
+from raido.schedule.lower.sharing import Sharing, guests_by_host, outermost
 from raido.schedule.lower.sorts import Sorts
 from raido.schedule.lower.updates import Updates
 from raido.schedule.nest.nodes import (
@@ -90,9 +90,10 @@ class Host:
         Filters(self.loops)
         Sorts(self.loops)
         FlatSegments(self.loops)
-        self.lone_offsets = LoneOffsets(self.loops, graph.stages)
-        Sharing(self.loops, reductions, self.jobs)
-        self.placement = Placement(self.loops, self.jobs)
+        guests = guests_by_host(self.jobs)
+        Sharing(self.loops, reductions, guests)
+        self.placement = Placement(self.loops, self.jobs, guests)
+        self.lone_offsets = LoneOffsets(self.loops, self.placement, graph.stages)
         self.outputs = list(outputs)
         self.direct: dict[Array, Buffer] = {}
         self.control = Control(self)

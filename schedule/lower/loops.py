@@ -55,12 +55,10 @@ class Loops:
         self.flat: Callable[[Work, int], None]
         self.flat_element: Callable[[Work], None]
         self.filter_element: Callable[[Work], None]
-        self.lone_offsets: Callable[[Job], None]
         self.along_filter: Callable[[Work, int], None]
 
     def nest(self, job: Job, box: Box) -> None:
         """The stage over a box (inclusive bounds of its pure axes); nothing where it has no elements, as a part's bounds may not show."""
-        self.lone_offsets(job)
         facts, none = self.builder.facts, ix.as_index(0)
         parts = [
             a.extent

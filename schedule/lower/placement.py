@@ -6,8 +6,10 @@ stage and the guests in its loops are computed for the same indices along the ax
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
+from typing import TypeAlias
 
 from raido.algo.errors import CompileError, ScheduleError, explain
 from raido.algo.graph import index as ix
@@ -18,8 +20,8 @@ from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job, laid_out_shape, parts_of_layout
 from raido.schedule.lower.loops import Loops
-from raido.schedule.lower.regions import Box, extent_bound, hull, region_read
-from raido.schedule.lower.sharing import guests_by_host
+from raido.schedule.lower.regions import Box, Reads, extent_bound, hull, region_read
+from raido.schedule.lower.sharing import Guest
 from raido.schedule.lower.sliding import Sliding, kept_scope
 from raido.schedule.lower.work import Work, ranges_of
 from raido.schedule.plan import At
@@ -27,15 +29,17 @@ from raido.schedule.refusal import place
 
 MOST_STACK = 256 << 10
 Ranges = Mapping[Var, tuple[Expr, Expr]]
+Reader: TypeAlias = tuple[Reads, Ranges]
+"""Loads, and the values of the variables in their indices."""
 
 
 class Placement:
     """Computes producers at the loops where the plans put them."""
 
-    def __init__(self, loops: Loops, jobs: dict[str, Job]) -> None:
+    def __init__(self, loops: Loops, jobs: dict[str, Job], guests: dict[str, list[Guest]]) -> None:
         self.loops, self.jobs = loops, jobs
         self.builder: Builder = loops.builder
-        self.guests = guests_by_host(jobs)
+        self.guests = guests
         self.computed: dict[tuple[str, str], list[Job]] = {}
         self.kept: dict[tuple[str, str], list[Job]] = {}
         self.sliding = Sliding(loops, self.guests, self._compute)
@@ -85,6 +89,41 @@ class Placement:
         """A stage over its box, with the guests in its loops."""
         self.loops.sharing.boxes |= {guest.stage.name: boxes[guest.stage.name] for guest in group[1:]}
         self.loops.nest(group[0], boxes[group[0].stage.name])
+
+    @contextmanager
+    def made_for(self, read: Expr, values: Mapping[Var, Expr], stages: Sequence[Job]) -> Iterator[None]:
+        """Computes, here, what an expression at these values reads of some stages, wherever else they are computed.
+
+        Each for itself, without guests, and in memory that is forgotten afterwards.
+        """
+        reader: Reader = Reads((read,)), {var: (value, value) for var, value in values.items()}
+        made_by = {job.form: job for job in stages}
+        tops: dict[str, Job] = {}
+        nested: dict[str, Job] = {}
+        guests, storages = dict(self.guests), self.loops.converter.storages
+        before, in_place = dict(storages), [job for job in stages if job.in_place]
+        self.guests.clear()
+        for job in in_place:
+            job.in_place = False
+        pending = [reader[0]]
+        while pending:
+            for form in pending.pop().loads:
+                job = made_by.get(form)
+                if job is not None and job.stage.name not in tops:
+                    tops[job.stage.name] = job
+                    inner = self._nested(job)
+                    nested |= {each.stage.name: each for each in inner}
+                    pending += [each.reads for each in (job, *inner)]
+        boxes = self._boxes_of([*({**tops, **nested}).values()], [reader])
+        for job in sorted(tops.values(), key=lambda j: j.position):
+            if job.stage.name not in nested:
+                self.loops.nest(job, self._keep(job, boxes[job.stage.name]))
+        yield
+        self.guests.update(guests)
+        storages.clear()
+        storages.update(before)
+        for job in in_place:
+            job.in_place = True
 
     # Regions
 
@@ -152,17 +191,20 @@ class Placement:
 
     def _boxes(self, work: Work, position: int) -> dict[str, Box]:
         """The box of each stage inside the loop: all that is read of it there."""
-        facts = self.builder.facts
         around = [work, *self.loops.sharing.running_inside(work, position)]
-        ranges: dict[str, Ranges] = {each.job.stage.name: ranges_of(each) for each in around}
-        readers = [each.job for each in around]
+        present = {each.job.stage.name for each in around}
+        members = [job for job in self._nested(work.job, position) if job.stage.name not in present]
+        return self._boxes_of(members, [(each.job.reads, ranges_of(each)) for each in around])
+
+    def _boxes_of(self, members: list[Job], readers: list[Reader]) -> dict[str, Box]:
+        """The box of each of these stages: all that is read of it, by the readers and by one another."""
+        facts = self.builder.facts
         boxes: dict[str, Box] = {}
-        present = {job.stage.name for job in readers}
-        for unit in self._units([job for job in self._nested(work.job, position) if job.stage.name not in present]):
-            common = self._common(unit, readers, ranges) if len(unit) > 1 else {}
+        for unit in self._units(members):
+            common = self._common(unit, readers) if len(unit) > 1 else {}
             for job in unit:
                 shape = [axis.extent for axis in job.stage.axes]
-                box = list(hull(_regions(job, readers, ranges, facts), shape, facts))
+                box = list(hull(_regions(job, readers, facts), shape, facts))
                 for d, bounds in common.get(job.stage.name, {}).items():
                     box[d] = bounds
                 for d, axis in enumerate(job.stage.axes):
@@ -171,13 +213,10 @@ class Placement:
                 boxes[job.stage.name] = tuple(box)
                 own: dict[Var, tuple[Expr, Expr]] = {a.var: b for a, b in zip(job.stage.axes, box, strict=True)}
                 own |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in job.stage.reduction_axes}
-                ranges[job.stage.name] = own
-                readers.append(job)
+                readers = [*readers, (job.reads, own)]
         return boxes
 
-    def _common(
-        self, unit: list[Job], readers: list[Job], ranges: dict[str, Ranges]
-    ) -> dict[str, dict[int, tuple[Expr, Expr]]]:
+    def _common(self, unit: list[Job], readers: list[Reader]) -> dict[str, dict[int, tuple[Expr, Expr]]]:
         """Of a stage with guests, the indices along the axes that they share: what is read of any of them, for all of them.
 
         All of an axis that the stage folds over, or goes through as a whole.
@@ -188,7 +227,7 @@ class Placement:
         matched[host.stage.name] = {name: name for name in shared}
         bounds: dict[str, list[list[tuple[Expr, Expr] | None]]] = {name: [] for name in shared}
         for job in unit:
-            for region in _regions(job, readers, ranges, facts):
+            for region in _regions(job, readers, facts):
                 for axis, reach in zip(job.stage.axes, region, strict=True):
                     if axis.name in matched[job.stage.name]:
                         bounds[matched[job.stage.name][axis.name]].append([reach])
@@ -233,15 +272,13 @@ class Placement:
         return box
 
 
-def _regions(
-    job: Job, readers: list[Job], ranges: Mapping[str, Ranges], facts: Facts
-) -> list[list[tuple[Expr, Expr] | None]]:
+def _regions(job: Job, readers: list[Reader], facts: Facts) -> list[list[tuple[Expr, Expr] | None]]:
     """What the readers reach of a stage, load by load."""
     shape = [axis.extent for axis in job.stage.axes]
     regions = []
-    for reader in readers:
-        if job.form in reader.reads.loads:
-            regions += region_read(reader.reads, job.form, shape, ranges[reader.stage.name], facts)
+    for reads, ranges in readers:
+        if job.form in reads.loads:
+            regions += region_read(reads, job.form, shape, ranges, facts)
     return regions
 
 

@@ -12,19 +12,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, While
 from raido.algo.graph.facts import Facts, interval
+from raido.algo.graph.offsets import lone_offsets
 from raido.algo.graph.rewrite import scalar_nodes, substitute
 
 Box = tuple[tuple[Expr, Expr], ...]
 
 
 class Reads:
-    """The loads of some expressions, by array form, with the ranges of the variables bound inside the expressions."""
+    """The loads of some expressions, by array form, with the ranges of the variables bound inside the expressions.
+
+    Not those of lone offsets, which are looked at apart (`lone_offsets.py`).
+    """
 
     def __init__(self, bodies: Sequence[Expr]) -> None:
         self.loads: dict[Node, dict[tuple[Expr, ...], None]] = {}
         self.inner: dict[Var, tuple[Expr, Expr]] = {}
         self.opaque: set[Var] = set()
-        for node in scalar_nodes(*bodies):
+        for node in scalar_nodes(*bodies, stop=lone_offsets(bodies)):
             if isinstance(node, Load):
                 form = getattr(node.array, "form", None)
                 if form is not None:

@@ -62,10 +62,10 @@ def guests_by_host(jobs: dict[str, Job]) -> dict[str, list[Guest]]:
 class Sharing:
     """Emits guests at the hooks that `Loops` calls. `boxes`: the indices of a guest that are computed, where not all are."""
 
-    def __init__(self, loops: Loops, reductions: Reductions, jobs: dict[str, Job]) -> None:
+    def __init__(self, loops: Loops, reductions: Reductions, guests: dict[str, list[Guest]]) -> None:
         self.loops, self.reductions = loops, reductions
         self.builder: Builder = loops.builder
-        self.guests = guests_by_host(jobs)
+        self.guests = guests
         self.running: dict[str, Running] = {}
         self.boxes: dict[str, Box] = {}
         loops.sharing = self

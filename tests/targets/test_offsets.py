@@ -87,3 +87,72 @@ def test_a_branch_that_is_not_taken_does_not_look_at_its_offsets() -> None:
         assert run(np.arange(K, dtype=float), np.array([9]), np.False_) == -1
         with pytest.raises(rd.IndexOutOfRange, match="offset 9"):
             run(np.arange(K, dtype=float), np.array([9]), np.True_)
+
+
+def shifted(v, o):
+    return rd.segmented_reduce(rd.add, 0, v, (o + 0 * o[::-1]).named("offsets"), name="sums")
+
+
+def in_rows(make):
+    """The same for rows of offsets, which `make` makes."""
+
+    def program(v, o):
+        own = rd.stack([rd.where(o < 0, 0, K), o])
+        return rd.map(lambda row: rd.segmented_reduce(rd.add, 0, v, make(row).named("offsets")), own).named("sums")
+
+    return program
+
+
+copied = in_rows(lambda row: row * 1)
+summed = in_rows(lambda row: rd.scan(rd.add, 0, rd.concat([row[:1], row[1:] - row[:-1]]).named("steps")))
+changed = in_rows(lambda row: (row * 1).named("before").at[0].add(0))
+PLACES = {
+    "at the loop over segments": (shifted, lambda s: s["offsets"].compute_at("sums", "s")),
+    "a window": (
+        shifted,
+        lambda s: (s["sums"].split("s", 4), s["offsets"].compute_at("sums", "si").store_at("sums", "so")),
+    ),
+    "at a loop over rows inside": (
+        copied,
+        lambda s: (s["sums"].reorder("x", "y"), s["offsets"].compute_at("sums", "y")),
+    ),
+    "in lanes": (copied, lambda s: (s["sums"].vectorize("y"), s["offsets"].compute_at("sums", "y"))),
+    "loops shared": (copied, lambda s: s["sums"].compute_with("offsets", "y")),
+    "of what is made further in": (
+        summed,
+        lambda s: (s["offsets"].compute_at("sums", "y"), s["steps"].compute_at("offsets", "y")),
+    ),
+    "of what is made beside them": (
+        summed,
+        lambda s: (s["offsets"].compute_at("sums", "y"), s["steps"].compute_at("sums", "y")),
+    ),
+    "an update in place": (
+        changed,
+        lambda s: (s["offsets"].compute_at("sums", "y"), s["before"].compute_at("sums", "y")),
+    ),
+}
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_lone_offsets_that_loops_make_are_checked(where: str) -> None:
+    """Loops over segments make no rounds where there are none."""
+    make, said = PLACES[where]
+    program = rd.algorithm(v="f64[k]", o="i64[m]")(make)
+    schedule = program.schedule()
+    said(schedule)
+    executable, values = program.compile(schedule=schedule), np.arange(K, dtype=float)
+    for offset in (6, -1):
+        for run in (program.interpret, executable):
+            with pytest.raises(rd.IndexOutOfRange, match=f"offset {offset}, the only one, must lie within 0..5"):
+                run(values, np.array([offset]))
+    for offsets in RIGHT:
+        np.testing.assert_array_equal(
+            executable(values, np.array(offsets)), program.interpret(values, np.array(offsets))
+        )
+
+
+def test_a_loop_over_segments_makes_two_offsets_a_round() -> None:
+    program = rd.algorithm(v="f64[k]", o="i64[m]")(shifted)
+    schedule = program.schedule()
+    schedule["offsets"].compute_at("sums", "s")
+    assert "offsets: i64[2] stack" in program.compile(schedule=schedule).source("nest")
