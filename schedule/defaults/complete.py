@@ -6,10 +6,11 @@ high as lets the chain's rows fit in half of L2 (at most 32), and where 8 rows d
 share loops where one reads the other or both read a third (`joins`). The rest is computed whole.
 Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt. The outermost pure axis is
 parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks, in which each lane has a block
-of its own where the operator does not commute. A product of matrices keeps a tile in registers, and packs in panels what it reads along
-rows; sums down columns run along the rows, eight at a time; what is read across rows is turned in registers, square by square
-(`transposes`); a stencil that reads neighbouring rows makes four (or two) rows at a time, up to twelve where
-they are stored past the caches (`rows`).
+of its own where the operator does not commute. Where results share what they read, as in a product of matrices, a tile of sixteen sums
+stays in registers, and what is read along rows is packed in panels; convolutions make several channels at a time, and products of rows
+with rows have lanes along both. Sums down columns run along the rows, eight at a time; what is read across rows is turned in registers,
+square by square (`transposes`); a stencil that reads neighbouring rows makes four (or two) rows at a time, up to twelve where they are
+stored past the caches (`rows`).
 Reductions, elements with loops of their own, and those with long chains of operations run several gangs side by side (`latency`), and
 what takes differently long is handed to threads piece by piece.
 Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are

@@ -162,18 +162,41 @@ def fits_strips(draft: Draft, stage: Stage) -> bool:
     return all(row_bytes(draft, name) <= most for name in chain(draft, stage))
 
 
-def is_tiled_product(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
-    """Whether results share what they read, as in a product of matrices: some reads move with one axis only, some with another."""
-    if stage.reduction is None or len(stage.axes) < 2 or vector is not stage.axes[-1] or len(stage.bodies) > 1:
-        return False
+def shared_axis(draft: Draft, stage: Stage) -> Axis | None:
+    """The axis whose results share what they read along the last one, and the other way round, as in a product of matrices.
+
+    Some reads move with the one only, some with the other only: rows of the one factor and columns of the other, or the filters and
+    the image of a convolution. The innermost such axis.
+    """
+    if stage.reduction is None or len(stage.axes) < 2 or len(stage.bodies) > 1:
+        return None
     if prod(extent(draft, axis.extent) for axis in stage.reduction_axes) < 2 * SMALL:
-        return False
+        return None
     points = [point for each in draft.demand.reads(stage.name).values() for point in each]
     if any(e is None for point in points for e in point) or not draft.state.plan(stage.name).loops:
+        return None
+    *others, last = stage.axes
+    for axis in reversed(others):
+        uses = {
+            tuple(any(e is not None and moves(e, each.var) for e in point) for each in (axis, last)) for point in points
+        }
+        if {(True, False), (False, True)} <= uses:
+            return axis
+    return None
+
+
+def is_tiled_product(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
+    """Whether results share what they read, and lanes run along them."""
+    return bool(stage.axes) and vector is stage.axes[-1] and shared_axis(draft, stage) is not None
+
+
+def is_product_of_rows(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
+    """Whether neighbouring results share what they read, and all of it is contiguous along what is summed: a @ b.T."""
+    if vector is None or vector in stage.axes or len(stage.axes) < 2 or len(stage.reduction_axes) > 1:
         return False
-    i, j = stage.axes[-2].var, stage.axes[-1].var
-    uses = {tuple(any(e is not None and moves(e, var) for e in point) for var in (i, j)) for point in points}
-    return {(True, False), (False, True)} <= uses
+    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
+    alike = all(contiguity(vector.var, point) == 1 for point in points)
+    return alike and shared_axis(draft, stage) is stage.axes[-2]
 
 
 def panels(draft: Draft, stage: Stage) -> dict[str, Point]:

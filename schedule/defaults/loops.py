@@ -13,10 +13,12 @@ from raido.schedule.defaults.facts import (
     fits_strips,
     folds_columns,
     has_chain,
+    is_product_of_rows,
     is_small,
     is_tiled_product,
     panels,
     row_axis,
+    shared_axis,
     vector_axis,
 )
 from raido.schedule.defaults.latency import gangs_of_elements, gangs_of_rounds, gangs_of_sums
@@ -71,7 +73,7 @@ def say_loops(draft: Draft, name: str) -> None:
             draft.say(name, "vectorize", axis=vector.name, **wide(draft, stage, vector))
     elif not stage.axes:
         say_fold_loops(draft, stage, vector)
-    elif say_turned_loops(draft, stage) or (is_tiled_product(draft, stage, vector) and say_register_tile(draft, stage)):
+    elif say_turned_loops(draft, stage) or say_product_loops(draft, stage, vector):
         return
     elif not folds_columns(draft, stage, vector) or not say_column_folds(draft, stage):
         say_map_loops(draft, stage, vector)
@@ -220,6 +222,52 @@ def line_chunk(draft: Draft, stage: Stage) -> int:
     """Elements of a chunk of a one-dimensional stage: a power of two, fewer when each takes long."""
     each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in stage.reduction_axes)
     return min(LINE_CHUNK, max(LINE_CHUNK >> 6, 1 << (32 * LINE_CHUNK // each).bit_length()))
+
+
+def say_product_loops(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
+    """The loops of stages whose results share what they read; whether it is one."""
+    if is_product_of_rows(draft, stage, vector):
+        return say_tile_of_sums(draft, stage)
+    if not is_tiled_product(draft, stage, vector):
+        return False
+    shared = shared_axis(draft, stage)
+    if shared is stage.axes[-2]:
+        return say_register_tile(draft, stage)
+    return shared is not None and say_rows_of_sums(draft, stage, shared)
+
+
+def say_tile_of_sums(draft: Draft, stage: Stage) -> bool:
+    """Some rows of both factors at a time: each that is loaded serves several sums, which have a vector of partial ones each."""
+    name, (reduced,) = stage.name, stage.reduction_axes
+    i, j = stage.axes[-2].name, stage.axes[-1].name
+    if not draft.say(name, "tile", **{i: 4 if draft.machine.registers >= 32 else 2, j: 4}):
+        return False
+    draft.say(name, "reorder", axes=(i + "o", j + "o", reduced.name, i + "i", j + "i"))
+    draft.say(name, "unroll", axis=i + "i")
+    draft.say(name, "unroll", axis=j + "i")
+    draft.say(name, "vectorize", axis=reduced.name)
+    draft.say(name, "parallel", axis=stage.axes[0].name if len(stage.axes) > 2 else i + "o")
+    return True
+
+
+def say_rows_of_sums(draft: Draft, stage: Stage, shared: Axis) -> bool:
+    """Several results along the shared axis at a time, in lanes along the last one: what is read along the one serves all of the other."""
+    name, i, j = stage.name, shared.name, stage.axes[-1].name
+    most = 8 if draft.machine.registers >= 32 else 4
+    rows = min(most, index.constant_value(known(draft, shared.extent)) or most)
+    if not draft.say(name, "split", axis=i, factor=rows):
+        return False
+    around = [axis.name for axis in stage.axes[:-1] if axis is not shared]
+    reductions = [axis.name for axis in stage.reduction_axes]
+    draft.say(name, "reorder", axes=(*around, i + "o", j, *reductions, i + "i"))
+    draft.say(name, "unroll", axis=i + "i")
+    draft.say(name, "vectorize", axis=j, interleave=2)
+    tasks, *rest = around
+    for loop in rest:
+        draft.say(name, "fuse", a=tasks, b=loop)
+        tasks += loop
+    draft.say(name, "parallel", axis=tasks)
+    return True
 
 
 def say_register_tile(draft: Draft, stage: Stage) -> bool:

@@ -136,6 +136,37 @@ def test_planes_are_tasks_of_transpositions_too():
     assert 'fuse("z", "yo").fuse("zyo", "xo").parallel("zyoxo", grain=2)' in default_of(planes)
 
 
+def test_products_of_rows_keep_a_tile_of_partial_sums():
+    def product(a: rd.f32["n", "k"], b: rd.f32["m", "k"]):
+        return rd.matmul(a, b.T).named("out")
+
+    assert (
+        default_of(product)
+        == """s["out"].root().tile(y=4, x=4).reorder("yo", "xo", "r", "yi", "xi").unroll("yi").unroll("xi")
+s["out"].vectorize("r").parallel("yo")"""
+    )
+    assert "tile(y=2, x=4)" in default_of(product, AVX2)
+
+
+def filtered(a: rd.f32["c", "h", "w"], k: rd.f32["o", "c", 3, 3]):
+    height, width = a.shape[1] - 2, a.shape[2] - 2
+
+    def point(o, y, x):
+        return rd.sum(rd.tabulate((a.shape[0], 3, 3), lambda c, dy, dx: a[c, y + dy, x + dx] * k[o, c, dy, dx]))
+
+    return rd.tabulate((k.shape[0], height, width), point).named("out")
+
+
+def test_convolutions_make_several_channels_at_a_time():
+    assert (
+        default_of(filtered)
+        == """s["out"].root().split("o", 8).reorder("y", "oo", "x", "rz", "ry", "rx", "oi").unroll("oi")
+s["out"].vectorize("x", interleave=2).parallel("y")"""
+    )
+    assert 'split("o", 4)' in default_of(filtered, AVX2)
+    assert 'split("o", 5)' in default_of(filtered, o=5)
+
+
 def test_bytes_are_turned_sixteen_at_a_time():
     def turned(a: rd.u8["h", "w"]):
         return (a.T + 1).named("out")

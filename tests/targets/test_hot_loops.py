@@ -102,6 +102,37 @@ def test_products_keep_their_tile_in_registers(cpu):
 
 
 @rd.algorithm
+def product_of_rows(a: rd.f32["n", "k"], b: rd.f32["m", "k"]):
+    return a @ b.T
+
+
+@rd.algorithm
+def filtered(a: rd.f32["c", "h", "w"], k: rd.f32["o", "c", 3, 3]):
+    height, width = a.shape[1] - 2, a.shape[2] - 2
+
+    def point(o, y, x):
+        return rd.sum(rd.tabulate((a.shape[0], 3, 3), lambda c, dy, dx: a[c, y + dy, x + dx] * k[o, c, dy, dx]))
+
+    return rd.tabulate((k.shape[0], height, width), point)
+
+
+def test_products_of_rows_load_eight_vectors_for_sixteen_sums(cpu):
+    body, products = busiest(assembly_loops(product_of_rows, cpu), "vfmadd231ps")
+    sums = {i.split(",")[-1].strip() for i in body if i.startswith("vfmadd")}
+    assert len(sums) == 16
+    assert 2 * sum("(%r" in i for i in body) <= products
+
+
+def test_convolutions_keep_sixteen_sums_in_registers(cpu):
+    body, products = busiest(assembly_loops(filtered, cpu), "vfmadd231ps")
+    sums = {i.split(",")[-1].strip() for i in body if i.startswith("vfmadd")}
+    assert len(sums) == 16
+    assert (
+        sum(i.startswith("v") and "(%r" in i for i in body) <= products * 10 // 16
+    )  # two pieces of the image, eight numbers of the filters
+
+
+@rd.algorithm
 def transposed(a: rd.f32["h", "w"]):
     return a.T * 2
 
