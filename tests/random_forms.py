@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from random_expressions import Value
-from random_programs import Writer
+from random_plain import PlainWriter
 
 OPERATORS = (
     ("rd.add", 0),
@@ -22,7 +22,7 @@ OPERATORS = (
 )
 
 
-class FormWriter(Writer):
+class FormWriter(PlainWriter):
     """The plain grammar and these forms."""
 
     def productions(self, depth: int) -> list[tuple[Callable[..., Any], int]]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from random_expressions import FLOATS, Value
 from random_more_forms import FullWriter
-from random_programs import MOST_ELEMENTS
+from random_writer import MOST_ELEMENTS
 
 OF_ONE = (
     *(

@@ -10,10 +10,10 @@ from random import Random
 from typing import Any
 
 from random_expressions import Value
-from random_programs import Writer
+from random_plain import PlainWriter
 
 
-class WideWriter(Writer):
+class WideWriter(PlainWriter):
     """The plain grammar and more."""
 
     def productions(self, depth: int) -> list[tuple[Callable[..., Any], int]]:
