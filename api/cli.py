@@ -19,6 +19,7 @@ from rich.table import Table
 
 import raido as rd
 from raido.database_commands import db_app
+from raido.failures import one_line
 from raido.files import check_output, read_array, write_array
 from raido.locate import find_algorithm, find_schedule
 from raido.options import DatabaseName, Program, ScheduleName, Statics, TargetName, Traceback
@@ -304,13 +305,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if "--traceback" in arguments:
             raise
-        errors.print(f"raido: {_one_line(error)}", markup=False, highlight=False)
+        errors.print(f"raido: {one_line(error)}", markup=False, highlight=False)
         raise SystemExit(1) from None
-
-
-def _one_line(error: Exception) -> str:
-    kind = "" if isinstance(error, rd.RaidoError) else f"{type(error).__name__}: "
-    return kind + "; ".join(re.sub(r"\s+", " ", line.strip()) for line in str(error).splitlines() if line.strip())
 
 
 if __name__ == "__main__":

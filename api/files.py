@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,24 +37,41 @@ def read_array(text: str, name: str, kind: Any) -> Any:
 
 
 def check_output(path: Path) -> None:
-    """ArgumentError, before any work, for a file that could not be written."""
+    """ArgumentError, before any work, for a file of an array that could not be written."""
     if path.suffix != ".npy":
         _format(path)
+    check_place(path)
+
+
+def check_place(path: Path) -> None:
+    """ArgumentError, before any work, for a file that could not be written where it is to be."""
     if not path.parent.is_dir():
         raise ArgumentError(f"no such folder: {path.parent}")
     if path.is_dir():
         raise ArgumentError(f"{path} is a folder")
+    if not os.access(path.parent, os.W_OK):
+        raise ArgumentError(f"{path} cannot be written: the folder {path.parent} is not yours to write in")
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
     """Writes `.npy`, or an image; into a new file that replaces the old one only when it is complete."""
-    handle, name = tempfile.mkstemp(dir=path.parent if str(path.parent) else ".", suffix=path.suffix)
+    with replaced(path) as new, new.open("wb") as file:
+        if path.suffix == ".npy":
+            np.save(file, array)
+        else:
+            _image(array, path).save(file, format=_format(path))
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A new file beside a path, open to whom files of this user are open; it takes the place of the old one when it is whole."""
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=path.suffix)
     try:
-        with os.fdopen(handle, "wb") as file:
-            if path.suffix == ".npy":
-                np.save(file, array)
-            else:
-                _image(array, path).save(file, format=_format(path))
+        mask = os.umask(0)
+        os.umask(mask)
+        os.fchmod(handle, 0o666 & ~mask)
+        os.close(handle)
+        yield Path(name)
         os.replace(name, path)
     except BaseException:
         os.unlink(name)

@@ -43,7 +43,7 @@ _WANTED: dict[str, tuple[str, tuple[type, ...]]] = {
 
 @dataclass(frozen=True)
 class Work:
-    """One job: an algorithm at certain sizes, or on certain inputs."""
+    """One job: an algorithm at certain sizes, or on certain inputs. `where`: the place in a job file that says so."""
 
     program: str
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -57,11 +57,17 @@ class Work:
     seed: int = 0
     search: str = "model"
     db: Path = Path("tuning.db")
+    where: str = ""
 
     @property
     def title(self) -> str:
         """The job for a heading."""
         return " ".join([self.program, *(f"{name}={value}" for name, value in self.sizes.items())])
+
+    @property
+    def about(self) -> str:
+        """The job for an error: where a file says it, else its title."""
+        return self.where or self.title
 
 
 def read_job_file(path: Path, given: Mapping[str, Any]) -> list[Work]:
@@ -80,6 +86,7 @@ def read_job_file(path: Path, given: Mapping[str, Any]) -> list[Work]:
 
 
 def _works(path: Path, where: str, job: dict[str, Any]) -> list[Work]:
+    given = tuple(job)
     program = job.pop("program", None)
     if not isinstance(program, str):
         raise ArgumentError(f'{where}: `program` is missing: write program = "FILE.py:ALG"')
@@ -92,14 +99,22 @@ def _works(path: Path, where: str, job: dict[str, Any]) -> list[Work]:
             raise ArgumentError(f"{where}: `{key}` is {words}, not {job[key]!r}")
     if not all(isinstance(each, str) for each in job.get("inputs", ())):
         raise ArgumentError(f"{where}: `inputs` is {_WANTED['inputs'][0]}, not {job['inputs']!r}")
+    if "sizes" in given and "inputs" in job:
+        raise ArgumentError(f"{where}: `sizes` and `inputs` both say what to run on: give one of them")
+    if not all_sizes:
+        raise ArgumentError(
+            f"{where}: `sizes` is an empty list: give a table for each job, such as {{ h = 480, w = 640 }}"
+        )
     folder = path.parent
-    file, _, name = program.rpartition(":")
+    file, colon, name = program.rpartition(":")
+    if not colon or not name.isidentifier():
+        raise ArgumentError(f"{where}: {program!r} does not name an algorithm: write FILE.py:ALG")
     space = job.pop("space", None)
     job["inputs"] = tuple(str(folder / each) for each in job.get("inputs", ()))
     job["statics"] = tuple(f"{key}={value!r}" for key, value in job.pop("set", {}).items())
     job["space"] = str(folder / space) if isinstance(space, str) and space.endswith(".json") else space
     job["db"] = folder / job.get("db", "tuning.db") if not isinstance(job.get("db"), Path) else job["db"]
-    return [Work(f"{folder / file}:{name}", sizes=sizes, **job) for sizes in all_sizes]
+    return [Work(f"{folder / file}:{name}", sizes=sizes, where=where, **job) for sizes in all_sizes]
 
 
 def _parsed(path: Path) -> dict[str, Any]:

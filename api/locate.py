@@ -79,7 +79,11 @@ def find_schedule(name: str | None, program: str, algorithm: Algorithm) -> Sched
     if name is None:
         return None
     if name.endswith(".json"):
-        return Schedule.from_json(Path(name).read_text(), algorithm)
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ArgumentError(f"cannot read the schedule {name}: {error}") from None
+        return Schedule.from_json(text, algorithm)
     path, _ = split_program(program)
     function: Callable[[Algorithm], Schedule] | None = getattr(load_module(path), name, None)
     if not callable(function):

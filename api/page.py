@@ -6,13 +6,13 @@ each kind of line is in a colour of its own, and, folded away and not on paper, 
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from raido.files import replaced
 
 if TYPE_CHECKING:
     from raido import Schedule
@@ -46,14 +46,8 @@ def write_page(path: Path, title: str, schedule: Schedule, code: str | None = No
 
 def write_whole(path: Path, page: str) -> None:
     """Writes text into a new file that replaces an old one when it is whole."""
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".html")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    with replaced(path) as new:
+        new.write_text(page, encoding="utf-8")
 
 
 def render_page(title: str, schedule: Schedule, code: str | None = None) -> str:

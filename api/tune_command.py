@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, overload
 
 import typer
 from rich.console import Console
 
-from raido.algo.errors import ArgumentError
-from raido.files import read_array
+from raido.algo.errors import ArgumentError, RaidoError, TuningError
+from raido.failures import one_line
+from raido.files import check_place, read_array, replaced
 from raido.job_file import Work, read_job_file
 from raido.locate import find_algorithm, find_schedule
 from raido.options import Statics, TargetName, Traceback
@@ -76,7 +77,8 @@ def tune(
 
     The default schedule is measured first, then what the search proposes; in the end the fastest take turns with the default. Every
     measurement is kept in the database at once: interrupt it when you like, the same command goes on, and answers at once when it
-    is finished. `--db` of run, build and show, and `compile(db=…)`, use what was found.
+    is finished. `--db` of run, build and show, and `compile(db=…)`, use what was found. Of several jobs, all are looked at before the
+    first begins, each is reported when it is done, and one that fails does not keep the others.
 
     Example: raido tune examples/unsharp_mask.py:unsharp --sizes h=1080,w=1920 --trials 64
     """
@@ -90,18 +92,55 @@ def tune(
         works = _works(program, sizes, inputs, ranges, set_, space, target, defaults)
     from raido.autotune.records.database import Database
 
-    done: list[tuple[str, Tuning]] = []
+    reports = (html, plot, output)
+    _check_reports(works, *reports)
+    failed = 0
     with ExitStack() as stack:
         databases: dict[Path, Database] = {}
         for work in works:
             if work.db not in databases:
                 databases[work.db] = stack.enter_context(Database(work.db))
-            done.append((work.title, _run(work, databases[work.db], workers)))
-            console.print(str(done[-1][1]), markup=False, highlight=False)
-    for number, (title, tuning) in enumerate(done):
-        _write(title, tuning, *(_numbered(path, number, len(done)) for path in (html, plot, output)))
-    if len(done) == 1:
-        print(done[0][1].best)
+        for work in works if len(works) > 1 or works[0].where else ():
+            _check(work, databases[work.db], workers)
+        for number, work in enumerate(works):
+            try:
+                tuning = _run(work, databases[work.db], workers)
+            except RaidoError as error:
+                if len(works) == 1:
+                    raise
+                failed += 1
+                errors.print(f"raido: {work.about}: {one_line(error)}", markup=False, highlight=False)
+                continue
+            console.print(str(tuning), markup=False, highlight=False)
+            _write(work.title, tuning, *(_numbered(path, number) for path in reports))
+            if len(works) == 1:
+                print(tuning.best)
+    if failed:
+        raise TuningError(
+            f"{failed} of {len(works)} jobs failed; what the others found is in {', '.join(map(str, databases))}"
+        )
+
+
+def _check(work: Work, database: Database, workers: str | None) -> None:
+    """ArgumentError, which names the job, for one that could not be run."""
+    try:
+        _job(work, database, workers)
+    except RaidoError as error:
+        raise ArgumentError(f"{work.about}: {one_line(error)}") from None
+
+
+def _check_reports(works: Sequence[Work], html: Path | None, plot: Path | None, output: Path | None) -> None:
+    """ArgumentError or TuningError, before any work, for a report that could not be written in the end."""
+    for number in range(len(works)):
+        for path in filter(None, (html, plot, output)):
+            check_place(_numbered(path, number))
+    if html is None and plot is None:
+        return
+    if any(work.trials == 0 for work in works):
+        raise ArgumentError("--html and --plot show measurements, and with 0 trials nothing is measured")
+    from raido.autotune.jobs.plots import check_plot
+
+    check_plot(plot)
 
 
 def _run(work: Work, database: Database, workers: str | None) -> Tuning:
@@ -113,7 +152,11 @@ def _run(work: Work, database: Database, workers: str | None) -> Tuning:
         return watched(job, None)
     except KeyboardInterrupt:
         tried = sum(record.kind == "trial" for record in job.progress.records)
-        text = f"{job.progress.title}: interrupted after {tried} of {work.trials} trials, which are kept in {work.db}"
+        text = f"{job.progress.title}: interrupted before the first trial"
+        if tried:
+            text = (
+                f"{job.progress.title}: interrupted after {tried} of {work.trials} trials, which are kept in {work.db}"
+            )
         errors.print(f"{text}; the same command goes on", markup=False, highlight=False)
         raise
 
@@ -193,7 +236,11 @@ def _number(text: str) -> Any:
     return text
 
 
-def _numbered(path: Path | None, number: int, count: int) -> Path | None:
+@overload
+def _numbered(path: Path, number: int) -> Path: ...
+@overload
+def _numbered(path: Path | None, number: int) -> Path | None: ...
+def _numbered(path: Path | None, number: int) -> Path | None:
     """The file for one of several jobs: report.html, report-2.html, …"""
     if path is None or not number:
         return path
@@ -208,6 +255,7 @@ def _write(title: str, tuning: Tuning, html: Path | None, plot: Path | None, out
     if plot is not None:
         tuning.plot(plot)
     if output is not None:
-        output.write_text(tuning.best.to_json() + "\n", encoding="utf-8")
+        with replaced(output) as new:
+            new.write_text(tuning.best.to_json() + "\n", encoding="utf-8")
     for path in filter(None, (html, plot, output)):
         console.print(f"wrote {path}", markup=False, highlight=False)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raido.algo.errors import TuningError
+from raido.algo.errors import ArgumentError, TuningError
 from raido.autotune.jobs.live import best_so_far, predicted_and_measured
 from raido.autotune.jobs.tuning import Tuning, spearman
 from raido.schedule.schedule import Schedule
@@ -36,14 +37,27 @@ _STYLE = {
 
 def plot_tuning(tuning: Tuning, path: str | os.PathLike[str] | None = None) -> Figure:
     """All three plots on a page as wide as A4."""
+    check_plot(path)
     with _matplotlib().rc_context(_STYLE):
         figure, (left, right, below) = _page(tuning)
         draw_progress(left, tuning)
         draw_quality(right, tuning)
         draw_difference(below, tuning)
         if path is not None:
-            figure.savefig(os.fspath(path), dpi=200)
+            try:
+                figure.savefig(os.fspath(path), dpi=200)
+            except OSError as error:
+                raise TuningError(f"{path} cannot be written: {error.strerror}") from None
     return figure
+
+
+def check_plot(path: str | os.PathLike[str] | None = None) -> None:
+    """TuningError without Matplotlib; ArgumentError for a path by whose ending it knows no kind of picture."""
+    _matplotlib()
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    if path is not None and Path(path).suffix[1:].lower() not in FigureCanvasBase.get_supported_filetypes():
+        raise ArgumentError(f"{path}: no kind of picture has the ending {Path(path).suffix!r}; use .png, .svg or .pdf")
 
 
 def plot_curves(tuning: Tuning) -> Figure:
@@ -66,12 +80,7 @@ def draw_progress(axes: Any, tuning: Tuning) -> None:
     base = (default.best or 0) * 1e3
     axes.axhline(base, color=_INK, linewidth=1, linestyle=(0, (5, 3)), label="the default schedule", zorder=1)
     failed = [record.number for record in trials if record.failure is not None]
-    values = [base, *(value for _, value in good)]
-    if max(values) > 4 * min(values):
-        axes.set_yscale("log")
-        _plain_ticks(axes)
-    else:
-        axes.set_ylim(bottom=0)
+    _scale(axes, [base, *(value for _, value in good)])
     if failed:
         edge = axes.get_xaxis_transform()
         axes.plot(
@@ -98,8 +107,7 @@ def draw_quality(axes: Any, tuning: Tuning) -> None:
         predicted, [value / top for value in speed], c=order, cmap="viridis_r", s=14, edgecolors="none"
     )
     axes.figure.colorbar(points, ax=axes, label="trial", pad=0.02)
-    axes.set_yscale("log")
-    _plain_ticks(axes)
+    _scale(axes, speed)
     axes.set_ylabel("measured speed, best = 1")
     early, late = pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]
     halves = f"{spearman(early):+.2f} in the first half, {spearman(late):+.2f} in the second"
@@ -178,8 +186,12 @@ def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[fl
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
-def _plain_ticks(axes: Any) -> None:
-    """A logarithmic axis with plain numbers, in between the powers of ten too."""
+def _scale(axes: Any, values: Sequence[float]) -> None:
+    """From 0 on where values lie near one another, else logarithmic with plain numbers, in between the powers of ten too."""
+    if max(values) <= 4 * min(values):
+        axes.set_ylim(bottom=0)
+        return
+    axes.set_yscale("log")
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))

@@ -126,6 +126,9 @@ JOBS = {
     "ranges that are no table": ("ranges = 3", "job 1: `ranges` is a table, not 3"),
     "trials that are true": ("trials = true", "job 1: `trials` is a whole number, not True"),
     "minutes that are a list": ("minutes = [1]", "job 1: `minutes` is a number, not [1]"),
+    "a program without an algorithm": ('program = "blur.py"', "job 1: 'blur.py' does not name an algorithm"),
+    "no sizes at all": ("sizes = []", "job 1: `sizes` is an empty list"),
+    "sizes and inputs": ('sizes = {h = 3}\ninputs = ["a.npy"]', "`sizes` and `inputs` both say what to run on"),
     "a key that is none": ("speed = 9", "job 1: there is no `speed`"),
 }
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from raido.autotune.jobs import autotune as front
 from raido.autotune.jobs.job import Progress
 from raido.autotune.jobs.live import live_view, render, sparkline
 from raido.autotune.measure import local
+from raido.autotune.measure.local import Request
+from raido.autotune.measure.measurement import Measurement
 from raido.autotune.records.database import Database
 from raido.cli import main
 from raido.job_file import read_job_file
@@ -114,6 +117,41 @@ def test_a_job_file_lists_jobs_and_reports_are_written(
         assert one.records() == other.records() != []
 
 
+def test_all_jobs_are_looked_at_before_the_first_is_run(
+    dice: None, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = f'program = "{folder.name}.py:blur"'
+    (folder / "jobs.toml").write_text(
+        f"[[job]]\n{program}\nsizes = {{ h = 3, w = 4 }}\n[[job]]\n{program}\nsizes = {{ h = 3 }}"
+    )
+    assert run("tune", "jobs.toml") == 1
+    said = capsys.readouterr()
+    assert said.out == "" and said.err == "raido: jobs.toml, job 2: blur needs the size 'w'; its sizes: h, w\n"
+
+
+def test_a_job_that_fails_does_not_keep_the_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Failing(Dice):
+        def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
+            raise rd.TuningError("blur faults under its default schedule\n  why       h is odd")
+
+    made = iter([Dice(), Failing(), Dice()])
+    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders: next(made))
+    sizes = [option for height in (2, 3, 4) for option in ("--sizes", f"h={height},w=4")]
+    options = ["--trials", "3", "--search", "random", "-o", "best.json"]
+    assert run("tune", f"{folder.name}.py:blur", *sizes, *options) == 1
+    said = capsys.readouterr()
+    assert said.out.count("times as fast") == 2
+    first, last = said.err.splitlines()
+    assert first.endswith("blur h=3 w=4: blur faults under its default schedule; why h is odd")
+    assert last == "raido: 1 of 3 jobs failed; what the others found is in tuning.db"
+    assert [path.name for path in sorted(folder.glob("best*"))] == ["best-3.json", "best.json"]
+    assert {path.stat().st_mode & 0o777 for path in folder.glob("*.json")} == {
+        folder.joinpath(f"{folder.name}.py").stat().st_mode & 0o777
+    }
+
+
 def test_json_says_the_same_as_toml(folder: Path) -> None:
     job = {"program": "a.py:f", "inputs": ["x.npy"], "minutes": 2, "ranges": {"i": [0, "n"]}, "space": "s.json"}
     (folder / "jobs.json").write_text(json.dumps({"job": [job], "seed": 5}))
@@ -135,6 +173,11 @@ def test_json_says_the_same_as_toml(folder: Path) -> None:
         (("{}", "--sizes", "h=3,w=4", "--search", "magic"), "search='magic': there is model, random, grid"),
         (("{}", "--sizes", "h=3,w=4", "--db", "no/such.db"), "there is no folder no"),
         (("{}", "--sizes", "h=3,w=4", "--minutes", "0"), "minutes must be more than 0"),
+        (("{}", "--sizes", "h=3,w=4", "--html", "no/page.html"), "no such folder: no"),
+        (("{}", "--sizes", "h=3,w=4", "-o", "."), ". is a folder"),
+        (("{}", "--sizes", "h=3,w=4", "--plot", "a.doc"), "a.doc: no kind of picture has the ending '.doc'; use .png"),
+        (("{}", "--sizes", "h=3,w=4", "--trials", "0", "--html", "a.html"), "with 0 trials nothing is measured"),
+        (("{}", "--sizes", "h=3,w=4", "--space", "no.json"), "cannot read the schedule no.json"),
         (("jobs.toml",), "cannot read jobs.toml"),
         (("bad.toml",), "bad.toml: job 1: there is no `trails`; there is program, sizes"),
         (("bad.toml", "--sizes", "h=3"), "stand in bad.toml"),
