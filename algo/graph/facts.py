@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from raido.algo.graph.dtypes import i64
+import numpy as np
+
+from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Const, Count, Expr, Op, SizeVar, Var, const
 from raido.algo.graph.index import (
     BOUNDARY_OPS,
@@ -27,6 +29,7 @@ from raido.algo.graph.index import (
     sub,
     text,
 )
+from raido.algo.graph.rewrite import scalar_nodes, substitute
 
 Interval: TypeAlias = tuple[Expr, Expr]
 
@@ -54,8 +57,8 @@ def interval(e: Expr, ranges: Mapping[Var, Interval], facts: Facts | None = None
         return e, e
     if not isinstance(e, Op):
         return None
-    if e.name == "cast" and e.args[0].dtype.is_integer:
-        return None if not isinstance(e.args[0], Op | Var | Const) else interval(e.args[0], ranges, facts)
+    if e.dtype is not i64 or any(a.dtype is not i64 and a.dtype is not bool_ for a in e.args):
+        return _through_other_types(e, ranges, facts)
     if e.name in BOUNDARY_OPS:
         return _boundary_interval(e, ranges, facts)
     parts = [interval(a, ranges, facts) for a in e.args]
@@ -86,6 +89,31 @@ def interval(e: Expr, ranges: Mapping[Var, Interval], facts: Facts | None = None
         same = Op(e.name, e.dtype, tuple(part[0] for part in parts))  # type: ignore[index]
         return same, same
     return None
+
+
+def _through_other_types(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> Interval | None:
+    """Of what is computed in other types, where it may wrap: known at a single place, and where casts are all of it."""
+    nodes = scalar_nodes(e)
+    places = {v: ranges.get(v, (v, v)) for v in nodes if isinstance(v, Var)}
+    if all(low is high for low, high in places.values()):
+        if not all(isinstance(node, Op | Var | Const | SizeVar) for node in nodes):
+            return None
+        value = substitute(e, {v: low for v, (low, _) in places.items()})
+        return value, value
+    return _cast_interval(e, ranges, facts) if e.dtype is i64 and e.name == "cast" else None
+
+
+def _cast_interval(e: Expr, ranges: Mapping[Var, Interval], facts: Facts) -> Interval | None:
+    """Of an index that is taken to other integer types: all that a type holds, unless it provably holds the index."""
+    if not isinstance(e, Op) or e.name != "cast" or not e.args[0].dtype.is_integer:
+        return interval(e, ranges, facts) if e.dtype is i64 else None
+    bounds = _cast_interval(e.args[0], ranges, facts)
+    if bounds is None or e.dtype.bits == 64:  # to u64 and back changes nothing
+        return bounds
+    info = np.iinfo(e.dtype.numpy)
+    if facts.less_equal(int(info.min), bounds[0]) and facts.less_equal(bounds[1], int(info.max)):
+        return bounds
+    return const(i64, int(info.min)), const(i64, int(info.max))
 
 
 def _boundary_interval(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> Interval | None:
