@@ -139,6 +139,29 @@ def chain(draft: Draft, stage: Stage) -> list[str]:
     return found
 
 
+def chain_work(draft: Draft, stage: Stage) -> int:
+    """Operations for one row of a stage, those for a row of each stage of its chain and of the functions mapped in them included."""
+    members = {stage.name, *chain(draft, stage)}
+    total = 0
+    for name in reversed(list(draft.state.uses.stages)):
+        other = draft.state.uses.stages[name]
+        readers = set(draft.demand.readers(name))
+        if (
+            isinstance(other, Stage)
+            and other.outer
+            and name not in draft.demand.inlined
+            and readers
+            and readers <= members
+        ):
+            members.add(name)
+        if name in members and isinstance(other, Stage):
+            along = other.axes[0] if other.outer else row_axis(draft, other)
+            total += max(1, whole_cost(draft, other)) * prod(
+                extent(draft, axis.extent) for axis in other.all_axes if axis is not along
+            )
+    return max(1, total)
+
+
 def row_bytes(draft: Draft, name: str) -> int:
     """Bytes of one row of a stage's results."""
     stage = draft.state.stage(name)

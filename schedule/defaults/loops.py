@@ -10,6 +10,7 @@ from raido.schedule.defaults.demand import cost, find_demand, has_ragged_folds, 
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
     chain_rows,
+    chain_work,
     fits_strips,
     folds_columns,
     has_chain,
@@ -31,6 +32,7 @@ from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
 LINE_CHUNK = 1 << 14
+FEWEST_ELEMENTS = 16
 FOLD_CHUNK = 1 << 16
 COLUMN_CHUNK, COLUMN_JAM = 128, 8
 TASK = 1 << 15
@@ -164,7 +166,7 @@ def say_line_chunks(draft: Draft, stage: Stage, line: Axis, planes: list[str], c
     count = index.constant_value(known(draft, line.extent))
     if not chained and count is not None and count <= LINE_CHUNK // 2:
         return line.name
-    chunk = LINE_CHUNK // 4 if chained else line_chunk(draft, stage)
+    chunk = chain_chunk(draft, stage) if chained else line_chunk(draft, stage)
     if not draft.say(stage.name, "split", axis=line.name, factor=chunk):
         return line.name
     if planes:
@@ -216,6 +218,12 @@ def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int) -> None:
 def dynamic(stage: Stage) -> dict[str, bool]:
     """Rounds that take differently long are handed out one by one."""
     return {"dynamic": True} if is_divergent(stage) else {}
+
+
+def chain_chunk(draft: Draft, stage: Stage) -> int:
+    """Elements of a chunk of the last stage of a one-dimensional chain: a power of two, fewer when the whole chain takes long for each."""
+    fitting = 1 << (32 * LINE_CHUNK // chain_work(draft, stage)).bit_length()
+    return min(LINE_CHUNK // 4, max(FEWEST_ELEMENTS, fitting))
 
 
 def line_chunk(draft: Draft, stage: Stage) -> int:

@@ -167,6 +167,22 @@ s["out"].vectorize("x", interleave=2).parallel("y")"""
     assert 'split("o", 5)' in default_of(filtered, o=5)
 
 
+def test_long_sums_for_each_element_are_handed_out_in_small_chunks():
+    """The chain behind an element counts, functions mapped in it included: here a sum of sines for each of some points."""
+
+    def waves(x: rd.f64["n"], k: rd.f64["m"]):
+        turn = lambda at: rd.sum(rd.map(lambda wave: rd.exp(1j * wave * at), k))
+        return rd.map(turn, x)
+
+    assert '.split("y", 16).parallel("yo")' in default_of(waves)
+
+    def smoothed(a: rd.f32["n"]):
+        once = rd.stencil(lambda p: p[-1] / 3 + p[1], a, boundary="clamp", name="once")
+        return rd.stencil(lambda p: p[-1] / 3 + p[1], once, boundary="clamp", name="out")
+
+    assert 'split("x", 4096)' in default_of(smoothed)
+
+
 def test_bytes_are_turned_sixteen_at_a_time():
     def turned(a: rd.u8["h", "w"]):
         return (a.T + 1).named("out")
