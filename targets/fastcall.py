@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from raido.targets.arguments import build_namedtuple
 from raido.targets.native import LARGE_BLOCK, Fault, allocate_array
+from raido.targets.outputs import build_namedtuple
 from raido.targets.signature import LARGEST_SIZE, Signature, SizeExpr, Tree, branches, size_names
 
 _SCALARS = {

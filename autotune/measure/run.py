@@ -18,9 +18,9 @@ from raido.autotune.measure.child import ChildFailed
 from raido.autotune.measure.inputs import made_inputs
 from raido.autotune.measure.measurement import Protocol
 from raido.autotune.measure.serve import Answer
-from raido.targets.arguments import build_result
 from raido.targets.executable import Call, Executable
 from raido.targets.loader import load_object
+from raido.targets.outputs import build_result
 from raido.targets.signature import Signature, Tree
 
 

@@ -1,0 +1,66 @@
+"""What is said of arguments that do not fit: what is right, and what came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import ArgumentError, explain
+from raido.targets.signature import Signature, Tree, Value, branches
+
+LITERALS = (bool, int, float, complex)
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 argument`, `2 arguments`."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def describe(signature: Signature, tree: Tree) -> str:
+    """What an argument must be, as the signature prints it."""
+    if isinstance(tree, int):
+        return f"{signature.inputs[tree].name}: {signature.inputs[tree]}"
+    ((kind, body),) = tree.items()
+    if kind == "size":
+        return f"{body}: size"
+    return f"({', '.join(describe(signature, part) for part in branches(kind, body))})"
+
+
+def _came(argument: Any) -> str:
+    if isinstance(argument, str):
+        return argument if argument.startswith("the fields") else f"the string {argument[:40]!r}"
+    if isinstance(argument, np.ndarray):
+        return f"an array of dtype {argument.dtype} and shape {argument.shape}"
+    if isinstance(argument, np.generic):
+        return f"{argument!r} (dtype {argument.dtype})"
+    if isinstance(argument, LITERALS):
+        return f"{type(argument).__name__} {argument!r}"
+    return f"{type(argument).__module__}.{type(argument).__qualname__}".removeprefix("builtins.")
+
+
+def wrong(signature: Signature, wanted: str, came: Any) -> ArgumentError:
+    """The refusal of an argument as a whole."""
+    return ArgumentError(f"{signature.name}: {wanted}, got {_came(came)}")
+
+
+def misfit(
+    signature: Signature, value: Value, came: Any, hint: str | None = None, why: str | None = None
+) -> ArgumentError:
+    """The refusal of an array: what it must be, what came, and what would help."""
+    scalar = " (a scalar)" if not value.shape else ""
+    return ArgumentError(
+        explain(
+            f'{signature.name}: argument "{value.name}" must be {value}{scalar}, got {_came(came)}',
+            **{"why": why, "try": hint},
+        )
+    )
+
+
+def bytes_text(count: float) -> str:
+    """An amount of memory, in the unit that fits."""
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if count < 1024:
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} TB"

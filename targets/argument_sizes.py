@@ -1,0 +1,89 @@
+"""The sizes of a call, from the shapes that came, and the checks that dimensions agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from raido.algo.errors import ArgumentError, SizeMismatch, explain
+from raido.targets.signature import Signature, evaluate_size, size_names, size_text, solve_size
+
+
+def solve_sizes(signature: Signature, inputs: Sequence[np.ndarray], explicit: Mapping[str, int]) -> dict[str, int]:
+    """Every size by name: given, or from the shapes of the inputs, which must agree."""
+    sizes = dict(explicit)
+    owners = {name: f'argument "{name}"' for name in explicit}
+    for value, array in zip(signature.inputs, inputs, strict=True):
+        for k, size in enumerate(value.shape):
+            if isinstance(size, str) and size not in sizes:
+                sizes[size] = array.shape[k]
+                owners[size] = f'"{value.name}" dimension {k}'
+    _solve_formulas(signature, inputs, sizes, owners)
+    for value, array in zip(signature.inputs, inputs, strict=True):
+        for k, size in enumerate(value.shape):
+            solved = solve_size(size, array.shape[k], sizes)
+            sizes |= solved
+            owners |= dict.fromkeys(solved, f'found from "{value.name}" dimension {k}')
+    for value, array in zip(signature.inputs, inputs, strict=True):
+        for k, size in enumerate(value.shape):
+            if any(name not in sizes for name in size_names(size)):
+                headline = f'{signature.name}: "{value.name}" has size {array.shape[k]} along dimension {k}'
+                raise SizeMismatch(explain(f"{headline}, which {size_text(size)} cannot be", takes=str(value)))
+            wanted = evaluate_size(size, sizes)
+            if array.shape[k] != wanted:
+                names = size_names(size)
+                formula = size_text(size) + ("" if isinstance(size, int) else f" = {wanted}")
+                raise SizeMismatch(
+                    explain(
+                        f'{signature.name}: "{value.name}" has size {array.shape[k]} along dimension {k}, '
+                        f"which must be {formula}",
+                        where=", ".join(f"{name} = {sizes[name]} is {owners[name]}" for name in names) or None,
+                        takes=str(value),
+                    )
+                )
+    for check in signature.checks:
+        left, right = evaluate_size(check.left, sizes), evaluate_size(check.right, sizes)
+        if left != right:
+            site = signature.sites[check.site] if check.site >= 0 else None
+            headline = (
+                f"{check.left_owner} has size {left} ({size_text(check.left)}), "
+                f"{check.right_owner} has size {right} ({size_text(check.right)}); they must agree"
+            )
+            if not check.left_owner:
+                headline = f"{check.right_owner} is empty: {size_text(check.right)} = {right}"
+            raise SizeMismatch(
+                explain(
+                    f"{signature.name}: {headline}",
+                    algorithm=f"{site.file}:{site.line}   {site.text}" if site else None,
+                )
+            )
+    return sizes
+
+
+def _solve_formulas(
+    signature: Signature, inputs: Sequence[np.ndarray], sizes: dict[str, int], owners: dict[str, str]
+) -> None:
+    """Names that stand by themselves nowhere, from dimensions like `n + 1` in which they are the one thing unknown."""
+    waiting = [
+        (value, k, size, array.shape[k])
+        for value, array in zip(signature.inputs, inputs, strict=True)
+        for k, size in enumerate(value.shape)
+    ]
+    missing = set(signature.sizes) - sizes.keys()
+    while missing:
+        ready = next((row for row in waiting if len(missing.intersection(size_names(row[2]))) == 1), None)
+        if ready is None:
+            names = ", ".join(sorted(missing))
+            raise ArgumentError(f"{signature.name}: the sizes {names} do not follow from the arguments")
+        value, k, size, actual = ready
+        (name,) = missing.intersection(size_names(size))
+        start = evaluate_size(size, {**sizes, name: 0})
+        slope = evaluate_size(size, {**sizes, name: 1}) - start
+        solution = (actual - start) // slope if slope else -1
+        if solution < 0 or evaluate_size(size, {**sizes, name: solution}) != actual:
+            raise SizeMismatch(
+                f'{signature.name}: "{value.name}" has size {actual} along dimension {k}, which {size_text(size)} cannot be'
+            )
+        sizes[name], owners[name] = solution, f'"{value.name}" dimension {k}'
+        missing.discard(name)
