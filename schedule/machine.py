@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LINE = 64  # bytes of a line of the cache
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import i64
+from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, Var, const
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables
@@ -194,9 +194,36 @@ class GangValues:
                 return tuple(
                     VectorRead(buffer, start, stride, self.lanes, lane_mask(on, g)) for g, start in enumerate(starts)
                 )
+            clamped = self._clamped(buffer, e.indices, on)
+            if clamped is not None:
+                return clamped
         buffers = self.copies.get(buffer, (buffer,) * self.gangs)
         vectors = self._lane_indices(e.indices)
         return tuple(Gather(b, tuple(v[g] for v in vectors), lane_mask(on, g)) for g, b in enumerate(buffers))
+
+    def _clamped(self, buffer: Buffer, indices: Sequence[NestExpr], on: Mask) -> Vectors | None:
+        """Neighbours in memory, of which those beyond either end are the element there: a vector and two elements, in place of a gather."""
+        (d, *others) = [d for d, index in enumerate(indices) if self.info.varies(index)]
+        index = indices[d]
+        if others or not isinstance(index, Op) or index.name != "clamp_index":
+            return None
+        inner, extent = index.args
+        at = lambda place: (*indices[:d], place, *indices[d + 1 :])
+        flat = self._flat_motion(buffer, at(inner))
+        if flat is None or flat[1] != 1 or self.info.varies(extent):
+            return None
+        last, zero = Splat(ix.sub(extent, 1), self.lanes), Splat(const(i64, 0), self.lanes)
+        made = []
+        for g, (start, place) in enumerate(zip(flat[0], self.vector(inner), strict=True)):
+            held = lane_mask(on, g)
+            some = None if held is None else LaneFold("logical_or", held)
+            ends = [Splat(Read(buffer, at(end.value), some), self.lanes) for end in (zero, last)]
+            before, behind = Op("lt", bool_, (place, zero)), Op("gt", bool_, (place, last))
+            inside = Op("logical_not", bool_, (Op("logical_or", bool_, (before, behind)),))
+            mask = inside if held is None else Op("logical_and", bool_, (held, inside))
+            value = VectorRead(buffer, start, 1, self.lanes, mask)
+            made.append(choose(before, ends[0], choose(behind, ends[1], value)))
+        return tuple(made)
 
     def _register_place(
         self, buffer: Buffer, indices: Sequence[NestExpr]

@@ -24,6 +24,7 @@ from raido.schedule.lower.regions import Box, spread
 from raido.schedule.lower.steps import is_arithmetic, is_plain_operator
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
 from raido.schedule.lower.work import Guests, Placer, Rows, Work
+from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import Block, Buffer, If, Prefetch, Read, Store
 from raido.schedule.plan import LoopPlan
 
@@ -186,16 +187,19 @@ class Loops:
             return
         interior, first, last = cut
         facts = self.builder.facts
+        lines = _whole_lines(work, kind, low, high, first, last)
+        if lines is not None:
+            first, last = lines
         start = decided(ix.minimum(ix.maximum(first, low), high), facts)
         stop = decided(ix.maximum(ix.minimum(ix.add(last, 1), high), start), facts)
         inner = replace(work, identity=work.identity | interior.identity)
         if low is not start:
-            self._plain(work, position, self._border_kind(kind, first), low, start, step)
+            border = kind if lines else self._border_kind(kind, first)
+            self._plain(work, position, border, low, start, step)
         self._plain(inner, position, kind, start, stop, step)
         if stop is not high:
-            self._plain(
-                work, position, self._border_kind(kind, ix.sub(self._last(work, position), last)), stop, high, step
-            )
+            border = kind if lines else self._border_kind(kind, ix.sub(self._last(work, position), last))
+            self._plain(work, position, border, stop, high, step)
 
     def _rows(self, work: Work, position: int, rounds: Expr) -> Rows | None:
         """The rows that the loop runs through, if it settles an axis at which arrays are read flat (and rows are not empty)."""
@@ -413,6 +417,19 @@ class Loops:
     def finish(self, work: Work, extra: list[dict[Node, Node]]) -> None:
         """Stores the stage's results with some nodes (the reduction's results) replaced."""
         self._store(work, work.job.bodies, extra)
+
+
+def _whole_lines(work: Work, kind: str, low: Expr, high: Expr, first: Expr, last: Expr) -> tuple[Expr, Expr] | None:
+    """The interior first … last of a row that is streamed, less what lets its borders be lines of the cache, as it must be itself."""
+    job = work.job
+    row, begin, end = (ix.constant_value(e) for e in (high, first, last))
+    if kind != "vector" or job.plan.stream_stores is None or ix.constant_value(low) != 0:
+        return None
+    if row is None or begin is None or end is None:
+        return None
+    line = max(LINE // body.dtype.itemsize for body in job.bodies)
+    begin, end = -(-begin // line) * line, (end + 1) // line * line
+    return None if row % line or begin >= end else (ix.as_index(begin), ix.as_index(end - 1))
 
 
 def _folds_at(job: Job, position: int) -> bool:

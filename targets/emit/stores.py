@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from raido.algo.graph.dtypes import bool_
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import Scatter, Store, VectorStore, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.unit import data_of, tir
+from raido.targets.llvm.text import memory_dtype
 
 if TYPE_CHECKING:
     from raido.targets.emit.statements import Statements
@@ -44,12 +47,38 @@ def emit_vector_store(statements: Statements, s: VectorStore) -> None:
     stored = statements.values.to_memory(s.buffer.dtype, lanes, tir(value, s.value.dtype))
     if statements.stream is not None and statements.stream.changes(s):
         statements.stream.store(s, data_of(where), tir(offset), stored)
+    elif statements.stream is None and _fills_line(s):
+        _emit_line(statements, s, where, tir(offset), stored)
     elif mask is None and s.stride == 1:
         statements.unit.out.append(T.BufferStore(where, stored, [T.Ramp(tir(offset), T.IntImm("int64", 1), lanes)]))
     else:
         helper = helpers.memory.store(s.buffer.dtype, lanes, mask is not None, s.stride)
         extra = [] if mask is None else [tir(mask, bool_)]
         statements.unit.effect(helper, data_of(where), tir(offset), stored, *extra)
+
+
+def _fills_line(s: VectorStore) -> bool:
+    """Whether a store that may be streamed is of a whole gang at a fixed place of rows that consist of lines of the cache."""
+    row, place, lanes = ix.constant_value(s.buffer.shape[-1]), ix.constant_value(s.indices[-1]), lanes_of(s.value)
+    size = memory_dtype(s.buffer.dtype).itemsize
+    if s.stream is None or s.mask is not None or s.stride != 1 or s.buffer.strides or row is None or place is None:
+        return False
+    return row * size % LINE == 0 and lanes * size in (16, 32, 64) and place % lanes == 0
+
+
+def _emit_line(statements: Statements, s: VectorStore, where: Any, offset: Any, stored: Any) -> None:
+    """Streams a gang if the array begins where lines do, and is as large as was asked for."""
+    unit, lanes, zero = statements.unit, lanes_of(s.value), T.IntImm("int64", 0)
+    helpers = unit.helpers.memory
+    value = unit.bind("line", memory_dtype(s.buffer.dtype), lanes, stored)
+    away = unit.call(helpers.misalignment(s.buffer.dtype, lanes), i64, 1, data_of(where), offset)
+    if s.stream:
+        large = T.GT(statements.size_in_bytes(s.buffer), T.IntImm("int64", s.stream))
+        away = unit.select(large, away, T.IntImm("int64", 1))
+    call = T.call(helpers.stream(s.buffer.dtype, lanes), "int32", data_of(where), offset, value)
+    plain = T.BufferStore(where, value, [T.Ramp(offset, T.IntImm("int64", 1), lanes)])
+    unit.out.append(T.IfThenElse(T.EQ(away, zero), T.Evaluate(call), plain))
+    statements.streams = True
 
 
 def emit_interleaved(statements: Statements, stores: Sequence[VectorStore]) -> None:

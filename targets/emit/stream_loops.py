@@ -1,17 +1,20 @@
 """Loops whose results are streamed: three loops behind one test.
 
-The test: every streamed row is equally far from an aligned address, rows are long enough, the array is as large as was asked for,
-and no two rows lie at the same place of a page. Where it fails, the first loop is the loop as it was. Where it holds, the second runs
-the first gang and the last, and the third those between, from the first aligned address, with non-temporal stores. The two never
-write one line: lanes of the second loop that the third writes are off (a line that is cached when it is streamed costs a flush, and
-that, in rows of 2 KiB, doubled the time of a copy). A loop whose rounds carry values on is streamed whole, from an aligned start.
+The test: every streamed row is equally far from an aligned address, rows are long enough (or lines of the cache from end to end),
+the array is as large as was asked for, and no two rows lie at the same place of a page. Where it fails, the first loop is the loop
+as it was. Where it holds, the second runs the first gang and the last, and the third those between, from the first aligned address,
+with non-temporal stores. The two never write one line: lanes of the second loop that the third writes are off (a line that is cached
+when it is streamed costs a flush, and that, in rows of 2 KiB, doubled the time of a copy). A loop whose rounds carry values on is
+streamed whole, from an aligned start.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
+from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import Buffer, For, VectorStore, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.streams import Row, Stream
@@ -42,7 +45,10 @@ class StreamLoops:
         count, low = unit.bind("gangs", i64, 1, count), unit.bind("low", i64, 1, low)
         bytes_ = max(memory_dtype(row.buffer.dtype).itemsize for row in self.stream.rows)
         long = T.GT(T.Mul(count, _index(s.step * bytes_)), _index(_SHORTEST - 1))
-        short, streams = self._alignment(unit.select(long, one, zero))
+        fills_rows = self._fills_rows(s)
+        short, streams = self._alignment(one if fills_rows else unit.select(long, one, zero))
+        if fills_rows:
+            streams = unit.select(long, streams, unit.select(T.GT(short, zero), zero, streams))
         if self.stream.once:
             streams = unit.select(T.GT(short, zero), zero, streams)
         chosen = T.GT(unit.bind("streams", i64, 1, streams), zero)
@@ -58,6 +64,22 @@ class StreamLoops:
         self._loop(s, "whole", low, step, unit.select(chosen, zero, count))
         self._loop(s, "ends", low, span, unit.select(chosen, _index(2), zero))
         self._loop(s, "between", self.first, step, between)
+
+    def _fills_rows(self, s: For) -> bool:
+        """Whether rows are lines of the cache and the loop leaves out only their borders: they may be short then, if they begin a line."""
+        low, high = ix.constant_value(ix.as_index(s.low)), ix.constant_value(ix.as_index(s.high))
+        if low is None or high is None:
+            return False
+        for buffer in {row.buffer for row in self.stream.rows}:
+            row = ix.constant_value(buffer.shape[-1])
+            if (
+                row is None
+                or buffer.strides
+                or row * memory_dtype(buffer.dtype).itemsize % LINE
+                or 2 * (high - low) < row
+            ):
+                return False
+        return True
 
     def _loop(self, s: For, mode: Literal["whole", "ends", "between"], low: Any, step: Any, rounds: Any) -> None:
         self.mode = mode
