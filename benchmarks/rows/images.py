@@ -107,13 +107,13 @@ def blur_inline(strip: int, rows: int) -> Scheduler:
     return schedule
 
 
-def gauss_rows(rows: int, interleave: int) -> Scheduler:
-    """`rows` rows and `interleave` vectors of results in registers: every load serves up to `rows` of them."""
+def gauss_rows(rows: int, interleave: int, lanes: int | None = None) -> Scheduler:
+    """`rows` rows and `interleave` gangs of results in registers: every load serves up to `rows` of them."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
         out = s["out"].split("y", 64).split("yi", rows, names=("ym", "yr")).reorder("yo", "ym", "x", "yr")
-        out.unroll("yr").vectorize("x", interleave=interleave).parallel("yo").partition_boundaries()
+        out.unroll("yr").vectorize("x", lanes, interleave=interleave).parallel("yo").partition_boundaries()
         return s
 
     return schedule
@@ -241,7 +241,7 @@ IMAGES = {
         gauss_direct,
         (4096, 4096),
         _smooth,
-        {"4 rows x2": gauss_rows(4, 2), "2 rows x4": gauss_rows(2, 4), "8 rows x1": gauss_rows(8, 1)},
+        {"4 rows x2": gauss_rows(4, 2), "2 rows x4": gauss_rows(2, 4), "2 rows x4 wide": gauss_rows(2, 4, 32)},
     ),
     "gauss_separable": _image(
         "Gauss 9 + 9 taps, 8192²",

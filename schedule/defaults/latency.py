@@ -6,7 +6,8 @@ power of two, at most 4, and never more than registers hold: a gang needs one fo
 between lanes, and two for the rest.
 
 Elements that are one long chain, as a weighted sum of many neighbours is: the next gang comes too late to fill the gaps, so as many
-run side by side.
+run side by side. Weighted sums are bound by their loads as well, of neighbours, and of weights that registers do not hold: where
+there are 32 registers, two rows at a time, of four gangs of two registers each, are sixteen sums that share both (`sums_in_pairs`).
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from __future__ import annotations
 from raido.algo.graph.expr import Axis, Cond, Expr, Load, Loop, Node, Op, Var, While
 from raido.algo.graph.rewrite import children, free_variables, scalar_nodes
 from raido.schedule.defaults.demand import CHEAP, cost, is_divergent
+from raido.schedule.defaults.draft import Draft, extent
+from raido.schedule.defaults.facts import has_chain, reads_neighbours, whole_cost
 from raido.schedule.machine import Machine
-from raido.schedule.stages.reads import scalars_of
+from raido.schedule.stages.reads import loads_of, scalars_of
 from raido.schedule.stages.stage import Stage
 
 IN_FLIGHT = 8  # two units, results after four cycles
 MOST = 4
 WORK = 6
+MOST_WORK = 128
+LEAST_GANGS = 4  # of their widest kind in a row: the last ones of shorter rows overlap too much
 LONG = 48  # operations: two such chains fill the window in which a processor looks for work
 
 
@@ -38,6 +43,22 @@ def gangs_of_elements(stage: Stage) -> int:
     if len(stage.bodies) == 1 and cheap and 4 * longest >= 3 * operations:
         return MOST
     return 2 if operations >= 2 * LONG and 4 * longest >= operations else 1
+
+
+def sums_in_pairs(draft: Draft, stage: Stage) -> bool:
+    """Whether a stencil makes two rows at a time of a long weighted sum of floats, of which neighbouring rows share what they read."""
+    if (
+        len(stage.axes) < 2
+        or draft.machine.registers < 32
+        or gangs_of_elements(stage) < MOST
+        or has_chain(draft, stage)
+    ):
+        return False
+    dtype, row = stage.bodies[0].dtype, stage.axes[-2].var
+    alike = dtype.is_float and all(load.dtype is dtype for load in loads_of(stage))
+    shared = any(reads_neighbours(points, row) for points in draft.demand.reads(stage.name).values())
+    long = extent(draft, stage.axes[-1].extent) >= LEAST_GANGS * MOST * 2 * draft.machine.lanes(dtype.bits)
+    return alike and shared and long and whole_cost(draft, stage) <= MOST_WORK
 
 
 def gangs_of_sums(stage: Stage, vector: Axis, machine: Machine) -> int:

@@ -22,7 +22,7 @@ from raido.schedule.defaults.facts import (
     shared_axis,
     vector_axis,
 )
-from raido.schedule.defaults.latency import gangs_of_elements, gangs_of_rounds, gangs_of_sums
+from raido.schedule.defaults.latency import gangs_of_elements, gangs_of_rounds, gangs_of_sums, sums_in_pairs
 from raido.schedule.defaults.rows import jammed_rows, read_by_planes
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.transposes import say_turned_loops
@@ -308,4 +308,6 @@ def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     gangs = max(gangs_of_elements(stage), gangs_of_rounds(stage, vector, draft.machine))
     if stage.reduction is not None and few > MOST_UNROLLED and gangs == 1:
         gangs = gangs_of_sums(stage, vector, draft.machine)
+    if vector in stage.axes[-1:] and sums_in_pairs(draft, stage):
+        return {"lanes": 2 * draft.machine.lanes(stage.bodies[0].dtype.bits), "interleave": gangs}
     return {"interleave": gangs} if gangs > 1 else {}

@@ -6,6 +6,7 @@ from raido.algo.graph import index
 from raido.schedule.defaults.demand import meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import is_last_use, output_bytes, whole_cost
+from raido.schedule.defaults.latency import sums_in_pairs
 from raido.schedule.defaults.transposes import turned_axis
 from raido.schedule.stages.stage import Stage
 
@@ -14,9 +15,11 @@ STREAMED_ROW = 4096  # bytes
 
 
 def say_memory(draft: Draft, name: str) -> None:
-    """Boundary loops for stencils; streamed stores for large outputs."""
+    """Boundary loops for stencils, at the ends of rows only where bodies are long; streamed stores for large outputs."""
     if meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition:
-        draft.say(name, "partition_boundaries")
+        stage = draft.state.stage(name)
+        ends = {"axes": (stage.axes[-1].name,)} if sums_in_pairs(draft, stage) else {}
+        draft.say(name, "partition_boundaries", **ends)
     if may_stream(draft, name):
         size = index.constant_value(known(draft, output_bytes(draft, name)))
         if size is None:

@@ -12,10 +12,10 @@ Where rows are stored past the caches, what is left to save is what is read: two
 from __future__ import annotations
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Axis, Op, Var
-from raido.schedule.defaults.demand import Point
+from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.draft import Draft, known
-from raido.schedule.defaults.facts import has_chain, whole_cost
+from raido.schedule.defaults.facts import has_chain, reads_neighbours, whole_cost
+from raido.schedule.defaults.latency import sums_in_pairs
 from raido.schedule.defaults.memory import is_streamed
 from raido.schedule.stages.stage import Stage
 
@@ -31,15 +31,17 @@ def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
 
     Stencils that also read neighbouring planes walk each plane from end to end instead: that is one stream a plane. What reads
     strips in the cache has less to save: it makes 4 rows where values are few, 2 where they fit, and 1 where they do not. What is
-    known to be streamed has more to save (`streamed_rows`).
+    known to be streamed has more to save (`streamed_rows`). Long weighted sums make 2 (`sums_in_pairs`).
     """
     if stage.reduction is not None or len(stage.axes) < 2 or vector is not stage.axes[-1]:
         return 0
     row = stage.axes[-2].var
     reads = draft.demand.reads(stage.name)
-    shared = any(_reads_neighbours(points, row) for points in reads.values())
+    shared = any(reads_neighbours(points, row) for points in reads.values())
     if read_by_planes(draft, stage):
         return 0
+    if sums_in_pairs(draft, stage):
+        return 2
     values = sum(len(points) for array, points in reads.items() if array not in draft.demand.inlined)
     if not shared or values > MOST_VALUES or whole_cost(draft, stage) > MOST_WORK:
         return 0
@@ -52,7 +54,7 @@ def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
 def streamed_rows(draft: Draft, stage: Stage) -> int:
     """Rows made at a time by a stencil over arrays that are there: see the module's text; 4 where nothing is known."""
     width = index.constant_value(known(draft, stage.axes[-1].extent))
-    if width is None or len(stage.bodies) > 1 or not is_streamed(draft, stage.name):
+    if width is None or stage.bodies[1:] or not is_streamed(draft, stage.name):
         return 4
     pitch = width * stage.bodies[0].dtype.itemsize
     if _apart(pitch, 1) < 2 * LINE:
@@ -76,21 +78,5 @@ def read_by_planes(draft: Draft, stage: Stage) -> list[str]:
     """The arrays of which a stencil reads neighbouring planes."""
     planes = [axis.var for axis in stage.axes[:-2]]
     reads = draft.demand.reads(stage.name)
-    found = [name for name, points in reads.items() if any(_reads_neighbours(points, var) for var in planes)]
+    found = [name for name, points in reads.items() if any(reads_neighbours(points, var) for var in planes)]
     return [name for name in found if name not in draft.demand.inlined]
-
-
-def _reads_neighbours(points: set[Point], var: Var) -> bool:
-    return len({_offset(point, var) for point in points if None not in point} - {None}) > 1
-
-
-def _offset(point: Point, var: Var) -> int | None:
-    """How far from a row of its own a read is, when it is at a fixed distance."""
-    for e in point:
-        if isinstance(e, Op) and e.name in index.BOUNDARY_OPS:
-            e = e.args[0]
-        if e is not None:
-            constant, terms = index.linear(e)
-            if terms == {var: 1}:
-                return constant
-    return None

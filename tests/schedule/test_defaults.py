@@ -265,15 +265,18 @@ def test_gangs_side_by_side_are_as_many_as_registers_hold():
 
 
 def test_long_sums_of_neighbours_have_gangs_side_by_side():
-    def weighted(taps: int):
+    def weighted(taps: int, machine: Machine, sizes: dict[str, int]):
         def program(a: rd.f32["h", "w"]):
             sum_ = lambda p: sum((p[k // 9 - 4, k % 9 - 4] * (k + 1) for k in range(1, taps)), p[-4, -4])
             return rd.stencil(sum_, a, boundary="clamp", name="out")
 
-        return str(Schedule(form_stages(rd.algorithm(program).trace())).complete(AVX512))
+        return str(Schedule(form_stages(rd.algorithm(program).trace())).complete(machine, sizes))
 
-    assert 'vectorize("x", interleave=4)' in weighted(81)
-    assert "interleave" not in weighted(9)
+    in_pairs = weighted(81, AVX512, {})
+    assert 'split("y", 2)' in in_pairs and 'vectorize("x", 32, interleave=4).partition_boundaries("x")' in in_pairs
+    for one_row in weighted(81, AVX2, {}), weighted(81, AVX512, {"w": 500}):
+        assert 'vectorize("x", interleave=4).partition_boundaries()' in one_row and "split" not in one_row
+    assert "interleave" not in weighted(9, AVX512, {})
 
 
 def test_rows_of_a_chain_stand_side_by_side_where_their_values_fit_registers():
