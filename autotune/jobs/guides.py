@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from raido.autotune.jobs.job import Guide
+from raido.autotune.jobs.job import FeatureMaker, Guide
+from raido.autotune.measure.local import Request
 from raido.autotune.space import Candidate, Space
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ def make_guide(search: str, space: Space, seed: int) -> Guide:
         scores, _ = model.predict(features.of(candidate)[None])
         return float(scores[0])
 
-    evolution = Evolutionary(space, model, features.of, seed)
+    evolution = Evolutionary(space, model, features.of, seed, prepare=features.prepare)
 
     def choice() -> Candidate | None:
         default, found = space.default(), evolution.imagine()
@@ -45,15 +47,28 @@ def make_guide(search: str, space: Space, seed: int) -> Guide:
         sure = gain - CAUTION * spread
         return found[int(sure.argmax())] if sure.max() > SURE else None
 
-    return Guide(evolution, score, features.as_tuple, VERSION, choice)
+    return Guide(evolution, score, features.as_tuple, VERSION, choice, features.assist)
 
 
 class FeatureTable:
-    """The features of candidates, each computed once."""
+    """The features of candidates, each computed once: here, or of many by whoever assists."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
         self._known: dict[str, Any] = {}
+        self._maker: FeatureMaker = lambda requests: {}
+
+    def assist(self, maker: FeatureMaker) -> None:
+        """From here on, leaves many candidates to others."""
+        self._maker = maker
+
+    def prepare(self, candidates: Sequence[Candidate]) -> None:
+        """Has the features of many candidates computed; what nobody did is left for later."""
+        import numpy as np
+
+        new = {each.key: each for each in candidates if each.key not in self._known}
+        made = self._maker([Request(each.key, each.schedule.to_json()) for each in new.values()])
+        self._known |= {key: np.array(row, np.float32) for key, row in made.items()}
 
     def of(self, candidate: Candidate) -> np.ndarray:
         """The features of a candidate."""

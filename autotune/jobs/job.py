@@ -32,16 +32,20 @@ LAST_ROUND = 0.5  # of the time of the last one must be left for another round
 FINAL_PART = 0.1  # of a job's minutes, at most, are kept for the finalists
 
 
+FeatureMaker = Callable[[Sequence[Request]], Mapping[str, Sequence[float]]]
+
+
 @dataclass(frozen=True)
 class Guide:
     """A search, with what its model thinks of a candidate: a score (None without a model) and its features. `choice` is what it would take
-    without any measurement."""
+    without any measurement. `assist` lets others compute features of many candidates at a time."""
 
     search: Search
     score: Callable[[Candidate], float | None]
     features: Callable[[Candidate], tuple[float, ...]]
     features_version: int
     choice: Callable[[], Candidate | None] = lambda: None
+    assist: Callable[[FeatureMaker], None] = lambda maker: None
 
 
 @dataclass
@@ -115,6 +119,8 @@ class Job:
                 self._make_guide() if self._trials_left() > 0 else None
             )  # none: killed before finalists were compared
             with closing(self._make_measurer()) as measurer:
+                if guide is not None:
+                    guide.assist(measurer.features)
                 self._measure_default(measurer, guide)
                 ended = self._search(measurer, guide)
                 self._compare(measurer)

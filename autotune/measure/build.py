@@ -1,4 +1,4 @@
-"""In a builder's process: a program and schedules become objects. TVM lives here, and dies here."""
+"""In a builder's process: a program and schedules become objects, or features. TVM lives here, and dies here."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import time
 from typing import Any
 
 from raido.algo.errors import RaidoError
+from raido.autotune.features import features_of
 from raido.autotune.measure.child import ChildFailed
 from raido.autotune.measure.programs import unpack_program
 from raido.autotune.measure.serve import Answer
+from raido.schedule.lower import lower
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.stage import StageGraph
@@ -17,7 +19,7 @@ from raido.targets.target import Target
 
 
 class Builder:
-    """The builder's requests: `program` says once for what, `build` makes the object of one schedule."""
+    """The builder's requests: `program` says once for what, `build` makes the object of one schedule, `features` what a cost model sees."""
 
     def __init__(self) -> None:
         self._graph: StageGraph | None = None
@@ -42,3 +44,13 @@ class Builder:
         except RaidoError as error:
             raise ChildFailed("compile", f"{type(error).__name__}: {error}") from None
         return {"signature": signature, "seconds": time.perf_counter() - start}, (code,)
+
+    def features(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
+        """{"schedule": JSON, "sizes"} gives {"features"}, as numbers."""
+        assert self._graph is not None
+        try:
+            schedule = Schedule.from_json(message["schedule"], self._graph)
+            nest = lower(schedule.graph, schedule.variants())
+        except RaidoError as error:
+            raise ChildFailed("compile", f"{type(error).__name__}: {error}") from None
+        return {"features": features_of(nest, self._target.machine, message["sizes"]).tolist()}, ()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -92,6 +92,10 @@ class ClusterMeasurer:
             return []
         ((_, answer),) = self._answers([_Call(requests[0], "measure", _compare, (self._reference, order))])
         return [] if isinstance(answer, _Lost) else answer
+
+    def features(self, requests: Sequence[Request]) -> Mapping[str, Sequence[float]]:
+        """None: workers compile and measure alone."""
+        return {}
 
     def close(self) -> None:
         """Ends the job's processes on all workers, and leaves the cluster as it was."""

@@ -7,10 +7,11 @@ program alone. Processes are kept from candidate to candidate; one that dies or 
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol as Interface
+from typing import TypeVar
 
 from raido.algo.errors import TuningError, explain
 from raido.algo.graph.program import Program
@@ -21,6 +22,8 @@ from raido.autotune.measure.machine import cpus_for, free_memory, measuring_alon
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
 from raido.autotune.measure.programs import pack_program
 from raido.targets.target import Target, count_cpus
+
+_Work = TypeVar("_Work")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,10 @@ class Measurer(Interface):
         """The requests in turns, in one process: what decides between them."""
         ...
 
+    def features(self, requests: Sequence[Request]) -> Mapping[str, Sequence[float]]:
+        """The features of requests by key, as far as they are computed elsewhere than in this process."""
+        ...
+
     def close(self) -> None:
         """Ends all processes."""
         ...
@@ -80,6 +87,7 @@ class BuilderProcess:
 
     def __init__(self, task: Task) -> None:
         self._limit = task.limits.compile
+        self._sizes = task.inputs.sizes
         data, blobs = pack_program(task.program)
         about = {"do": "program", "program": data, "cpu": task.target.cpu, "threads": task.target.threads}
         self._child = Child(
@@ -99,6 +107,15 @@ class BuilderProcess:
         except ChildFailed as failed:
             return Built(request.key, failure=failed.kind, detail=f"while compiling: {failed.detail}")
         return Built(request.key, answer["signature"], code, answer["seconds"])
+
+    def features(self, request: Request) -> Sequence[float]:
+        """What the cost model sees of one candidate; nothing where that fails."""
+        message = {"do": "features", "schedule": request.schedule, "sizes": self._sizes}
+        try:
+            answer, _ = self._child.request(message, (), self._limit)
+        except ChildFailed:
+            return ()
+        return answer["features"]
 
     def close(self) -> None:
         """Ends the process."""
@@ -226,6 +243,11 @@ class LocalMeasurer:
         built = [each for each in self._build(requests) if each.failure is None]
         return self._ready_runner().compare(built) if built else []
 
+    def features(self, requests: Sequence[Request]) -> Mapping[str, Sequence[float]]:
+        """The features of requests, by the builders, while nothing is measured; those that fail are left out."""
+        found = self._threads.map(lambda request: self._with_builder(lambda b: b.features(request)), requests)
+        return {request.key: row for request, row in zip(requests, found, strict=True) if row}
+
     def close(self) -> None:
         """Ends all processes, those that are at work too."""
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -239,7 +261,7 @@ class LocalMeasurer:
     def _build(self, requests: Sequence[Request]) -> list[Built]:
         """Their code, in the order of the requests; what has been compiled once is kept."""
         new = {request.key: request for request in requests if request.key not in self._built}
-        for built in self._threads.map(self._build_one, new.values()):
+        for built in self._threads.map(lambda request: self._with_builder(lambda b: b.build(request)), new.values()):
             self._built[built.key] = built
         return [self._built[request.key] for request in requests]
 
@@ -249,10 +271,10 @@ class LocalMeasurer:
         finally:
             self._idle.put(builder)
 
-    def _build_one(self, request: Request) -> Built:
+    def _with_builder(self, work: Callable[[BuilderProcess], _Work]) -> _Work:
         builder = self._idle.get()
         try:
-            return builder.build(request)
+            return work(builder)
         finally:
             self._idle.put(builder)
 

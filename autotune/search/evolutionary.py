@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -71,7 +71,7 @@ class Member:
 
 
 class Evolutionary:
-    """See the module's text. features: of a candidate; a `RaidoError` drops it."""
+    """See the module's text. features: of a candidate; a `RaidoError` drops it. prepare: told of many that will be asked for."""
 
     def __init__(
         self,
@@ -80,10 +80,12 @@ class Evolutionary:
         features: Callable[[Candidate], np.ndarray],
         seed: int,
         settings: Settings | None = None,
+        prepare: Callable[[Sequence[Candidate]], None] = lambda candidates: None,
     ) -> None:
         self._space = space
         self._model = model
         self._features = features
+        self._prepare = prepare
         self._settings = settings or Settings()
         self._default = space.default()
         self._rng = random.Random(seed)
@@ -187,13 +189,15 @@ class Evolutionary:
 
     def _add(self, candidates: list[Candidate]) -> None:
         """Takes new candidates into the population."""
+        taken = self._proposals.keys | self._members.keys()
+        fresh = {candidate.key: candidate for candidate in candidates if candidate.key not in taken}
+        self._prepare([candidate for key, candidate in fresh.items() if key not in self._rows])
         new: list[Member] = []
-        for candidate in candidates:
-            key = candidate.key
-            if key in self._proposals.keys or key in self._members or (row := self._row(candidate)) is None:
-                continue
-            self._members[key] = Member(candidate, row)
-            new.append(self._members[key])
+        for key, candidate in fresh.items():
+            row = self._row(candidate)
+            if row is not None:
+                self._members[key] = Member(candidate, row)
+                new.append(self._members[key])
         self._score(new)
 
     def _score(self, members: list[Member]) -> None:

@@ -52,6 +52,9 @@ class Dice:
         self.measured: list[str] = []
         self.closed = False
 
+    def features(self, requests: Sequence[Request]) -> Mapping[str, Sequence[float]]:
+        return {}
+
     def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
         for request in requests:
             time.sleep(self.pause)

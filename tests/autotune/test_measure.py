@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -15,14 +16,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tuning_programs import BODIES, completed, double, object_of, task
+from tuning_programs import BODIES, SIZES, completed, double, object_of, task
 
 import raido as rd
+from raido.autotune.jobs.guides import FeatureTable
 from raido.autotune.measure.child import Child, ChildFailed
 from raido.autotune.measure.local import Built, LocalMeasurer, Request, RunnerProcess
 from raido.autotune.measure.machine import measuring_alone
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
 from raido.autotune.measure.run import in_turns, timed
+from raido.autotune.space import Space
 from raido.targets.compile import Compilation
 from raido.targets.target import Target
 
@@ -61,6 +64,21 @@ def test_a_runner_killed_from_outside_is_replaced(runner: RunnerProcess, referen
 def test_the_place_of_a_wrong_element_is_said(runner: RunnerProcess, reference: Built, tmp_path: Path) -> None:
     found = runner.measure(replace(reference, code=object_of(BODIES["wrong"], tmp_path)))
     assert "1 of 1000 elements differ, first at [999]" in found.detail
+
+
+def test_features_of_many_candidates_are_computed_elsewhere_to_the_last_bit() -> None:
+    space = Space(double.schedule(), Target().machine, SIZES)
+    rng = random.Random(0)
+    candidates = [space.sample(rng) for _ in range(6)]
+    requests = [Request(each.key, each.schedule.to_json()) for each in candidates]
+    measurer = LocalMeasurer(task(), builders=2)
+    try:
+        found = measurer.features([*requests, Request("refused", '{"raido schedule": 1}')])
+    finally:
+        measurer.close()
+    here = FeatureTable(space)
+    assert found.keys() == {each.key for each in candidates}
+    assert all(tuple(found[each.key]) == here.as_tuple(each) for each in candidates)
 
 
 def test_candidates_are_compiled_elsewhere_and_measured_in_order() -> None:

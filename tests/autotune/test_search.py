@@ -111,6 +111,17 @@ def test_the_same_seed_and_measurements_give_the_same_proposals() -> None:
     assert first == second != other
 
 
+def test_new_candidates_are_announced_at_once_and_once_and_that_changes_no_proposal() -> None:
+    announced: list[list[str]] = []
+    space = Space(jacobi.schedule(), AVX512, IMAGE)
+    search = Evolutionary(
+        space, Nearest(), features, 1, SMALL, prepare=lambda many: announced.append([each.key for each in many])
+    )
+    assert [c.key for c in run(search, 3)] == [c.key for c in run(evolutionary(1), 3)]
+    keys = [key for each in announced for key in each]
+    assert len(keys) == len(set(keys)) and max(map(len, announced)) > 4
+
+
 def test_failures_have_no_children_and_teach_nothing() -> None:
     model = Nearest()
     search = Evolutionary(Space(jacobi.schedule(), AVX512, IMAGE), model, features, 0, SMALL)
