@@ -7,24 +7,30 @@ fault (integer division, integer power) has its line noted.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from raido.algo.errors import DTypeError
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import DType, bool_, f64, i64
+from raido.algo.graph.dtypes import DType, bool_, f64, i64, u64
 from raido.algo.graph.expr import Const, Expr, Op, const
 from raido.algo.graph.primitives import evaluate
+from raido.algo.graph.rewrite import scalar_nodes
 from raido.algo.trace.context import running
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import check_fits, common_type, float_type_for
 from raido.algo.trace.value import COUNTER, LITERAL, STRONG, Array
 
-_INDEX = {
+_INDEX: dict[str, Callable[..., Expr]] = {
     "add": index.add,
     "sub": index.sub,
     "mul": index.mul,
     "minimum": index.minimum,
     "maximum": index.maximum,
+    "neg": lambda a: index.mul(a, -1),
 }
+LARGE = (
+    1 << 32
+)  # of the factors of counters and sizes, all together: they are fewer than 2**31 wherever such a factor stands
 
 
 def cast(value: Array, dtype: DType) -> Expr:
@@ -63,9 +69,7 @@ def arithmetic(name: str, *values: Array) -> Array:
     """A primitive whose operands and result have one type."""
     args, dtype, weak = operands(values)
     if dtype is i64 and weak == COUNTER and name in _INDEX:
-        return Array(_INDEX[name](args[0], args[1]), COUNTER)
-    if dtype is i64 and weak == COUNTER and name == "neg":
-        return Array(index.mul(args[0], -1), COUNTER)
+        return Array(_counted(name, args), COUNTER)
     if dtype is bool_ and name in _ON_BOOL:
         name = _ON_BOOL[name]
     if dtype is bool_ and name in ("sub", "neg"):
@@ -73,6 +77,21 @@ def arithmetic(name: str, *values: Array) -> Array:
     if dtype.is_float and name.startswith(("bit_", "sh")):
         raise DTypeError(complaint(f"a bit operation on {dtype}", remedy="x.view(rd.i32) for the bits of a float"))
     return _folded(name, dtype, args, weak) or Array(Op(name, dtype, tuple(args)), weak)
+
+
+def _counted(name: str, args: list[Expr]) -> Expr:
+    """Arithmetic of counters and sizes: an index, or, where its factors are so large that it may wrap, no index any more."""
+    made = _INDEX[name](*args)
+    constant, terms = index.linear(made)
+    wraps = abs(constant) >= 1 << 62 or sum(map(abs, terms.values())) >= LARGE
+    if name in ("minimum", "maximum") or not (wraps or any(_has_wrapped(a) for a in args)):
+        return made
+    unsigned = [const(u64, a.bits % (1 << 64)) if isinstance(a, Const) else Op("cast", u64, (a,)) for a in args]
+    return Op("cast", i64, (Op(name, u64, tuple(unsigned)),))
+
+
+def _has_wrapped(e: Expr) -> bool:
+    return any(isinstance(node, Op) and node.dtype is u64 for node in scalar_nodes(e))
 
 
 _ON_BOOL = {
