@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raido.algo.errors import ArgumentError
 from raido.locate import find_algorithm
 from raido.options import Statics, TargetName, Traceback
 
@@ -33,7 +34,7 @@ def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
             groups.setdefault(key, []).append(record)
     rows = [("PROGRAM", "SIZES", "TARGET", "MACHINE", "TRIALS", "FAILED", "DEFAULT", "BEST", "TIMES AS FAST", "LAST")]
     for (name, _, sizes, target, _), records in groups.items():
-        trials = [record for record in records if record.kind == "trial"]
+        trials = {record.key: record for record in records if record.kind == "trial"}.values()
         default, best = compared(records)
         machine = next((record.machine for record in records if record.machine), "")
         rows.append(
@@ -85,8 +86,13 @@ def db_best(
     from raido.targets.target import Target
     from raido.tune_command import errors, parse_sizes
 
-    empty = find_algorithm(program, set_).schedule()
-    schedule, why = best_schedule(database, empty.graph, Target.parse(target), parse_sizes(sizes) or None)
+    algorithm = find_algorithm(program, set_)
+    empty, wanted = algorithm.schedule(), parse_sizes(sizes)
+    known = [size.name for size in empty.graph.program.sizes]
+    for name in wanted:
+        if name not in known:
+            raise ArgumentError(f"{algorithm.name} has no size {name!r}; its sizes: {', '.join(known) or 'none'}")
+    schedule, why = best_schedule(database, empty.graph, Target.parse(target), wanted or None)
     errors.print(why, markup=False, highlight=False)
     print((schedule or empty).to_json() if as_json else schedule or empty)
 
@@ -97,13 +103,14 @@ def db_merge(
     others: Annotated[list[Path], typer.Argument(metavar="FILE.db…", help="those whose measurements it takes over")],
     traceback: Traceback = False,
 ) -> None:
-    """Add the measurements of other databases to one; what it has already is left alone."""
-    from raido.autotune.records.database import Database
+    """Add the measurements of other databases to one; what it has already is left alone. Of a damaged one, what can be read is added."""
     from raido.autotune.records.exchange import merge
+    from raido.tune_command import errors
 
-    opened = [Database(path, create=False) for path in others]
-    with Database(into) as target:
-        print(f"{merge(target, opened)} new measurements in {into}")
+    new, damaged = merge(into, others)
+    for path, count in damaged:
+        errors.print(f"{path} is damaged: {count} of its measurements could be read", markup=False, highlight=False)
+    print(f"{new} new measurement{'' if new == 1 else 's'} in {into}")
 
 
 @db_app.command("export")

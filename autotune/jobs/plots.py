@@ -86,6 +86,7 @@ def draw_progress(axes: Any, tuning: Tuning) -> None:
         axes.plot(
             failed, [0.985] * len(failed), "x", color=_RED, markersize=4, transform=edge, label="failed", clip_on=False
         )
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("trial")
     axes.set_ylabel("fastest run, ms")
     axes.set_title("Progress")
@@ -98,7 +99,8 @@ def draw_quality(axes: Any, tuning: Tuning) -> None:
     axes.set_title("The model before each measurement")
     if len(pairs) < 3:
         axes.axis("off")
-        axes.text(0, 0.9, "No model took part in this search.", color=_INK, va="top", transform=axes.transAxes)
+        why = "Too few trials to compare it with." if pairs else "No model took part in this search."
+        axes.text(0, 0.9, why, color=_INK, va="top", transform=axes.transAxes)
         return
     predicted, speed = _columns(pairs)
     top = max(speed)
@@ -106,7 +108,7 @@ def draw_quality(axes: Any, tuning: Tuning) -> None:
     points = axes.scatter(
         predicted, [value / top for value in speed], c=order, cmap="viridis_r", s=14, edgecolors="none"
     )
-    axes.figure.colorbar(points, ax=axes, label="trial", pad=0.02)
+    axes.figure.colorbar(points, ax=axes, label="trial", pad=0.02).locator.set_params(integer=True)
     _scale(axes, speed)
     axes.set_ylabel("measured speed, best = 1")
     early, late = pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]

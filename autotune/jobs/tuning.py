@@ -63,8 +63,9 @@ class Tuning:
 
     @cached_property
     def history(self) -> tuple[Record, ...]:
-        """Every trial in the order of the search, the default schedule first; failures are among them."""
-        return tuple(record for record in self.records if record.kind != "final")
+        """Every trial in the order of the search, the default schedule first; failures are among them. One that two processes measured,
+        at the same job at the same time, is there once."""
+        return tuple({record.key: record for record in self.records if record.kind != "final"}.values())
 
     @cached_property
     def finals(self) -> tuple[Record, ...]:
@@ -114,10 +115,10 @@ class Tuning:
         where = f"{self.name} on {self.target}{' at ' if sizes else ''}{sizes}"
         if self.unmeasured:
             what = "the default schedule" if self.best == self.default else "another than the default schedule"
-            return f"{where}: {what}, by the model's choice; nothing was measured"
+            return f"{where}: {what}; nothing was measured"
         took = f" in {self.seconds:.0f} s" if self.seconds else ""
         best = milliseconds((self.record.median if self.finals else self.record.best) or 0)
-        return f"{where}: {best}, {self.speedup:.2f} times as fast as the default; {count} trials{failed}{took}"
+        return f"{where}: {best}, {self.speedup:.2f} times as fast as the default; {count} trial{'' if count == 1 else 's'}{failed}{took}"
 
     def __repr__(self) -> str:
         return f"<Tuning {self}>"

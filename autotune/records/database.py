@@ -55,6 +55,8 @@ class Database:
             raise TuningError(f"the database is a path, not {path!r}") from None
         if not create and not self.path.is_file():
             raise TuningError(f"there is no database {self.path}")
+        if self.path.is_dir():
+            raise TuningError(_unusable(self.path, "it is a folder", "a file, such as tuning.db"))
         if not self.path.parent.is_dir():
             raise TuningError(f"the database {self.path} cannot be made: there is no folder {self.path.parent}")
         with self._reported():
@@ -114,10 +116,21 @@ class Database:
         self.close()
 
     def _open(self) -> sqlite3.Connection:
-        if self.path.exists() and not os.access(self.path, os.W_OK):
-            uri = self.path.absolute().as_uri() + "?mode=ro&immutable=1"
-            return sqlite3.connect(uri, uri=True, isolation_level=None)
-        return sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+        if not self.path.exists() or (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
+            return sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+        uri = self.path.absolute().as_uri() + "?mode=ro"
+        connection = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master")
+        except sqlite3.OperationalError:  # no room beside it for the index of what waits to be written into it
+            connection.close()
+            waiting = self.path.with_name(self.path.name + "-wal")
+            if waiting.exists() and waiting.stat().st_size:
+                raise sqlite3.OperationalError(
+                    f"it cannot be read without {waiting.name}, nor with it in this folder"
+                ) from None
+            return sqlite3.connect(uri + "&immutable=1", uri=True, isolation_level=None)
+        return connection
 
     def _check(self) -> None:
         """Makes the tables of a new file; refuses any other that is not ours."""
@@ -130,7 +143,7 @@ class Database:
                         connection.execute(statement)
                     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                     connection.execute(f"PRAGMA user_version = {FORMAT}")
-        if self._pragma("application_id") != _APPLICATION:
+        if not is_ours(connection):
             raise sqlite3.DatabaseError("it is the database of another program")
         version = self._pragma("user_version")
         if version == 1:
@@ -182,11 +195,34 @@ class Database:
     def _reported(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
-            raise TuningError(
-                explain(
-                    f"{self.path} cannot be used as a database of measurements",
-                    why=str(error),
-                    **{"try": "another file; `raido db merge` saves what can still be read"},
-                )
-            ) from None
+        except (sqlite3.Error, TuningError) as error:  # the second: a row that holds no measurement
+            remedy = next(remedy for words, remedy in _REMEDIES if words in str(error))
+            raise TuningError(_unusable(self.path, str(error)[:300], remedy.format(path=self.path))) from None
+
+
+def is_ours(connection: sqlite3.Connection) -> bool:
+    """Whether a SQLite file is marked as a database of measurements."""
+    return int(connection.execute("PRAGMA application_id").fetchone()[0]) == _APPLICATION
+
+
+def _unusable(path: Path, why: str, remedy: str) -> str:
+    return explain(f"{path} cannot be used as a database of measurements", why=why, **{"try": remedy})
+
+
+def is_damage(error: TuningError) -> bool:
+    """Whether an error of a `Database` says that the file is one, but damaged."""
+    return "raido db merge" in str(error)
+
+
+_SAVE = "`raido db merge NEW.db {path}`, which saves what can still be read"
+_REMEDIES = (  # by what SQLite, or a check of ours, says
+    ("full", "make room on the disk: what has been measured is kept, and the same job goes on"),
+    ("readonly", "a database that you may write to; `compile(db=…)` and `raido db list` only read"),
+    ("unable to open", "a file in a folder that you may write in"),
+    ("-wal", "a copy of both files in a folder that you may write in"),
+    ("locked", "again, when whoever else writes to it has done so"),
+    (f"knows format {FORMAT}", "the version of raido that wrote it, or a later one"),
+    ("another program", "another file"),
+    ("not a database", "another file"),
+    ("", _SAVE),
+)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from raido.algo.errors import TuningError
 from raido.autotune.records.database import FORMAT, Database
 from raido.autotune.records.record import Record, from_json, to_json
+from raido.autotune.records.salvage import read_records
 
 _HEADER = {"raido measurements": FORMAT}
 _READ = [{"raido measurements": version} for version in range(1, FORMAT + 1)]
 
 
-def merge(into: Database, others: Iterable[Database]) -> int:
-    """Adds the measurements of other databases; returns how many were new."""
-    return sum(into.add_all(other.records()) for other in others)
+def merge(into: str | os.PathLike[str], others: Sequence[str | os.PathLike[str]]) -> tuple[int, list[tuple[str, int]]]:
+    """Adds the measurements of other databases to one, which is made where there is none; returns how many were new, and which of the
+    others are damaged, with how many of theirs could be read."""
+    found = [(os.fspath(path), *read_records(path)) for path in others]
+    with Database(into) as database:
+        new = sum(database.add_all(records) for _, records, _ in found)
+    return new, [(path, len(records)) for path, records, whole in found if not whole]
 
 
 def export(database: Database, path: str | os.PathLike[str]) -> int:

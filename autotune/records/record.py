@@ -18,7 +18,7 @@ from raido.algo.errors import TuningError
 KINDS = ("default", "trial", "final")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Record:
     """A row of the database.
 
@@ -51,6 +51,10 @@ class Record:
     at: float = 0.0
     relative: float | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def __repr__(self) -> str:
+        best = "not run" if self.best is None else f"{self.best * 1e3:.4g} ms"
+        return f"<Record {self.kind} {self.number} of {self.name}: {self.failure or best}>"
 
     @property
     def best(self) -> float | None:

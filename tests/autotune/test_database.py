@@ -159,6 +159,56 @@ def test_a_damaged_database_is_an_error_not_an_answer(tmp_path: Path) -> None:
         database.records()
 
 
+def spoil_a_page(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[65536:73728] = os.urandom(8192)
+    path.write_bytes(data)
+
+
+def lose_the_end(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def spoil_a_row(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE measurements SET seconds = '[1,' WHERE number = 7")
+
+
+@pytest.mark.parametrize(("harm", "least"), [(spoil_a_page, 400), (lose_the_end, 200), (spoil_a_row, 499)])
+def test_what_can_be_read_of_a_damaged_database_is_saved(tmp_path: Path, harm: Any, least: int) -> None:
+    path, new = tmp_path / "a.db", tmp_path / "new.db"
+    written = [record(number=number, at=float(number)) for number in range(500)]
+    with Database(path) as database:
+        database.add_all(written)
+    harm(path)
+    with pytest.raises(rd.TuningError, match=r"raido db merge NEW\.db .*a\.db"), Database(path) as database:
+        database.records()
+    count, damaged = merge(new, [path])
+    assert least <= count < 500 and damaged == [(str(path), count)]
+    with Database(new) as database:
+        saved = database.records()
+    assert len(saved) == count and set(map(repr, saved)) <= set(map(repr, written))
+    assert all(each == written[each.number] for each in saved)
+
+
+def test_nothing_is_saved_of_what_is_no_database_of_measurements(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("hello " * 1000)
+    with Database(tmp_path / "lost.db") as database:
+        database.add(BASE)
+    with (tmp_path / "lost.db").open("r+b") as file:
+        file.seek(100)
+        file.write(os.urandom(10000))
+    cases = {
+        "text.db": "another file",
+        "absent.db": "there is no database",
+        "lost.db": "none of its measurements can be",
+    }
+    for name, words in cases.items():
+        with pytest.raises(rd.TuningError, match=words):
+            merge(tmp_path / "new.db", [tmp_path / name])
+    assert not (tmp_path / "new.db").exists()
+
+
 def test_a_database_that_may_only_be_read_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.db"
     with Database(path) as database:
@@ -172,11 +222,24 @@ def test_a_database_that_may_only_be_read_is_read(tmp_path: Path, monkeypatch: p
             database.add(record())
 
 
+def test_what_waits_beside_a_database_that_may_only_be_read_is_read_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.db"
+    with Database(path) as writer:
+        writer.add(BASE)
+        assert path.with_name("a.db-wal").stat().st_size
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        with Database(path, create=False) as database:
+            assert database.records() == [BASE]
+
+
 def test_databases_travel_as_text_and_are_put_together(tmp_path: Path) -> None:
     with Database(tmp_path / "a.db") as a, Database(tmp_path / "b.db") as b, Database(tmp_path / "c.db") as c:
         a.add_all([BASE, record(at=3.0)])
         b.add_all([BASE, record(at=2.0, failure="hang", seconds=())])
-        assert merge(c, [a, b]) == 3 and merge(c, [a, b]) == 0
+        places = [a.path, b.path]
+        assert merge(c.path, places) == (3, []) and merge(c.path, places) == (0, [])
         assert export(c, tmp_path / "c.jsonl") == 3
         with Database(tmp_path / "d.db") as d:
             assert import_text(d, tmp_path / "c.jsonl") == 3

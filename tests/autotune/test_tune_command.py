@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -194,6 +195,26 @@ def test_a_failure_is_one_line(
     assert run("tune", *(each.format(f"{folder.name}.py:blur") for each in arguments)) == 1
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1
+
+
+def test_one_trial_measured_by_two_processes_is_one(
+    dice: None, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    algorithm = rd.algorithm(a="f32[n]")(lambda a: (a + 1).named("out"))
+    tuning = rd.autotune(algorithm, {"n": 1000}, trials=1, search="random")
+    with Database("tuning.db") as database:
+        database.add_all([replace(each, id=each.id + "2", at=each.at + 1) for each in tuning.history])
+    again = rd.autotune(algorithm, {"n": 1000}, trials=1, search="random")
+    assert len(again.records) == len(tuning.records) + 2 and len(again.history) == 2 and "; 1 trial" in str(again)
+    assert run("db", "list", "tuning.db") == 0
+    assert capsys.readouterr().out.splitlines()[1].split("made up")[1].split()[0] == "1"
+    assert [repr(each).split(" ", 1)[0] for each in again.history] == ["<Record", "<Record"]
+
+
+def test_a_size_that_a_program_has_not_is_not_nearest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Database("a.db").close()
+    assert run("db", "best", "a.db", f"{folder.name}.py:blur", "--sizes", "q=3") == 1
+    assert capsys.readouterr().err == "raido: blur has no size 'q'; its sizes: h, w\n"
 
 
 def test_a_missing_database_is_not_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
