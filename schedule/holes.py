@@ -33,9 +33,14 @@ def choose(name: str, options: Iterable[Any]) -> Any:
     >>> choose("ty", [16, 32, 64])
     rd.choose('ty', [16, 32, 64])
     """
+    if isinstance(options, str) or not isinstance(options, Iterable):
+        why, options = f"they are a sequence, not {options!r}", ()
+    else:
+        why = None
     values = tuple(tuple(o) if isinstance(o, list) else o for o in options)
     if not values:
-        raise ScheduleError(explain(f'hole "{name}" has no options', **{"try": f'rd.choose("{name}", [16, 32])'}))
+        text = explain(f'hole "{name}" has no options', why=why, **{"try": f'rd.choose("{name}", [16, 32])'})
+        raise ScheduleError(text)
     return Hole(name, values)
 
 

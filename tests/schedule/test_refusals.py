@@ -281,6 +281,7 @@ case(graphs.blur, "a test that is a number", lambda s: s.when("w + 1"))
 case(graphs.blur, "a test twice", lambda s: (s.when("w > 3"), s.when("w > 3")))
 case(graphs.blur, "a branch in a branch", lambda s: s.when("w > 3").when("h > 3"))
 case(graphs.blur, "a hole without options", lambda s: s["cols"].split("y", choose("ty", [])))
+case(graphs.blur, "a hole of one number", lambda s: s["cols"].split("y", choose("ty", 16)))  # type: ignore[arg-type]
 case(
     graphs.blur,
     "one hole, two questions",
