@@ -58,14 +58,15 @@ def rows_in_registers(rows: int, ahead: int = 0) -> Scheduler:
 
 
 def planes(stream: bool) -> Scheduler:
-    """Each plane from end to end, so that every plane read is one stream, fetched four rows ahead."""
+    """Each plane from end to end, so that every plane read is one stream: streamed, or fetched four rows ahead."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
-        s["out"].split("z", 4).vectorize("x", interleave=2).parallel("zo").partition_boundaries()
-        s["out"].prefetch("a", "y", 4)
         if stream:
-            s["out"].stream_stores()
+            s["out"].vectorize("x").parallel("z", grain=16).partition_boundaries().stream_stores()
+        else:
+            s["out"].split("z", 4).vectorize("x", interleave=2).parallel("zo").partition_boundaries()
+            s["out"].prefetch("a", "y", 4)
         return s
 
     return schedule

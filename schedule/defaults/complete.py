@@ -15,7 +15,7 @@ Reductions, elements with loops of their own, and those with long chains of oper
 what takes differently long is handed to threads piece by piece.
 Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are
 not known before) that nothing reads again are streamed, unless their rows are short or their elements take long. Where a stencil reads
-neighbouring planes, rows are fetched four ahead: there are more streams than the processor follows by itself.
+neighbouring planes and is not streamed, rows are fetched four ahead: there are more streams than the processor follows by itself.
 
 A stage with any loop directive keeps exactly those loops. Readers are settled before what they read. Completing twice changes nothing.
 """

@@ -273,20 +273,3 @@ def is_last_use(draft: Draft, name: str) -> bool:
     kept = any(not isinstance(state.uses.stages[reader], Stage) for reader in state.uses.readers[name])
     elsewhere = set(draft.demand.readers(name)) - set(guests_of(draft.demand, name))
     return name in state.uses.outputs and not kept and not elsewhere and not isinstance(state.plan(name).compute, At)
-
-
-def reads_neighbours(points: set[Point], var: Var) -> bool:
-    """Whether reads are at several fixed distances along an axis."""
-    return len({_offset(point, var) for point in points if None not in point} - {None}) > 1
-
-
-def _offset(point: Point, var: Var) -> int | None:
-    """How far from a row of its own a read is, when it is at a fixed distance."""
-    for e in point:
-        if isinstance(e, Op) and e.name in index.BOUNDARY_OPS:
-            e = e.args[0]
-        if e is not None:
-            constant, terms = index.linear(e)
-            if terms == {var: 1}:
-                return constant
-    return None

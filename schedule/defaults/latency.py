@@ -16,7 +16,8 @@ from raido.algo.graph.expr import Axis, Cond, Expr, Load, Loop, Node, Op, Var, W
 from raido.algo.graph.rewrite import children, free_variables, scalar_nodes
 from raido.schedule.defaults.demand import CHEAP, cost, is_divergent
 from raido.schedule.defaults.draft import Draft, extent
-from raido.schedule.defaults.facts import has_chain, reads_neighbours, whole_cost
+from raido.schedule.defaults.facts import has_chain, whole_cost
+from raido.schedule.defaults.neighbours import reads_rows
 from raido.schedule.machine import Machine
 from raido.schedule.stages.reads import loads_of, scalars_of
 from raido.schedule.stages.stage import Stage
@@ -54,9 +55,9 @@ def sums_in_pairs(draft: Draft, stage: Stage) -> bool:
         or has_chain(draft, stage)
     ):
         return False
-    dtype, row = stage.bodies[0].dtype, stage.axes[-2].var
+    dtype = stage.bodies[0].dtype
     alike = dtype.is_float and all(load.dtype is dtype for load in loads_of(stage))
-    shared = any(reads_neighbours(points, row) for points in draft.demand.reads(stage.name).values())
+    shared = reads_rows(draft, stage)
     long = extent(draft, stage.axes[-1].extent) >= LEAST_GANGS * MOST * 2 * draft.machine.lanes(dtype.bits)
     return alike and shared and long and whole_cost(draft, stage) <= MOST_WORK
 

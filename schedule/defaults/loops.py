@@ -23,7 +23,9 @@ from raido.schedule.defaults.facts import (
     vector_axis,
 )
 from raido.schedule.defaults.latency import gangs_of_elements, gangs_of_rounds, gangs_of_sums, sums_in_pairs
-from raido.schedule.defaults.rows import jammed_rows, read_by_planes
+from raido.schedule.defaults.memory import is_streamed
+from raido.schedule.defaults.neighbours import read_by_planes
+from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.transposes import say_turned_loops
 from raido.schedule.defaults.updates import say_update_loops
@@ -152,7 +154,7 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
         say_parallel(draft, stage, rows.name, 1)
     if vector is not None:
         draft.say(name, "vectorize", axis=vector_name, **wide(draft, stage, vector))
-    if stage.reduction is None and vector is stage.axes[-1]:
+    if stage.reduction is None and vector is stage.axes[-1] and not is_streamed(draft, name):
         for array in read_by_planes(draft, stage):
             draft.say(name, "prefetch", array=array, axis=stage.axes[-2].name, ahead=AHEAD)
     if prod(extent(draft, axis.extent) for axis in stage.all_axes if is_small(axis.extent)) <= MOST_UNROLLED:

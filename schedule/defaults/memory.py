@@ -7,7 +7,9 @@ from raido.schedule.defaults.demand import meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import is_last_use, output_bytes, whole_cost
 from raido.schedule.defaults.latency import sums_in_pairs
+from raido.schedule.defaults.neighbours import read_by_planes, reads_rows
 from raido.schedule.defaults.transposes import turned_axis
+from raido.schedule.machine import LINE
 from raido.schedule.stages.stage import Stage
 
 STREAMED_WORK = 128
@@ -44,5 +46,10 @@ def is_streamed(draft: Draft, name: str) -> bool:
 
 
 def has_long_rows(draft: Draft, stage: Stage) -> bool:
-    """Whether rows are long enough for what their two ends cost, as far as is known."""
-    return bool(stage.axes) and extent(draft, stage.axes[-1].extent) * stage.bodies[0].dtype.itemsize >= STREAMED_ROW
+    """Whether rows are long enough for what their two ends cost, as far as is known; half of that where they are whole lines, one by one."""
+    if not stage.axes:
+        return False
+    size = extent(draft, stage.axes[-1].extent) * stage.bodies[0].dtype.itemsize
+    one_by_one = not reads_rows(draft, stage) or bool(read_by_planes(draft, stage))
+    lines = index.constant_value(known(draft, stage.axes[-1].extent)) is not None and size % LINE == 0
+    return size >= (STREAMED_ROW // 2 if one_by_one and lines else STREAMED_ROW)

@@ -14,16 +14,18 @@ from __future__ import annotations
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.draft import Draft, known
-from raido.schedule.defaults.facts import has_chain, reads_neighbours, whole_cost
+from raido.schedule.defaults.facts import has_chain, whole_cost
 from raido.schedule.defaults.latency import sums_in_pairs
 from raido.schedule.defaults.memory import is_streamed
+from raido.schedule.defaults.neighbours import read_by_planes, reads_rows
+from raido.schedule.machine import LINE
 from raido.schedule.stages.stage import Stage
 
 FEW_VALUES, MOST_VALUES = 10, 32
 MANY_ROWS, SOME_ROWS, CROWDED_ROWS = 12, 8, 3
 MOST_JAMMED = 160  # operations
 MOST_WORK = 128
-LINE, PAGE = 64, 4096  # bytes
+PAGE = 4096  # bytes
 
 
 def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
@@ -35,15 +37,13 @@ def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
     """
     if stage.reduction is not None or len(stage.axes) < 2 or vector is not stage.axes[-1]:
         return 0
-    row = stage.axes[-2].var
     reads = draft.demand.reads(stage.name)
-    shared = any(reads_neighbours(points, row) for points in reads.values())
     if read_by_planes(draft, stage):
         return 0
     if sums_in_pairs(draft, stage):
         return 2
     values = sum(len(points) for array, points in reads.items() if array not in draft.demand.inlined)
-    if not shared or values > MOST_VALUES or whole_cost(draft, stage) > MOST_WORK:
+    if not reads_rows(draft, stage) or values > MOST_VALUES or whole_cost(draft, stage) > MOST_WORK:
         return 0
     fits = values <= draft.machine.registers
     if has_chain(draft, stage):
@@ -72,11 +72,3 @@ def _apart(pitch: int, rows: int) -> int:
     """How far from each other the places of two rows within their pages are, in bytes."""
     place = rows * pitch % PAGE
     return min(place, PAGE - place)
-
-
-def read_by_planes(draft: Draft, stage: Stage) -> list[str]:
-    """The arrays of which a stencil reads neighbouring planes."""
-    planes = [axis.var for axis in stage.axes[:-2]]
-    reads = draft.demand.reads(stage.name)
-    found = [name for name, points in reads.items() if any(reads_neighbours(points, var) for var in planes)]
-    return [name for name in found if name not in draft.demand.inlined]

@@ -420,10 +420,10 @@ class Loops:
 
 
 def _whole_lines(work: Work, kind: str, low: Expr, high: Expr, first: Expr, last: Expr) -> tuple[Expr, Expr] | None:
-    """The interior first … last of a row that is streamed, less what lets its borders be lines of the cache, as it must be itself."""
+    """The interior first … last of a row that is streamed by itself, less what makes its borders lines of the cache, as the row must be."""
     job = work.job
     row, begin, end = (ix.constant_value(e) for e in (high, first, last))
-    if kind != "vector" or job.plan.stream_stores is None or ix.constant_value(low) != 0:
+    if kind != "vector" or job.plan.stream_stores is None or len(work.copies) > 1 or ix.constant_value(low) != 0:
         return None
     if row is None or begin is None or end is None:
         return None

@@ -336,3 +336,15 @@ def test_streamed_rows_lie_apart_in_their_pages(width, rows):
     assert 'split("y", 4)' in str(s.complete(AVX512)) and 'split("y", 4)' in str(s.complete(AVX512, {"w": width}))
     assert f'split("y", {min(rows, 4)})' in str(s.complete(AVX2, {"h": 10_000, "w": width}))
     assert 'split("y", 4)' in str(s.complete(AVX512, {"h": 64, "w": width}))  # the caches hold it
+
+
+def test_planes_of_short_rows_are_streamed_line_by_line_or_fetched_ahead():
+    def star(a: rd.f32["d", "h", "w"]):
+        taps = lambda p: p[0, 0, -1] + p[0, 0, 1] + p[0, -1, 0] + p[0, 1, 0] + p[-1, 0, 0] + p[1, 0, 0]
+        return rd.stencil(taps, a, boundary="clamp", name="out")
+
+    s = Schedule(form_stages(rd.algorithm(star).trace()))
+    of_width = lambda w: str(s.complete(AVX512, {"d": 512, "h": 512, "w": w}))
+    assert "stream_stores()" in of_width(512) and "prefetch" not in of_width(512)
+    assert "stream" not in of_width(500) and 'prefetch("a", "y", 4)' in of_width(500)
+    assert "stream" not in of_width(256) and 'prefetch("a", "y", 4)' in of_width(256)

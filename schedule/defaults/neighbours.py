@@ -1,0 +1,41 @@
+"""Which neighbours stencils read: those of other rows, and of other planes."""
+
+from __future__ import annotations
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Op, Var
+from raido.schedule.defaults.demand import Point
+from raido.schedule.defaults.draft import Draft
+from raido.schedule.stages.stage import Stage
+
+
+def reads_rows(draft: Draft, stage: Stage) -> bool:
+    """Whether a stage reads neighbouring rows of something."""
+    if len(stage.axes) < 2:
+        return False
+    return any(_apart(points, stage.axes[-2].var) for points in draft.demand.reads(stage.name).values())
+
+
+def read_by_planes(draft: Draft, stage: Stage) -> list[str]:
+    """The arrays of which a stencil reads neighbouring planes."""
+    planes = [axis.var for axis in stage.axes[:-2]]
+    reads = draft.demand.reads(stage.name)
+    found = [name for name, points in reads.items() if any(_apart(points, var) for var in planes)]
+    return [name for name in found if name not in draft.demand.inlined]
+
+
+def _apart(points: set[Point], var: Var) -> bool:
+    """Whether reads are at several fixed distances along an axis."""
+    return len({_offset(point, var) for point in points if None not in point} - {None}) > 1
+
+
+def _offset(point: Point, var: Var) -> int | None:
+    """How far from a row of its own a read is, when it is at a fixed distance."""
+    for e in point:
+        if isinstance(e, Op) and e.name in index.BOUNDARY_OPS:
+            e = e.args[0]
+        if e is not None:
+            constant, terms = index.linear(e)
+            if terms == {var: 1}:
+                return constant
+    return None
