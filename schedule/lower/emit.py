@@ -1,204 +1,40 @@
-"""Expressions as statements: shared values get names, invariant ones move out of loops, control flow becomes `If`, `For`, `While`.
+"""Expressions as statements: control flow becomes `If`, `For`, `While`.
 
-A value used several times becomes a `Let`; one that depends on outer loops only becomes a `Let` in the outermost scope where its
-variables are bound, unless that could read out of bounds in a loop that takes no round. What stands in a branch or a loop of the
-expression is evaluated there, and only there, unless it is needed outside as well.
+What stands in a branch or a loop of the expression is evaluated there, and only there, unless it is needed outside as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const, fresh
-from raido.algo.graph.facts import Facts
-from raido.algo.graph.rewrite import post_order, transform
-from raido.schedule.atomics import monoids
-from raido.schedule.lower.builder import Builder, Scope, closed
-from raido.schedule.lower.convert import Fault
+from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const
+from raido.schedule.lower.builder import Scope, closed
 from raido.schedule.lower.dag import (
     CHEAP_TO_SELECT,
     MOST_SELECTED,
-    count_uses,
-    eager_children,
     in_bounds,
-    is_trivial,
     lazy_children,
-    name_of,
     scalar_order,
 )
+from raido.schedule.lower.emit_steps import StepEmitter
 from raido.schedule.lower.steps import (
     is_arithmetic,
-    is_plain_operator,
     known_neutral,
-    operand_uses,
     replace_neutral,
-    single_monoid,
-    step,
     step_operands,
 )
-from raido.schedule.nest.nodes import AtomicUpdate, Buffer, Check, Fold, For, If, NestExpr, Prefix, Read, Store
+from raido.schedule.nest.nodes import Buffer, For, If, NestExpr, Read, Store
 from raido.schedule.nest.nodes import While as WhileStatement
 from raido.schedule.stages.dependent import is_ragged
 
 
-class Emitter:
-    """Evaluates converted expressions in the present scope of a builder."""
+class Emitter(StepEmitter):
+    """Evaluates converted expressions: values (`ValueEmitter`), steps of reductions (`StepEmitter`), and forms with several results."""
 
-    def __init__(self, builder: Builder, faults: dict[Node, tuple[Fault, ...]], contract: bool) -> None:
-        self.builder = builder
-        self.faults = faults
-        self.contract = contract
-        self.floor = 0
-        self._values: list[dict[Node, NestExpr]] = []
-        self._eager: list[set[Node]] = []
-        self._uses: dict[Node, int] = {}
-        self._levels: dict[Node, int] = {}
-        self._checked: list[Buffer] = []
-
-    def values(self, roots: Iterable[Expr]) -> list[NestExpr]:
-        """Statements that evaluate the expressions, and the expressions that then name their values."""
-        roots = list(roots)
-        self._uses, self._levels = count_uses(roots), {}
-        self._values, self._eager = [{}], []
-        self._block(roots)
-        level = len(self.builder.scopes) - 1
-        return [self._operand(root, level) for root in roots]
-
-    def _block(self, roots: Sequence[Expr]) -> list[NestExpr]:
-        """Evaluates in the present scope, which is entered whenever this block is."""
-        order = self._eager_order(roots)
-        self._eager.append(set(order))
-        for node in order:
-            self._ensure(node)
-        self._eager.pop()
-        return [self._find(root) for root in roots]  # type: ignore[misc]
-
-    def _find(self, node: Node) -> NestExpr | None:
-        for values in reversed(self._values):
-            if node in values:
-                return values[node]
-        return None
-
-    def _eager_order(self, roots: Sequence[Expr]) -> list[Node]:
-        def unknown(nodes: Sequence[Node]) -> list[Node]:
-            return [node for node in nodes if self._find(node) is None]
-
-        return post_order(unknown(roots), lambda node: unknown(eager_children(node)))
-
-    def _ensure(self, node: Node) -> None:
-        """Evaluates one node whose eager children have values."""
-        if self._find(node) is not None:
-            return
-        values = self._values[-1]
-        if isinstance(node, (Const, SizeVar, Var)):
-            values[node] = node
-            return
-        if isinstance(node, Item):
-            self._form(node.form)
-            return
-        level = max((self._level(self._find(c)) for c in eager_children(node)), default=0)
-        value: NestExpr
-        parts: tuple[NestExpr, ...]
-        if isinstance(node, Read):
-            level = max(level, self.builder.level_of.get(node.buffer, 0))
-            indices = tuple(self._operand(i, level) for i in node.indices)
-            predicate = None if node.predicate is None else self._operand(node.predicate, level)
-            value = Read(node.buffer, indices, predicate)
-            parts = indices if predicate is None else (*indices, predicate)
-        else:
-            assert isinstance(node, Op), node
-            args = tuple(self._operand(a, level) for a in node.args)
-            value = (
-                node if all(a is b for a, b in zip(args, node.args, strict=True)) else Op(node.name, node.dtype, args)
-            )
-            parts = args
-        # A part that may not leave its loop has been named in there, whatever it depends on.
-        level = self._levels[value] = max([level, *(self._level(part) for part in parts)])
-        for fault in self.faults.get(node, ()):
-            self._check(fault)
-        shared = self._uses.get(node, 0) > 1 and not is_trivial(value)
-        values[node] = self._name(value, level) if shared else value
-
-    def _operand(self, node: Node, level: int) -> NestExpr:
-        """A child's value, moved out of the loops it does not depend on."""
-        value = self._find(node)
-        assert value is not None, node
-        own = self._level(value)
-        if own < level and not is_trivial(value):
-            value = self._name(value, own)
-            self._remember(node, value)
-        return value
-
-    def _remember(self, node: Node, name: NestExpr) -> None:
-        """The name stands for the node in the scope that it was given in, and inside that; the scopes around do not know it."""
-        found = next(k for k in reversed(range(len(self._values))) if node in self._values[k])
-        given = self._level(name) - (len(self.builder.scopes) - len(self._values))
-        self._values[max(found, given)][node] = name
-
-    def _level(self, value: NestExpr | None) -> int:
-        assert value is not None
-        if isinstance(value, (Const, SizeVar)):
-            return 0
-        if isinstance(value, Var):
-            return self.builder.level_of.get(value, 0)
-        known = self._levels.get(value)
-        if known is None:
-            parts = [self._level(c) for c in eager_children(value)]
-            if isinstance(value, Read):
-                parts.append(self.builder.level_of.get(value.buffer, 0))
-            known = self._levels[value] = max(parts, default=0)
-        return known
-
-    def _name(self, value: NestExpr, level: int) -> NestExpr:
-        """A `Let` for the value, as far out as it may stand."""
-        if isinstance(value, (Const, SizeVar, Var)):
-            return value
-        builder = self.builder
-        present = len(builder.scopes) - 1
-        level = max([self.floor, level, *(s.level for s in builder.scopes if s.branch)])
-        if level < present and not self._may_hoist(value, level):
-            level = present
-        for k in range(level, present + 1):
-            if value in builder.scopes[k].names:
-                return builder.scopes[k].names[value]
-        var = builder.name(name_of(value), value, level, lasting=True)
-        if isinstance(value, Op) and value.name in ix.BOUNDARY_OPS:
-            for scope in builder.scopes[level:]:
-                scope.facts = scope.facts.with_range(var, 0, ix.sub(value.args[1], 1))
-        return var
-
-    def _may_hoist(self, value: NestExpr, level: int) -> bool:
-        if not any(scope.loop for scope in self.builder.scopes[level + 1 :]) and not self._lazy():
-            return True
-        facts = self.builder.scopes[level].facts
-        stack: list[Node] = [value]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, Read) and not in_bounds(node, facts):
-                return False
-            stack += eager_children(node)
-        return True
-
-    def _lazy(self) -> bool:
-        return len(self._eager) > 1
-
-    def _check(self, fault: Fault) -> None:
-        holds, *values = self._nested((fault.holds, *fault.values))
-        self.builder.add(Check(holds, fault.kind, fault.site, tuple(values)))
-        for sound in self._checked:
-            self.builder.add(Store(sound, (), Op("logical_and", bool_, (Read(sound, (), None), holds))))
-
-    def _nested(self, roots: Sequence[Expr]) -> list[NestExpr]:
-        """Evaluates more expressions at this point."""
-        for node in self._eager_order(roots):
-            self._ensure(node)
-        return [self._find(root) for root in roots]  # type: ignore[misc]
-
-    def _form(self, form: Any) -> None:
+    def form(self, form: Any) -> None:
         """Statements for a form with several results; its items get values."""
         self._evaluate_shared(form)
         if isinstance(form, Cond) and self._is_cheap(form):
@@ -221,7 +57,7 @@ class Emitter:
             for needed in self._eager_order([node]):  # type: ignore[list-item]
                 self._ensure(needed)
 
-    def _registers(self, form: Any, names: Sequence[str], dtypes: Sequence[Any]) -> list[Buffer]:
+    def _registers(self, names: Sequence[str], dtypes: Sequence[Any]) -> list[Buffer]:
         return [self.builder.alloc(n, d, (), "register") for n, d in zip(names, dtypes, strict=True)]
 
     def _finish(self, form: Any, registers: Sequence[Buffer | None]) -> None:
@@ -272,9 +108,6 @@ class Emitter:
         self.builder.add(If(predicate, *blocks))
         self._finish(form, registers)
 
-    def _inner(self, loop: bool, facts: Facts | None = None, branch: bool = False) -> Any:
-        return _Inner(self, loop, facts, branch)
-
     def _start(self, registers: Sequence[Buffer], init: Sequence[Expr]) -> None:
         for register, e in zip(registers, init, strict=True):
             value = self._find(e)
@@ -290,7 +123,7 @@ class Emitter:
             self.builder.add(Store(register, (), value))
 
     def _loop(self, form: Loop) -> None:
-        registers = self._registers(form, [v.name for v in form.state], [v.dtype for v in form.state])
+        registers = self._registers([v.name for v in form.state], [v.dtype for v in form.state])
         self._start(registers, form.init)
         count = self._find(form.count)
         assert count is not None
@@ -307,7 +140,7 @@ class Emitter:
         self._values[-1][var] = var
 
     def _while(self, form: While) -> None:
-        registers = self._registers(form, [v.name for v in form.state], [v.dtype for v in form.state])
+        registers = self._registers([v.name for v in form.state], [v.dtype for v in form.state])
         self._start(registers, form.init)
         sound = self._sound(form)
         with self._inner(loop=True) as setup:
@@ -326,13 +159,13 @@ class Emitter:
         """Where a loop remembers that no check in it has failed, if it has any: what follows a fault might never end."""
         if not any(node in self.faults for node in scalar_order([form.condition, *form.body])):
             return None
-        (sound,) = self._registers(form, ["sound"], [bool_])
+        (sound,) = self._registers(["sound"], [bool_])
         self.builder.add(Store(sound, (), const(bool_, True)))
         self._checked.append(sound)
         return sound
 
     def _reduce(self, form: Reduce) -> None:
-        registers = self._registers(form, [v.name for v in form.left], [v.dtype for v in form.left])
+        registers = self._registers([v.name for v in form.left], [v.dtype for v in form.left])
         self._start(registers, form.neutral)
         scopes: list[tuple[Any, Scope, Any]] = []
         for axis in form.axes:
@@ -351,136 +184,3 @@ class Emitter:
             how: dict[str, Any] = {"kind": "vector", "interleave": 2, "tail": "mask"} if wide else {}
             self.builder.add(For(var, ix.as_index(0), extent, 1, closed(scope), **how))
         self._finish(form, registers)
-
-    def prefixes(
-        self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], exclusive: bool
-    ) -> list[list[NestExpr]]:
-        """One step of each (converted) scan, in order; what the accumulators then hold (`exclusive`: held before)."""
-        values = self.values([e for form, _, _ in steps for e in form.values])
-        results = []
-        for form, buffers, indices in steps:
-            own, values = values[: len(form.values)], values[len(form.values) :]
-            results.append(self._prefix_here(self._closed(form), buffers, indices, own, exclusive))
-        return results
-
-    def _prefix_here(
-        self, form: Reduce, buffers: Sequence[Buffer], at: tuple[Expr, ...], values: Sequence[NestExpr], exclusive: bool
-    ) -> list[NestExpr]:
-        if is_arithmetic(*form.combine) and not self._can_fault(form):
-            results = tuple(fresh("prefix", v.dtype) for v in form.left)
-            for var in results:
-                self.builder.level_of[var] = self.builder.scope.level
-            parts = (tuple(buffers), at, tuple(values), form.left, form.right, form.combine, results, exclusive)
-            self.builder.add(Prefix(*parts, known_neutral(form) or ()))
-            return list(results)
-        before = [self.builder.name(v.name, Read(b, at, None)) for v, b in zip(form.left, buffers, strict=True)]
-        self.combine_into(form, buffers, at, before, [self._name_here(value) for value in values])
-        return before if exclusive else [self.builder.name("prefix", Read(b, at, None)) for b in buffers]  # type: ignore[return-value]
-
-    def folds(
-        self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], contract: bool | None = None
-    ) -> None:
-        """One step of each (converted) reduction into its accumulators at the given indices; values are shared among them.
-
-        `contract`: whether a product that is added is added by a fused multiply-add; as for the whole program unless said.
-        """
-        contract = self.contract if contract is None else contract
-        operands = [step_operands(form, contract) for form, _, _ in steps]
-        values = self.values([e for es in operands for e in es])
-        for (form, buffers, indices), es in zip(steps, operands, strict=True):
-            own, values = values[: len(es)], values[len(es) :]
-            self._fold_here(form, buffers, indices, own, contract)
-
-    def atomics(self, form: Reduce, buffers: Sequence[Buffer], indices: tuple[Expr, ...]) -> None:
-        """One (converted) step of an update whose values are combined each on its own, in indivisible steps."""
-        values = [self._name_here(value) for value in self.values(form.values)]
-        form = self._closed(form)
-        parts = zip(buffers, values, form.left, form.right, form.combine, monoids(form), strict=True)
-        for buffer, value, left, right, combine, monoid in parts:
-            self.builder.add(AtomicUpdate(buffer, indices, value, left, right, combine, monoid))
-
-    def _fold_here(
-        self,
-        form: Reduce,
-        buffers: Sequence[Buffer],
-        indices: tuple[Expr, ...],
-        operands: Sequence[NestExpr],
-        contract: bool,
-    ) -> None:
-        form = self._closed(form)
-        if is_plain_operator(form) and not self._can_fault(form):
-            named = [
-                o if n < 2 else self._name_here(o) for o, n in zip(operands, operand_uses(form, contract), strict=True)
-            ]
-            taken = tuple(step(form, contract, named))
-            if all(a is b for a, b in zip(taken, form.left, strict=True)):
-                return
-            fold = Fold(
-                tuple(buffers), indices, taken, form.left, form.right, form.combine, form.neutral, single_monoid(form)
-            )
-            self.builder.add(fold)
-            return
-        before = [self.builder.name(v.name, Read(b, indices, None)) for v, b in zip(form.left, buffers, strict=True)]
-        self.combine_into(form, buffers, indices, before, list(operands))
-
-    def _closed(self, form: Reduce) -> Reduce:
-        """The reduction with what its operator takes from the expressions around it replaced by its value."""
-        own = {*form.left, *form.right}
-        around = [n for n in scalar_order([*form.combine, *form.neutral]) if isinstance(n, Var) and n not in own]
-        values = {v: found for v in around if (found := self._find(v)) is not None and found is not v}
-        if not values:
-            return form
-        combine, neutral = (tuple(self._applied(es, values)) for es in (form.combine, form.neutral))
-        return Reduce(form.axes, form.left, form.right, combine, neutral, form.values, form.commutative, form.monoid)
-
-    def _applied(self, roots: Sequence[Expr], values: Mapping[Any, Any]) -> list[Expr]:
-        """Expressions with variables replaced; what may fault in them still may."""
-        memo: dict[Node, Node] = dict(values)
-        applied = [transform(root, lambda node: node, memo) for root in roots]
-        for old, new in list(memo.items()):
-            if old is not new and old not in values and old in self.faults:
-                parts = [
-                    (fault, [transform(e, lambda node: node, memo) for e in (fault.holds, *fault.values)])
-                    for fault in self.faults[old]
-                ]
-                self.faults.setdefault(new, tuple(replace(f, holds=e[0], values=tuple(e[1:])) for f, e in parts))
-        return applied
-
-    def _can_fault(self, form: Reduce) -> bool:
-        return any(node in self.faults for node in scalar_order(form.combine))
-
-    def _name_here(self, value: NestExpr) -> NestExpr:
-        return value if is_trivial(value) else self.builder.name(name_of(value), value)
-
-    def combine_into(
-        self,
-        form: Reduce,
-        buffers: Sequence[Buffer],
-        indices: tuple[Expr, ...],
-        left: Sequence[NestExpr],
-        right: Sequence[NestExpr],
-    ) -> None:
-        """buffers[indices] = the operator applied to `left` and `right`."""
-        combined = self._applied(form.combine, dict(zip((*form.left, *form.right), (*left, *right), strict=True)))
-        self._uses = {**self._uses, **count_uses(combined)}
-        self._values.append({})
-        results = self._block(combined)
-        self._values.pop()
-        for buffer, value in zip(buffers, results, strict=True):
-            self.builder.add(Store(buffer, indices, value))
-
-
-class _Inner:
-    """A nested scope of a builder together with a nested table of values."""
-
-    def __init__(self, emitter: Emitter, loop: bool, facts: Facts | None, branch: bool) -> None:
-        self.emitter = emitter
-        self.manager = emitter.builder.block(facts, loop, branch)
-
-    def __enter__(self) -> Scope:
-        self.emitter._values.append({})
-        return self.manager.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self.emitter._values.pop()
-        self.manager.__exit__(*error)

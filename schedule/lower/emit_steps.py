@@ -1,0 +1,146 @@
+"""Steps of reductions, scans and updates as statements: `Fold`, `Prefix` and `AtomicUpdate` where their grammar allows, else loads,
+the operator, and stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from raido.algo.graph.expr import Expr, Node, Reduce, Var, fresh
+from raido.algo.graph.rewrite import transform
+from raido.schedule.atomics import monoids
+from raido.schedule.lower.dag import (
+    count_uses,
+    scalar_order,
+)
+from raido.schedule.lower.emit_values import ValueEmitter
+from raido.schedule.lower.steps import (
+    is_arithmetic,
+    is_plain_operator,
+    known_neutral,
+    operand_uses,
+    single_monoid,
+    step,
+    step_operands,
+)
+from raido.schedule.nest.nodes import AtomicUpdate, Buffer, Fold, NestExpr, Prefix, Read, Store
+
+
+class StepEmitter(ValueEmitter):
+    """Combines values into accumulators."""
+
+    def prefixes(
+        self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], exclusive: bool
+    ) -> list[list[NestExpr]]:
+        """One step of each (converted) scan, in order; what the accumulators then hold (`exclusive`: held before)."""
+        values = self.values([e for form, _, _ in steps for e in form.values])
+        results = []
+        for form, buffers, indices in steps:
+            own, values = values[: len(form.values)], values[len(form.values) :]
+            results.append(self._prefix_here(self._closed(form), buffers, indices, own, exclusive))
+        return results
+
+    def _prefix_here(
+        self, form: Reduce, buffers: Sequence[Buffer], at: tuple[Expr, ...], values: Sequence[NestExpr], exclusive: bool
+    ) -> list[NestExpr]:
+        if is_arithmetic(*form.combine) and not self._can_fault(form):
+            results = tuple(fresh("prefix", v.dtype) for v in form.left)
+            for var in results:
+                self.builder.level_of[var] = self.builder.scope.level
+            parts = (tuple(buffers), at, tuple(values), form.left, form.right, form.combine, results, exclusive)
+            self.builder.add(Prefix(*parts, known_neutral(form) or ()))
+            return list(results)
+        before = [self.builder.name(v.name, Read(b, at, None)) for v, b in zip(form.left, buffers, strict=True)]
+        self.combine_into(form, buffers, at, before, [self._name_here(value) for value in values])
+        return before if exclusive else [self.builder.name("prefix", Read(b, at, None)) for b in buffers]  # type: ignore[return-value]
+
+    def folds(
+        self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], contract: bool | None = None
+    ) -> None:
+        """One step of each (converted) reduction into its accumulators at the given indices; values are shared among them.
+
+        `contract`: whether a product that is added is added by a fused multiply-add; as for the whole program unless said.
+        """
+        contract = self.contract if contract is None else contract
+        operands = [step_operands(form, contract) for form, _, _ in steps]
+        values = self.values([e for es in operands for e in es])
+        for (form, buffers, indices), es in zip(steps, operands, strict=True):
+            own, values = values[: len(es)], values[len(es) :]
+            self._fold_here(form, buffers, indices, own, contract)
+
+    def atomics(self, form: Reduce, buffers: Sequence[Buffer], indices: tuple[Expr, ...]) -> None:
+        """One (converted) step of an update whose values are combined each on its own, in indivisible steps."""
+        values = [self._name_here(value) for value in self.values(form.values)]
+        form = self._closed(form)
+        parts = zip(buffers, values, form.left, form.right, form.combine, monoids(form), strict=True)
+        for buffer, value, left, right, combine, monoid in parts:
+            self.builder.add(AtomicUpdate(buffer, indices, value, left, right, combine, monoid))
+
+    def _fold_here(
+        self,
+        form: Reduce,
+        buffers: Sequence[Buffer],
+        indices: tuple[Expr, ...],
+        operands: Sequence[NestExpr],
+        contract: bool,
+    ) -> None:
+        form = self._closed(form)
+        if is_plain_operator(form) and not self._can_fault(form):
+            named = [
+                o if n < 2 else self._name_here(o) for o, n in zip(operands, operand_uses(form, contract), strict=True)
+            ]
+            taken = tuple(step(form, contract, named))
+            if all(a is b for a, b in zip(taken, form.left, strict=True)):
+                return
+            fold = Fold(
+                tuple(buffers), indices, taken, form.left, form.right, form.combine, form.neutral, single_monoid(form)
+            )
+            self.builder.add(fold)
+            return
+        before = [self.builder.name(v.name, Read(b, indices, None)) for v, b in zip(form.left, buffers, strict=True)]
+        self.combine_into(form, buffers, indices, before, list(operands))
+
+    def _closed(self, form: Reduce) -> Reduce:
+        """The reduction with what its operator takes from the expressions around it replaced by its value."""
+        own = {*form.left, *form.right}
+        around = [n for n in scalar_order([*form.combine, *form.neutral]) if isinstance(n, Var) and n not in own]
+        values = {v: found for v in around if (found := self._find(v)) is not None and found is not v}
+        if not values:
+            return form
+        combine, neutral = (tuple(self._applied(es, values)) for es in (form.combine, form.neutral))
+        return Reduce(form.axes, form.left, form.right, combine, neutral, form.values, form.commutative, form.monoid)
+
+    def _applied(self, roots: Sequence[Expr], values: Mapping[Any, Any]) -> list[Expr]:
+        """Expressions with variables replaced; what may fault in them still may."""
+        memo: dict[Node, Node] = dict(values)
+        applied = [transform(root, lambda node: node, memo) for root in roots]
+        for old, new in list(memo.items()):
+            if old is not new and old not in values and old in self.faults:
+                parts = [
+                    (fault, [transform(e, lambda node: node, memo) for e in (fault.holds, *fault.values)])
+                    for fault in self.faults[old]
+                ]
+                self.faults.setdefault(new, tuple(replace(f, holds=e[0], values=tuple(e[1:])) for f, e in parts))
+        return applied
+
+    def _can_fault(self, form: Reduce) -> bool:
+        return any(node in self.faults for node in scalar_order(form.combine))
+
+    def combine_into(
+        self,
+        form: Reduce,
+        buffers: Sequence[Buffer],
+        indices: tuple[Expr, ...],
+        left: Sequence[NestExpr],
+        right: Sequence[NestExpr],
+    ) -> None:
+        """buffers[indices] = the operator applied to `left` and `right`."""
+        combined = self._applied(form.combine, dict(zip((*form.left, *form.right), (*left, *right), strict=True)))
+        self._uses = {**self._uses, **count_uses(combined)}
+        self._values.append({})
+        results = self._block(combined)
+        self._values.pop()
+        for buffer, value in zip(buffers, results, strict=True):
+            self.builder.add(Store(buffer, indices, value))

@@ -1,0 +1,206 @@
+"""Expressions as names and values: shared ones are named, invariant ones move out of loops.
+
+A value used several times becomes a `Let`; one that depends on outer loops only becomes a `Let` in the outermost scope where its
+variables are bound, unless that could read out of bounds in a loop that takes no round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Const, Expr, Item, Node, Op, SizeVar, Var
+from raido.algo.graph.facts import Facts
+from raido.algo.graph.rewrite import post_order
+from raido.schedule.lower.builder import Builder, Scope
+from raido.schedule.lower.convert import Fault
+from raido.schedule.lower.dag import (
+    count_uses,
+    eager_children,
+    in_bounds,
+    is_trivial,
+    name_of,
+)
+from raido.schedule.nest.nodes import Buffer, Check, NestExpr, Read, Store
+
+
+class ValueEmitter:
+    """Evaluates converted expressions in the present scope of a builder. Forms with several results are up to `form`."""
+
+    def __init__(self, builder: Builder, faults: dict[Node, tuple[Fault, ...]], contract: bool) -> None:
+        self.builder = builder
+        self.faults = faults
+        self.contract = contract
+        self.floor = 0
+        self._values: list[dict[Node, NestExpr]] = []
+        self._eager: list[set[Node]] = []
+        self._uses: dict[Node, int] = {}
+        self._levels: dict[Node, int] = {}
+        self._checked: list[Buffer] = []
+
+    def values(self, roots: Iterable[Expr]) -> list[NestExpr]:
+        """Statements that evaluate the expressions, and the expressions that then name their values."""
+        roots = list(roots)
+        self._uses, self._levels = count_uses(roots), {}
+        self._values, self._eager = [{}], []
+        self._block(roots)
+        level = len(self.builder.scopes) - 1
+        return [self._operand(root, level) for root in roots]
+
+    def _block(self, roots: Sequence[Expr]) -> list[NestExpr]:
+        """Evaluates in the present scope, which is entered whenever this block is."""
+        order = self._eager_order(roots)
+        self._eager.append(set(order))
+        for node in order:
+            self._ensure(node)
+        self._eager.pop()
+        return [self._find(root) for root in roots]  # type: ignore[misc]
+
+    def _find(self, node: Node) -> NestExpr | None:
+        for values in reversed(self._values):
+            if node in values:
+                return values[node]
+        return None
+
+    def _eager_order(self, roots: Sequence[Expr]) -> list[Node]:
+        def unknown(nodes: Sequence[Node]) -> list[Node]:
+            return [node for node in nodes if self._find(node) is None]
+
+        return post_order(unknown(roots), lambda node: unknown(eager_children(node)))
+
+    def _ensure(self, node: Node) -> None:
+        """Evaluates one node whose eager children have values."""
+        if self._find(node) is not None:
+            return
+        values = self._values[-1]
+        if isinstance(node, (Const, SizeVar, Var)):
+            values[node] = node
+            return
+        if isinstance(node, Item):
+            self.form(node.form)
+            return
+        level = max((self._level(self._find(c)) for c in eager_children(node)), default=0)
+        value: NestExpr
+        parts: tuple[NestExpr, ...]
+        if isinstance(node, Read):
+            level = max(level, self.builder.level_of.get(node.buffer, 0))
+            indices = tuple(self._operand(i, level) for i in node.indices)
+            predicate = None if node.predicate is None else self._operand(node.predicate, level)
+            value = Read(node.buffer, indices, predicate)
+            parts = indices if predicate is None else (*indices, predicate)
+        else:
+            assert isinstance(node, Op), node
+            args = tuple(self._operand(a, level) for a in node.args)
+            value = (
+                node if all(a is b for a, b in zip(args, node.args, strict=True)) else Op(node.name, node.dtype, args)
+            )
+            parts = args
+        # A part that may not leave its loop has been named in there, whatever it depends on.
+        level = self._levels[value] = max([level, *(self._level(part) for part in parts)])
+        for fault in self.faults.get(node, ()):
+            self._check(fault)
+        shared = self._uses.get(node, 0) > 1 and not is_trivial(value)
+        values[node] = self._name(value, level) if shared else value
+
+    def _operand(self, node: Node, level: int) -> NestExpr:
+        """A child's value, moved out of the loops it does not depend on."""
+        value = self._find(node)
+        assert value is not None, node
+        own = self._level(value)
+        if own < level and not is_trivial(value):
+            value = self._name(value, own)
+            self._remember(node, value)
+        return value
+
+    def _remember(self, node: Node, name: NestExpr) -> None:
+        """The name stands for the node in the scope that it was given in, and inside that; the scopes around do not know it."""
+        found = next(k for k in reversed(range(len(self._values))) if node in self._values[k])
+        given = self._level(name) - (len(self.builder.scopes) - len(self._values))
+        self._values[max(found, given)][node] = name
+
+    def _level(self, value: NestExpr | None) -> int:
+        assert value is not None
+        if isinstance(value, (Const, SizeVar)):
+            return 0
+        if isinstance(value, Var):
+            return self.builder.level_of.get(value, 0)
+        known = self._levels.get(value)
+        if known is None:
+            parts = [self._level(c) for c in eager_children(value)]
+            if isinstance(value, Read):
+                parts.append(self.builder.level_of.get(value.buffer, 0))
+            known = self._levels[value] = max(parts, default=0)
+        return known
+
+    def _name(self, value: NestExpr, level: int) -> NestExpr:
+        """A `Let` for the value, as far out as it may stand."""
+        if isinstance(value, (Const, SizeVar, Var)):
+            return value
+        builder = self.builder
+        present = len(builder.scopes) - 1
+        level = max([self.floor, level, *(s.level for s in builder.scopes if s.branch)])
+        if level < present and not self._may_hoist(value, level):
+            level = present
+        for k in range(level, present + 1):
+            if value in builder.scopes[k].names:
+                return builder.scopes[k].names[value]
+        var = builder.name(name_of(value), value, level, lasting=True)
+        if isinstance(value, Op) and value.name in ix.BOUNDARY_OPS:
+            for scope in builder.scopes[level:]:
+                scope.facts = scope.facts.with_range(var, 0, ix.sub(value.args[1], 1))
+        return var
+
+    def _may_hoist(self, value: NestExpr, level: int) -> bool:
+        if not any(scope.loop for scope in self.builder.scopes[level + 1 :]) and not self._lazy():
+            return True
+        facts = self.builder.scopes[level].facts
+        stack: list[Node] = [value]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Read) and not in_bounds(node, facts):
+                return False
+            stack += eager_children(node)
+        return True
+
+    def _lazy(self) -> bool:
+        return len(self._eager) > 1
+
+    def _check(self, fault: Fault) -> None:
+        holds, *values = self._nested((fault.holds, *fault.values))
+        self.builder.add(Check(holds, fault.kind, fault.site, tuple(values)))
+        for sound in self._checked:
+            self.builder.add(Store(sound, (), Op("logical_and", bool_, (Read(sound, (), None), holds))))
+
+    def _nested(self, roots: Sequence[Expr]) -> list[NestExpr]:
+        """Evaluates more expressions at this point."""
+        for node in self._eager_order(roots):
+            self._ensure(node)
+        return [self._find(root) for root in roots]  # type: ignore[misc]
+
+    def _name_here(self, value: NestExpr) -> NestExpr:
+        return value if is_trivial(value) else self.builder.name(name_of(value), value)
+
+    def _inner(self, loop: bool, facts: Facts | None = None, branch: bool = False) -> Any:
+        return _Inner(self, loop, facts, branch)
+
+    def form(self, form: Any) -> None:
+        """Statements for a form with several results; its items get values."""
+        raise NotImplementedError
+
+
+class _Inner:
+    """A nested scope of a builder together with a nested table of values."""
+
+    def __init__(self, emitter: ValueEmitter, loop: bool, facts: Facts | None, branch: bool) -> None:
+        self.emitter = emitter
+        self.manager = emitter.builder.block(facts, loop, branch)
+
+    def __enter__(self) -> Scope:
+        self.emitter._values.append({})
+        return self.manager.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self.emitter._values.pop()
+        self.manager.__exit__(*error)
