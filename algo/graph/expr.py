@@ -1,8 +1,7 @@
 """The graph: every scalar, size, index and array is one small immutable node.
 
-Nodes are interned: building an equal node twice gives the same object, so `is` is equality and sharing is free. Where a node came
-from (names, source lines) is kept outside its identity, in the tables of a `Program`. Binders (`Loop`, `While`, `Reduce`,
-`Generate`) own the variables they bind; every bound `Var` is fresh, so substitution never captures.
+Where a node came from (names, source lines) is kept outside its identity, in the tables of a `Program`. Binders (`Loop`, `While`,
+`Reduce`, `Generate`) own the variables they bind; every bound `Var` is fresh, so substitution never captures.
 
 Scalars are `Const, SizeVar, Count, Var, Op, Load, Checked, Item` and, behind `Item`, the forms with several results `Cond, Loop,
 While, Reduce`.
@@ -16,67 +15,14 @@ from __future__ import annotations
 
 import itertools
 import struct
-import threading
-import weakref
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.node import Node, Opaque, node
 
-_table: weakref.WeakValueDictionary[tuple[Any, ...], Node] = weakref.WeakValueDictionary()
-_lock = threading.Lock()
 _serials = itertools.count(1)
-
-
-class _Interned(type):
-    """Calling a node class with equal fields gives the same node."""
-
-    def __call__(cls, *args: Any) -> Any:
-        key = (cls, *args)
-        with _lock:
-            node = _table.get(key)
-            if node is None:
-                node = super().__call__(*args)
-                _table[key] = node
-            return node
-
-
-class Node(metaclass=_Interned):
-    """Base of all nodes: equality and hash are identity. Fields are positional, and tuples where there are several.
-
-    A node never changes, so it keeps what is asked of it again and again, from the first time on: the nodes below (`rewrite`), its
-    linear terms (`index`).
-    """
-
-    __slots__ = ("__weakref__", "_below", "_linear", "_scalars_below")
-    FIELDS: ClassVar[tuple[str, ...]]
-    _below: tuple[Node, ...]
-    _scalars_below: tuple[Node, ...]
-    _linear: tuple[int, dict[Expr, int]]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), tuple(getattr(self, name) for name in field_names(type(self))))
-
-
-class Opaque(Node):
-    """A scalar that a later stage adds (a read of memory, a value with lanes); the graph knows no more of it than its type."""
-
-    __slots__ = ()
-    dtype: DType
-
-
-def field_names(cls: type[Node]) -> tuple[str, ...]:
-    """The names of a node class's fields, in order."""
-    names = cls.__dict__.get("FIELDS")
-    if names is None:
-        names = tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
-        cls.FIELDS = names
-    return names
-
-
-node = dataclass(frozen=True, eq=False, slots=True, repr=False)
 
 
 @node

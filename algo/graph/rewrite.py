@@ -12,7 +12,8 @@ from itertools import islice
 from operator import is_
 from typing import Any, TypeVar
 
-from raido.algo.graph.expr import Load, Node, Parameter, Result, Var, field_names
+from raido.algo.graph.expr import Load, Parameter, Result, Var
+from raido.algo.graph.node import Node, field_names
 
 N = TypeVar("N", bound=Node)
 

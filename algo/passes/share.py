@@ -13,7 +13,6 @@ from raido.algo.graph.expr import (
     Constant,
     Filter,
     Generate,
-    Node,
     Parameter,
     Result,
     Scan,
@@ -22,8 +21,8 @@ from raido.algo.graph.expr import (
     Sort,
     Update,
     Var,
-    field_names,
 )
+from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import children, rebuild, topological
 from raido.algo.graph.scopes import open_variables

@@ -25,17 +25,16 @@ from raido.algo.graph.expr import (
     Expr,
     Item,
     Load,
-    Node,
     Op,
     Reduce,
     SizeVar,
     Update,
     Var,
     const,
-    field_names,
     fresh,
 )
 from raido.algo.graph.faults import operator_can_fault
+from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.primitives import DIVISIONS, evaluate
 from raido.algo.graph.program import Program
 from raido.algo.graph.reduction import either, identity_of, join_partials

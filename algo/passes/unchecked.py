@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Checked, Load, Node, Op, Update, const, field_names
+from raido.algo.graph.expr import Checked, Load, Op, Update, const
 from raido.algo.graph.faults import can_fault
+from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import rebuild, topological
 from raido.algo.passes.finish import follow_tables

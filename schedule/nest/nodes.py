@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from raido.algo.graph.dtypes import DType, i64
-from raido.algo.graph.expr import Const, Expr, Node, Op, Opaque, Parameter, SizeVar, Var, node
+from raido.algo.graph.expr import Const, Expr, Op, Parameter, SizeVar, Var
+from raido.algo.graph.node import Node, Opaque, node
 from raido.algo.graph.program import Site
 
 Scope: TypeAlias = Literal["parameter", "result", "constant", "heap", "stack", "register"]

@@ -16,7 +16,6 @@ from raido.algo.graph.expr import (
     Filter,
     Generate,
     Load,
-    Node,
     Op,
     Reduce,
     Result,
@@ -25,9 +24,9 @@ from raido.algo.graph.expr import (
     Sort,
     Update,
     Var,
-    field_names,
     fresh,
 )
+from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.rewrite import rebuild, rewritten, scalar_nodes, topological
 
 if TYPE_CHECKING:

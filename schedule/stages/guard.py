@@ -27,7 +27,6 @@ from raido.algo.graph.expr import (
     Item,
     Load,
     Loop,
-    Node,
     Op,
     Reduce,
     Result,
@@ -37,10 +36,10 @@ from raido.algo.graph.expr import (
     Var,
     While,
     const,
-    field_names,
     fresh,
 )
 from raido.algo.graph.faults import can_fault
+from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.lift import checked_places
 from raido.schedule.stages.tables import Tables

@@ -20,7 +20,6 @@ from raido.algo.graph.expr import (
     Item,
     Load,
     Loop,
-    Node,
     Parameter,
     Reduce,
     Result,
@@ -28,9 +27,9 @@ from raido.algo.graph.expr import (
     Var,
     While,
     const,
-    field_names,
     fresh,
 )
+from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form, is_ragged
 from raido.schedule.stages.inline import _has_reduce

@@ -27,7 +27,6 @@ from raido.algo.graph.expr import (
     Generate,
     Item,
     Load,
-    Node,
     Op,
     Reduce,
     Result,
@@ -36,11 +35,11 @@ from raido.algo.graph.expr import (
     Update,
     Var,
     const,
-    field_names,
     fresh,
 )
 from raido.algo.graph.facts import interval
 from raido.algo.graph.faults import can_fault
+from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.reduction import contracted_product, identity_of
 from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes, substitute, topological
