@@ -20,6 +20,7 @@ from raido.algo.graph.index import (
     clamp,
     combine,
     constant_value,
+    counts,
     floordiv,
     linear,
     maximum,
@@ -183,7 +184,7 @@ class Facts:
     def _decide(self, e: Expr) -> Expr:
         if not isinstance(e, Op):
             return e
-        if e.name in ("minimum", "maximum"):
+        if e.name in ("minimum", "maximum") and counts(e.args):
             a, b = e.args
             if self.less_equal(a, b):
                 return a if e.name == "minimum" else b

@@ -8,7 +8,7 @@ and indices do not overflow). What can be proved about them is in `facts`.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
 from raido.algo.graph.dtypes import i64
@@ -125,6 +125,8 @@ def floordiv(a: IntLike, b: IntLike) -> Expr:
         return const(i64, value // k)
     if k and k > 0:
         constant, terms = linear(a)
+        if not counts(terms):
+            return Op("floordiv", i64, (a, b))
         outer = {atom: c // k for atom, c in terms.items() if c % k == 0}
         inner = {atom: c for atom, c in terms.items() if c % k}
         whole, rest = divmod(constant, k)
@@ -137,6 +139,17 @@ def floordiv(a: IntLike, b: IntLike) -> Expr:
             if inner_k and inner_k > 0:
                 return floordiv(a.args[0], inner_k * k)
     return Op("floordiv", i64, (a, b))
+
+
+def counts(parts: Iterable[Expr]) -> bool:
+    """Whether expressions are made of counters and sizes, whose sums and multiples do not wrap. Numbers from data may be any."""
+    return all(isinstance(e, Var | SizeVar | Count | Const) or (isinstance(e, Op) and _counts(e)) for e in parts)
+
+
+def _counts(e: Op) -> bool:
+    if e.name == "cast":
+        return not e.args[0].dtype.is_float and e.args[0].dtype.bits < 64
+    return counts(e.args[1:] if e.name == "select" else e.args) and (e.name in _ARITHMETIC or e.name == "select")
 
 
 def ceildiv(a: IntLike, b: int) -> Expr:
@@ -155,7 +168,7 @@ def mod(a: IntLike, b: IntLike) -> Expr:
     if k and k > 0:
         constant, terms = linear(a)
         reduced = {atom: c % k for atom, c in terms.items() if c % k}
-        if reduced != terms or constant % k != constant:
+        if counts(terms) and (reduced != terms or constant % k != constant):
             return mod(_build(constant % k, reduced), k)
     return Op("mod", i64, (a, b))
 
@@ -181,9 +194,7 @@ def _extreme(name: str, a: IntLike, b: IntLike) -> Expr:
                 stack += [e.args[1], e.args[0]]
                 continue
             for i, member in enumerate(members):
-                gap = constant_value(sub(e, member))
-                if gap is None:
-                    gap = _gap_of_sizes(sub(e, member))
+                gap = 0 if e is member else _gap(sub(e, member)) if counts((e, member)) else None
                 if gap is not None:
                     members[i] = member if gap * sign >= 0 else e
                     break
@@ -196,9 +207,11 @@ def _extreme(name: str, a: IntLike, b: IntLike) -> Expr:
     return total
 
 
-def _gap_of_sizes(e: Expr) -> int | None:
-    """A sign (as a number) of an expression over sizes alone: they are never negative. None when unknown."""
+def _gap(e: Expr) -> int | None:
+    """A number, or one with the sign of an expression over sizes alone: they are never negative. None when unknown."""
     constant, terms = linear(e)
+    if not terms:
+        return constant
     if all(isinstance(atom, (SizeVar, Count)) for atom in terms):
         if constant >= 0 and all(c > 0 for c in terms.values()):
             return 1

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from raido.algo.errors import CompileError, ScheduleError, explain
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr, Node, Result, Var
+from raido.algo.graph.expr import Array, Expr, Node, Result, Var
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import loads_in
 from raido.schedule.lower.builder import Builder
@@ -100,8 +100,9 @@ class Placement:
         made_by = {job.form: job for job in stages}
         tops: dict[str, Job] = {}
         nested: dict[str, Job] = {}
-        guests, storages = dict(self.guests), self.loops.converter.storages
-        before, in_place = dict(storages), [job for job in stages if job.in_place]
+        storages: dict[Array, Storage] = self.loops.converter.storages  # type: ignore[assignment]
+        guests, before = dict(self.guests), dict(storages)
+        in_place = [job for job in stages if job.in_place]
         self.guests.clear()
         for job in in_place:
             job.in_place = False

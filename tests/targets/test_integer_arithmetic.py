@@ -165,3 +165,29 @@ def test_counters_wrap_too():
     with np.errstate(all="ignore"):
         wanted = [f(np, i) for f in COUNTED.values()]
     compare((program.interpret, program.compile()), (i,), COUNTED, wanted)
+
+
+WRAPPING = {
+    "a quotient of a multiple": lambda v: (v * 4) // 4,
+    "a remainder of a multiple": lambda v: (v * 6) % 4,
+    "the lower of neighbours": lambda v: rd.minimum(v, v + 1),
+    "the higher of neighbours": lambda v: rd.maximum(v - 1, v),
+}
+
+
+@pytest.mark.parametrize("mode", ["clamp", "wrap", "mirror", "symmetric"])
+def test_indices_from_data_wrap_before_they_are_brought_into_range(mode):
+    """Whether they are computed where they are used or before."""
+
+    @rd.algorithm
+    def program(c: rd.i64["k"], b: rd.f64["n"]):
+        places = [rd.map(f, c).named(f"places{k}") for k, f in enumerate(WRAPPING.values())]
+        return tuple(rd.gather(b, place, mode=mode) for place in places)
+
+    c, b = np.array([0, 1, 3, 2**62 + 1, -(2**62) - 3, 2**63 - 1, -(2**63)]), np.arange(5.0)
+    wanted = program.interpret(c, b)
+    for where in ("inline", "root"):
+        schedule = program.schedule()
+        for k in range(len(WRAPPING)):
+            getattr(schedule[f"places{k}"], where)()
+        compare((program.compile(schedule=schedule),), (c, b), WRAPPING, wanted)
