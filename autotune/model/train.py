@@ -15,10 +15,11 @@ import typer
 from raido.algo.errors import RaidoError
 from raido.autotune.model.cost_model import SHIPPED
 from raido.autotune.model.table import groups_of, read_records
-from raido.autotune.model.training import Quality, held_out, train
+from raido.autotune.model.training import Quality, Unmeasured, held_out, judge_unmeasured, left_out, train
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASUREMENTS = ROOT / "benchmarks" / "tuning_measurements.jsonl.gz"
+CAUTIONS, THRESHOLDS = (1.0, 2.0, 3.0), (0.1, 0.3, 0.5)
 MARKS = ("<!-- quality -->", "<!-- end of quality -->")
 
 
@@ -29,6 +30,10 @@ def main(
     quality: Annotated[
         bool, typer.Option(help="train six times more without a sixth of the programs, and judge")
     ] = True,
+    unmeasured: Annotated[
+        bool,
+        typer.Option(help="judge rules that choose without measurements, on programs left out of training; no more"),
+    ] = False,
     write: Annotated[bool, typer.Option(help="write the quality into docs/autotuning.md")] = False,
 ) -> None:
     """Train the model, save it, and print its quality."""
@@ -36,6 +41,10 @@ def main(
         groups = groups_of(read_records(measurements or [MEASUREMENTS]))
     except RaidoError as error:
         raise SystemExit(str(error)) from None
+    if unmeasured:
+        print(f"{len(groups)} programs, each by a model that was trained without it")
+        print(unmeasured_table(judge_unmeasured(left_out(groups, seed), CAUTIONS, THRESHOLDS)))
+        return
     train(groups, seed).save(into)
     print(f"trained on {sum(len(g.log_throughput) for g in groups)} schedules of {len(groups)} programs: {into}")
     if quality or write:
@@ -61,6 +70,18 @@ def quality_table(rows: list[tuple[Quality, Quality]]) -> str:
     means = [fmean(getattr(row[which], name) for row in rows) for which in (0, 1) for name in names]
     total = sum(learned.schedules for learned, _ in rows)
     lines.append(f"| **mean** | {total} | " + " | ".join(f"**{x:.2f}**" for x in means) + " |")
+    return "\n".join(lines)
+
+
+def unmeasured_table(rules: list[Unmeasured]) -> str:
+    """A line for every rule."""
+    lines = [
+        "| caution | sure above | leaves the default | for a faster one | for a slower one | mean speed | least |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for r in rules:
+        counts = f"{r.leaves} | {r.faster} | {r.slower}"
+        lines.append(f"| {r.caution:g} | {r.sure:g} | {counts} | {r.mean:.2f} | {r.least:.2f} |")
     return "\n".join(lines)
 
 

@@ -101,19 +101,60 @@ def judge(group: Group, scores: np.ndarray) -> Quality:
     )
 
 
+@dataclass(frozen=True)
+class Unmeasured:
+    """What a rule would do without measurements: take the schedule whose gain over the default's score, less `caution` times the spread,
+    is largest, if it is above `sure` (in logarithms). Of all programs: on how many it leaves the default, where by more than 2 % for a
+    faster or a slower schedule; the mean (geometric) and the least speed, relative to the default's."""
+
+    caution: float
+    sure: float
+    leaves: int
+    faster: int
+    slower: int
+    mean: float
+    least: float
+
+
+def judge_unmeasured(
+    cases: Sequence[tuple[Group, CostModel]], cautions: Sequence[float], thresholds: Sequence[float]
+) -> list[Unmeasured]:
+    """Every rule on programs, each with a model that has not seen it."""
+    gains = []
+    for group, model in cases:
+        default = int(np.abs(group.log_throughput).argmin())
+        gains.append((group.log_throughput, *model.gain(group.features, group.features[default])))
+    found = []
+    for caution in cautions:
+        picks = [(gain - caution * spread).argmax() for _, gain, spread in gains]
+        sures = [gain[k] - caution * spread[k] for k, (_, gain, spread) in zip(picks, gains, strict=True)]
+        for sure in thresholds:
+            kept = [known[k] if at > sure else 0.0 for k, at, (known, _, _) in zip(picks, sures, gains, strict=True)]
+            speed = np.exp(np.array(kept))
+            leaves, faster, slower = (int(each.sum()) for each in (np.array(sures) > sure, speed > 1.02, speed < 0.98))
+            mean = float(np.exp(np.mean(kept)))
+            found.append(Unmeasured(caution, sure, leaves, faster, slower, mean, float(speed.min())))
+    return found
+
+
 def held_out(groups: Sequence[Group], seed: int = 0, members: int = MEMBERS) -> list[tuple[Quality, Quality]]:
-    """For every program: how a model ranks it that was trained without it (at any sizes), and how the estimate alone does.
+    """For every program: how a model ranks it that was trained without it (at any sizes), and how the estimate alone does."""
+    return [
+        (judge(group, model.predict(group.features)[0]), judge(group, CostModel().predict(group.features)[0]))
+        for group, model in left_out(groups, seed, members)
+    ]
+
+
+def left_out(groups: Sequence[Group], seed: int = 0, members: int = MEMBERS) -> list[tuple[Group, CostModel]]:
+    """Every program with a model that was trained without it (at any sizes).
 
     The programs are left out by sixths, so that six models serve.
     """
     names = sorted({group.name.split("(")[0] for group in groups})
     random.Random(seed).shuffle(names)
-    found: dict[int, tuple[Quality, Quality]] = {}
+    found: dict[str, CostModel] = {}
     for k in range(min(FOLDS, len(names))):
-        left_out = set(names[k::FOLDS])
-        model = train([group for group in groups if group.name.split("(")[0] not in left_out], seed, members)
-        for at, group in enumerate(groups):
-            if group.name.split("(")[0] in left_out:
-                scores = (model.predict(group.features)[0], CostModel().predict(group.features)[0])
-                found[at] = (judge(group, scores[0]), judge(group, scores[1]))
-    return [found[at] for at in range(len(groups))]
+        without = set(names[k::FOLDS])
+        model = train([group for group in groups if group.name.split("(")[0] not in without], seed, members)
+        found |= dict.fromkeys(without, model)
+    return [(group, found[group.name.split("(")[0]]) for group in groups]

@@ -19,8 +19,8 @@ from raido.autotune.model.cost_model import SHIPPED
 from raido.autotune.model.refresh import main as refresh
 from raido.autotune.model.refresh import write_text
 from raido.autotune.model.table import Group, groups_of, read_records
-from raido.autotune.model.train import MEASUREMENTS, quality_table
-from raido.autotune.model.training import held_out, judge, train
+from raido.autotune.model.train import MEASUREMENTS, quality_table, unmeasured_table
+from raido.autotune.model.training import held_out, judge, judge_unmeasured, train
 from raido.autotune.records.database import Database
 from raido.autotune.records.exchange import export
 from raido.autotune.records.record import Record
@@ -60,6 +60,27 @@ def test_training_learns_what_the_estimate_leaves_over_and_carries_it_to_other_p
     other = made_up("other")
     scores, spread = train(groups, members=2).predict(other.features)
     assert judge(other, scores).pairs > 0.9 and spread.shape == scores.shape and (spread > 0).all()
+
+
+class Told(CostModel):
+    """Gains that are said, from the first two features."""
+
+    def gain(self, features: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return features[:, 0] - base[0], features[:, 1]
+
+
+def test_rules_that_choose_without_measurements_are_judged_by_what_they_take():
+    table = np.zeros((3, len(FEATURES)), np.float32)
+    table[:, 0], table[:, 1] = (0, 0.9, 0.6), (0, 0.4, 0.05)
+    good = Group("good", table, np.log([1.0, 0.5, 2.0]))
+    bad = Group("bad", table, np.log([1.0, 2.0, 0.5]))
+    bold, careful, none = judge_unmeasured([(good, Told()), (bad, Told())], (0.0, 1.0), (0.5,))[:2] + judge_unmeasured(
+        [(good, Told())], (1.0,), (0.7,)
+    )
+    assert (bold.leaves, bold.faster, bold.slower, bold.least) == (2, 1, 1, 0.5)  # takes the second
+    assert (careful.leaves, careful.faster, careful.slower) == (2, 1, 1) and careful.mean == pytest.approx(1.0)
+    assert (none.leaves, none.faster, none.mean, none.least) == (0, 0, 1.0, 1.0)
+    assert "| 1 | 0.7 | 0 | 0 | 0 | 1.00 | 1.00 |" in unmeasured_table([none])
 
 
 def test_training_is_deterministic():
