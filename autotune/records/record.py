@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -92,6 +94,15 @@ COLUMNS = (
     "relative",
 )
 _JSON = ("sizes", "dtypes", "host", "seconds", "versions")
+_TEXTS = ("id", "program", "name", "target", "machine", "job", "kind", "key", "schedule", "detail")
+_KINDS_OF_FIELDS: dict[str, Any] = {
+    **dict.fromkeys(_TEXTS, str),
+    **dict.fromkeys(("sizes", "host", "versions"), dict),
+    **dict.fromkeys(("number", "features_version"), int),
+    **dict.fromkeys(("at", "compile_seconds"), (int, float)),
+    **dict.fromkeys(("predicted", "relative"), (int, float, NoneType)),
+    "failure": (str, NoneType),
+}
 
 
 def to_row(record: Record) -> tuple[Any, ...]:
@@ -111,9 +122,24 @@ def from_row(row: tuple[Any, ...]) -> Record:
             values[name] = json.loads(values[name])
         values["dtypes"], values["seconds"] = tuple(values["dtypes"]), tuple(map(float, values["seconds"]))
         values["features"] = tuple(np.frombuffer(values["features"], "<f4").tolist())
+        _check(values)
     except (ValueError, TypeError) as error:
         raise TuningError(f"measurement {values['id']} cannot be read: {error}") from None
     return Record(**values)
+
+
+def _check(values: Mapping[str, Any]) -> None:
+    """ValueError for a field that holds what it cannot: a time below 0 would be the best of all."""
+    for name, kind in _KINDS_OF_FIELDS.items():
+        if not isinstance(values[name], kind) or isinstance(values[name], bool):
+            raise ValueError(f"its {name} is {values[name]!r}")
+    if not values["id"] or values["kind"] not in KINDS:
+        raise ValueError(f"its id is {values['id']!r} and its kind {values['kind']!r}")
+    if not all(isinstance(each, int) and not isinstance(each, bool) for each in values["sizes"].values()):
+        raise ValueError(f"its sizes are {values['sizes']!r}")
+    times = (*values["seconds"], values["at"], values["compile_seconds"], values["relative"] or 0.0)
+    if not all(isinstance(each, int | float) and 0 <= each < math.inf for each in times):
+        raise ValueError("one of its times is none")
 
 
 def to_json(record: Record) -> str:
@@ -125,10 +151,13 @@ def from_json(text: str) -> Record:
     """The record that `to_json` wrote; TuningError when the text is none."""
     try:
         values = json.loads(text)
+        if not isinstance(values, dict) or "id" not in values:
+            raise ValueError("it has no id")
         for name in ("dtypes", "seconds", "features"):
             values[name] = tuple(values[name])
         record = Record(**values)
         to_row(record)
+        _check({name: getattr(record, name) for name in COLUMNS})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise TuningError(f"not a measurement: {error}") from None
     return record

@@ -251,6 +251,35 @@ def test_databases_travel_as_text_and_are_put_together(tmp_path: Path) -> None:
                 import_text(d, __file__)
 
 
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"seconds": [-1.0]},
+        {"seconds": [float("nan")]},
+        {"seconds": ["x"]},
+        {"sizes": "h=3"},
+        {"sizes": {"h": 1.5}},
+        {"at": "now"},
+        {"number": "x"},
+        {"kind": "guess"},
+        {"schedule": 5},
+        {"id": None},
+        {"relative": float("inf")},
+        {"more": 1},
+    ],
+)
+def test_a_measurement_that_is_none_is_not_imported(tmp_path: Path, harm: dict[str, Any]) -> None:
+    text = tmp_path / "a.jsonl"
+    with Database(tmp_path / "a.db") as database, Database(tmp_path / "b.db") as other:
+        database.add_all([BASE, record(at=2.0)])
+        export(database, text)
+        head, first, second = text.read_text().splitlines()
+        text.write_text("\n".join([head, first, json.dumps({**json.loads(second), **harm})]))
+        with pytest.raises(rd.TuningError, match=r"a\.jsonl, line 3: not a measurement"):
+            import_text(other, text)
+        assert other.records() == []
+
+
 def test_the_best_is_of_the_nearest_sizes_and_says_so() -> None:
     small = record(sizes={"h": 100, "w": 100}, seconds=(0.001,), key="small")
     large = record(sizes={"h": 1000, "w": 1000}, seconds=(0.1,), key="large")
