@@ -64,10 +64,6 @@ def constant(value: np.ndarray) -> Array:
     return Array(Constant(Data(native), dtype, tuple(as_index(n) for n in native.shape)), STRONG)
 
 
-def is_literal(value: Array) -> bool:
-    return value.weak == LITERAL
-
-
 def common_type(values: Sequence[Array]) -> tuple[DType, int]:
     """The type that operands take together, and how weak it still is."""
     strong = [v.dtype for v in values if v.weak == STRONG]

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from raido.algo.errors import TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import DType, bool_
-from raido.algo.graph.expr import Const, Constant, Expr, Node, Parameter, Result
+from raido.algo.graph.expr import Const, Constant, Expr, Parameter, Result
 from raido.algo.trace.locations import complaint, user_site
 from raido.algo.trace.operators import Operators
 from raido.algo.trace.types import describe
@@ -255,11 +255,6 @@ def scalar(node: Expr, weak: int = STRONG) -> Array:
 def is_scalar(value: Array) -> bool:
     """Whether the value has rank 0."""
     return not isinstance(value.node, _ARRAY_NODES)
-
-
-def array_node(value: Array) -> Node:
-    """The array node of a value of rank 1 or more."""
-    return value.node
 
 
 def _truth_complaint() -> str:
