@@ -216,12 +216,14 @@ class GangValues:
         made = []
         for g, (start, place) in enumerate(zip(flat[0], self.vector(inner), strict=True)):
             held = lane_mask(on, g)
-            some = None if held is None else LaneFold("logical_or", held)
-            ends = [Splat(Read(buffer, at(end.value), some), self.lanes) for end in (zero, last)]
+            shown = lambda mask: mask if held is None else Op("logical_and", bool_, (held, mask))
             before, behind = Op("lt", bool_, (place, zero)), Op("gt", bool_, (place, last))
             inside = Op("logical_not", bool_, (Op("logical_or", bool_, (before, behind)),))
-            mask = inside if held is None else Op("logical_and", bool_, (held, inside))
-            value = VectorRead(buffer, start, 1, self.lanes, mask)
+            value = VectorRead(buffer, start, 1, self.lanes, shown(inside))
+            ends = [
+                Splat(Read(buffer, at(end.value), LaneFold("logical_or", shown(mask))), self.lanes)
+                for end, mask in ((zero, before), (last, behind))
+            ]
             made.append(choose(before, ends[0], choose(behind, ends[1], value)))
         return tuple(made)
 
