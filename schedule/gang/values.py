@@ -16,7 +16,7 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, Var, const
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables
-from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask
+from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask, negation
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import (
     Buffer,
@@ -181,9 +181,7 @@ class GangValues:
         if uniform:  # only the predicate varies
             assert on is not None
             zero = Splat(const(buffer.dtype, 0), self.lanes)
-            return tuple(
-                choose(m, Splat(Read(buffer, e.indices, LaneFold("logical_or", m)), self.lanes), zero) for m in on
-            )
+            return tuple(choose(m, self._if_any(m, buffer, e.indices), zero) for m in on)
         target = self._register_place(buffer, e.indices)
         if target is not None:
             return tuple(Read(target[0], place, None) for place in target[1])
@@ -212,20 +210,20 @@ class GangValues:
         flat = self._flat_motion(buffer, at(inner))
         if flat is None or flat[1] != 1 or self.info.varies(extent):
             return None
-        last, zero = Splat(ix.sub(extent, 1), self.lanes), Splat(const(i64, 0), self.lanes)
-        made = []
-        for g, (start, place) in enumerate(zip(flat[0], self.vector(inner), strict=True)):
-            held = lane_mask(on, g)
-            shown = lambda mask: mask if held is None else Op("logical_and", bool_, (held, mask))
-            before, behind = Op("lt", bool_, (place, zero)), Op("gt", bool_, (place, last))
-            inside = Op("logical_not", bool_, (Op("logical_or", bool_, (before, behind)),))
-            value = VectorRead(buffer, start, 1, self.lanes, shown(inside))
-            ends = [
-                Splat(Read(buffer, at(end.value), LaneFold("logical_or", shown(mask))), self.lanes)
-                for end, mask in ((zero, before), (last, behind))
-            ]
-            made.append(choose(before, ends[0], choose(behind, ends[1], value)))
-        return tuple(made)
+        zero, last = const(i64, 0), ix.sub(extent, 1)
+        places = self.vector(inner)
+        before = tuple(Op("lt", bool_, (place, Splat(zero, self.lanes))) for place in places)
+        behind = tuple(Op("gt", bool_, (place, Splat(last, self.lanes))) for place in places)
+        inside = both(on, both(negation(before), negation(behind)))
+        value = [VectorRead(buffer, start, 1, self.lanes, lane_mask(inside, g)) for g, start in enumerate(flat[0])]
+        for beyond, end in ((behind, last), (before, zero)):
+            ends = [self._if_any(mask, buffer, at(end)) for mask in both(on, beyond) or ()]
+            value = [choose(*each) for each in zip(beyond, ends, value, strict=True)]
+        return tuple(value)
+
+    def _if_any(self, mask: NestExpr, buffer: Buffer, indices: tuple[NestExpr, ...]) -> NestExpr:
+        """An element in all lanes, read if any lane is on."""
+        return Splat(Read(buffer, indices, LaneFold("logical_or", mask)), self.lanes)
 
     def _register_place(
         self, buffer: Buffer, indices: Sequence[NestExpr]
