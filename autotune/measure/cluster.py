@@ -183,6 +183,7 @@ def packed_task(task: Task) -> dict[str, Any]:
         "specs": task.inputs.specs,
         "sizes": task.inputs.sizes,
         "inputs": [len(blob) for blob in task.inputs.blobs],
+        "places": task.inputs.places,
         "reference": task.reference,
         "limits": asdict(task.limits),
         "protocol": asdict(task.protocol),
@@ -192,7 +193,8 @@ def packed_task(task: Task) -> dict[str, Any]:
 
 def unpacked_task(data: dict[str, Any], blobs: Sequence[bytearray]) -> Task:
     """The task that `packed_task` packed, with the bytes of its inputs."""
-    inputs = Inputs(tuple(data["specs"]), data["sizes"], tuple(memoryview(blob) for blob in blobs))
+    views = tuple(memoryview(blob) for blob in blobs)
+    inputs = Inputs(tuple(data["specs"]), data["sizes"], views, tuple(data["places"]))
     program, target = unpack_program(data["program"], data["constants"]), Target("llvm", data["cpu"], data["threads"])
     limits, protocol = Limits(**data["limits"]), Protocol(**data["protocol"])
     return Task(program, target, inputs, data["reference"], limits, protocol, data["tolerance"])

@@ -24,14 +24,18 @@ from raido.algo.trace.types import parse_dimension
 from raido.targets.arguments import bind_arguments
 from raido.targets.signature import Signature, Value, evaluate_size, size_of
 
+PAGE = 4096  # bytes
+
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs of a program as data: a description of each array, the bytes of those that are given, and all sizes."""
+    """The inputs of a program as data: a description of each array, all sizes, and of the arrays that are given the bytes, and how far
+    behind the begin of a page they lie."""
 
     specs: tuple[dict[str, Any], ...]
     sizes: dict[str, int]
     blobs: tuple[memoryview, ...] = field(default=(), repr=False)
+    places: tuple[int, ...] = ()
 
 
 def given_inputs(signature: Signature, arguments: Sequence[Any]) -> Inputs:
@@ -41,7 +45,8 @@ def given_inputs(signature: Signature, arguments: Sequence[Any]) -> Inputs:
         {"given": k, "dtype": array.dtype.str, "shape": list(array.shape)} for k, array in enumerate(bound.inputs)
     )
     blobs = tuple(array.reshape(-1).view(np.uint8).data for array in bound.inputs)
-    return Inputs(specs, dict(bound.sizes), blobs)
+    places = tuple(array.ctypes.data % PAGE for array in bound.inputs)
+    return Inputs(specs, dict(bound.sizes), blobs, places)
 
 
 def made_up_inputs(
@@ -92,12 +97,23 @@ def describe_made_up(program: Program, inputs: Inputs) -> str:
     return "; ".join(said)
 
 
-def made_inputs(specs: Sequence[Mapping[str, Any]], blobs: Sequence[bytearray]) -> list[np.ndarray]:
+def made_inputs(
+    specs: Sequence[Mapping[str, Any]], blobs: Sequence[bytearray], places: Sequence[int]
+) -> list[np.ndarray]:
     """The arrays that specs describe."""
+    given = [_placed(blob, place) for blob, place in zip(blobs, places, strict=True)]
     return [
-        np.frombuffer(blobs[spec["given"]], spec["dtype"]).reshape(spec["shape"]) if "given" in spec else _make(spec)
+        given[spec["given"]].view(spec["dtype"]).reshape(spec["shape"]) if "given" in spec else _make(spec)
         for spec in specs
     ]
+
+
+def _placed(data: bytearray, place: int) -> np.ndarray:
+    """Bytes in memory as calls have them: NumPy's, which is of large pages where it can be, as far behind the begin of a page."""
+    room = np.empty(len(data) + PAGE, np.uint8)
+    start = (place - room.ctypes.data) % PAGE
+    room[start : start + len(data)] = np.frombuffer(data, np.uint8)
+    return room[start : start + len(data)]
 
 
 def _make(spec: Mapping[str, Any]) -> np.ndarray:

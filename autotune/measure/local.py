@@ -208,7 +208,8 @@ class RunnerProcess:
         """Gives a new process the inputs, and has it make the reference."""
         task, first = self._task, self._task.limits.first
         inputs = task.inputs
-        child.request({"do": "inputs", "specs": inputs.specs, "sizes": inputs.sizes}, inputs.blobs, first)
+        about = {"do": "inputs", "specs": inputs.specs, "sizes": inputs.sizes, "places": inputs.places}
+        child.request(about, inputs.blobs, first)
         bounds = bounds_of(task.program, inputs.sizes, task.tolerance)
         message = {"do": "reference", "signature": self._reference.signature, "bounds": bounds}
         answer, _ = child.request(message, (self._reference.code,), first)

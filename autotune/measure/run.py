@@ -35,8 +35,8 @@ class Runner:
         self._bounds: list[float] = []
 
     def inputs(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"specs", "sizes"} and the bytes of given arrays: what every candidate is run on."""
-        self._arrays = made_inputs(message["specs"], blobs)
+        """{"specs", "sizes", "places"} and the bytes of given arrays: what every candidate is run on."""
+        self._arrays = made_inputs(message["specs"], blobs, message["places"])
         self._sizes = message["sizes"]
         return {}, ()
 

@@ -121,7 +121,7 @@ def test_processes_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
             from raido.autotune.measure.child import Child
             assert __name__ == "__main__", "a child ran the user's script"
             child = Child("runner")
-            child.request({"do": "inputs", "specs": [], "sizes": {}})
+            child.request({"do": "inputs", "specs": [], "sizes": {}, "places": []})
             print(child.pid, flush=True)
             time.sleep(60)
         """)
@@ -145,7 +145,7 @@ def test_what_a_child_cannot_do_is_a_failure_and_leaves_it_alive() -> None:
     with pytest.raises(ChildFailed, match="AttributeError"):
         child.request({"do": "nothing of the kind"})
     pid = child.pid
-    assert child.request({"do": "inputs", "specs": [], "sizes": {}}) == ({}, []) and child.pid == pid
+    assert child.request({"do": "inputs", "specs": [], "sizes": {}, "places": []}) == ({}, []) and child.pid == pid
     child.close()
 
 
@@ -228,5 +228,5 @@ def test_large_arrays_travel() -> None:
     array = np.arange(3_000_000, dtype=np.float32)
     child = Child("runner")
     specs = [{"given": 0, "dtype": "<f4", "shape": [3_000_000]}]
-    assert child.request({"do": "inputs", "specs": specs, "sizes": {}}, (memoryview(array),), 20) == ({}, [])
+    assert child.request({"do": "inputs", "specs": specs, "sizes": {}, "places": [0]}, (memoryview(array),), 20) == ({}, [])
     child.close()

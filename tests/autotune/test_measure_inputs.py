@@ -39,7 +39,7 @@ Point = rd.record(x=rd.f32, y=rd.f32)
 def inputs_of(algorithm: rd.Algorithm, sizes: dict[str, int], **ranges: object) -> list[np.ndarray]:
     program = algorithm.trace()
     signature = Compilation(program, Target(), None, {}).signature
-    return made_inputs(made_up_inputs(program, signature, sizes, ranges, seed=3).specs, ())  # type: ignore[arg-type]
+    return made_inputs(made_up_inputs(program, signature, sizes, ranges, seed=3).specs, (), ())  # type: ignore[arg-type]
 
 
 @rd.algorithm
@@ -95,9 +95,23 @@ def test_arrays_of_the_user_are_taken_as_a_call_takes_them() -> None:
     signature = Compilation(norms.trace(), Target(), None, {}).signature
     x, y = np.ones(4, np.float32), np.full(8, 2, np.float32)[::2]
     given = given_inputs(signature, ({"x": x, "y": y}, np.full(4, 1j, np.complex64), 5))
-    arrays = made_inputs(given.specs, [bytearray(blob) for blob in given.blobs])
+    arrays = made_inputs(given.specs, [bytearray(blob) for blob in given.blobs], given.places)
     assert given.sizes == {"n": 4, "m": 5}
     assert (arrays[0] == x).all() and (arrays[1] == 2).all() and (arrays[2] == 1j).all()
+
+
+def test_copies_lie_as_far_behind_the_begin_of_a_page_as_the_arrays_of_the_user() -> None:
+    @rd.algorithm
+    def doubled(x: rd.f32["n"]):
+        return x * 2
+
+    signature = Compilation(doubled.trace(), Target(), None, {}).signature
+    memory = np.arange(5000, dtype=np.float32)
+    for first in (0, 3, 16, 1001):
+        given = given_inputs(signature, (memory[first:],))
+        (copy,) = made_inputs(given.specs, [bytearray(blob) for blob in given.blobs], given.places)
+        assert copy.ctypes.data % 4096 == memory[first:].ctypes.data % 4096
+        assert (copy == memory[first:]).all()
 
 
 def test_only_what_folds_of_floats_bear_on_may_differ() -> None:
