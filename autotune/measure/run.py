@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +22,6 @@ from raido.targets.executable import Call, Executable
 from raido.targets.loader import load_object
 from raido.targets.outputs import build_result
 from raido.targets.signature import Signature, Tree
-
-LARGE_PAGE = 2 << 20  # bytes
-Outputs: TypeAlias = "tuple[np.ndarray | None, ...]"
 
 
 class Runner:
@@ -59,29 +54,28 @@ class Runner:
     def measure(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
         """{"signature", "protocol", "best"} and an object: {"seconds": every timed run, "relative": to the default schedule}."""
         assert self._default is not None
-        call = self._call(message["signature"], blobs[0], self._default.outputs)
+        call = self._call(message["signature"], blobs[0], self._default)
         self._checked(call)
         runs, quotients = timed(call, self._default, Protocol(**message["protocol"]), message["best"])
         return {"seconds": runs, "relative": statistics.median(quotients)}, ()
 
     def compare(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"signatures", "protocol"} and objects, in turns, with their results in two places: {"seconds": for each, one time a round}."""
-        places: list[Outputs] = []
-        turns = []
+        """{"signatures", "protocol"} and objects, in turns: {"seconds": for each, one time a round}."""
+        protocol = Protocol(**message["protocol"])
+        calls: list[Call] = []
         for signature, code in zip(message["signatures"], blobs, strict=True):
-            if not places:
-                first = self._call(signature, code).outputs
-                places = [first, *elsewhere(first)]
-            turns.append(Turn([self._call(signature, code, outputs) for outputs in places]))
-        return {"seconds": in_turns(turns, Protocol(**message["protocol"]))}, ()
+            call = self._call(signature, code, calls[0] if calls else None)
+            _run(call)
+            calls.append(call)
+        return {"seconds": in_turns(calls, protocol)}, ()
 
-    def _call(self, signature: str, code: bytearray, outputs: Outputs | None = None) -> Call:
-        """A call on the inputs; with the memory for results that others have, so that candidates differ by their code alone."""
+    def _call(self, signature: str, code: bytearray, like: Call | None = None) -> Call:
+        """A call on the inputs; with the same memory for results as `like`, so that candidates differ by their code alone."""
         interface = Signature.from_json(signature)
         loaded = load_object(bytes(code))
         executable = Executable(interface, loaded.address(interface.entry), loaded)
         arguments = [_argument(tree, self._arrays, self._sizes) for tree in interface.input_tree["tuple"]]
-        out = None if outputs is None else build_result(interface.output_tree, outputs)
+        out = None if like is None else build_result(interface.output_tree, like.outputs)
         return executable.bind(*arguments, out=out)
 
     def _checked(self, call: Call) -> None:
@@ -91,38 +85,6 @@ class Runner:
             wrong = difference(got, want, bound)
             if wrong:
                 raise ChildFailed("wrong", f"result {number}: {wrong}")
-
-
-@dataclass
-class Turn:
-    """A call with its results in several places, each of which counts alike."""
-
-    calls: Sequence[Call]
-
-    def __post_init__(self) -> None:
-        for call in self.calls:
-            _run(call)
-
-    def time(self, number: int = 1) -> float:
-        """Seconds of one run of that many, in the mean over places."""
-        return statistics.fmean(call.time(number) for call in self.calls)
-
-
-def elsewhere(outputs: Outputs) -> list[Outputs]:
-    """Other memory for results, half a large page further on: which schedule is the fastest may hang on where arrays lie, and those of
-    users lie anywhere. None where data decides how much is needed, or there is no more."""
-    known = [array for array in outputs if array is not None]
-    if len(known) < len(outputs):
-        return []
-    moved = []
-    try:
-        for array in known:
-            room = np.empty(array.nbytes + LARGE_PAGE, np.uint8)
-            start = (array.ctypes.data + LARGE_PAGE // 2 - room.ctypes.data) % LARGE_PAGE
-            moved.append(room[start : start + array.nbytes].view(array.dtype).reshape(array.shape))
-    except MemoryError:
-        return []
-    return [tuple(moved)]
 
 
 def timed(call: Call, default: Call, protocol: Protocol, best: float | None) -> tuple[list[float], list[float]]:
@@ -158,7 +120,7 @@ def _agree(quotients: list[float], protocol: Protocol) -> bool:
     return sum(abs(each - middle) <= protocol.spread * middle for each in quotients) >= protocol.agree
 
 
-def in_turns(calls: Sequence[Turn], protocol: Protocol) -> list[list[float]]:
+def in_turns(calls: list[Call], protocol: Protocol) -> list[list[float]]:
     """Times of several calls, one of each a round, each round beginning with another: what disturbs one disturbs all."""
     numbers = [_repeats(call.time(), protocol) for call in calls]
     seconds: list[list[float]] = [[] for _ in calls]

@@ -24,7 +24,7 @@ from raido.autotune.measure.child import Child, ChildFailed
 from raido.autotune.measure.local import Built, LocalMeasurer, Request, RunnerProcess
 from raido.autotune.measure.machine import measuring_alone
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
-from raido.autotune.measure.run import Turn, elsewhere, in_turns, timed
+from raido.autotune.measure.run import in_turns, timed
 from raido.autotune.space import Space
 from raido.targets.compile import Compilation
 from raido.targets.target import Target
@@ -202,29 +202,6 @@ def test_finalists_take_turns() -> None:
     assert found == [[1.0] * 3, [1.0] * 3] and "".join(order) == "ab" + "ab" + "ba" + "ab"
 
 
-def test_results_of_finalists_lie_in_two_places_half_a_large_page_apart() -> None:
-    first = (np.zeros((3, 5), np.float32), np.zeros(7))
-    (second,) = elsewhere(first)
-    for here, there in zip(first, second, strict=True):
-        assert there is not None and (here.shape, here.dtype) == (there.shape, there.dtype)
-        assert (there.ctypes.data - here.ctypes.data) % (2 << 20) == 1 << 20
-    assert elsewhere((None, first[0])) == []
-
-    class Slow:
-        def __init__(self, seconds: float) -> None:
-            self.seconds, self.runs = seconds, 0
-
-        def run(self) -> None:
-            self.runs += 1
-
-        def time(self, number: int = 1) -> float:
-            return self.seconds
-
-    calls = [Slow(1.0), Slow(3.0)]
-    turn = Turn(calls)  # type: ignore[arg-type]
-    assert turn.time(4) == 2.0 and [call.runs for call in calls] == [1, 1]
-
-
 def test_a_measurement_knows_its_best_its_median_and_its_spread() -> None:
     found = Measurement("key", (2.0, 1.0, 1.5))
     assert (found.best, found.median, found.spread) == (1.0, 1.5, 0.5)
@@ -251,8 +228,5 @@ def test_large_arrays_travel() -> None:
     array = np.arange(3_000_000, dtype=np.float32)
     child = Child("runner")
     specs = [{"given": 0, "dtype": "<f4", "shape": [3_000_000]}]
-    assert child.request({"do": "inputs", "specs": specs, "sizes": {}, "places": [0]}, (memoryview(array),), 20) == (
-        {},
-        [],
-    )
+    assert child.request({"do": "inputs", "specs": specs, "sizes": {}, "places": [0]}, (memoryview(array),), 20) == ({}, [])
     child.close()
