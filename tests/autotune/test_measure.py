@@ -228,5 +228,8 @@ def test_large_arrays_travel() -> None:
     array = np.arange(3_000_000, dtype=np.float32)
     child = Child("runner")
     specs = [{"given": 0, "dtype": "<f4", "shape": [3_000_000]}]
-    assert child.request({"do": "inputs", "specs": specs, "sizes": {}, "places": [0]}, (memoryview(array),), 20) == ({}, [])
+    assert child.request({"do": "inputs", "specs": specs, "sizes": {}, "places": [0]}, (memoryview(array),), 20) == (
+        {},
+        [],
+    )
     child.close()
