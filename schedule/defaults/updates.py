@@ -16,7 +16,7 @@ from raido.schedule.stages.stage import Stage
 
 FEW_BINS = 4096
 TURNS = 4
-LINE = 1 << 14
+CHUNK = 1 << 14
 
 
 def say_update_loops(draft: Draft, stage: Stage) -> None:
@@ -38,8 +38,8 @@ def say_update_loops(draft: Draft, stage: Stage) -> None:
     if last is first or last in stage.reduction_axes:
         return
     count = index.constant_value(known(draft, last.extent))
-    if len(stage.axes) == 1 and not placed and (count is None or count > LINE):
-        draft.say(name, "split", axis=last.name, factor=LINE)
+    if len(stage.axes) == 1 and not placed and (count is None or count > CHUNK):
+        draft.say(name, "split", axis=last.name, factor=CHUNK)
         draft.say(name, "parallel", axis=last.name + "o")
         draft.say(name, "vectorize", axis=last.name + "i")
         return

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import Scatter, Store, VectorStore, lanes_of
 from raido.targets import tvm_corner as T
+from raido.targets.emit.streams import row_of_lines
 from raido.targets.emit.unit import data_of, tir
 from raido.targets.llvm.text import memory_dtype
 
@@ -59,11 +59,10 @@ def emit_vector_store(statements: Statements, s: VectorStore) -> None:
 
 def _fills_line(s: VectorStore) -> bool:
     """Whether a store that may be streamed is of a whole gang at a fixed place of rows that consist of lines of the cache."""
-    row, place, lanes = ix.constant_value(s.buffer.shape[-1]), ix.constant_value(s.indices[-1]), lanes_of(s.value)
-    size = memory_dtype(s.buffer.dtype).itemsize
-    if s.stream is None or s.mask is not None or s.stride != 1 or s.buffer.strides or row is None or place is None:
+    place, lanes = ix.constant_value(s.indices[-1]), lanes_of(s.value)
+    if s.stream is None or s.mask is not None or s.stride != 1 or place is None or row_of_lines(s.buffer) is None:
         return False
-    return row * size % LINE == 0 and lanes * size in (16, 32, 64) and place % lanes == 0
+    return lanes * memory_dtype(s.buffer.dtype).itemsize in (16, 32, 64) and place % lanes == 0
 
 
 def _emit_line(statements: Statements, s: VectorStore, where: Any, offset: Any, stored: Any) -> None:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
-from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import Buffer, For, VectorStore, lanes_of
 from raido.targets import tvm_corner as T
-from raido.targets.emit.streams import Row, Stream
+from raido.targets.emit.streams import Row, Stream, row_of_lines
 from raido.targets.emit.unit import data_of, tir
 from raido.targets.llvm.text import memory_dtype
 
@@ -70,16 +69,8 @@ class StreamLoops:
         low, high = ix.constant_value(ix.as_index(s.low)), ix.constant_value(ix.as_index(s.high))
         if low is None or high is None:
             return False
-        for buffer in {row.buffer for row in self.stream.rows}:
-            row = ix.constant_value(buffer.shape[-1])
-            if (
-                row is None
-                or buffer.strides
-                or row * memory_dtype(buffer.dtype).itemsize % LINE
-                or 2 * (high - low) < row
-            ):
-                return False
-        return True
+        rows = [row_of_lines(row.buffer) for row in self.stream.rows]
+        return all(row is not None and 2 * (high - low) >= row for row in rows)
 
     def _loop(self, s: For, mode: Literal["whole", "ends", "between"], low: Any, step: Any, rounds: Any) -> None:
         self.mode = mode

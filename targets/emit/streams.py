@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from raido.algo.graph import index as ix
 from raido.algo.graph.index import add, as_index, canonical, linear, sub
 from raido.algo.graph.rewrite import substitute
+from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,
@@ -73,6 +75,13 @@ def find_stream(loop: For) -> Stream | None:
         for store, place in gangs:
             stores.setdefault(store, place - first)
     return Stream(tuple(survey.rows.values()), stores, bool(survey.written & survey.read))
+
+
+def row_of_lines(buffer: Buffer) -> int | None:
+    """The elements of a row, where rows are known to be lines of the cache from end to end, or None."""
+    row = ix.constant_value(buffer.shape[-1])
+    whole = row is not None and not buffer.strides and row * memory_dtype(buffer.dtype).itemsize % LINE == 0
+    return row if whole else None
 
 
 class _Survey:
