@@ -15,21 +15,20 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Array, Expr, Node, Op, Result, Var, fresh
 from raido.algo.graph.rewrite import free_variables, loads_in
-from raido.schedule.lower.builder import Builder, Scope, factors
+from raido.schedule.lower.builder import Builder, Scope, closed, factors
 from raido.schedule.lower.convert import Converter, conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates
+from raido.schedule.lower.cuts import Cut, at_boundaries, at_lines
 from raido.schedule.lower.emit import Emitter
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import Box, spread
 from raido.schedule.lower.steps import is_arithmetic, is_plain_operator
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
 from raido.schedule.lower.work import Guests, Placer, Rows, Work
-from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import Block, Buffer, If, Prefetch, Read, Store
 from raido.schedule.plan import LoopPlan
 
 MOST_COPIES = 1024
-NARROW = 16
 
 
 class Loops:
@@ -186,20 +185,22 @@ class Loops:
             self._plain(work, position, kind, low, high, step)
             return
         interior, first, last = cut
-        facts = self.builder.facts
-        lines = _whole_lines(work, kind, low, high, first, last)
-        if lines is not None:
-            first, last = lines
-        start = decided(ix.minimum(ix.maximum(first, low), high), facts)
-        stop = decided(ix.maximum(ix.minimum(ix.add(last, 1), high), start), facts)
         inner = replace(work, identity=work.identity | interior.identity)
-        if low is not start:
-            border = kind if lines else self._border_kind(kind, first)
-            self._plain(work, position, border, low, start, step)
-        self._plain(inner, position, kind, start, stop, step)
-        if stop is not high:
-            border = kind if lines else self._border_kind(kind, ix.sub(self._last(work, position), last))
-            self._plain(work, position, border, stop, high, step)
+        narrow = at_boundaries(kind, (low, high), (first, last), self._extent(work, position))
+        lines = at_lines(work, kind, (low, high), (first, last))
+        if lines is None or not lines.conditions:
+            self._pieces(work, inner, position, lines or narrow)
+            return
+        with self.builder.block(self.builder.facts.with_known(*lines.conditions), branch=True) as by_lines:
+            self._pieces(work, inner, position, lines)
+        with self.builder.block(branch=True) as otherwise:
+            self._pieces(work, inner, position, narrow)
+        holds = conjunction([as_comparison(c) for c in lines.conditions])
+        self.builder.add(If(holds, closed(by_lines), closed(otherwise)))
+
+    def _pieces(self, border: Work, inner: Work, position: int, cut: Cut) -> None:
+        for piece in cut.pieces(self.builder.facts):
+            self._plain(inner if piece.inside else border, position, piece.kind, piece.low, piece.high, 1)
 
     def _rows(self, work: Work, position: int, rounds: Expr) -> Rows | None:
         """The rows that the loop runs through, if it settles an axis at which arrays are read flat (and rows are not empty)."""
@@ -236,15 +237,10 @@ class Loops:
             inner = replace(work, copies=[c.copy() for c in work.copies])
             self._plain(inner, position, "serial" if kind == "parallel" else kind, begin, end, 1)
 
-    def _last(self, work: Work, position: int) -> Expr:
-        """The last index of the axis that a loop runs over."""
+    def _extent(self, work: Work, position: int) -> Expr:
+        """Of the axis that a loop runs over."""
         (name,) = work.job.axis_of[work.job.plan.loops[position].name]
-        return next(ix.sub(axis.extent, 1) for axis in work.job.stage.all_axes if axis.name == name)
-
-    def _border_kind(self, kind: str, width: Expr) -> str:
-        """How a border runs: lanes are for borders that may be wider than a gang."""
-        most = ix.constant_value(width)
-        return "serial" if kind == "vector" and most is not None and most <= NARROW else kind
+        return next(axis.extent for axis in work.job.stage.all_axes if axis.name == name)
 
     def choose(self, work: Work, position: int, values: list[list[Expr]]) -> None:
         """The loop at `position` is at these values: for each copy, one or (unrolled) several."""
@@ -354,7 +350,7 @@ class Loops:
                 coordinates.simplify(lambda e: decided(e, known))
             self.level(special, position)
         holds = conjunction([as_comparison(c) for c in conditions])
-        self.builder.add(If(holds, Block(tuple(specialised.statements)), Block(tuple(general.statements))))
+        self.builder.add(If(holds, closed(specialised), closed(general)))
 
     # The element
 
@@ -417,19 +413,6 @@ class Loops:
     def finish(self, work: Work, extra: list[dict[Node, Node]]) -> None:
         """Stores the stage's results with some nodes (the reduction's results) replaced."""
         self._store(work, work.job.bodies, extra)
-
-
-def _whole_lines(work: Work, kind: str, low: Expr, high: Expr, first: Expr, last: Expr) -> tuple[Expr, Expr] | None:
-    """The interior first … last of a row that is streamed by itself, less what makes its borders lines of the cache, as the row must be."""
-    job = work.job
-    row, begin, end = (ix.constant_value(e) for e in (high, first, last))
-    if kind != "vector" or job.plan.stream_stores is None or len(work.copies) > 1 or ix.constant_value(low) != 0:
-        return None
-    if row is None or begin is None or end is None:
-        return None
-    line = max(LINE // body.dtype.itemsize for body in job.bodies)
-    begin, end = -(-begin // line) * line, (end + 1) // line * line
-    return None if row % line or begin >= end else (ix.as_index(begin), ix.as_index(end - 1))
 
 
 def _folds_at(job: Job, position: int) -> bool:

@@ -9,7 +9,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.schedule.nest.nodes import Scatter, Store, VectorStore, lanes_of
 from raido.targets import tvm_corner as T
-from raido.targets.emit.streams import row_of_lines
+from raido.targets.emit.streams import beyond_lines
 from raido.targets.emit.unit import data_of, tir
 from raido.targets.llvm.text import memory_dtype
 
@@ -58,19 +58,24 @@ def emit_vector_store(statements: Statements, s: VectorStore) -> None:
 
 
 def _fills_line(s: VectorStore) -> bool:
-    """Whether a store that may be streamed is of a whole gang at a fixed place of rows that consist of lines of the cache."""
-    place, lanes = ix.constant_value(s.indices[-1]), lanes_of(s.value)
-    if s.stream is None or s.mask is not None or s.stride != 1 or place is None or row_of_lines(s.buffer) is None:
+    """Whether a store that may be streamed is of a whole gang at a fixed place from an end of rows that may consist of lines of the cache."""
+    lanes, rest = lanes_of(s.value), beyond_lines(s.buffer)
+    if s.stream is None or s.mask is not None or s.stride != 1 or rest is None or ix.constant_value(rest):
         return False
-    return lanes * memory_dtype(s.buffer.dtype).itemsize in (16, 32, 64) and place % lanes == 0
+    places = ix.constant_value(s.indices[-1]), ix.constant_value(ix.sub(s.buffer.shape[-1], s.indices[-1]))
+    at_gang = any(place is not None and place % lanes == 0 for place in places)
+    return at_gang and lanes * memory_dtype(s.buffer.dtype).itemsize in (16, 32, 64)
 
 
 def _emit_line(statements: Statements, s: VectorStore, where: Any, offset: Any, stored: Any) -> None:
-    """Streams a gang if the array begins where lines do, and is as large as was asked for."""
+    """Streams a gang if the array begins where lines do, rows are lines, and the array is as large as was asked for."""
     unit, lanes, zero = statements.unit, lanes_of(s.value), T.IntImm("int64", 0)
     helpers = unit.helpers.memory
     value = unit.bind("line", memory_dtype(s.buffer.dtype), lanes, stored)
     away = unit.call(helpers.misalignment(s.buffer.dtype, lanes), i64, 1, data_of(where), offset)
+    rest = beyond_lines(s.buffer)
+    if ix.constant_value(rest) is None:
+        away = T.Add(away, tir(statements.values.scalar(rest)))
     if s.stream:
         large = T.GT(statements.size_in_bytes(s.buffer), T.IntImm("int64", s.stream))
         away = unit.select(large, away, T.IntImm("int64", 1))

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr
 from raido.schedule.nest.nodes import Buffer, For, VectorStore, lanes_of
 from raido.targets import tvm_corner as T
-from raido.targets.emit.streams import Row, Stream, row_of_lines
+from raido.targets.emit.streams import Row, Stream, beyond_lines
 from raido.targets.emit.unit import data_of, tir
 from raido.targets.llvm.text import memory_dtype
 
@@ -44,12 +45,15 @@ class StreamLoops:
         count, low = unit.bind("gangs", i64, 1, count), unit.bind("low", i64, 1, low)
         bytes_ = max(memory_dtype(row.buffer.dtype).itemsize for row in self.stream.rows)
         long = T.GT(T.Mul(count, _index(s.step * bytes_)), _index(_SHORTEST - 1))
-        fills_rows = self._fills_rows(s)
-        short, streams = self._alignment(one if fills_rows else unit.select(long, one, zero))
-        if fills_rows:
-            streams = unit.select(long, streams, unit.select(T.GT(short, zero), zero, streams))
+        fills = self._fills_rows(s)
+        if fills is not None:
+            fills = unit.bind("fills", i64, 1, fills)
+        short, streams = self._alignment(unit.select(long, one, zero if fills is None else fills))
+        on_lines = unit.select(T.GT(short, zero), zero, streams)
         if self.stream.once:
-            streams = unit.select(T.GT(short, zero), zero, streams)
+            streams = on_lines
+        elif fills is not None:
+            streams = unit.select(long, streams, on_lines)
         chosen = T.GT(unit.bind("streams", i64, 1, streams), zero)
         if self.stream.once:
             self._loop(s, "whole", low, step, unit.select(chosen, zero, count))
@@ -64,13 +68,25 @@ class StreamLoops:
         self._loop(s, "ends", low, span, unit.select(chosen, _index(2), zero))
         self._loop(s, "between", self.first, step, between)
 
-    def _fills_rows(self, s: For) -> bool:
-        """Whether rows are lines of the cache and the loop leaves out only their borders: they may be short then, if they begin a line."""
-        low, high = ix.constant_value(ix.as_index(s.low)), ix.constant_value(ix.as_index(s.high))
-        if low is None or high is None:
-            return False
-        rows = [row_of_lines(row.buffer) for row in self.stream.rows]
-        return all(row is not None and 2 * (high - low) >= row for row in rows)
+    def _fills_rows(self, s: For) -> Any:
+        """1 where rows are lines of the cache and the loop leaves out only their borders: they may be short then, if they begin a line.
+
+        None where that is known not to be.
+        """
+        rounds = ix.sub(ix.as_index(s.high), ix.as_index(s.low))
+        conditions: set[Expr] = set()
+        for buffer in {row.buffer for row in self.stream.rows}:
+            if (rest := beyond_lines(buffer)) is None:
+                return None
+            conditions |= {ix.mul(rest, -1), ix.sub(ix.mul(rounds, 2), buffer.shape[-1])}
+        fills: Any = _index(1)
+        for condition in sorted(conditions, key=ix.text):
+            if (value := ix.constant_value(condition)) is None:
+                holds = T.GE(tir(self.statements.values.scalar(condition)), _index(0))
+                fills = self.unit.select(holds, fills, _index(0))
+            elif value < 0:
+                return None
+        return fills
 
     def _loop(self, s: For, mode: Literal["whole", "ends", "between"], low: Any, step: Any, rounds: Any) -> None:
         self.mode = mode
@@ -106,6 +122,7 @@ class StreamLoops:
             away, offset = self._away(row, short)
             if short is None:
                 short = unit.bind("short", i64, 1, away)
+                streams = unit.select(T.GT(_index(row.lanes), short), streams, zero)
             else:
                 streams = unit.select(T.GT(away, zero), zero, streams)
             for other in starts.get(row.buffer, []):

@@ -15,6 +15,7 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.index import add, as_index, canonical, linear, sub
+from raido.algo.graph.expr import Expr
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import (
@@ -77,11 +78,9 @@ def find_stream(loop: For) -> Stream | None:
     return Stream(tuple(survey.rows.values()), stores, bool(survey.written & survey.read))
 
 
-def row_of_lines(buffer: Buffer) -> int | None:
-    """The elements of a row, where rows are known to be lines of the cache from end to end, or None."""
-    row = ix.constant_value(buffer.shape[-1])
-    whole = row is not None and not buffer.strides and row * memory_dtype(buffer.dtype).itemsize % LINE == 0
-    return row if whole else None
+def beyond_lines(buffer: Buffer) -> Expr | None:
+    """What rows have beyond a whole number of lines of the cache, in elements; None for rows that lie apart."""
+    return None if buffer.strides else ix.mod(buffer.shape[-1], LINE // memory_dtype(buffer.dtype).itemsize)
 
 
 class _Survey:

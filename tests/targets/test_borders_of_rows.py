@@ -46,23 +46,37 @@ def test_rows_of_every_width_are_right_wherever_they_begin(cpu, dtype, radius):
     for width in WIDTHS:
         sizes = {"h": 5, "w": width}
         exe = algorithm.compile(rd.Target("llvm", cpu=cpu), schedule=streamed(algorithm, 1 + width % 3), sizes=sizes)
-        given = values(dtype, (5, width))
-        want = algorithm(given)
-        for away in (0, 8, 64 - dtype.numpy.itemsize):
-            out = room((5, width), dtype, away)
-            exe(given, out=out)
-            np.testing.assert_array_equal(out, want)
+        check_wherever_results_begin(exe, algorithm, dtype, width)
+
+
+@every_cpu
+@pytest.mark.parametrize(("dtype", "radius"), PROGRAMS, ids=str)
+def test_one_executable_is_right_for_rows_of_every_width(cpu, dtype, radius):
+    algorithm = neighbours(dtype, radius)
+    exe = algorithm.compile(rd.Target("llvm", cpu=cpu), schedule=streamed(algorithm, 2))
+    for width in (1, 5, 48, 63, 65, 129, 192, *WIDTHS):
+        check_wherever_results_begin(exe, algorithm, dtype, width)
+
+
+def check_wherever_results_begin(exe, algorithm, dtype, width):
+    given = values(dtype, (5, width))
+    want = algorithm(given)
+    for away in (0, 8, 64 - dtype.numpy.itemsize):
+        out = room((5, width), dtype, away)
+        exe(given, out=out)
+        np.testing.assert_array_equal(out, want)
 
 
 @pytest.mark.parametrize("cpu", [on_cpu("skylake-avx512")])
 def test_all_lines_of_short_rows_are_streamed_without_a_gather(cpu):
     algorithm = neighbours(rd.f32, 1)
-    assembly = lambda width: algorithm.compile(
-        rd.Target("llvm", cpu=cpu), schedule=streamed(algorithm), sizes={"h": 64, "w": width}
+    assembly = lambda **sizes: algorithm.compile(
+        rd.Target("llvm", cpu=cpu), schedule=streamed(algorithm), sizes=sizes
     ).source("asm")
-    assert "gather" not in assembly(512)
-    assert assembly(512).count("vmovnt") >= 3  # the first line, those between, the last
-    assert "vmovnt" not in assembly(500)  # rows of 2000 bytes begin anywhere in a line
+    for text in (assembly(h=64, w=512), assembly(h=64)):
+        assert "gather" not in text
+        assert text.count("vmovnt") >= 3  # the first line, those between, the last
+    assert "vmovnt" not in assembly(h=64, w=500)  # rows of 2000 bytes begin anywhere in a line
 
 
 @pytest.mark.parametrize("cpu", [on_cpu("skylake-avx512")])
