@@ -24,33 +24,35 @@ class Builder:
     def __init__(self) -> None:
         self._graph: StageGraph | None = None
         self._target = Target()
+        self._sizes: dict[str, int] = {}
 
     def program(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"program", "cpu", "threads"} and the program's constants: what later requests are about."""
+        """{"program", "cpu", "threads", "sizes"} and the program's constants: what later requests are about."""
         self._graph = form_stages(unpack_program(message["program"], blobs))
         self._target = Target("llvm", message["cpu"], message["threads"])
+        self._sizes = message["sizes"]
         import raido.targets.tvm_corner  # noqa: F401  loaded now: the first candidate is not the slower for it
 
         return {}, ()
 
     def build(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"schedule": JSON} gives {"signature", "seconds"} and the object."""
+        """{"schedule": JSON} gives {"signature", "seconds"} and the object, of code for the sizes."""
         assert self._graph is not None
         start = time.perf_counter()
         try:
             schedule = Schedule.from_json(message["schedule"], self._graph)
-            work = Compilation(self._graph.program, self._target, schedule, {})
+            work = Compilation(self._graph.program, self._target, schedule, self._sizes)
             code, signature = work.object_bytes, work.signature.to_json()
         except RaidoError as error:
             raise ChildFailed("compile", f"{type(error).__name__}: {error}") from None
         return {"signature": signature, "seconds": time.perf_counter() - start}, (code,)
 
     def features(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"schedule": JSON, "sizes"} gives {"features"}, as numbers."""
+        """{"schedule": JSON} gives {"features"}, as numbers."""
         assert self._graph is not None
         try:
             schedule = Schedule.from_json(message["schedule"], self._graph)
             nest = lower(schedule.graph, schedule.variants())
         except RaidoError as error:
             raise ChildFailed("compile", f"{type(error).__name__}: {error}") from None
-        return {"features": features_of(nest, self._target.machine, message["sizes"]).tolist()}, ()
+        return {"features": features_of(nest, self._target.machine, self._sizes).tolist()}, ()

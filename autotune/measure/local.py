@@ -87,9 +87,14 @@ class BuilderProcess:
 
     def __init__(self, task: Task) -> None:
         self._limit = task.limits.compile
-        self._sizes = task.inputs.sizes
         data, blobs = pack_program(task.program)
-        about = {"do": "program", "program": data, "cpu": task.target.cpu, "threads": task.target.threads}
+        about = {
+            "do": "program",
+            "program": data,
+            "cpu": task.target.cpu,
+            "threads": task.target.threads,
+            "sizes": task.inputs.sizes,
+        }
         self._child = Child(
             "builder",
             {"memory": task.limits.compile_memory},
@@ -110,9 +115,8 @@ class BuilderProcess:
 
     def features(self, request: Request) -> Sequence[float]:
         """What the cost model sees of one candidate; nothing where that fails."""
-        message = {"do": "features", "schedule": request.schedule, "sizes": self._sizes}
         try:
-            answer, _ = self._child.request(message, (), self._limit)
+            answer, _ = self._child.request({"do": "features", "schedule": request.schedule}, (), self._limit)
         except ChildFailed:
             return ()
         return answer["features"]

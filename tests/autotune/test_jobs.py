@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_jobs import Dice, Drawn, drawn, made_up_job
-from tuning_programs import BODIES, double, object_of, task
+from tuning_programs import BODIES, any_size, double, object_of, task
 
 import raido as rd
 from raido.autotune.jobs.job import Budget, Guide, Job, Progress
@@ -173,7 +173,9 @@ class Sabotaged(LocalMeasurer):
 
     def _spoil(self, built: Built) -> Built:
         what = self.spoiled.get(built.key)
-        return built if what is None else replace(built, code=object_of(BODIES[what], self.folder))
+        if what is None:
+            return built
+        return replace(built, code=object_of(BODIES[what], self.folder), signature=any_size().to_json())
 
 
 def test_a_job_over_candidates_that_crash_and_hang_ends_well(database: Database, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tuning_programs import BODIES, SIZES, completed, double, object_of, task
 import raido as rd
 from raido.autotune.jobs.guides import FeatureTable
 from raido.autotune.measure.child import Child, ChildFailed
-from raido.autotune.measure.local import Built, LocalMeasurer, Request, RunnerProcess
+from raido.autotune.measure.local import BuilderProcess, Built, LocalMeasurer, Request, RunnerProcess
 from raido.autotune.measure.machine import measuring_alone
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
 from raido.autotune.measure.run import in_turns, timed
@@ -64,6 +64,16 @@ def test_a_runner_killed_from_outside_is_replaced(runner: RunnerProcess, referen
 def test_the_place_of_a_wrong_element_is_said(runner: RunnerProcess, reference: Built, tmp_path: Path) -> None:
     found = runner.measure(replace(reference, code=object_of(BODIES["wrong"], tmp_path)))
     assert "1 of 1000 elements differ, first at [999]" in found.detail
+
+
+def test_candidates_are_the_code_that_is_compiled_for_their_sizes() -> None:
+    builder = BuilderProcess(task())
+    try:
+        built = builder.build(Request("default", completed(double.schedule())))
+    finally:
+        builder.close()
+    assert bytes(built.code) == Compilation(double.trace(), Target(), None, SIZES).object_bytes
+    assert bytes(built.code) != Compilation(double.trace(), Target(), None, {}).object_bytes
 
 
 def test_features_of_many_candidates_are_computed_elsewhere_to_the_last_bit() -> None:

@@ -11,6 +11,7 @@ from raido.autotune.measure.inputs import made_up_inputs
 from raido.autotune.measure.local import Task
 from raido.autotune.measure.measurement import Limits, Protocol
 from raido.targets.compile import Compilation
+from raido.targets.signature import Signature
 from raido.targets.target import Target
 
 SIZES = {"n": 1000}
@@ -27,11 +28,15 @@ def completed(schedule: rd.Schedule, sizes: dict[str, int] = SIZES) -> str:
     return schedule.complete(Target().machine, sizes).to_json()
 
 
+def any_size(algorithm: Any = double) -> Signature:
+    """How code that serves all sizes is called."""
+    return Compilation(algorithm.trace(), Target(), None, {}).signature
+
+
 def task(algorithm: Any = double, sizes: dict[str, int] = SIZES, limits: Limits | None = None) -> Task:
     """What is common to all candidates of an algorithm, on inputs that are made up."""
     program = algorithm.trace()
-    work = Compilation(program, Target(), None, {})
-    inputs = made_up_inputs(program, work.signature, sizes)
+    inputs = made_up_inputs(program, any_size(algorithm), sizes)
     return Task(program, Target(), inputs, completed(algorithm.schedule(), sizes), limits or Limits(), QUICK)
 
 
