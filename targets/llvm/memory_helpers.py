@@ -156,14 +156,17 @@ class MemoryHelpers:
         return self._texts.write(f"rd.store_outside.{memory.name}x{lanes}", "i32", shapes, body)
 
     def misalignment(self, dtype: DType, lanes: int) -> str:
-        """(base, offset) -> elements up to the next address aligned to a vector."""
+        """(base, offset) -> elements up to the next address aligned to a vector; `lanes` where no element begins at one."""
         memory = memory_dtype(dtype)
         size = memory.itemsize * lanes
 
         def body(b: TextBuilder, base: str, offset: Value) -> str:
             number = b.result(i64, 1, f"ptrtoint ptr {address_of(b, base, offset, memory)} to i64")
             short = b.binary("and", b.binary("sub", b.constant(number, 0), number), b.constant(number, size - 1))
-            return b.binary("udiv", short, b.constant(number, memory.itemsize)).text
+            elements = b.binary("udiv", short, b.constant(number, memory.itemsize))
+            rest = b.binary("and", number, b.constant(number, memory.itemsize - 1))
+            never = b.compare("ne", rest, b.constant(number, 0))
+            return b.select(never, b.constant(number, lanes), elements).text
 
         return self._texts.write(f"rd.misalignment.{memory.name}x{lanes}", "i64", ["ptr", (i64, 1)], body)
 
