@@ -18,6 +18,7 @@ from uuid import uuid4
 from raido.algo.errors import TuningError
 from raido.autotune.jobs.starts import known_schedules, starts
 from raido.autotune.jobs.tuning import Tuning
+from raido.autotune.jobs.turn import taking_turns
 from raido.autotune.measure.local import Measurer, Request, Task
 from raido.autotune.measure.measurement import Measurement
 from raido.autotune.records.choose import best_record
@@ -30,6 +31,7 @@ BATCH = 8
 FINALISTS = 5
 LAST_ROUND = 0.5  # of the time of the last one must be left for another round
 FINAL_PART = 0.1  # of a job's minutes, at most, are kept for the finalists
+PATIENCE = 120.0  # seconds, beside its limits, after which a job that has measured nothing new is taken for stopped
 
 
 FeatureMaker = Callable[[Sequence[Request]], Mapping[str, Sequence[float]]]
@@ -50,13 +52,15 @@ class Guide:
 
 @dataclass
 class Progress:
-    """How a job stands, for whoever watches it. `phase`: "starting", "searching", "compiling and measuring", "comparing", "done"."""
+    """How a job stands, for whoever watches it. `phase` is what it is at, in words; "done" in the end. `spent`: seconds, at the moment
+    `told` of `time.monotonic()`."""
 
     title: str
     trials: int
     minutes: float | None
     phase: str = "starting"
     spent: float = 0.0
+    told: float = field(default_factory=time.monotonic)
     records: list[Record] = field(default_factory=list)
 
 
@@ -108,8 +112,16 @@ class Job:
         self._round = 0.0  # seconds that the last one took
 
     def run(self, watch: Watcher | None = None) -> Tuning:
-        """Does what remains to be done, and gives the outcome. KeyboardInterrupt ends it at once; what was measured is kept."""
+        """Does what remains to be done, and gives the outcome. KeyboardInterrupt ends it at once; what was measured is kept. Where
+        another process is at the same job, that one is waited for."""
         self._watch = watch or self._watch
+        if self.budget.trials == 0:
+            return self._run()
+        name, limits = f"{self.database.path.resolve()} {self.digest}", self.task.limits
+        with taking_turns(name, self._wait, PATIENCE + limits.first + limits.compile):
+            return self._run()
+
+    def _run(self) -> Tuning:
         self._begun = time.monotonic()
         state = self._read()
         if self.budget.trials == 0 and not state.ended:
@@ -144,6 +156,12 @@ class Job:
 
     # The parts of a job
 
+    def _wait(self) -> int:
+        """Shows what another process does for this job; how many measurements there are."""
+        self.progress.records = self.database.records(job=self.digest)
+        self._tell("waiting for another process, which is at the same job")
+        return len(self.progress.records)
+
     def _read(self) -> JobState:
         """What the database knows of this job; `ended` is "" when this budget leaves something to do."""
         state = self.database.job(self.digest)
@@ -166,7 +184,7 @@ class Job:
         if default.key in self._known:
             self.progress.records.append(self._known[default.key])
             return
-        self._tell("compiling and measuring")
+        self._tell(f"compiling and running the default schedule, which may take {self.task.limits.first:.0f} s")
         for measurement in measurer.measure([Request(default.key, default.schedule.to_json())]):
             if measurement.best is None:
                 why = f"({measurement.failure}): {measurement.detail}"
@@ -343,5 +361,5 @@ class Job:
     def _tell(self, phase: str) -> None:
         self.progress.phase = phase
         if phase != "done":
-            self.progress.spent = self._spent()
+            self.progress.spent, self.progress.told = self._spent(), time.monotonic()
         self._watch(self.progress)

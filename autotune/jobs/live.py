@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -50,7 +51,8 @@ def render(progress: Progress) -> Any:
     view.add_column()
     view.add_row("", Text(f"{progress.title}: {progress.phase}", style="bold"))
     view.add_row("trials", f"{bar(len(trials), progress.trials)} {len(trials)} of {progress.trials}{_failures(trials)}")
-    view.add_row("time", f"{clock(progress.spent)}{_left(progress, len(trials))}")
+    spent = progress.spent + time.monotonic() - progress.told
+    view.add_row("time", f"{clock(spent)}{_left(progress, spent, len(trials))}")
     if good and default is not None and default.best is not None:
         best = min(good)
         view.add_row(
@@ -114,13 +116,13 @@ def _failures(trials: list[Record]) -> str:
     return f", {sum(kinds.values())} failed ({listed})" if kinds else ""
 
 
-def _left(progress: Progress, done: int) -> str:
+def _left(progress: Progress, spent: float, done: int) -> str:
     """What remains, by the pace so far and by the minutes allowed, whichever ends first."""
     ends = []
     if done:
         ends.append(progress.spent / done * max(0, progress.trials - done))
     if progress.minutes is not None:
-        ends.append(max(0.0, progress.minutes * 60 - progress.spent))
+        ends.append(max(0.0, progress.minutes * 60 - spent))
     return f", about {clock(min(ends))} left" if ends else ""
 
 
