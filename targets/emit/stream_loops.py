@@ -2,10 +2,10 @@
 
 The test: every streamed row is equally far from an aligned address, rows are long enough (or lines of the cache from end to end),
 the array is as large as was asked for, and no two rows lie at the same place of a page. Where it fails, the first loop is the loop
-as it was. Where it holds, the second runs the first gang and the last, where rows do not begin at an aligned address, and the third those between, from the first
-aligned address, with non-temporal stores. The two never write one line: lanes of the second loop that the third writes are off (a line that is cached
-when it is streamed costs a flush, and that, in rows of 2 KiB, doubled the time of a copy). A loop whose rounds carry values on is
-streamed whole, from an aligned start.
+as it was. Where it holds, the second runs the first gang and the last, if rows do not begin at an aligned address, and the third those
+between, from the first aligned address, with non-temporal stores. The two never write one line: lanes of the second loop that the
+third writes are off (a line that is cached when it is streamed costs a flush, and that, in rows of 2 KiB, doubled the time of a copy).
+A loop whose rounds carry values on is streamed whole, from an aligned start.
 """
 
 from __future__ import annotations
