@@ -184,7 +184,7 @@ class Job:
         if default.key in self._known:
             self.progress.records.append(self._known[default.key])
             return
-        self._tell(f"compiling and running the default schedule, which may take {self.task.limits.first:.0f} s")
+        self._tell(f"compiling and running the default schedule, which may take {self.task.limits.first:g} s")
         for measurement in measurer.measure([Request(default.key, default.schedule.to_json())]):
             if measurement.best is None:
                 why = f"({measurement.failure}): {measurement.detail}"

@@ -152,12 +152,14 @@ class RunnerProcess:
             made_up = describe_made_up(self._task.program, self._task.inputs)
             likely = next((part for part in made_up.split("; ") if "int" in part), made_up).partition(" ")[0]
             ranges = f'ranges={{"{likely}": (low, high), …}}, ' if failed.kind != "memory" else ""
+            first = self._task.limits.first
+            longer = f'limits={{"first": {2 * first:g}}}, which are seconds; ' if failed.kind == "hang" else ""
             raise TuningError(
                 explain(
                     f"{name} {what.get(failed.kind, 'fails')} under its default schedule on these inputs",
                     why=" ".join(failed.detail.split()),
                     inputs=f"made up: {made_up}" if made_up else None,
-                    **{"try": f"{ranges}inputs of your own, or other sizes" if made_up else "other inputs"},
+                    **{"try": longer + (f"{ranges}inputs of your own, or other sizes" if made_up else "other inputs")},
                 )
             ) from None
 

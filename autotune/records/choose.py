@@ -41,11 +41,11 @@ def best_record(
     pool = [record for record in pool if record.sizes == nearest]
     measured = size_text(nearest)
     if sizes is None:
-        where = f"measured at {measured}" if measured else "measured"
+        where = f"measured as compiled for {measured}" if measured else "measured"
     elif dict(sizes) == dict(nearest):
-        where = f"measured at these sizes ({measured})" if measured else "measured"
+        where = f"measured as compiled for these sizes ({measured})" if measured else "measured"
     else:
-        where = f"measured at the nearest sizes ({measured})"
+        where = f"measured as compiled for the nearest sizes ({measured})"
     record, how = _fastest(pool, references)
     return Choice(record, f"{how}, {where}{place}")
 

@@ -54,7 +54,9 @@ def test_the_fastest_schedule_for_the_nearest_sizes_is_compiled(
     with caplog.at_level(logging.INFO, "raido"):
         near = smooth.compile(db=db, like=[x])
     assert 'vectorize("x", 8)' in near.source("schedule")
-    assert near.source("record").endswith("100 ms, the fastest of 3 that were tried, measured at these sizes (n=1000)")
+    assert near.source("record").endswith(
+        "100 ms, the fastest of 3 that were tried, measured as compiled for these sizes (n=1000)"
+    )
     assert near.source("record") in caplog.text
     np.testing.assert_array_equal(near(x), smooth.interpret(x))
     assert 'vectorize("x", 2)' in smooth.compile(db=db, sizes={"n": 12}).source("schedule")

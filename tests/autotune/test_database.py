@@ -286,12 +286,12 @@ def test_the_best_is_of_the_nearest_sizes_and_says_so() -> None:
     near = best_record([small, large], "here", {"h": 900, "w": 500})
     assert near is not None and near.record is large and "the nearest sizes (h=1000,w=1000)" in near.why
     exact = best_record([small, large], "here", {"h": 100, "w": 100})
-    assert exact is not None and exact.record is small and "at these sizes" in exact.why
+    assert exact is not None and exact.record is small and "for these sizes" in exact.why
     unsaid = best_record([small, large], "here")
     assert (
         unsaid is not None
         and unsaid.record is large
-        and unsaid.why == "100 ms, the fastest of 1 that were tried, measured at h=1000,w=1000"
+        and unsaid.why == "100 ms, the fastest of 1 that were tried, measured as compiled for h=1000,w=1000"
     )
 
 
@@ -318,6 +318,9 @@ def test_turns_against_the_default_decide_before_single_trials() -> None:
     ]
     chosen = best_record([lucky, *finals], "here", BASE.sizes)
     assert chosen is not None and chosen.record.key == "good"
-    assert chosen.why == "110 ms against 200 ms of the default, in turns, measured at these sizes (h=480,w=640)"
+    assert (
+        chosen.why
+        == "110 ms against 200 ms of the default, in turns, measured as compiled for these sizes (h=480,w=640)"
+    )
     stay = best_record([finals[0], record(kind="final", key="worse", seconds=(0.3,), at=5.0)], "here", BASE.sizes)
     assert stay is not None and stay.record.key == "default" and "nothing measured was better" in stay.why

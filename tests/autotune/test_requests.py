@@ -50,3 +50,18 @@ def test_a_program_that_faults_on_made_up_arrays_says_what_they_are(tmp_path: Pa
         in said
     )
     assert 'ranges={"at": (low, high), …}' in said
+
+
+def test_a_default_schedule_that_takes_too_long_says_how_long_it_may_take(tmp_path: Path) -> None:
+    @rd.algorithm(limit="i64[n]")
+    def spin(limit):
+        return rd.map(lambda most: rd.while_loop(lambda i: i < most, lambda i: i + 1 + i % 2, 0), limit)
+
+    phases: list[str] = []
+    with pytest.raises(rd.TuningError) as caught:
+        rd.autotune(
+            spin, [np.full(2, 10**15)], trials=1, db=tmp_path / "a.db", search="random", builders=1, limits={"first": 0.5},
+            progress=lambda progress: phases.append(progress.phase),
+        )  # fmt: skip
+    assert "takes too long" in str(caught.value) and 'limits={"first": 1}, which are seconds' in str(caught.value)
+    assert phases[-1] == "compiling and running the default schedule, which may take 0.5 s"

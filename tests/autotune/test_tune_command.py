@@ -72,7 +72,7 @@ def test_an_algorithm_is_tuned_measured_and_used(folder: Path, capsys: pytest.Ca
     np.save("in.npy", np.ones((30, 40), np.float32))
     assert run("run", program, "-i", "in.npy", "--schedule", "best.json") == 0
     assert run("run", program, "-i", "in.npy", "--db", "tuning.db") == 0
-    assert "measured at these sizes (h=30,w=40)" in capsys.readouterr().err
+    assert "measured as compiled for these sizes (h=30,w=40)" in capsys.readouterr().err
     assert run("db", "best", "tuning.db", program, "--json") == 0
     assert json.loads(capsys.readouterr().out)["algorithm"] == "blur"
     assert run("show", program, "--db", "tuning.db", "--as", "schedule") == 0
