@@ -188,15 +188,17 @@ class Loops:
         inner = replace(work, identity=work.identity | interior.identity)
         narrow = at_boundaries(kind, (low, high), (first, last), self._extent(work, position))
         lines = at_lines(work, kind, (low, high), (first, last))
-        if lines is None or not lines.conditions:
-            self._pieces(work, inner, position, lines or narrow)
-            return
-        with self.builder.block(self.builder.facts.with_known(*lines.conditions), branch=True) as by_lines:
-            self._pieces(work, inner, position, lines)
-        with self.builder.block(branch=True) as otherwise:
+        if lines is None or (lines.conditions and not _is_inside(inner)):
             self._pieces(work, inner, position, narrow)
-        holds = conjunction([as_comparison(c) for c in lines.conditions])
-        self.builder.add(If(holds, closed(by_lines), closed(otherwise)))
+        elif not lines.conditions:
+            self._pieces(work, inner, position, lines)
+        else:
+            with self.builder.block(self.builder.facts.with_known(*lines.conditions), branch=True) as by_lines:
+                self._pieces(work, inner, position, lines)
+            with self.builder.block(branch=True) as otherwise:
+                self._pieces(work, inner, position, narrow)
+            holds = conjunction([as_comparison(c) for c in lines.conditions])
+            self.builder.add(If(holds, closed(by_lines), closed(otherwise)))
 
     def _pieces(self, border: Work, inner: Work, position: int, cut: Cut) -> None:
         for piece in cut.pieces(self.builder.facts):
@@ -413,6 +415,11 @@ class Loops:
     def finish(self, work: Work, extra: list[dict[Node, Node]]) -> None:
         """Stores the stage's results with some nodes (the reduction's results) replaced."""
         self._store(work, work.job.bodies, extra)
+
+
+def _is_inside(work: Work) -> bool:
+    """Whether no boundary is met: rows that meet some are few, and not worth the code of two versions."""
+    return all(boundary.node in work.identity for boundary in work.job.boundaries)
 
 
 def _folds_at(job: Job, position: int) -> bool:

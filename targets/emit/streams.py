@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.index import add, as_index, canonical, linear, sub
 from raido.algo.graph.expr import Expr
+from raido.algo.graph.index import add, as_index, canonical, linear, sub
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import (
