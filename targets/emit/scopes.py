@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from raido.algo.graph.expr import Const, Node, SizeVar, Var
-from raido.algo.graph.rewrite import topological
+from raido.algo.graph.rewrite import children, topological
 from raido.schedule.nest.nodes import (
     Alloc,
     AtomicUpdate,
@@ -104,7 +104,7 @@ class Uses:
                 if node not in self._bound:
                     self.variables[node] = None
             else:
-                stack.extend(_children(node))
+                stack += children(node)
 
     def _buffer(self, buffer: Buffer) -> None:
         if buffer not in self._bound:
@@ -114,15 +114,6 @@ class Uses:
     def _shape(self, buffer: Buffer) -> None:
         for extent in (*buffer.shape, *buffer.strides):
             self._expression(extent)
-
-
-def _children(node: Node) -> Iterator[Node]:
-    for name in type(node).__slots__:
-        value = getattr(node, name, None)
-        if isinstance(value, Node):
-            yield value
-        elif isinstance(value, tuple):
-            yield from (v for v in value if isinstance(v, Node))
 
 
 def is_ordered(block: Block) -> bool:
