@@ -9,8 +9,8 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Expr, Op, Var
-from raido.algo.graph.rewrite import scalar_nodes
-from raido.schedule.defaults.demand import SEGMENTS, Point, cost
+from raido.algo.graph.rewrite import free_variables, scalar_nodes
+from raido.schedule.defaults.demand import CHEAP, SEGMENTS, Point, cost
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.plan import At
@@ -22,15 +22,18 @@ SMALL = 8
 
 
 def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
-    """The axis along which most accesses are contiguous; the last pure one of equals."""
+    """The axis along which most accesses are contiguous; the last pure one of equals, or where its results share functions of a round."""
     candidates = list(stage.axes)
-    if stage.reduction is not None and stage.reduction.commutative:
+    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
+    shared = shares_functions(draft, stage, stage.axes[-1:]) and all(
+        contiguity(stage.axes[-1].var, p) >= 0 for p in points
+    )
+    if stage.reduction is not None and stage.reduction.commutative and not shared:
         candidates += stage.reduction_axes
     taken = function_axes(draft, stage)
     candidates = [axis for axis in candidates if axis.name not in taken]
     large = [axis for axis in candidates if extent(draft, axis.extent) >= SMALL]
     candidates = large or candidates
-    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
     stored: Point = tuple(axis.var for axis in stage.axes)
     scores = {axis: sum(contiguity(axis.var, point) for point in (*points, stored)) for axis in candidates}
     best = max(scores.values(), default=0)
@@ -211,6 +214,19 @@ def shared_axis(draft: Draft, stage: Stage) -> Axis | None:
 def is_tiled_product(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     """Whether results share what they read, and lanes run along them."""
     return bool(stage.axes) and vector is stage.axes[-1] and shared_axis(draft, stage) is not None
+
+
+def shares_functions(draft: Draft, stage: Stage, along: list[Axis]) -> bool:
+    """Whether each round of a reduction computes functions that all results along these axes share, such as sines of an angle.
+
+    They take longer than what is done with them: the more results are made at a time, the better.
+    """
+    if stage.reduction is None or not along or min(extent(draft, axis.extent) for axis in along) < SMALL:
+        return False
+    results, rounds = {axis.var for axis in along}, {axis.var for axis in stage.reduction_axes}
+    functions = [node for node in scalar_nodes(*stage.bodies) if isinstance(node, Op) and node.name not in CHEAP]
+    used = [free_variables(node) for node in functions]
+    return any(results.isdisjoint(free) and not rounds.isdisjoint(free) for free in used)
 
 
 def is_product_of_rows(draft: Draft, stage: Stage, vector: Axis | None) -> bool:

@@ -20,6 +20,7 @@ from raido.schedule.defaults.facts import (
     panels,
     row_axis,
     shared_axis,
+    shares_functions,
     vector_axis,
 )
 from raido.schedule.defaults.latency import gangs_of_elements, gangs_of_rounds, gangs_of_sums, sums_in_pairs
@@ -41,6 +42,7 @@ TASK = 1 << 15
 UNKNOWN_GRAIN = 4
 AHEAD = 4  # rows
 MOST_UNROLLED = 32
+FEW_ROWS = 4  # of two gangs each: eight sums side by side
 
 
 def say_loops(draft: Draft, name: str) -> None:
@@ -238,12 +240,19 @@ def say_product_loops(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     """The loops of stages whose results share what they read; whether it is one."""
     if is_product_of_rows(draft, stage, vector):
         return say_tile_of_sums(draft, stage)
+    if (
+        vector in stage.axes[1:][-1:]
+        and shares_functions(draft, stage, stage.axes[-2:])
+        and not has_chain(draft, stage)
+    ):
+        return say_rows_of_sums(draft, stage, stage.axes[-2], FEW_ROWS)
     if not is_tiled_product(draft, stage, vector):
         return False
     shared = shared_axis(draft, stage)
     if shared is stage.axes[-2]:
         return say_register_tile(draft, stage)
-    return shared is not None and say_rows_of_sums(draft, stage, shared)
+    most = 2 * FEW_ROWS if draft.machine.registers >= 32 else FEW_ROWS
+    return shared is not None and say_rows_of_sums(draft, stage, shared, most)
 
 
 def say_tile_of_sums(draft: Draft, stage: Stage) -> bool:
@@ -260,10 +269,9 @@ def say_tile_of_sums(draft: Draft, stage: Stage) -> bool:
     return True
 
 
-def say_rows_of_sums(draft: Draft, stage: Stage, shared: Axis) -> bool:
-    """Several results along the shared axis at a time, in lanes along the last one: what is read along the one serves all of the other."""
+def say_rows_of_sums(draft: Draft, stage: Stage, shared: Axis, most: int) -> bool:
+    """Several results along the shared axis at a time, in lanes along the last one: what each round has in common serves all of them."""
     name, i, j = stage.name, shared.name, stage.axes[-1].name
-    most = 8 if draft.machine.registers >= 32 else 4
     rows = min(most, index.constant_value(known(draft, shared.extent)) or most)
     if not draft.say(name, "split", axis=i, factor=rows):
         return False
@@ -272,7 +280,7 @@ def say_rows_of_sums(draft: Draft, stage: Stage, shared: Axis) -> bool:
     draft.say(name, "reorder", axes=(*around, i + "o", j, *reductions, i + "i"))
     draft.say(name, "unroll", axis=i + "i")
     draft.say(name, "vectorize", axis=j, interleave=2)
-    tasks, *rest = around
+    tasks, *rest = around or [i + "o"]
     for loop in rest:
         draft.say(name, "fuse", a=tasks, b=loop)
         tasks += loop

@@ -167,6 +167,20 @@ s["out"].vectorize("x", interleave=2).parallel("y")"""
     assert 'split("o", 5)' in default_of(filtered, o=5)
 
 
+def test_sums_that_share_functions_of_a_round_make_four_rows_at_a_time():
+    def rays(along):
+        def traced(angles: rd.f32["a"], weights: rd.f32["a"]):
+            sums = lambda y, x: rd.sum(rd.map(lambda angle, weight: weight * along(y, x, angle), angles, weights))
+            return rd.tabulate((100, 300), sums, name="s")
+
+        return default_of(traced)
+
+    side_by_side = 'split("y", 4).reorder("yo", "x", "r", "yi").unroll("yi").vectorize("x", interleave=2)'
+    assert side_by_side in rays(lambda y, x, angle: rd.f32(x) * rd.cos(angle) + rd.f32(y))
+    assert "split" not in rays(lambda y, x, angle: rd.cos(rd.f32(x) * angle + rd.f32(y)))
+    assert 'vectorize("x"' not in rays(lambda y, x, angle: rd.f32(x) * angle + rd.f32(y))
+
+
 def test_long_sums_for_each_element_are_handed_out_in_small_chunks():
     """The chain behind an element counts, functions mapped in it included: here a sum of sines for each of some points."""
 
