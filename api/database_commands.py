@@ -22,7 +22,11 @@ DatabaseFile = Annotated[Path, typer.Argument(metavar="FILE.db", help="a databas
 
 @db_app.command("list")
 def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
-    """List what was measured: program, sizes, target, trials and failures, the default's time, the best, and when."""
+    """List what was measured: program, sizes, target, trials and failures, the default's time, the best, and when.
+
+    Programs of one name (others since, or with other --set) are told apart by the begin of their fingerprints. Times are in turns with
+    the default, where the job came so far, and of code for the sizes.
+    """
     from raido.autotune.records.choose import milliseconds, size_text
     from raido.autotune.records.database import Database
 
@@ -33,13 +37,14 @@ def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
             key = (record.name, record.program, size_text(record.sizes), record.target, record.job)
             groups.setdefault(key, []).append(record)
     rows = [("PROGRAM", "SIZES", "TARGET", "MACHINE", "TRIALS", "FAILED", "DEFAULT", "BEST", "TIMES AS FAST", "LAST")]
-    for (name, _, sizes, target, _), records in groups.items():
+    programs = {(name, program) for name, program, *_ in groups}
+    for (name, program, sizes, target, _), records in groups.items():
         trials = {record.key: record for record in records if record.kind == "trial"}.values()
         default, best = compared(records)
         machine = next((record.machine for record in records if record.machine), "")
         rows.append(
             (
-                name,
+                f"{name} {program[:8]}" if sum(name == each for each, _ in programs) > 1 else name,
                 sizes or "any",
                 target,
                 machine[:8],

@@ -13,7 +13,7 @@
     inputs = ["offsets.npy", "targets.npy"]
     minutes = 5
 
-Paths are relative to the file. What else a job may say: ranges, space, target, seed, search, db.
+Paths are relative to the file. What else a job may say: ranges, space, target, seed, search, limits, tolerance, db.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 from raido.algo.errors import ArgumentError, TuningError
 
-_SHARED = ("db", "trials", "minutes", "seed", "search", "target")
+_SHARED = ("db", "trials", "minutes", "seed", "search", "target", "limits", "tolerance")
 _KEYS = ("program", "sizes", "inputs", "set", "ranges", "space", *_SHARED)
 _WANTED: dict[str, tuple[str, tuple[type, ...]]] = {
     "trials": ("a whole number", (int,)),
@@ -38,6 +38,8 @@ _WANTED: dict[str, tuple[str, tuple[type, ...]]] = {
     "space": ("a function of the program's file, or a schedule in JSON", (str,)),
     "inputs": ("a list of paths", (list, tuple)),
     "ranges": ("a table", (dict,)),
+    "limits": ("a table", (dict,)),
+    "tolerance": ("a number", (int, float)),
 }
 
 
@@ -56,18 +58,20 @@ class Work:
     minutes: float | None = None
     seed: int = 0
     search: str = "model"
+    limits: Mapping[str, float] = field(default_factory=dict)
+    tolerance: float | None = None
     db: Path = Path("tuning.db")
     where: str = ""
 
     @property
     def title(self) -> str:
-        """The job for a heading."""
-        return " ".join([self.program, *(f"{name}={value}" for name, value in self.sizes.items())])
+        """The job for a heading, without its sizes."""
+        return " ".join([self.program, *self.statics])
 
     @property
     def about(self) -> str:
-        """The job for an error: where a file says it, else its title."""
-        return self.where or self.title
+        """The job for an error: where a file says it, else its title and sizes."""
+        return self.where or " ".join([self.title, *(f"{name}={value}" for name, value in self.sizes.items())])
 
 
 def read_job_file(path: Path, given: Mapping[str, Any]) -> list[Work]:

@@ -63,6 +63,18 @@ def tune(
         ),
     ] = None,
     set_: Statics = None,
+    limits: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit",
+            metavar="run=5",
+            help="what a candidate may use: seconds to compile, to run, for the first run of the default schedule (first); "
+            "times slower than that; bytes of memory, compile_memory",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="how far, relatively, results may be off that folds of floats bear on")
+    ] = None,
     workers: Annotated[
         str | None, typer.Option(metavar="tcp://HOST:8786", help="a dask scheduler whose workers compile and measure")
     ] = None,
@@ -82,8 +94,10 @@ def tune(
 
     Example: raido tune examples/unsharp_mask.py:unsharp --sizes h=1080,w=1920 --trials 64
     """
-    given = {"trials": trials, "minutes": minutes, "db": db, "seed": seed, "search": search}
-    defaults = {key: value for key, value in given.items() if value is not None}
+    given = {"trials": trials, "minutes": minutes, "db": db, "seed": seed, "search": search, "tolerance": tolerance}
+    defaults: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    if limits:
+        defaults["limits"] = dict(map(_limit, limits))
     if program.endswith((".toml", ".json")):
         if sizes or inputs or ranges or set_ or space:
             raise ArgumentError(f"--sizes, --input, --range, --set and --space of a job stand in {program}")
@@ -177,6 +191,8 @@ def _job(work: Work, database: Database, workers: str | None) -> Job:
             space=find_schedule(work.space, work.program, algorithm),
             search=work.search,
             ranges=work.ranges,
+            limits=work.limits,
+            tolerance=work.tolerance,
             workers=workers,
         )
 
@@ -225,6 +241,14 @@ def _range(text: str) -> tuple[str, tuple[Any, Any]]:
     if not equals or not colon:
         raise ArgumentError(f"--range {text!r}: write NAME=LOW:HIGH, such as x=-1:1 or i=0:n")
     return name, (_number(low), _number(high))
+
+
+def _limit(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    number = _number(value)
+    if isinstance(number, str):
+        raise ArgumentError(f"--limit {text!r}: write NAME=NUMBER, such as run=10 or first=300")
+    return name, number
 
 
 def _number(text: str) -> Any:

@@ -24,7 +24,7 @@ figure { margin: 1rem 0; background: #fff; padding: .5rem; border-radius: 6px } 
 .numbers { display: flex; flex-wrap: wrap; gap: 1rem 3rem; margin: 1.2rem 0 } .numbers div { color: var(--note) }
 .numbers b { display: block; font-size: 1.5rem; color: var(--ink); font-weight: 600 }
 .only { color: var(--word); font-weight: 600 } .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem }
-@media print { figure { padding: 0; break-inside: avoid } .numbers b { font-size: 13pt } .pair { gap: .5rem } }
+@media print { figure { padding: 0; break-inside: avoid } .numbers { gap: .5rem 1.6rem } .numbers b { font-size: 13pt } .pair { gap: .5rem } }
 """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -60,7 +60,7 @@ def render(progress: Progress) -> Any:
             f"{milliseconds(best)}, {default.best / best:.2f} times as fast as the default's {milliseconds(default.best)}",
         )
         view.add_row("", Text(sparkline(best_so_far([default, *trials])), style="green"))
-    pairs = predicted_and_measured(trials)
+    pairs = list(predicted_and_measured(trials).values())
     if len(pairs) >= 3:
         view.add_row("model", f"rank correlation {spearman(pairs):+.2f} between predicted and measured speed")
     if trials:
@@ -68,9 +68,9 @@ def render(progress: Progress) -> Any:
     return view
 
 
-def predicted_and_measured(trials: list[Record]) -> list[tuple[float, float]]:
-    """The model's score and the measured speed (runs a second) of every trial that has both."""
-    return [(r.predicted, 1 / r.cost) for r in trials if r.predicted is not None and r.cost]
+def predicted_and_measured(trials: Iterable[Record]) -> dict[int, tuple[float, float]]:
+    """The model's score and the measured speed (runs a second) of every trial that has both, by its number."""
+    return {r.number: (r.predicted, 1 / r.cost) for r in trials if r.predicted is not None and r.cost}
 
 
 def best_so_far(records: list[Record]) -> list[float]:

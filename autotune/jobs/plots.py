@@ -95,7 +95,8 @@ def draw_progress(axes: Any, tuning: Tuning) -> None:
 
 def draw_quality(axes: Any, tuning: Tuning) -> None:
     """What the model predicted of a trial, before it was measured, against what was measured."""
-    pairs = predicted_and_measured(list(tuning.history))
+    by_number = predicted_and_measured(tuning.history)
+    pairs = list(by_number.values())
     axes.set_title("The model before each measurement")
     if len(pairs) < 3:
         axes.axis("off")
@@ -104,12 +105,11 @@ def draw_quality(axes: Any, tuning: Tuning) -> None:
         return
     predicted, speed = _columns(pairs)
     top = max(speed)
-    order = list(range(len(pairs)))
-    points = axes.scatter(
-        predicted, [value / top for value in speed], c=order, cmap="viridis_r", s=14, edgecolors="none"
-    )
+    heights = [value / top for value in speed]
+    points = axes.scatter(predicted, heights, c=list(by_number), cmap="viridis_r", s=14, edgecolors="none")
     axes.figure.colorbar(points, ax=axes, label="trial", pad=0.02).locator.set_params(integer=True)
     _scale(axes, speed)
+    axes.locator_params(axis="x", nbins=5)
     axes.set_ylabel("measured speed, best = 1")
     early, late = pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]
     halves = f"{spearman(early):+.2f} in the first half, {spearman(late):+.2f} in the second"

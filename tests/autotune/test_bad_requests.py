@@ -124,6 +124,7 @@ JOBS = {
     "inputs that are no list": ("inputs = 3", "job 1: `inputs` is a list of paths, not 3"),
     "inputs that are no paths": ("inputs = [3]", "job 1: `inputs` is a list of paths, not [3]"),
     "ranges that are no table": ("ranges = 3", "job 1: `ranges` is a table, not 3"),
+    "limits that are no table": ("limits = 3", "job 1: `limits` is a table, not 3"),
     "trials that are true": ("trials = true", "job 1: `trials` is a whole number, not True"),
     "minutes that are a list": ("minutes = [1]", "job 1: `minutes` is a number, not [1]"),
     "a program without an algorithm": ('program = "blur.py"', "job 1: 'blur.py' does not name an algorithm"),

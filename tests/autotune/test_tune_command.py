@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_jobs import Dice
+from fake_jobs import Dice, made_up_job
 from tuning_programs import QUICK
 
 import raido as rd
@@ -105,6 +105,7 @@ def test_a_job_file_lists_jobs_and_reports_are_written(
             page.startswith("<!doctype html>")
             and "<svg " in page
             and "Every trial" in page
+            and f"{folder.name}.py:blur by=2<br>" in page
             and "http" not in page.split("<svg")[0]
         )
         assert (folder / name.replace("report", "plots").replace("html", "png")).read_bytes().startswith(b"\x89PNG")
@@ -171,6 +172,12 @@ def test_json_says_the_same_as_toml(folder: Path) -> None:
         (("{}", "--sizes", "h:3"), "write NAME=NUMBER,NAME=NUMBER"),
         (("{}", "--sizes", "h=3,w=4", "-i", "a.npy"), "give one of them"),
         (("{}", "--sizes", "h=3,w=4", "--range", "img=1"), "write NAME=LOW:HIGH"),
+        (("{}", "--sizes", "h=3,w=4", "--limit", "run"), "--limit 'run': write NAME=NUMBER"),
+        (
+            ("{}", "--sizes", "h=3,w=4", "--limit", "jump=3"),
+            "limits: there is no 'jump'; there is compile, run, slower",
+        ),
+        (("{}", "--sizes", "h=3,w=4", "--tolerance", "-1"), "tolerance must be a number from 0 on"),
         (("{}", "--sizes", "h=3,w=4", "--search", "magic"), "search='magic': there is model, random, grid"),
         (("{}", "--sizes", "h=3,w=4", "--db", "no/such.db"), "there is no folder no"),
         (("{}", "--sizes", "h=3,w=4", "--minutes", "0"), "minutes must be more than 0"),
@@ -209,6 +216,32 @@ def test_one_trial_measured_by_two_processes_is_one(
     assert run("db", "list", "tuning.db") == 0
     assert capsys.readouterr().out.splitlines()[1].split("made up")[1].split()[0] == "1"
     assert [repr(each).split(" ", 1)[0] for each in again.history] == ["<Record", "<Record"]
+
+
+def test_programs_of_one_name_are_told_apart(dice: None, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = ("tune", f"{folder.name}.py:blur", "--sizes", "h=30,w=40", "--trials", "1", "--search", "random")
+    listed: list[list[str]] = []
+    for by in "23":
+        assert run(*job, "--set", f"by={by}") == 0
+        capsys.readouterr()
+        assert run("db", "list", "tuning.db") == 0
+        listed.append([line.partition("  ")[0] for line in capsys.readouterr().out.splitlines()[1:-1]])
+    assert listed[0] == ["blur"]
+    assert len(set(listed[1])) == 2 and all(len(each.removeprefix("blur ")) == 8 for each in listed[1])
+
+
+def test_limits_and_tolerance_reach_the_job(dice: None, folder: Path) -> None:
+    job = f'program = "{folder.name}.py:blur"\nsizes = {{ h = 30, w = 40 }}\nlimits = {{ run = 7 }}\ntolerance = 0.5'
+    (folder / "jobs.toml").write_text(f"[[job]]\n{job}")
+    more = ("--limit", "first=300", "--limit", "memory=1000000000")
+    for options in ((), more):
+        assert run("tune", "jobs.toml", "--trials", "1", "--search", "random", *options) == 0
+    with Database("tuning.db") as database:
+        found = [state.settings for state in database.jobs().values()]
+    assert [settings["tolerance"] for settings in found] == [0.5, 0.5]
+    assert sorted(
+        (limits["run"], limits["first"], limits["memory"]) for limits in (settings["limits"] for settings in found)
+    ) == [(5.0, 300, 1000000000), (7, 120.0, 0)]
 
 
 def test_a_size_that_a_program_has_not_is_not_nearest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -281,6 +314,15 @@ def test_the_live_view_shows_what_matters(dice: None, folder: Path) -> None:
     assert sparkline([8, 8, 4, 1]) == "██▅▂" and len(sparkline([1.0] * 1000)) <= 48
     with live_view(False) as watch:
         assert watch is None
+
+
+def test_plots_name_trials_by_their_numbers(tmp_path: Path) -> None:
+    with Database(tmp_path / "a.db") as database:
+        tuning = made_up_job(database, 20).run()
+    good = [record.number for record in tuning.history[1:] if record.failure is None]
+    assert tuning.failures and good != list(range(len(good)))
+    progress, quality, *_ = tuning.plot().axes
+    assert list(quality.collections[0].get_array()) == good == list(progress.lines[0].get_xdata())
 
 
 def test_arrays_of_the_user_are_what_is_run_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
