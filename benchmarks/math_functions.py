@@ -19,7 +19,8 @@ from raido.algo.graph.dtypes import DType, f32, f64, i64
 from raido.algo.graph.expr import Op, const, fresh
 from raido.algo.graph.primitives import PRIMITIVES
 from raido.algo.recipes import RECIPES
-from raido.schedule.nest.nodes import Block, Buffer, For, Let, Nest, Produce, VectorRead, VectorStore, VectorVar
+from raido.schedule.nest.nodes import Block, For, Let, Nest, Produce, VectorStore
+from raido.schedule.nest.values import Buffer, VectorRead, VectorVar
 from raido.targets import tvm_corner as tvm
 from raido.targets.emit.program import emit_program
 from raido.targets.loader import load_object

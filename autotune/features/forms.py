@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var
-from raido.schedule.nest.nodes import NestExpr, Read
+from raido.schedule.nest.values import NestExpr, Read
 
 DATA = 1  # the bit of what is read from memory
 TYPICAL_COUNT = 32.0  # for numbers of rounds that data decides

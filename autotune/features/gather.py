@@ -20,7 +20,6 @@ from raido.schedule.nest.nodes import (
     Append,
     AtomicUpdate,
     Block,
-    Buffer,
     Check,
     Copy,
     Fold,
@@ -28,18 +27,17 @@ from raido.schedule.nest.nodes import (
     If,
     Let,
     Nest,
-    NestExpr,
     Ordered,
     Prefetch,
     Prefix,
     Produce,
-    Read,
     Statement,
     Store,
     Swap,
     View,
     While,
 )
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.nest.walk import blocks_of, expressions_of
 
 _SCALAR, _UNIFORM, _VECTOR, _STRIDED, _GATHER = range(len(ACCESSES))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from raido.algo.graph.expr import Const, Op
 from raido.autotune.features.forms import DATA, Form, Forms, plus
 from raido.autotune.features.loops import Loop
-from raido.schedule.nest.nodes import NestExpr
+from raido.schedule.nest.values import NestExpr
 
 _BY_DATA = 0.5
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from raido.autotune.features.forms import Form
 from raido.autotune.features.operations import KINDS
-from raido.schedule.nest.nodes import Buffer
+from raido.schedule.nest.values import Buffer
 
 # How an access moves with the lanes of the vector loop around it; "scalar" where there is none.
 ACCESSES = ("scalar", "uniform", "vector", "strided", "gather")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from raido.autotune.features.forms import Forms
 from raido.autotune.features.loops import Access, Loop
 from raido.schedule.machine import LINE, Machine
-from raido.schedule.nest.nodes import Buffer
+from raido.schedule.nest.values import Buffer
 
 # Bytes a cycle, by where they come from: L2, L3 (each core its own), memory (all cores together; what one core can draw).
 FROM_L2, FROM_L3, FROM_MEMORY, ONE_CORE = 32.0, 14.0, 16.0, 10.0

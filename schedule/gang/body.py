@@ -25,25 +25,19 @@ from raido.schedule.nest.nodes import (
     Append,
     AtomicUpdate,
     Block,
-    Buffer,
     Check,
     Fold,
     For,
     If,
-    LaneFold,
-    LaneShuffle,
     Let,
-    NestExpr,
     Prefetch,
     Prefix,
     Produce,
-    Read,
-    Splat,
     Statement,
     Store,
-    VectorRead,
     While,
 )
+from raido.schedule.nest.values import Buffer, LaneFold, LaneShuffle, NestExpr, Read, Splat, VectorRead
 from raido.schedule.nest.walk import expressions_of, statements_within
 
 _CHEAP = 24

@@ -18,25 +18,8 @@ from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.gang.lanes import shared_parts, widen
 from raido.schedule.gang.values import Partial
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.nodes import (
-    Alloc,
-    Append,
-    AtomicUpdate,
-    Block,
-    Buffer,
-    Extract,
-    Fold,
-    For,
-    LaneFold,
-    Let,
-    NestExpr,
-    Prefix,
-    Read,
-    Splat,
-    Statement,
-    Store,
-    VectorVar,
-)
+from raido.schedule.nest.nodes import Alloc, Append, AtomicUpdate, Block, Fold, For, Let, Prefix, Statement, Store
+from raido.schedule.nest.values import Buffer, Extract, LaneFold, NestExpr, Read, Splat, VectorVar
 from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
 
 _LARGEST = 64

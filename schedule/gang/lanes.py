@@ -13,20 +13,8 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Node, Op, Var
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.nodes import (
-    Append,
-    AtomicUpdate,
-    Fold,
-    For,
-    LaneFold,
-    Let,
-    NestExpr,
-    Prefix,
-    Read,
-    Splat,
-    Store,
-    lanes_of,
-)
+from raido.schedule.nest.nodes import Append, AtomicUpdate, Fold, For, Let, Prefix, Store
+from raido.schedule.nest.values import LaneFold, NestExpr, Read, Splat, lanes_of
 from raido.schedule.nest.walk import statements_within
 
 Vectors: TypeAlias = "tuple[NestExpr, ...]"

@@ -14,7 +14,8 @@ from typing import Any
 from raido.algo.graph.expr import Const, Op
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.nodes import Alloc, Block, Buffer, Let, NestExpr, Read, Statement, Store, While
+from raido.schedule.nest.nodes import Alloc, Block, Let, Statement, Store, While
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
 
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")

@@ -12,19 +12,8 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Op, Var, const
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.gang.lanes import choose, shared_parts, widen
-from raido.schedule.nest.nodes import (
-    Extract,
-    LaneShift,
-    Let,
-    NestExpr,
-    Prefix,
-    Ramp,
-    Read,
-    Splat,
-    Statement,
-    Store,
-    VectorVar,
-)
+from raido.schedule.nest.nodes import Let, Prefix, Statement, Store
+from raido.schedule.nest.values import Extract, LaneShift, NestExpr, Ramp, Read, Splat, VectorVar
 
 Values = tuple["NestExpr", ...]
 

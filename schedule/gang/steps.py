@@ -11,26 +11,8 @@ from raido.algo.graph.rewrite import free_variables, rebuild
 from raido.schedule.gang.lanes import Vectors, choose, shared_parts
 from raido.schedule.gang.scan_lanes import ScanLanes
 from raido.schedule.gang.stores import GangStores
-from raido.schedule.nest.nodes import (
-    Append,
-    AtomicUpdate,
-    Block,
-    Buffer,
-    Extract,
-    Fold,
-    If,
-    LaneCompress,
-    LaneCount,
-    Let,
-    NestExpr,
-    Prefix,
-    Ramp,
-    Read,
-    Splat,
-    Statement,
-    Store,
-    VectorStore,
-)
+from raido.schedule.nest.nodes import Append, AtomicUpdate, Block, Fold, If, Let, Prefix, Statement, Store, VectorStore
+from raido.schedule.nest.values import Buffer, Extract, LaneCompress, LaneCount, NestExpr, Ramp, Read, Splat
 
 _Store: TypeAlias = Callable[[Buffer, Sequence[NestExpr], Vectors], None]
 

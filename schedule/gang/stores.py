@@ -16,21 +16,8 @@ from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask
 from raido.schedule.gang.values import GangValues, Motion, NotRegisters, Partial, Registers
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.nodes import (
-    Alloc,
-    Buffer,
-    For,
-    Let,
-    NestExpr,
-    Ramp,
-    Read,
-    Scatter,
-    Splat,
-    Statement,
-    Store,
-    VectorStore,
-    VectorVar,
-)
+from raido.schedule.nest.nodes import Alloc, For, Let, Scatter, Statement, Store, VectorStore
+from raido.schedule.nest.values import Buffer, NestExpr, Ramp, Read, Splat, VectorVar
 
 
 class GangStores(GangValues):

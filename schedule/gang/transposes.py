@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.rewrite import free_variables, topological
-from raido.schedule.nest.nodes import Block, Buffer, For, Let, Read, Statement
+from raido.schedule.nest.nodes import Block, For, Let, Statement
+from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
 
 SHORT = 128  # bits within which elements are shuffled first

@@ -18,17 +18,8 @@ from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask, negation
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.nodes import (
-    Buffer,
-    For,
-    Gather,
-    LaneFold,
-    NestExpr,
-    Ramp,
-    Read,
-    Splat,
-    VectorRead,
-)
+from raido.schedule.nest.nodes import For
+from raido.schedule.nest.values import Buffer, Gather, LaneFold, NestExpr, Ramp, Read, Splat, VectorRead
 
 Motion = tuple[tuple[Expr, ...], int]
 

@@ -11,22 +11,8 @@ from __future__ import annotations
 
 from raido.algo.graph.expr import Node, Op, Var
 from raido.algo.graph.rewrite import children
-from raido.schedule.nest.nodes import (
-    Alloc,
-    Append,
-    Block,
-    Buffer,
-    Fold,
-    For,
-    If,
-    Let,
-    Prefix,
-    Produce,
-    Read,
-    Statement,
-    Store,
-    While,
-)
+from raido.schedule.nest.nodes import Alloc, Append, Block, Fold, For, If, Let, Prefix, Produce, Statement, Store, While
+from raido.schedule.nest.values import Buffer, Read
 
 
 class Variability:

@@ -34,8 +34,6 @@ from raido.schedule.nest.nodes import (
     Append,
     AtomicUpdate,
     Block,
-    Buffer,
-    Extract,
     Fold,
     For,
     If,
@@ -44,7 +42,6 @@ from raido.schedule.nest.nodes import (
     Ordered,
     Prefix,
     Produce,
-    Read,
     Scatter,
     Statement,
     Store,
@@ -52,6 +49,7 @@ from raido.schedule.nest.nodes import (
     While,
 )
 from raido.schedule.nest.replace_buffers import map_expressions, replace_buffers
+from raido.schedule.nest.values import Buffer, Extract, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
 
 _STRAIGHT = 8

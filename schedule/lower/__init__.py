@@ -23,7 +23,8 @@ from raido.schedule.lower.builder import new_serial
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
 from raido.schedule.lower.share_buffers import share_buffers
-from raido.schedule.nest.nodes import Block, Buffer, If, Nest, Statement, buffer_for
+from raido.schedule.nest.nodes import Block, If, Nest, Statement
+from raido.schedule.nest.values import Buffer, buffer_for
 from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.stages.stage import StageGraph
 

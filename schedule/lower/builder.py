@@ -17,7 +17,8 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType
 from raido.algo.graph.expr import Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.facts import Facts
-from raido.schedule.nest.nodes import Alloc, Block, Buffer, For, If, Let, NestExpr, Read, Statement
+from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Statement
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 _serials = count(1)
 

@@ -16,7 +16,8 @@ from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.lower.builder import Scope, closed, new_serial
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.in_place import updates_in_place
-from raido.schedule.nest.nodes import Buffer, For, If, Let, Read, Swap, View, While
+from raido.schedule.nest.nodes import For, If, Let, Swap, View, While
+from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.stages.stage import AnyStage, ControlStage
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from raido.algo.graph.faults import is_never_negative, is_never_zero
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import rebuild, scalar_nodes
-from raido.schedule.nest.nodes import Buffer, NestExpr, Read
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.stage import CountedSize
 

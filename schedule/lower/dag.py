@@ -10,7 +10,7 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, SizeVar, Var, While, const
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import children, post_order
-from raido.schedule.nest.nodes import Buffer, NestExpr, Read
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 _CHEAP = {"add", "sub", "mul"}
 CHEAP_TO_SELECT = {

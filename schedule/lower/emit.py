@@ -26,8 +26,9 @@ from raido.schedule.lower.steps import (
     replace_neutral,
     step_operands,
 )
-from raido.schedule.nest.nodes import Buffer, For, If, NestExpr, Read, Store
+from raido.schedule.nest.nodes import For, If, Store
 from raido.schedule.nest.nodes import While as WhileStatement
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.dependent import is_ragged
 
 

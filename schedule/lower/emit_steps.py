@@ -25,7 +25,8 @@ from raido.schedule.lower.steps import (
     step,
     step_operands,
 )
-from raido.schedule.nest.nodes import AtomicUpdate, Buffer, Fold, NestExpr, Prefix, Read, Store
+from raido.schedule.nest.nodes import AtomicUpdate, Fold, Prefix, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 
 class StepEmitter(ValueEmitter):

@@ -23,7 +23,8 @@ from raido.schedule.lower.dag import (
     is_trivial,
     name_of,
 )
-from raido.schedule.nest.nodes import Buffer, Check, NestExpr, Read, Store
+from raido.schedule.nest.nodes import Check, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 
 class ValueEmitter:

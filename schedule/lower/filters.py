@@ -23,7 +23,8 @@ from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import spread
 from raido.schedule.lower.work import Work
-from raido.schedule.nest.nodes import Append, Buffer, Fold, NestExpr, Ordered, Read, Store
+from raido.schedule.nest.nodes import Append, Fold, Ordered, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.strategy_parts import part_loop
 
 ZERO, ONE = ix.as_index(0), ix.as_index(1)

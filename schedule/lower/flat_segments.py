@@ -21,7 +21,8 @@ from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.steps import folds_pieces_in_lanes, known_neutral, replace_neutral
 from raido.schedule.lower.work import Work
-from raido.schedule.nest.nodes import Buffer, If, NestExpr, Read, Store, While
+from raido.schedule.nest.nodes import If, Store, While
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.segments import Segments, find_segments
 from raido.schedule.strategy_parts import part_loop, part_plan, part_stage, without_threads
 

@@ -41,19 +41,8 @@ from raido.schedule.lower.scans import Scans
 from raido.schedule.lower.sharing import Sharing, guests_by_host, outermost
 from raido.schedule.lower.sorts import Sorts
 from raido.schedule.lower.updates import Updates
-from raido.schedule.nest.nodes import (
-    Block,
-    Buffer,
-    Copy,
-    For,
-    Let,
-    NestExpr,
-    Produce,
-    Read,
-    Statement,
-    Store,
-    buffer_for,
-)
+from raido.schedule.nest.nodes import Block, Copy, For, Let, Produce, Statement, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read, buffer_for
 from raido.schedule.plan import At, StagePlan
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize, Stage, StageGraph
 from raido.schedule.stages.tables import Tables

@@ -21,7 +21,8 @@ from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.steps import is_plain_operator
 from raido.schedule.lower.work import Accumulators, Work
-from raido.schedule.nest.nodes import Read, Store
+from raido.schedule.nest.nodes import Store
+from raido.schedule.nest.values import Read
 
 LANES = 8
 

@@ -25,7 +25,8 @@ from raido.schedule.lower.regions import Box, spread
 from raido.schedule.lower.steps import is_arithmetic, is_plain_operator
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
 from raido.schedule.lower.work import Guests, Placer, Rows, Work
-from raido.schedule.nest.nodes import Block, Buffer, If, Prefetch, Read, Store
+from raido.schedule.nest.nodes import Block, If, Prefetch, Store
+from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan
 
 MOST_COPIES = 1024

@@ -17,7 +17,8 @@ from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import extent_bound
 from raido.schedule.lower.work import Accumulators, Work
-from raido.schedule.nest.nodes import Buffer, NestExpr, Read, Store
+from raido.schedule.nest.nodes import Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
 
 REGISTER_BYTES = 8 << 10

@@ -25,7 +25,8 @@ from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.steps import known_neutral, replace_neutral
 from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Accumulators, Work
-from raido.schedule.nest.nodes import Buffer, Ordered, Read, Store
+from raido.schedule.nest.nodes import Ordered, Store
+from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.strategy_parts import part_loop
 
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from raido.algo.graph.expr import Node
-from raido.schedule.nest.nodes import Alloc, Block, Buffer, Copy, For, If, Nest, Read, Statement, Swap, View, While
+from raido.schedule.nest.nodes import Alloc, Block, Copy, For, If, Nest, Statement, Swap, View, While
 from raido.schedule.nest.replace_buffers import replace_buffers
+from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
 
 

@@ -18,7 +18,7 @@ from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.regions import Box, spread
 from raido.schedule.lower.work import Accumulators, Work
-from raido.schedule.nest.nodes import Buffer
+from raido.schedule.nest.values import Buffer
 from raido.schedule.plan import At
 
 

@@ -19,7 +19,8 @@ from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import Box, extent_bound, spread
 from raido.schedule.lower.sharing import Guest
-from raido.schedule.nest.nodes import Alloc, Buffer, Read, Store
+from raido.schedule.nest.nodes import Alloc, Store
+from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import At
 
 STACK_BYTES = 32 << 10

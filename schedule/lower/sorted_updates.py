@@ -17,7 +17,8 @@ from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32
 from raido.algo.graph.expr import Axis, Const, Expr, Node, Op, fresh
 from raido.schedule.lower.builder import closed
 from raido.schedule.lower.work import Work
-from raido.schedule.nest.nodes import Buffer, If, NestExpr, Read, Store
+from raido.schedule.nest.nodes import If, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 if TYPE_CHECKING:
     from raido.schedule.lower.updates import Updates

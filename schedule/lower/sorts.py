@@ -16,7 +16,8 @@ from raido.algo.graph.expr import Expr, Item, Op, Reduce, Result, const, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.work import Work
-from raido.schedule.nest.nodes import Buffer, NestExpr, Read, Store
+from raido.schedule.nest.nodes import Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 DIGIT_BITS = 8
 DIGITS = 1 << DIGIT_BITS

@@ -11,7 +11,7 @@ from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.reduction import contracted_product
 from raido.algo.graph.rewrite import children, substitute
 from raido.schedule.lower.dag import scalar_order
-from raido.schedule.nest.nodes import NestExpr
+from raido.schedule.nest.values import NestExpr
 
 
 def is_plain_operator(form: Reduce) -> bool:

@@ -26,7 +26,8 @@ from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.sorted_updates import SortedUpdates
 from raido.schedule.lower.work import Work
-from raido.schedule.nest.nodes import Buffer, Check, If, NestExpr, Read, Store
+from raido.schedule.nest.nodes import Check, If, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.strategies import strategies_of
 from raido.schedule.strategy_parts import part_plan, part_stage, without_threads
 

@@ -10,7 +10,7 @@ from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import Box
-from raido.schedule.nest.nodes import Buffer
+from raido.schedule.nest.values import Buffer
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var
-from raido.schedule.nest.nodes import (
+from raido.schedule.nest.values import (
     Buffer,
     Extract,
     Gather,

@@ -1,17 +1,13 @@
-"""The Nest: explicit loops over buffers, at two levels that share these nodes.
+"""The Nest: explicit loops over buffers, at two levels that share these statements and the values of `values.py`.
 
 *Scalar nest*: what a schedule decided, one index at a time; a `For` of kind "vector" still holds per-lane code. It is what `show`
 prints, what the tuner measures, and what GPUs take. *Gang nest*: no "vector" loops are left; values have lanes.
 
-Expressions are the graph's `Const, SizeVar, Var, Op` and, here, `Read`; the gang nest adds `Ramp, Splat, VectorRead, Gather, LaneFold,
-Extract, LaneShift, LaneShuffle, LaneCompress, LaneCount`. A `Var` with more than one lane is a `VectorVar`. `lanes_of` gives the lanes of any
-expression; in an `Op` all arguments have equally many (a `Splat` is written out).
-Booleans with lanes are masks; a `Let` may name one (the emitter packs it). Lane-private buffers are read by `Read`, written by `Store` (a
-predicate with lanes keeps the other lanes), and reached at an index of each lane's own by `Gather` and `Scatter`, in its own column.
 Statements run in order. Loops carry global coordinates: `for var in low, low + step, … < high`. Bounds may be empty, never wrong.
-A `Buffer` lives from its `Alloc` to the end of the enclosing block. Reads and writes are in bounds, always: what may fail is behind a
-`Check` (which only records; with lanes, the values of the first that fails) and a predicate. `VectorRead` and `VectorStore` move in memory
-from the place of `indices`. `checker.check_nest` holds the grammar, `interpret` the bounds.
+A `Let` may name a mask (the emitter packs it). A `Buffer` lives from its `Alloc` to the end of the enclosing block. Writes are in bounds,
+always: what may fail is behind a `Check` (which only records; with lanes, the values of the first that fails) and a predicate.
+Lane-private buffers are written by `Store` (a predicate with lanes keeps the other lanes) and, at an index of each lane's own, by
+`Scatter`; `VectorStore` moves in memory from the place of `indices`. `checker.check_nest` holds the grammar, `interpret` the bounds.
 """
 
 from __future__ import annotations
@@ -19,198 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from raido.algo.graph.dtypes import DType, i64
-from raido.algo.graph.expr import Const, Expr, Op, Parameter, SizeVar, Var
-from raido.algo.graph.node import Node, Opaque, node
+from raido.algo.graph.expr import Const, Expr, SizeVar, Var
 from raido.algo.graph.program import Site
-
-Scope: TypeAlias = Literal["parameter", "result", "constant", "heap", "stack", "register"]
-
-
-@node
-class Buffer(Node):
-    """Memory for an array. Row-major over `shape`, innermost last, unless `strides` (in elements) says otherwise.
-
-    scope: "parameter" (given by the caller), "result" (an output without memory at first: it gets a heap buffer's, by `Swap`, and leaves
-    it to the caller), "constant" (`data` holds the contents), "heap" (one for the kernel or task), "stack"
-    (small, constant size), "register" (all indices constant once unrolled; rank 0 is a mutable scalar). In the gang nest a
-    lane-private buffer has `lanes` > 1: each element is a vector.
-    """
-
-    name: str
-    dtype: DType
-    shape: tuple[Expr, ...]
-    scope: str
-    serial: int
-    strides: tuple[Expr, ...]
-    lanes: int
-    data: object
-
-
-@node
-class Read(Opaque):
-    """The element of a buffer at scalar indices; where `predicate` (or None) is false nothing is touched and the value is 0."""
-
-    buffer: Buffer
-    indices: tuple[NestExpr, ...]
-    predicate: NestExpr | None
-
-    @property
-    def dtype(self) -> DType:
-        return self.buffer.dtype
-
-
-@node
-class VectorVar(Opaque):
-    """A variable with lanes."""
-
-    name: str
-    dtype: DType
-    lanes: int
-    serial: int
-
-
-@node
-class Ramp(Opaque):
-    """base, base + stride, …: i64 lanes."""
-
-    base: NestExpr
-    stride: int
-    lanes: int
-
-    @property
-    def dtype(self) -> DType:
-        return i64
-
-
-@node
-class Splat(Opaque):
-    """One scalar in every lane."""
-
-    value: NestExpr
-    lanes: int
-
-    @property
-    def dtype(self) -> DType:
-        return self.value.dtype
-
-
-@node
-class VectorRead(Opaque):
-    """Lane k reads at the scalar `indices`, the last one moved by k·stride; lanes off in `mask` (or None: all on) read nothing, and give 0."""
-
-    buffer: Buffer
-    indices: tuple[NestExpr, ...]
-    stride: int
-    lanes: int
-    mask: NestExpr | None
-
-    @property
-    def dtype(self) -> DType:
-        return self.buffer.dtype
-
-
-@node
-class Gather(Opaque):
-    """Lane k reads at lane k of `indices` (each with lanes); lanes off in `mask` read nothing, and give 0."""
-
-    buffer: Buffer
-    indices: tuple[NestExpr, ...]
-    mask: NestExpr | None
-
-    @property
-    def dtype(self) -> DType:
-        return self.buffer.dtype
-
-
-@node
-class LaneFold(Opaque):
-    """One scalar from all lanes by a primitive ("add", "minimum", "logical_or", …), in the fixed tree that halves the lanes: 0 with n/2, …"""
-
-    name: str
-    value: NestExpr
-
-    @property
-    def dtype(self) -> DType:
-        return self.value.dtype
-
-
-@node
-class Extract(Opaque):
-    """One lane of a vector."""
-
-    value: NestExpr
-    lane: int
-
-    @property
-    def dtype(self) -> DType:
-        return self.value.dtype
-
-
-@node
-class LaneShift(Opaque):
-    """Lane k holds what lane k − distance of `value` holds; the first lanes hold `fill`."""
-
-    value: NestExpr
-    distance: int
-    fill: Const
-
-    @property
-    def dtype(self) -> DType:
-        return self.value.dtype
-
-
-@node
-class LaneShuffle(Opaque):
-    """Lane k holds lane places[k] of `first` and, behind it, `second`: a byte for each of as many lanes as both have."""
-
-    first: NestExpr
-    second: NestExpr
-    places: bytes
-
-    @property
-    def dtype(self) -> DType:
-        return self.first.dtype
-
-
-@node
-class LaneCompress(Opaque):
-    """The lanes of `value` that are on in `mask`, side by side at the front, in order; the rest hold 0."""
-
-    value: NestExpr
-    mask: NestExpr
-
-    @property
-    def dtype(self) -> DType:
-        return self.value.dtype
-
-
-@node
-class LaneCount(Opaque):
-    """How many lanes are on."""
-
-    mask: NestExpr
-
-    @property
-    def dtype(self) -> DType:
-        return i64
-
-
-NestExpr: TypeAlias = (
-    Expr
-    | Read
-    | VectorVar
-    | Ramp
-    | Splat
-    | VectorRead
-    | Gather
-    | LaneFold
-    | Extract
-    | LaneShift
-    | LaneShuffle
-    | LaneCompress
-    | LaneCount
-)
+from raido.schedule.nest.values import Buffer, NestExpr, VectorVar
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -482,25 +289,3 @@ class Nest:
     sites: tuple[Site | None, ...] = ()
     counts: tuple[tuple[SizeVar, Buffer], ...] = ()
     shapes: tuple[tuple[Expr, ...], ...] = ()
-
-
-def lanes_of(e: NestExpr) -> int:
-    """How many lanes a value has; 1 for scalars."""
-    if isinstance(e, (VectorVar, Ramp, Splat, VectorRead)):
-        return e.lanes
-    if isinstance(e, Gather):
-        return lanes_of(e.indices[0])
-    if isinstance(e, (LaneShift, LaneCompress)):
-        return lanes_of(e.value)
-    if isinstance(e, LaneShuffle):
-        return lanes_of(e.first)
-    if isinstance(e, Op):
-        return lanes_of(e.args[0]) if e.args else 1
-    if isinstance(e, Read):
-        return e.buffer.lanes
-    return 1
-
-
-def buffer_for(parameter: Parameter) -> Buffer:
-    """The buffer of an input array."""
-    return Buffer(parameter.name, parameter.dtype, parameter.shape, "parameter", parameter.serial, (), 1, None)

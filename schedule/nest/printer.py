@@ -15,7 +15,6 @@ from raido.schedule.nest.nodes import (
     Append,
     AtomicUpdate,
     Block,
-    Buffer,
     Check,
     Copy,
     Fold,
@@ -23,7 +22,6 @@ from raido.schedule.nest.nodes import (
     If,
     Let,
     Nest,
-    NestExpr,
     Ordered,
     Prefetch,
     Prefix,
@@ -35,8 +33,8 @@ from raido.schedule.nest.nodes import (
     VectorStore,
     View,
     While,
-    lanes_of,
 )
+from raido.schedule.nest.values import Buffer, NestExpr, lanes_of
 from raido.schedule.nest.walk import constants_of, expressions_of
 
 _LARGE = 48

@@ -8,7 +8,8 @@ from typing import Any
 
 from raido.algo.graph.expr import Node
 from raido.algo.graph.rewrite import transform
-from raido.schedule.nest.nodes import Alloc, Block, Buffer
+from raido.schedule.nest.nodes import Alloc, Block
+from raido.schedule.nest.values import Buffer
 
 
 def map_expressions(s: Any, change: Callable[[Node], Node], allocate: Callable[[Buffer], Buffer]) -> Any:

@@ -10,13 +10,11 @@ from raido.schedule.nest.nodes import (
     Append,
     AtomicUpdate,
     Block,
-    Buffer,
     Check,
     Fold,
     For,
     If,
     Let,
-    NestExpr,
     Ordered,
     Prefetch,
     Prefix,
@@ -28,6 +26,7 @@ from raido.schedule.nest.nodes import (
     View,
     While,
 )
+from raido.schedule.nest.values import Buffer, NestExpr
 
 
 def expressions_of(statement: Statement) -> Iterator[NestExpr]:

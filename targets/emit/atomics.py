@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raido.algo.graph.dtypes import DType, bool_, i32, i64
-from raido.schedule.nest.nodes import Alloc, AtomicUpdate, Buffer, Let, Read
+from raido.schedule.nest.nodes import Alloc, AtomicUpdate, Let
+from raido.schedule.nest.values import Buffer, Read
 from raido.targets import tvm_corner as T
 from raido.targets.emit.unit import data_of, tir
 from raido.targets.llvm.text import memory_dtype

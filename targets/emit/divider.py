@@ -13,7 +13,8 @@ from raido.algo.graph.dtypes import f32
 from raido.algo.graph.expr import Op
 from raido.algo.graph.primitives import RECIPES
 from raido.algo.graph.rewrite import topological
-from raido.schedule.nest.nodes import Let, Store, lanes_of
+from raido.schedule.nest.nodes import Let, Store
+from raido.schedule.nest.values import lanes_of
 from raido.targets.llvm.roots import LANES
 
 ROOT, QUOTIENT = 10, 7  # cycles of the divider

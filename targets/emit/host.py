@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from raido.algo.graph.dtypes import bool_, i32, i64
-from raido.schedule.nest.nodes import Alloc, Block, Buffer, Copy, For, If, Let, Produce, Swap, View, While
+from raido.schedule.nest.nodes import Alloc, Block, Copy, For, If, Let, Produce, Swap, View, While
+from raido.schedule.nest.values import Buffer
 from raido.targets import tvm_corner as T
 from raido.targets.emit.loops import emit_loop, trip_count
 from raido.targets.emit.scopes import Uses, swapped_buffers

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import Const, Op
 from raido.algo.graph.primitives import DIVISIONS
-from raido.schedule.nest.nodes import Ramp, Read, Splat, VectorVar, lanes_of
+from raido.schedule.nest.values import Ramp, Read, Splat, VectorVar, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import INDEX_OPERATIONS, fold_known, index_operation
 from raido.targets.emit.unit import Term, is_plain_index, tir

@@ -13,7 +13,8 @@ from typing import Any
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import bool_, i64, u8
 from raido.algo.graph.expr import SizeVar
-from raido.schedule.nest.nodes import Block, Buffer, For, Nest, lanes_of
+from raido.schedule.nest.nodes import Block, For, Nest
+from raido.schedule.nest.values import Buffer, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.host import HostPlan
 from raido.targets.emit.loops import emit_loop, trip_count

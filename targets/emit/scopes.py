@@ -16,7 +16,6 @@ from raido.schedule.nest.nodes import (
     Alloc,
     AtomicUpdate,
     Block,
-    Buffer,
     Check,
     Fold,
     For,
@@ -27,9 +26,9 @@ from raido.schedule.nest.nodes import (
     Produce,
     Statement,
     Swap,
-    VectorVar,
     While,
 )
+from raido.schedule.nest.values import Buffer, VectorVar
 from raido.schedule.nest.walk import blocks_of
 
 

@@ -22,7 +22,6 @@ from raido.schedule.nest.nodes import (
     Append,
     AtomicUpdate,
     Block,
-    Buffer,
     Check,
     Fold,
     For,
@@ -33,12 +32,11 @@ from raido.schedule.nest.nodes import (
     Prefix,
     Produce,
     Scatter,
-    Splat,
     Store,
     VectorStore,
     While,
-    lanes_of,
 )
+from raido.schedule.nest.values import Buffer, Splat, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.atomics import emit_atomic
 from raido.targets.emit.divider import roots_by_products

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.nest.nodes import Append, Fold, Prefix, Read, lanes_of
+from raido.schedule.nest.nodes import Append, Fold, Prefix
+from raido.schedule.nest.values import Read, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.unit import tir
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.schedule.nest.nodes import Scatter, Store, VectorStore, lanes_of
+from raido.schedule.nest.nodes import Scatter, Store, VectorStore
+from raido.schedule.nest.values import lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.streams import beyond_lines
 from raido.targets.emit.unit import data_of, tir
@@ -74,7 +75,7 @@ def _emit_line(statements: Statements, s: VectorStore, where: Any, offset: Any, 
     value = unit.bind("line", memory_dtype(s.buffer.dtype), lanes, stored)
     away = unit.call(helpers.misalignment(s.buffer.dtype, lanes), i64, 1, data_of(where), offset)
     rest = beyond_lines(s.buffer)
-    if ix.constant_value(rest) is None:
+    if rest is not None and ix.constant_value(rest) is None:
         away = T.Add(away, tir(statements.values.scalar(rest)))
     if s.stream:
         large = T.GT(statements.size_in_bytes(s.buffer), T.IntImm("int64", s.stream))

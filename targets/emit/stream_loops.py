@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr
-from raido.schedule.nest.nodes import Buffer, For, VectorStore, lanes_of
+from raido.schedule.nest.nodes import For, VectorStore
+from raido.schedule.nest.values import Buffer, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.streams import Row, Stream, beyond_lines
 from raido.targets.emit.unit import data_of, tir

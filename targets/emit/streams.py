@@ -18,23 +18,8 @@ from raido.algo.graph.expr import Expr
 from raido.algo.graph.index import add, as_index, canonical, linear, sub
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.machine import LINE
-from raido.schedule.nest.nodes import (
-    Alloc,
-    Block,
-    Buffer,
-    Check,
-    For,
-    Gather,
-    If,
-    Let,
-    Prefetch,
-    Read,
-    Store,
-    VectorRead,
-    VectorStore,
-    While,
-    lanes_of,
-)
+from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Prefetch, Store, VectorStore, While
+from raido.schedule.nest.values import Buffer, Gather, Read, VectorRead, lanes_of
 from raido.targets.emit.scopes import parts
 from raido.targets.emit.values import operands
 from raido.targets.llvm.text import memory_dtype

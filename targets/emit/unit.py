@@ -11,7 +11,7 @@ from typing import Any
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, i64, u8
 from raido.algo.graph.expr import Const, Expr, SizeVar, Var
-from raido.schedule.nest.nodes import Buffer, VectorVar
+from raido.schedule.nest.values import Buffer, VectorVar
 from raido.targets import tvm_corner as T
 from raido.targets.llvm.helpers import Helpers
 from raido.targets.llvm.text import memory_dtype
@@ -132,7 +132,7 @@ def is_plain_index(e: Any, unit: Unit, memo: dict[Any, bool]) -> bool:
 
 def _plain(e: Any, unit: Unit, memo: dict[Any, bool]) -> bool:
     from raido.algo.graph.expr import Op
-    from raido.schedule.nest.nodes import Ramp, Splat
+    from raido.schedule.nest.values import Ramp, Splat
 
     if e.dtype is not i64:
         return False

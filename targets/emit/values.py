@@ -15,7 +15,7 @@ from raido.algo.graph.dtypes import DType, bool_, i64, u8
 from raido.algo.graph.expr import Const, Data, Op, SizeVar, Var
 from raido.algo.graph.index import as_index, canonical, constant_value, mul
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.nest.nodes import (
+from raido.schedule.nest.values import (
     Buffer,
     Extract,
     Gather,

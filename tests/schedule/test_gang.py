@@ -7,7 +7,8 @@ from nests import add_up, at, f, hold, loop, n, name, nest, op, parameter, put, 
 from raido.algo.graph.dtypes import f32, i32, i64, u8
 from raido.algo.graph.expr import Op, const, fresh
 from raido.algo.graph.index import add, mul, sub
-from raido.schedule.nest.nodes import Alloc, Block, If, Let, Read, Store
+from raido.schedule.nest.nodes import Alloc, Block, If, Let, Store
+from raido.schedule.nest.values import Read
 
 rng = np.random.default_rng(7)
 LENGTHS = (0, 1, 3, 4, 5, 15, 16, 17, 31, 37, 64, 67)

@@ -10,20 +10,8 @@ from raido.algo.graph.index import add
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.memory import NestError
-from raido.schedule.nest.nodes import (
-    Alloc,
-    Block,
-    Buffer,
-    Copy,
-    If,
-    Let,
-    Read,
-    Store,
-    Swap,
-    VectorRead,
-    VectorStore,
-    VectorVar,
-)
+from raido.schedule.nest.nodes import Alloc, Block, Copy, If, Let, Store, Swap, VectorStore
+from raido.schedule.nest.values import Buffer, Read, VectorRead, VectorVar
 
 
 def test_out_of_bounds_reads_and_writes_are_found():

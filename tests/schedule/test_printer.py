@@ -3,25 +3,9 @@
 from raido.algo.graph.dtypes import bool_, f32, i64
 from raido.algo.graph.expr import Const, Op, SizeVar, const, fresh
 from raido.algo.graph.index import add, mul
-from raido.schedule.nest.nodes import (
-    Alloc,
-    Block,
-    Buffer,
-    Check,
-    Fold,
-    For,
-    If,
-    Let,
-    Nest,
-    Produce,
-    Ramp,
-    Read,
-    Splat,
-    Store,
-    VectorRead,
-    VectorStore,
-)
+from raido.schedule.nest.nodes import Alloc, Block, Check, Fold, For, If, Let, Nest, Produce, Store, VectorStore
 from raido.schedule.nest.printer import print_nest, print_statement
+from raido.schedule.nest.values import Buffer, Ramp, Read, Splat, VectorRead
 
 n, w = SizeVar("n"), SizeVar("w")
 image = Buffer("img", f32, (n, w), "parameter", 0, (), 1, None)

@@ -8,7 +8,8 @@ import pytest
 
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import SizeVar, const, fresh
-from raido.schedule.nest.nodes import Block, Buffer, Nest
+from raido.schedule.nest.nodes import Block, Nest
+from raido.schedule.nest.values import Buffer
 from raido.targets.loader import load_object
 from raido.targets.native import Fault
 

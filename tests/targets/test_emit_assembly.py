@@ -8,21 +8,8 @@ from emission import array, compile_body, index, n
 from raido.algo.graph.dtypes import bool_, f32, i32
 from raido.algo.graph.expr import Op, SizeVar, const, fresh
 from raido.algo.graph.index import add, mul
-from raido.schedule.nest.nodes import (
-    Alloc,
-    Block,
-    For,
-    LaneFold,
-    Let,
-    Ramp,
-    Read,
-    Splat,
-    Store,
-    VectorRead,
-    VectorStore,
-    VectorVar,
-    While,
-)
+from raido.schedule.nest.nodes import Alloc, Block, For, Let, Store, VectorStore, While
+from raido.schedule.nest.values import LaneFold, Ramp, Read, Splat, VectorRead, VectorVar
 
 LANES = 16
 CPU = "skylake-avx512"

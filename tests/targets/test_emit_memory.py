@@ -9,27 +9,8 @@ from emission import array, compile_body, every_cpu, index, n
 from raido.algo.graph.dtypes import bool_, f16, f32, f64, i8, i32, i64, u8
 from raido.algo.graph.expr import Data, Op, const, fresh
 from raido.algo.graph.index import add, mul
-from raido.schedule.nest.nodes import (
-    Alloc,
-    Block,
-    Extract,
-    Fold,
-    For,
-    Gather,
-    If,
-    LaneFold,
-    Let,
-    Prefetch,
-    Ramp,
-    Read,
-    Scatter,
-    Splat,
-    Store,
-    VectorRead,
-    VectorStore,
-    VectorVar,
-    While,
-)
+from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Prefetch, Scatter, Store, VectorStore, While
+from raido.schedule.nest.values import Extract, Gather, LaneFold, Ramp, Read, Splat, VectorRead, VectorVar
 
 LANES = 8
 some_dtypes = pytest.mark.parametrize("dtype", [f32, f64, u8, i64, bool_], ids=str)

@@ -9,7 +9,8 @@ from emission import array, compile_body, every_cpu, index
 from raido.algo.graph.dtypes import DTYPES, bool_, dtype_named, f64, i64
 from raido.algo.graph.expr import Const, Op, const, fresh
 from raido.algo.graph.primitives import PRIMITIVES, evaluate
-from raido.schedule.nest.nodes import Alloc, Block, For, Let, Read, Splat, Store, VectorRead, VectorStore, VectorVar
+from raido.schedule.nest.nodes import Alloc, Block, For, Let, Store, VectorStore
+from raido.schedule.nest.values import Read, Splat, VectorRead, VectorVar
 from raido.targets.llvm import fused
 
 LANES = 8

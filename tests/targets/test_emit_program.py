@@ -13,23 +13,18 @@ from raido.schedule.nest.nodes import (
     Block,
     Check,
     Copy,
-    Extract,
     Fold,
     For,
     If,
     Let,
     Nest,
     Produce,
-    Ramp,
-    Read,
-    Splat,
     Store,
     Swap,
-    VectorRead,
     VectorStore,
-    VectorVar,
     While,
 )
+from raido.schedule.nest.values import Extract, Ramp, Read, Splat, VectorRead, VectorVar
 from raido.targets.faults import FAULT_CODES
 from raido.targets.native import runtime_library, set_threads
 

@@ -7,7 +7,8 @@ from test_emit_assembly import LANES, is_clean, loop_with, loops
 
 from raido.algo.graph.dtypes import f32
 from raido.algo.graph.index import add
-from raido.schedule.nest.nodes import Block, For, VectorRead, VectorStore
+from raido.schedule.nest.nodes import Block, For, VectorStore
+from raido.schedule.nest.values import VectorRead
 
 WIDTH = add(n, 0)
 

@@ -10,7 +10,8 @@ import raido as rd
 from raido.algo.graph.dtypes import dtype_named
 from raido.algo.graph.expr import Op, const, fresh
 from raido.algo.graph.primitives import evaluate
-from raido.schedule.nest.nodes import Block, For, Splat, VectorRead, VectorStore
+from raido.schedule.nest.nodes import Block, For, VectorStore
+from raido.schedule.nest.values import Splat, VectorRead
 
 LANES = 8
 NUMBERS = (0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan)
