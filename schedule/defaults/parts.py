@@ -1,7 +1,8 @@
 """The default loops of the parts of strategies (`strategy_parts`).
 
 Blocks are for threads, as the stage's own are; what is only totalled or counted runs at least four gangs side by side, as its values
-depend on each other. Bins are combined, and offsets looked at, in strips for threads, in lanes.
+depend on each other. Pieces of segments are folded by one gang: most segments are short, and two would often be one too many. Bins are
+combined, and offsets looked at, in strips for threads, in lanes.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def say_parts(draft: Draft, name: str) -> None:
             segments = segments_of(stage)
             draft.say(whole, "parallel", axis=axes[0], dynamic=True)
             if segments is not None and folds_pieces_in_lanes(segments.fold):
-                draft.say(whole, "vectorize", axis=axes[1], interleave=2)
+                draft.say(whole, "vectorize", axis=axes[1])
 
 
 def say_strips(draft: Draft, part: str, axes: list[str], strip: int) -> None:

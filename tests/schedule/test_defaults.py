@@ -181,6 +181,13 @@ def test_sums_that_share_functions_of_a_round_make_four_rows_at_a_time():
     assert 'vectorize("x"' not in rays(lambda y, x, angle: rd.f32(x) * angle + rd.f32(y))
 
 
+def test_pieces_of_segments_are_folded_by_one_gang():
+    def sums(offsets: rd.i64["m"], values: rd.f32["k"]):
+        return rd.segmented_reduce(rd.add, 0, values, offsets, name="s")
+
+    assert 's["s"].part("fold").parallel("block", dynamic=True).vectorize("value")' in default_of(sums).splitlines()
+
+
 def test_long_sums_for_each_element_are_handed_out_in_small_chunks():
     """The chain behind an element counts, functions mapped in it included: here a sum of sines for each of some points."""
 
