@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from peers.contestant import THREADS, Arena, Contestant
 
-MINUTES, TRIALS = 10.0, 200
+MINUTES, TRIALS = 20.0, 200
 LIMIT = 120.0  # seconds for building, or running, one program
 BATCH = 32  # programs that are proposed at a time: what is lost at the end of a go
 TESTED = 3  # of its fastest programs that are measured again beside the others
