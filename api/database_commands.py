@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,7 +28,7 @@ def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
     Programs of one name (others since, or with other --set) are told apart by the begin of their fingerprints. Times are in turns with
     the default, where the job came so far, and of code for the sizes.
     """
-    from raido.autotune.records.choose import milliseconds, size_text
+    from raido.autotune.records.choose import size_text
     from raido.autotune.records.database import Database
 
     with Database(database, create=False) as opened:
@@ -40,19 +41,16 @@ def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
     programs = {(name, program) for name, program, *_ in groups}
     for (name, program, sizes, target, _), records in groups.items():
         trials = {record.key: record for record in records if record.kind == "trial"}.values()
-        default, best = compared(records)
         machine = next((record.machine for record in records if record.machine), "")
         rows.append(
             (
                 f"{name} {program[:8]}" if sum(name == each for each, _ in programs) > 1 else name,
-                sizes or "any",
+                sizes or "-",
                 target,
                 machine[:8],
                 str(len(trials)),
                 str(sum(record.failure is not None for record in trials)),
-                milliseconds(default) if default else "-",
-                milliseconds(best) if best else "-",
-                f"{default / best:.2f}" if default and best else "-",
+                *compared(records),
                 time.strftime("%Y-%m-%d %H:%M", time.localtime(max(record.at for record in records))),
             )
         )
@@ -63,17 +61,25 @@ def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
     print(f"{count} measurement{'' if count == 1 else 's'} in {database}")
 
 
-def compared(records: list[Record]) -> tuple[float | None, float | None]:
-    """The default's time and the best of a job, in seconds: medians in turns where there are finals, else the fastest runs."""
-    from raido.autotune.records.choose import final_sets
+def compared(records: list[Record]) -> tuple[str, str, str]:
+    """The default's time and the best of a job, and how many times as fast that is: in turns where there are finals, else by the fastest
+    runs."""
+    from raido.autotune.records.choose import final_sets, in_turns, milliseconds
 
-    finals = final_sets(records)
-    if finals:
-        last = finals[-1]
-        default = next((record.median for record in last if not record.number), None)
-        return default, min((record.median for record in last if record.median is not None), default=None)
+    last = (final_sets(records) or [[]])[-1]
+    reference = next((record for record in last if not record.number), None)
+    if reference is not None:
+        quotients = {record.id: in_turns(record, reference) for record in last}
+        best = min(last, key=lambda record: quotients[record.id] or math.inf)
+        times = 1 / (quotients[best.id] or math.inf)
+        return milliseconds(reference.median or 0), milliseconds(best.median or 0), f"{times:.2f}"
     default = next((record.best for record in records if record.kind == "default"), None)
-    return default, min((record.best for record in records if record.best is not None), default=None)
+    fastest = min((record.best for record in records if record.best is not None), default=None)
+    return (
+        milliseconds(default) if default else "-",
+        milliseconds(fastest) if fastest else "-",
+        f"{default / fastest:.2f}" if default and fastest else "-",
+    )
 
 
 @db_app.command("best")

@@ -34,8 +34,10 @@ def best_record(
         return None
     here = [record for record in good if record.machine == machine]
     pool = here or good
-    place = "" if here else f", on another machine ({good[-1].host.get('model', good[-1].machine)})"
+    place = ""
     if not here:
+        model, threads = (good[-1].host.get(name) for name in ("model", "cores"))
+        place = f", on another machine ({model or good[-1].machine}{f', {threads} threads' if threads else ''})"
         pool = [record for record in good if record.machine == good[-1].machine]
     nearest = _nearest(pool, sizes)
     pool = [record for record in pool if record.sizes == nearest]

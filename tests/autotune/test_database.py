@@ -18,6 +18,7 @@ from raido.autotune.records.choose import best_record
 from raido.autotune.records.database import Database, JobState
 from raido.autotune.records.exchange import export, import_text, merge
 from raido.autotune.records.record import Record
+from raido.database_commands import compared
 
 BASE = Record(
     program="p" * 64,
@@ -303,6 +304,9 @@ def test_this_machine_comes_first_and_failures_never() -> None:
     assert chosen is not None and chosen.record is slow
     chosen = best_record([other, failed], "here", BASE.sizes)
     assert chosen is not None and chosen.record is other and "on another machine (some processor)" in chosen.why
+    threaded = replace(other, host={"model": "some processor", "cores": 2})  # or this one, on fewer threads
+    chosen = best_record([threaded], "here", BASE.sizes)
+    assert chosen is not None and chosen.why.endswith(", on another machine (some processor, 2 threads)")
     assert best_record([failed], "here") is None
     assert best_record([slow], "here", exclude={"slow"}) is None
 
@@ -324,3 +328,16 @@ def test_turns_against_the_default_decide_before_single_trials() -> None:
     )
     stay = best_record([finals[0], record(kind="final", key="worse", seconds=(0.3,), at=5.0)], "here", BASE.sizes)
     assert stay is not None and stay.record.key == "default" and "nothing measured was better" in stay.why
+
+
+def test_a_listing_compares_as_a_job_does() -> None:
+    default = record(kind="final", number=0, seconds=(1.0, 2.0, 3.0), key="default")
+    steady = record(
+        kind="final", number=1, seconds=(0.5, 1.0, 9.0), key="steady"
+    )  # 0.5 of the default in two rounds of three
+    better = record(
+        kind="final", number=2, seconds=(0.4, 1.9, 1.0), key="better"
+    )  # the same median, but 0.4 of the default
+    assert compared([default, steady, better]) == ("2000 ms", "1000 ms", "2.50")
+    assert compared([record(kind="default", number=0, seconds=(3.0,)), record(seconds=(2.0, 5.0))])[2] == "1.50"
+    assert compared([record(seconds=(), failure="hang")]) == ("-", "-", "-")
