@@ -13,19 +13,20 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Array, Expr, Node, Op, Result, Var, fresh
-from raido.algo.graph.rewrite import free_variables, loads_in
-from raido.schedule.lower.builder import Builder, Scope, closed, factors
-from raido.schedule.lower.convert import Converter, conjunction, is_affine
+from raido.algo.graph.expr import Expr, Node, Op, Result, Var, fresh
+from raido.schedule.lower.builder import Builder, Scope, closed
+from raido.schedule.lower.convert import Converter, conjunction
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.cuts import Cut, at_boundaries, at_lines
 from raido.schedule.lower.emit import Emitter
+from raido.schedule.lower.folds import folds_at, folds_in_lanes, in_order
 from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.prefetches import prefetch
 from raido.schedule.lower.regions import Box, spread
-from raido.schedule.lower.steps import is_arithmetic, is_plain_operator
+from raido.schedule.lower.rows import places_in_row, row_by_row, rows_through
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
-from raido.schedule.lower.work import Guests, Placer, Rows, Work
-from raido.schedule.nest.nodes import Block, If, Prefetch, Store
+from raido.schedule.lower.work import Guests, Placer, Work
+from raido.schedule.nest.nodes import Block, If, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan
 
@@ -146,7 +147,7 @@ class Loops:
     def _kind(self, job: Job, plan: LoopPlan) -> str:
         """The loop's kind: in lanes only if every stage that it folds values of allows it."""
         position = job.plan.loops.index(plan)
-        folding = [each for each in (job, *self.sharing.sharers(job, position)) if _folds_at(each, position)]
+        folding = [each for each in (job, *self.sharing.sharers(job, position)) if folds_at(each, position)]
         return "serial" if plan.kind == "vector" and not all(folds_in_lanes(each) for each in folding) else plan.kind
 
     def _bounds(self, coordinates: Coordinates, loop: str) -> tuple[Expr, Expr, int]:
@@ -178,8 +179,10 @@ class Loops:
 
     def _segments(self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int) -> None:
         """The loop, cut where boundaries begin and end to vanish if the schedule partitions it."""
-        if step == 1 and (rows := self._rows(work, position, ix.sub(high, low))) is not None:
-            self._row_by_row(replace(work, rows=rows), position, kind, low, high)
+        rows = rows_through(work, position, ix.sub(high, low), self.builder.facts) if step == 1 else None
+        if rows is not None:
+            with row_by_row(self.builder, replace(work, rows=rows), kind, low, high) as (inner, begin, end):
+                self._plain(inner, position, "serial" if kind == "parallel" else kind, begin, end, 1)
             return
         cut = cut_of(work, position, low, high, step, self.builder.facts)
         if cut is None:
@@ -205,41 +208,6 @@ class Loops:
         for piece in cut.pieces(self.builder.facts):
             self._plain(inner if piece.inside else border, position, piece.kind, piece.low, piece.high, 1)
 
-    def _rows(self, work: Work, position: int, rounds: Expr) -> Rows | None:
-        """The rows that the loop runs through, if it settles an axis at which arrays are read flat (and rows are not empty)."""
-        job = work.job
-        name = job.plan.loops[position].name
-        axes = job.axis_of[name]
-        if (
-            work.rows is not None
-            or job.blocked
-            or name in job.fused
-            or len(axes) != 1
-            or work.mode in ("start", "finish")
-        ):
-            return None
-        (axis,) = axes
-        if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
-            return None
-        found = job.rows_along(job.variables[axis])
-        if found is None or not (found[0] in factors(rounds) or self.builder.facts.nonnegative(ix.sub(found[0], 1))):
-            return None
-        return Rows(axis, found[2], found[0], found[1], fresh("row"))
-
-    def _row_by_row(self, work: Work, position: int, kind: str, low: Expr, high: Expr) -> None:
-        """The loop as one over rows and, in each, one over its part: what is read there is contiguous, and nothing is divided."""
-        rows = work.rows
-        assert rows is not None
-        length = ix.maximum(rows.length, 1)
-        first = ix.floordiv(ix.add(low, rows.offset), length)
-        last = ix.floordiv(ix.add(ix.sub(high, 1), rows.offset), length)
-        how = {"kind": kind} if kind == "parallel" else {}
-        with self.builder.loop(rows.row, first, ix.add(last, 1), 1, stage=work.job.stage.name, loop="", **how):
-            start = ix.sub(ix.mul(rows.row, rows.length), rows.offset)
-            begin, end = ix.maximum(low, start), ix.minimum(high, ix.add(start, rows.length))
-            inner = replace(work, copies=[c.copy() for c in work.copies])
-            self._plain(inner, position, "serial" if kind == "parallel" else kind, begin, end, 1)
-
     def _extent(self, work: Work, position: int) -> Expr:
         """Of the axis that a loop runs over."""
         (name,) = work.job.axis_of[work.job.plan.loops[position].name]
@@ -255,7 +223,7 @@ class Loops:
                 chosen.choose(plan.name, value, self.bind)
                 copies.append(chosen)
                 origins.append(work.origin_of[k])
-        ordered = any(_in_order(each, position) for each in (job, *self.sharing.sharers(job, position)))
+        ordered = any(in_order(each, position) for each in (job, *self.sharing.sharers(job, position)))
         jammed = len(copies) == 1 or not (ordered or self._places_inside(work, position))
         groups = [range(len(copies))] if jammed else [[k] for k in range(len(copies))]
         for group in groups:
@@ -297,35 +265,10 @@ class Loops:
     def inside(self, work: Work, position: int) -> None:
         """Producers placed at the loop, then the loops further in."""
         if work.mode not in ("start", "finish"):
-            self._prefetch(work, position)
+            prefetch(self.builder, self.converter, self.names, work, position)
             self.placer.inside(work, position)
         self.level(work, position + 1)
         self.sharing.inside(work, position)
-
-    def _prefetch(self, work: Work, position: int) -> None:
-        """Hints for what the stage will read of an array some rounds later."""
-        job, name = work.job, work.job.plan.loops[position].name
-        for hint in job.plan.prefetches:
-            if hint.loop != name or len(job.axis_of[name]) != 1:
-                continue
-            (axis,) = job.axis_of[name]
-            low, _ = work.copies[0].box(axis)
-            ahead = ix.add(low, hint.ahead * work.copies[0].ranges[name].step)
-            values: dict[Node, Node] = {v: work.copies[0].box(n)[0] for n, v in job.variables.items()}
-            values[job.variables[axis]] = ahead
-            loads = [load for load in loads_in(*job.bodies) if self.names.get(array_key(load.array)) == hint.array]
-            own = set(job.variables.values())
-            loads = [load for load in loads if free_variables(load) <= own]
-            loads = [load for load in loads if all(self._is_distant(inner.array) for inner in loads_in(load))]
-            reads = self.converter.convert(loads, values, self.builder.facts, work.identity)
-            for read in dict.fromkeys(reads):
-                if isinstance(read, Read) and all(is_affine(i) for i in read.indices):
-                    self.builder.add(Prefetch(read.buffer, read.indices))
-
-    def _is_distant(self, array: Node) -> bool:
-        """Whether an array is kept whole: what is computed inside the loops is near, or has no place yet."""
-        storage = self.converter.storages.get(array)  # type: ignore[call-overload]
-        return storage is not None and not storage.origin and storage.buffer.scope not in ("register", "stack")
 
     def bind(self, name: str, value: Expr, low: Expr, high: Expr) -> Expr:
         """A name for a computed coordinate, which is known to lie in low … high."""
@@ -384,9 +327,7 @@ class Loops:
             if value is not None:
                 values[variable] = value
         if work.rows is not None:
-            start = ix.sub(ix.mul(work.rows.row, work.rows.length), work.rows.offset)
-            rest = ix.sub(values[work.job.variables[work.rows.axis]], start)  # type: ignore[arg-type]
-            values |= {n: work.rows.row if n.name == "floordiv" else rest for n in work.rows.nodes}
+            values |= places_in_row(work.rows, values[work.job.variables[work.rows.axis]])  # type: ignore[arg-type]
         return values
 
     def _store(self, work: Work, bodies: tuple[Expr, ...], extra: list[dict[Node, Node]]) -> None:
@@ -421,33 +362,3 @@ class Loops:
 def _is_inside(work: Work) -> bool:
     """Whether no boundary is met: rows that meet some are few, and not worth the code of two versions."""
     return all(boundary.node in work.identity for boundary in work.job.boundaries)
-
-
-def _folds_at(job: Job, position: int) -> bool:
-    """Whether the loop at `position` runs over a reduction axis."""
-    return job.reduction is not None and job.plan.loops[position].name in job.reduced
-
-
-def folds_in_lanes(job: Job) -> bool:
-    """Whether lanes may fold: with operators of arithmetic that are commutative, and the same for all elements."""
-    reduction = job.reduction
-    assert reduction is not None
-    if job.stage.filter is not None:
-        return True
-    if job.stage.scan is not None or job.stage.update is not None:
-        return is_arithmetic(*reduction.combine)
-    own = set(job.variables.values())
-    same = not any(own & free_variables(e) for e in (*reduction.combine, *reduction.neutral))
-    return same and reduction.commutative and is_plain_operator(reduction)
-
-
-def _in_order(job: Job, position: int) -> bool:
-    """Whether the rounds must stay in order: a reduction that is not commutative, with more of its loops inside."""
-    if job.reduction is None or job.reduction.commutative or not _folds_at(job, position):
-        return False
-    return any(loop.name in job.reduced for loop in job.plan.loops[position + 1 :])
-
-
-def array_key(array: Array) -> Node:
-    """What an array is known by: its form, or itself where it is an input."""
-    return array.form if isinstance(array, Result) else array

@@ -20,7 +20,8 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Item, Reduce, Result, fresh
 from raido.schedule.lower.builder import Builder, closed
-from raido.schedule.lower.loops import Loops, folds_in_lanes
+from raido.schedule.lower.folds import folds_in_lanes
+from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.steps import known_neutral, replace_neutral
 from raido.schedule.lower.versions import as_comparison

@@ -1,0 +1,46 @@
+"""Hints for reads that are to come, where a schedule asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Array, Node, Result
+from raido.algo.graph.rewrite import free_variables, loads_in
+from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.convert import Converter, is_affine
+from raido.schedule.lower.work import Work
+from raido.schedule.nest.nodes import Prefetch
+from raido.schedule.nest.values import Read
+
+
+def prefetch(builder: Builder, converter: Converter, names: Mapping[Node, str], work: Work, position: int) -> None:
+    """Hints for what the stage will read of an array some rounds later. `names`: what arrays are called, by their keys."""
+    job, name = work.job, work.job.plan.loops[position].name
+    for hint in job.plan.prefetches:
+        if hint.loop != name or len(job.axis_of[name]) != 1:
+            continue
+        (axis,) = job.axis_of[name]
+        low, _ = work.copies[0].box(axis)
+        ahead = ix.add(low, hint.ahead * work.copies[0].ranges[name].step)
+        values: dict[Node, Node] = {v: work.copies[0].box(n)[0] for n, v in job.variables.items()}
+        values[job.variables[axis]] = ahead
+        loads = [load for load in loads_in(*job.bodies) if names.get(_key(load.array)) == hint.array]
+        own = set(job.variables.values())
+        loads = [load for load in loads if free_variables(load) <= own]
+        loads = [load for load in loads if all(_is_distant(converter, inner.array) for inner in loads_in(load))]
+        reads = converter.convert(loads, values, builder.facts, work.identity)
+        for read in dict.fromkeys(reads):
+            if isinstance(read, Read) and all(is_affine(i) for i in read.indices):
+                builder.add(Prefetch(read.buffer, read.indices))
+
+
+def _is_distant(converter: Converter, array: Node) -> bool:
+    """Whether an array is kept whole: what is computed inside the loops is near, or has no place yet."""
+    storage = converter.storages.get(array)  # type: ignore[call-overload]
+    return storage is not None and not storage.origin and storage.buffer.scope not in ("register", "stack")
+
+
+def _key(array: Array) -> Node:
+    """What an array is known by: its form, or itself where it is an input."""
+    return array.form if isinstance(array, Result) else array

@@ -1,0 +1,55 @@
+"""Loops along an axis at which arrays are read flat, run as one over rows and one along each: reads there are contiguous."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr, Node, fresh
+from raido.algo.graph.facts import Facts
+from raido.schedule.lower.builder import Builder, factors
+from raido.schedule.lower.work import Rows, Work
+
+
+def rows_through(work: Work, position: int, rounds: Expr, facts: Facts) -> Rows | None:
+    """The rows that the loop runs through, if it settles an axis at which arrays are read flat (and rows are not empty)."""
+    job = work.job
+    name = job.plan.loops[position].name
+    axes = job.axis_of[name]
+    if work.rows is not None or job.blocked or name in job.fused or len(axes) != 1 or work.mode in ("start", "finish"):
+        return None
+    (axis,) = axes
+    if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
+        return None
+    found = job.rows_along(job.variables[axis])
+    if found is None or not (found[0] in factors(rounds) or facts.nonnegative(ix.sub(found[0], 1))):
+        return None
+    return Rows(axis, found[2], found[0], found[1], fresh("row"))
+
+
+@contextmanager
+def row_by_row(builder: Builder, work: Work, kind: str, low: Expr, high: Expr) -> Iterator[tuple[Work, Expr, Expr]]:
+    """A loop over the rows of `work`: what to emit in each, and from where to where, so that nothing is divided."""
+    rows = work.rows
+    assert rows is not None
+    length = ix.maximum(rows.length, 1)
+    first = ix.floordiv(ix.add(low, rows.offset), length)
+    last = ix.floordiv(ix.add(ix.sub(high, 1), rows.offset), length)
+    how = {"kind": kind} if kind == "parallel" else {}
+    with builder.loop(rows.row, first, ix.add(last, 1), 1, stage=work.job.stage.name, loop="", **how):
+        start = _start(rows)
+        begin, end = ix.maximum(low, start), ix.minimum(high, ix.add(start, rows.length))
+        yield replace(work, copies=[c.copy() for c in work.copies]), begin, end
+
+
+def places_in_row(rows: Rows, place: Expr) -> dict[Node, Node]:
+    """The quotients and remainders that a row settles, at a place of the axis."""
+    rest = ix.sub(place, _start(rows))
+    return {n: rows.row if n.name == "floordiv" else rest for n in rows.nodes}
+
+
+def _start(rows: Rows) -> Expr:
+    """Where on the axis the row begins."""
+    return ix.sub(ix.mul(rows.row, rows.length), rows.offset)
