@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from raido.autotune.search.search import TRIES, Proposals
+from raido.autotune.search.search import Proposals
 from raido.autotune.space import Candidate, Space
 
 
@@ -21,13 +21,7 @@ class RandomSearch:
         found: list[Candidate] = []
         if self._proposals.take(default := self._space.default()):
             found.append(default)
-        while len(found) < count:
-            drawn = (self._space.sample(self._rng) for _ in range(TRIES))
-            new = next((each for each in drawn if self._proposals.take(each)), None) or self._proposals.next_of_grid()
-            if new is None:
-                break
-            found.append(new)
-        return found[:count]
+        return self._proposals.fill(found, count, self._rng)
 
     def tell(self, candidate: Candidate, seconds: float | None) -> None:
         """Only that it need not be proposed."""

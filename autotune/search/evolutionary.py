@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from raido.algo.errors import RaidoError
-from raido.autotune.search.search import TRIES, Proposals
+from raido.autotune.search.search import Proposals
 from raido.autotune.space import Candidate, Space
 
 IMAGINED = 3  # rounds of new candidates where nothing is measured
@@ -104,13 +104,7 @@ class Evolutionary:
         self._evolve()
         chance = sum(self._rng.random() < self._settings.epsilon for _ in range(count))
         found += self._most_hoped(count - chance - len(found))
-        while len(found) < count:
-            drawn = (self._space.sample(self._rng) for _ in range(TRIES))
-            new = next((each for each in drawn if self._proposals.take(each)), None) or self._proposals.next_of_grid()
-            if new is None:
-                break
-            found.append(new)
-        return found[:count]
+        return self._proposals.fill(found, count, self._rng)
 
     def tell(self, candidate: Candidate, seconds: float | None) -> None:
         """Keeps what was measured; the model learns it before the next round."""

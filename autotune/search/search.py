@@ -6,6 +6,7 @@ is proposed once, and one that lowering refuses never. Given the same seed and t
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -49,6 +50,16 @@ class Proposals:
     def next_of_grid(self) -> Candidate | None:
         """The first candidate of the grid that was not proposed, which is then; None at its end."""
         return next((each for each in self._rest if self.take(each)), None)
+
+    def fill(self, found: list[Candidate], count: int, rng: random.Random) -> list[Candidate]:
+        """That many candidates: those found, then new draws; what the grid has left when draws bring nothing new."""
+        while len(found) < count:
+            drawn = (self.space.sample(rng) for _ in range(TRIES))
+            new = next((each for each in drawn if self.take(each)), None) or self.next_of_grid()
+            if new is None:
+                break
+            found.append(new)
+        return found[:count]
 
 
 def can_lower(candidate: Candidate) -> bool:
