@@ -158,6 +158,8 @@ class Job:
 
     def _wait(self) -> int:
         """Shows what another process does for this job; how many measurements there are."""
+        state = self.database.job(self.digest)
+        self._begun, self._spent_before = time.monotonic(), 0.0 if state is None else state.spent
         self.progress.records = self.database.records(job=self.digest)
         self._tell("waiting for another process, which is at the same job")
         return len(self.progress.records)
