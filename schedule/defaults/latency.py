@@ -5,9 +5,10 @@ most D one after the other, leave units idle unless `IN_FLIGHT` are under way: t
 power of two, at most 4, and never more than registers hold: a gang needs one for each state, for each value from outside that differs
 between lanes, and two for the rest.
 
-Elements that are one long chain, as a weighted sum of many neighbours is: the next gang comes too late to fill the gaps, so as many
-run side by side. Weighted sums are bound by their loads as well, of neighbours, and of weights that registers do not hold: where
-there are 32 registers, two rows at a time, of four gangs of two registers each, are sixteen sums that share both (`sums_in_pairs`).
+Elements that are one long chain, as a weighted sum of many neighbours is, or long ones of functions and quotients, as the price of an
+option is: the next gang comes too late to fill the gaps, so four run side by side. Weighted sums are bound by their loads as well, of
+neighbours, and of weights that registers do not hold: where there are 32 registers, two rows at a time, of four gangs of two registers
+each, are sixteen sums that share both (`sums_in_pairs`).
 """
 
 from __future__ import annotations
@@ -32,28 +33,32 @@ LONG = 48  # operations: two such chains fill the window in which a processor lo
 
 def gangs_of_elements(stage: Stage) -> int:
     """Gangs side by side for elements without loops, many of whose operations wait for one another; 1 for any others."""
-    operations = cost(stage)
-    if stage.reduction is not None or operations < LONG or is_divergent(stage):
+    if stage.reduction is not None or is_divergent(stage):
         return 1
+    waits = cost(stage) >= 2 * LONG and 4 * _longest_path(stage) >= cost(stage)
+    return MOST if waits or is_one_sum(stage) else 1
+
+
+def is_one_sum(stage: Stage) -> bool:
+    """Whether elements are one long chain of operations of a few cycles each, as weighted sums are."""
+    if stage.reduction is not None or len(stage.bodies) > 1 or cost(stage) < LONG or is_divergent(stage):
+        return False
+    cheap = all(_latency(node) <= 1 for node in scalar_nodes(*stage.bodies) if isinstance(node, Op))
+    return cheap and 4 * _longest_path(stage) >= 3 * cost(stage)
+
+
+def _longest_path(stage: Stage) -> int:
+    """Operations of an element on the longest path from what is loaded to a result."""
     depth: dict[Node, int] = {}
     for node in scalar_nodes(*stage.bodies):
         before = 0 if isinstance(node, Load) else max((depth.get(e, 0) for e in children(node)), default=0)
         depth[node] = before + _latency(node) * isinstance(node, Op)
-    longest = max(depth[body] for body in stage.bodies)
-    cheap = all(_latency(node) <= 1 for node in depth if isinstance(node, Op))
-    if len(stage.bodies) == 1 and cheap and 4 * longest >= 3 * operations:
-        return MOST
-    return 2 if operations >= 2 * LONG and 4 * longest >= operations else 1
+    return max(depth[body] for body in stage.bodies)
 
 
 def sums_in_pairs(draft: Draft, stage: Stage) -> bool:
     """Whether a stencil makes two rows at a time of a long weighted sum of floats, of which neighbouring rows share what they read."""
-    if (
-        len(stage.axes) < 2
-        or draft.machine.registers < 32
-        or gangs_of_elements(stage) < MOST
-        or has_chain(draft, stage)
-    ):
+    if len(stage.axes) < 2 or draft.machine.registers < 32 or not is_one_sum(stage) or has_chain(draft, stage):
         return False
     dtype = stage.bodies[0].dtype
     alike = dtype.is_float and all(load.dtype is dtype for load in loads_of(stage))

@@ -312,7 +312,7 @@ def test_long_elements_of_functions_have_gangs_side_by_side():
         return str(Schedule(form_stages(rd.algorithm(composed).trace())).complete(AVX512))
 
     assert "interleave" not in program(3)
-    assert 'vectorize("xi", interleave=2)' in program(5)
+    assert 'vectorize("xi", interleave=4)' in program(5)
 
 
 def test_branches_are_completed_too():
