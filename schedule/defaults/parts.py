@@ -1,12 +1,14 @@
 """The default loops of the parts of strategies (`strategy_parts`).
 
 Blocks are for threads, as the stage's own are; what is only totalled or counted runs at least four gangs side by side, as its values
-depend on each other. Pieces of segments are folded by one gang: most segments are short, and two would often be one too many. Bins are
-combined, and offsets looked at, in strips for threads, in lanes.
+depend on each other, and six where a count takes few operations (`FEW`): it is the count that brings a block from memory, so the more
+lines are on their way, the better. Pieces of segments are folded by one gang: most segments are short, and two would often be one too
+many. Bins are combined, and offsets looked at, in strips for threads, in lanes.
 """
 
 from __future__ import annotations
 
+from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.lower.filters import GANGS
 from raido.schedule.lower.steps import folds_pieces_in_lanes
@@ -18,6 +20,7 @@ from raido.schedule.strategy_parts import part_name, part_stage
 
 BINS = 4096
 OFFSETS = 1 << 14
+COUNTED, FEW = 6, 8
 
 
 def say_parts(draft: Draft, name: str) -> None:
@@ -36,7 +39,7 @@ def say_parts(draft: Draft, name: str) -> None:
         if part in ("combine", "check"):
             say_strips(draft, whole, axes, BINS if part == "combine" else OFFSETS)
         elif part in ("totals", "count"):
-            say_blocks(draft, whole, axes, stage)
+            say_blocks(draft, whole, axes, stage, COUNTED if part == "count" and cost(stage) <= FEW else GANGS)
         elif part == "search":
             draft.say(whole, "parallel", axis=axes[0])
         else:
@@ -55,12 +58,12 @@ def say_strips(draft: Draft, part: str, axes: list[str], strip: int) -> None:
     draft.say(part, "vectorize", axis=inner[-1] if inner else first + "i")
 
 
-def say_blocks(draft: Draft, part: str, axes: list[str], stage: Stage) -> None:
-    """Threads over blocks, and lanes inside as the stage's own loop has them."""
+def say_blocks(draft: Draft, part: str, axes: list[str], stage: Stage, gangs: int) -> None:
+    """Threads over blocks, and lanes inside as the stage's own loop has them, at least so many gangs side by side."""
     plan = draft.state.plan(stage.name)
     if len(axes) > 1:
         draft.say(part, "parallel", axis=axes[0])
     for loop in plan.loops:
         if loop.kind == "vector" and is_reduction(stage, plan, loop.name):
             lanes = {"lanes": loop.lanes} if loop.lanes else {}
-            draft.say(part, "vectorize", axis=axes[-1], **lanes, interleave=max(loop.interleave, GANGS))
+            draft.say(part, "vectorize", axis=axes[-1], **lanes, interleave=max(loop.interleave, gangs))

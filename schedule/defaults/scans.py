@@ -14,9 +14,10 @@ from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import loops_from
-from raido.schedule.strategies import strategies_of
+from raido.schedule.strategies import CHAIN_BYTES, strategies_of
 
 STRIP_BYTES = 1 << 12
+MANY_BLOCKS = 64
 
 
 def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
@@ -63,9 +64,16 @@ def say_filter_loops(draft: Draft, stage: Stage) -> None:
     """A filter is chained as a long scan is; rows that are kept move in lanes."""
     name, axis, last = stage.name, stage.axes[0], stage.axes[-1]
     if draft.state.plan(name).strategy is None:
-        block = strategies_of(stage)["chain"].numbers["block"]
-        draft.say(name, "strategy", name="chain", block=block)
+        draft.say(name, "strategy", name="chain", block=filter_block(draft, stage))
     draft.say(name, "vectorize", axis=loops_from(draft.state.plan(name), (last if last is not axis else axis).name)[-1])
+
+
+def filter_block(draft: Draft, stage: Stage) -> int:
+    """Elements of a block of a filter: all of L2 where that leaves many blocks, as each waits for the one before; else half of it."""
+    block = strategies_of(stage)["chain"].numbers["block"]
+    large = block * (1 << (draft.machine.l2 // CHAIN_BYTES).bit_length() - 1)
+    count = index.constant_value(known(draft, stage.reduction_axes[0].extent))
+    return max(block, large) if count is not None and count >= MANY_BLOCKS * large else block
 
 
 def say_sort_loops(draft: Draft, stage: Stage) -> None:

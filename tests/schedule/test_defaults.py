@@ -188,6 +188,23 @@ def test_pieces_of_segments_are_folded_by_one_gang():
     assert 's["s"].part("fold").parallel("block", dynamic=True).vectorize("value")' in default_of(sums).splitlines()
 
 
+def test_long_filters_have_blocks_of_all_of_the_second_level_cache_and_count_six_gangs_at_a_time():
+    def kept(keep):
+        def filtered(a: rd.f32["n"]):
+            return rd.filter(keep, a, name="s")
+
+        return lambda **sizes: default_of(filtered, **sizes)
+
+    cheap, long = kept(lambda x: x > 0), kept(lambda x: rd.exp(x) > 2)
+    assert (
+        "block=524288" in cheap(n=64 * 524288)
+        and "block=131072" in cheap(n=64 * 524288 - 1)
+        and "block=131072" in cheap()
+    )
+    assert 'part("count").vectorize("xi", interleave=6)' in cheap()
+    assert 'part("count").vectorize("xi", interleave=4)' in long()
+
+
 def test_long_sums_for_each_element_are_handed_out_in_small_chunks():
     """The chain behind an element counts, functions mapped in it included: here a sum of sines for each of some points."""
 
