@@ -65,11 +65,12 @@ class Algorithm(traced.Algorithm):
     ) -> tuple[Schedule | None, str]:
         """The best schedule in a database, or None, and why."""
         from raido.algo.graph.bind_sizes import bind_sizes
+        from raido.algo.trace.signature import is_type
         from raido.autotune.records.lookup import best_schedule
         from raido.targets.target import Target
 
         graph = self.schedule(*like, **static).graph
-        if sizes is None and like and all(hasattr(argument, "shape") for argument in like):
+        if sizes is None and like and not any(is_type(argument) for argument in like):
             arrays, said = self.flatten(like)
             sizes = bind_sizes(graph.program, [array.shape for array in arrays], said)
         return best_schedule(db, graph, Target.parse(target), sizes)

@@ -118,7 +118,8 @@ def type_of(argument: Any, name: str, call: bool = False) -> Type | ArrayType:
         assert found is not None
         return found
     if isinstance(argument, tuple):
-        return tuple(type_of(part, f"{name}_{k}", call) for k, part in enumerate(argument))
+        make = getattr(type(argument), "_make", tuple)  # records and named tuples keep their names
+        return make(type_of(part, f"{name}_{k}", call) for k, part in enumerate(argument))
     if isinstance(argument, Array):
         return ArrayType(argument.dtype, argument.extents)
     fields = _fields_of(argument)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 
@@ -125,6 +127,18 @@ def test_parameters_without_a_type_and_inlined_algorithms() -> None:
     v = vectors(5, 5)
     size = np.sqrt(v["x"] ** 2 + v["y"] ** 2)
     np.testing.assert_allclose(ratio.interpret(v), size / max(1, size.max()), rtol=1e-6)
+
+
+def test_types_and_named_tuples_keep_their_names() -> None:
+    class Pair(NamedTuple):
+        x: Any
+        y: Any
+
+    added = rd.algorithm(lambda v: (v.x + v.y).named("out"))
+    a = np.ones(3, np.float32)
+    for like in (Vec["n"], Pair(rd.f32["n"], rd.f32["n"]), Pair(a, a)):
+        assert [parameter.dtype for parameter in added.trace(like).parameters] == [rd.f32, rd.f32]
+    np.testing.assert_array_equal(added.interpret(Pair(a, a)), 2 * a)
 
 
 def test_errors_name_what_is_wrong() -> None:

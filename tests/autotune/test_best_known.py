@@ -63,6 +63,28 @@ def test_the_fastest_schedule_for_the_nearest_sizes_is_compiled(
     assert 'vectorize("x", 8)' in smooth.compile(db=db).source("schedule")
 
 
+Vec = rd.record(x=rd.f32, y=rd.f32)
+
+
+@rd.algorithm
+def scaled(v: Vec["n"], by: rd.f32, m: rd.size):
+    return ((v.x + v.y) * by).named("out"), rd.iota(m)
+
+
+@pytest.mark.parametrize("by", [2.0, np.float32(2), np.ones((), np.float32)])
+def test_sizes_are_those_of_the_arguments_whatever_their_kind(tmp_path: Path, by: Any) -> None:
+    schedule = scaled.schedule()
+    common = {"program": schedule.fingerprint, "name": "scaled", "schedule": schedule.complete("llvm").to_json()}
+    with Database(tmp_path / "a.db") as database:
+        sizes = [{"n": 10, "m": 10}, {"n": 10, "m": 9000}, {"n": 9000, "m": 9000}]
+        database.add_all([recorded(4, 0.1, sizes=each, **common) for each in sizes])
+    x = np.ones(12, np.float32)
+    near = scaled.compile(db=tmp_path / "a.db", like=[{"x": x, "y": x}, by, 8000])
+    assert "for the nearest sizes (m=9000,n=10)" in near.source("record")
+    typed = scaled.compile(db=tmp_path / "a.db", like=[Vec["n"], rd.f32, rd.size])
+    assert "measured as compiled for m=9000,n=9000" in typed.source("record")
+
+
 def test_a_record_that_this_version_refuses_is_passed_over(tmp_path: Path) -> None:
     bad = recorded(4, 0.001, key="bad")
     bad = replace(bad, schedule=bad.schedule.replace("vectorize", "levitate"))
