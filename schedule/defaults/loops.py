@@ -37,7 +37,8 @@ from raido.schedule.stages.stage import Stage
 LINE_CHUNK = 1 << 14
 FEWEST_ELEMENTS = 16
 FOLD_CHUNK = 1 << 16
-COLUMN_CHUNK, COLUMN_JAM = 128, 8
+COLUMN_CHUNK, COLUMN_JAM = 256, 8
+FEWEST_CHUNKS = 8
 TASK = 1 << 15
 UNKNOWN_GRAIN = 4
 AHEAD = 4  # rows
@@ -111,11 +112,15 @@ def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
 
 
 def say_column_folds(draft: Draft, stage: Stage) -> bool:
-    """Sums of columns: rows are read from end to end, some at a time, into a row of sums; one-dimensional results take chunks of rows."""
+    """Sums of columns: rows are read from end to end, some at a time, into a row of sums; one-dimensional results take chunks of rows.
+
+    Each chunk stores a row of sums, which is read again to be combined: chunks are long where that leaves enough of them for threads.
+    """
     name, (*outer, last), (reduced,) = stage.name, stage.axes, stage.reduction_axes
     row = reduced.name
     if not outer:
-        if not draft.say(name, "split", axis=row, factor=COLUMN_CHUNK):
+        many = extent(draft, reduced.extent) >= FEWEST_CHUNKS * COLUMN_CHUNK
+        if not draft.say(name, "split", axis=row, factor=COLUMN_CHUNK if many else COLUMN_CHUNK // 2):
             return False
         row += "i"
     if not draft.say(name, "split", axis=row, factor=COLUMN_JAM):

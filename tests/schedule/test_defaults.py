@@ -49,7 +49,7 @@ s["b_copy"].parallel("xo").vectorize("xi")
 s["s"].root().parallel("x", grain=4).vectorize("r", interleave=4)
 """,
     "column_sums": """
-s["s"].root().split("r", 128).split("ri", 8).reorder("ro", "rio", "x", "rii").unroll("rii")
+s["s"].root().split("r", 256).split("ri", 8).reorder("ro", "rio", "x", "rii").unroll("rii")
 s["s"].parallel("ro").vectorize("x", interleave=2)
 """,
     "mandelbrot": """
@@ -203,6 +203,11 @@ def test_long_filters_have_blocks_of_all_of_the_second_level_cache_and_count_six
     )
     assert 'part("count").vectorize("xi", interleave=6)' in cheap()
     assert 'part("count").vectorize("xi", interleave=4)' in long()
+
+
+def test_chunks_of_columns_are_shorter_where_there_would_be_few():
+    sums = lambda h: str(schedule_of("column_sums").complete(AVX512, {"h": h}))
+    assert 'split("r", 256)' in sums(2048) and 'split("r", 128)' in sums(2047)
 
 
 def test_long_sums_for_each_element_are_handed_out_in_small_chunks():
