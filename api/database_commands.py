@@ -146,7 +146,8 @@ def db_import(
 ) -> None:
     """Add the measurements that `raido db export` wrote."""
     from raido.autotune.records.database import Database
-    from raido.autotune.records.exchange import import_text
+    from raido.autotune.records.exchange import read_text
 
+    records = read_text(text)
     with Database(database) as opened:
-        print(f"{import_text(opened, text)} new measurements in {database}")
+        print(f"{opened.add_all(records)} new measurements in {database}")

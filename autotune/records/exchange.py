@@ -40,7 +40,12 @@ def export(database: Database, path: str | os.PathLike[str]) -> int:
 
 
 def import_text(database: Database, path: str | os.PathLike[str]) -> int:
-    """Adds the measurements of a file that `export` wrote, all or none; returns how many were new. TuningError names the bad line."""
+    """Adds the measurements of a file that `export` wrote, all or none; returns how many were new."""
+    return database.add_all(read_text(path))
+
+
+def read_text(path: str | os.PathLike[str]) -> list[Record]:
+    """The measurements of a file that `export` wrote. TuningError names the bad line."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -51,8 +56,7 @@ def import_text(database: Database, path: str | os.PathLike[str]) -> int:
         known = False
     if not known:
         raise TuningError(f"{path} holds no measurements: `raido db export` writes such files")
-    records = [_read(line, f"{path}, line {number}") for number, line in enumerate(lines[1:], 2)]
-    return database.add_all(records)
+    return [_read(line, f"{path}, line {number}") for number, line in enumerate(lines[1:], 2)]
 
 
 def _read(line: str, where: str) -> Record:

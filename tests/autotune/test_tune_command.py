@@ -256,6 +256,12 @@ def test_a_missing_database_is_not_made(folder: Path, capsys: pytest.CaptureFixt
     assert not (folder / "absent.db").exists()
 
 
+def test_a_text_that_holds_no_measurements_makes_no_database(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "text").write_text("{}")
+    assert run("db", "import", "new.db", "text") == 1 and "holds no measurements" in capsys.readouterr().err
+    assert not (folder / "new.db").exists()
+
+
 def test_ctrl_c_says_how_to_go_on(folder: Path) -> None:
     """As on a terminal: the signal goes to the whole group; no process stays behind, and what was measured is there."""
     command = [
