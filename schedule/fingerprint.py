@@ -9,8 +9,9 @@ import hashlib
 from functools import lru_cache
 from typing import Any
 
+from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import DType
-from raido.algo.graph.expr import Data, Parameter, Var
+from raido.algo.graph.expr import Parameter, Var
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import topological

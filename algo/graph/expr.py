@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.node import Node, Opaque, node
 
@@ -196,26 +197,6 @@ class Parameter(Node):
     dtype: DType
     shape: tuple[Expr, ...]
     serial: int
-
-
-class Data:
-    """The contents of a constant array; equal contents are equal, whoever made them."""
-
-    __slots__ = ("array", "digest")
-
-    def __init__(self, array: np.ndarray) -> None:
-        import hashlib
-
-        self.array = np.ascontiguousarray(array).reshape(np.shape(array)).copy()
-        self.array.setflags(write=False)
-        text = f"{self.array.dtype.str}{self.array.shape}".encode()
-        self.digest = hashlib.sha256(text + self.array.tobytes()).hexdigest()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Data) and other.digest == self.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
 
 
 @node

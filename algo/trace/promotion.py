@@ -14,8 +14,9 @@ import numpy as np
 
 from raido.algo.errors import DTypeError, TraceError
 from raido.algo.graph import dtypes
+from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import DType, bool_, dtype_of, f64, i64
-from raido.algo.graph.expr import Constant, Data, const
+from raido.algo.graph.expr import Constant, const
 from raido.algo.graph.index import as_index
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import LITERAL, STRONG, Array

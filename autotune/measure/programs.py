@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from raido.algo.graph import expr
+from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import DType, dtype_named
-from raido.algo.graph.expr import Data, Parameter, Var, fresh, fresh_parameter
+from raido.algo.graph.expr import Parameter, Var, fresh, fresh_parameter
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.program import Program, Site, SizeCheck
 from raido.algo.graph.rewrite import topological

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from raido.algo.errors import CompileError
+from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import DType, bool_, i64, u8
-from raido.algo.graph.expr import Const, Data, Op, SizeVar, Var
+from raido.algo.graph.expr import Const, Op, SizeVar, Var
 from raido.algo.graph.index import as_index, canonical, constant_value, mul
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.values import (

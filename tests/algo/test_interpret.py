@@ -13,6 +13,7 @@ import pytest
 from raido.algo.errors import ArgumentError, ArithmeticFault, IndexOutOfRange, SizeMismatch
 from raido.algo.graph import index as ix
 from raido.algo.graph.bind_sizes import bind_sizes, evaluate_size
+from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, i8, i32, i64
 from raido.algo.graph.expr import (
     Array,
@@ -23,7 +24,6 @@ from raido.algo.graph.expr import (
     Cond,
     Constant,
     Count,
-    Data,
     Expr,
     Generate,
     Item,

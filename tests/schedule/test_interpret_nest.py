@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from nests import add_up, at, f, loop, n, nest, op, parameter, put, scalar_register, scratch, w, zero
 
+from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import bool_, f32, i32, i64
-from raido.algo.graph.expr import Data, const, fresh
+from raido.algo.graph.expr import const, fresh
 from raido.algo.graph.index import add
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from emission import array, compile_body, every_cpu, index, n
 
+from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import bool_, f16, f32, f64, i8, i32, i64, u8
-from raido.algo.graph.expr import Data, Op, const, fresh
+from raido.algo.graph.expr import Op, const, fresh
 from raido.algo.graph.index import add, mul
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Prefetch, Scatter, Store, VectorStore, While
 from raido.schedule.nest.values import Extract, Gather, LaneFold, Ramp, Read, Splat, VectorRead, VectorVar
