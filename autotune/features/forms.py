@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var
-from raido.schedule.nest.values import NestExpr, Read
+from raido.autotune.features.ends import Ends
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 DATA = 1  # the bit of what is read from memory
 TYPICAL_COUNT = 32.0  # for numbers of rounds that data decides
+TYPICAL_SHARE = 0.5  # of rounds in which a condition on data holds; of what may be counted
 
 
 class Form(NamedTuple):
@@ -76,8 +78,11 @@ def _form(constant: float, terms: Mapping[int, float], rough: int) -> Form:
 class Forms:
     """The forms of the expressions of one nest; variables are bound on the way, and `middles` holds each loop's middle."""
 
-    def __init__(self, sizes: Mapping[str, int], mask_of_read: Callable[[Read, int], int]) -> None:
+    def __init__(
+        self, sizes: Mapping[str, int], ends: Mapping[Buffer, Ends], mask_of_read: Callable[[Read, int], int]
+    ) -> None:
         self.sizes = sizes
+        self.ends = ends
         self.middles: list[float] = []
         self.variables: dict[Node, Form] = {}
         self.memo: dict[Node, Form] = {}
@@ -118,7 +123,9 @@ class Forms:
                 mask |= self.of(index).mask
             if e.predicate is not None:
                 mask |= self.of(e.predicate).mask
-            return opaque(self._mask_of_read(e, mask) | DATA, TYPICAL_COUNT)
+            mask = self._mask_of_read(e, mask)
+            ends = self.ends.get(e.buffer)
+            return opaque(mask | DATA, TYPICAL_COUNT) if ends is None else self._end(e, ends, mask)
         if not isinstance(e, Op):
             raise TypeError(f"not an expression of a scalar nest: {e!r}")
         arguments = [self.of(a) for a in e.args]
@@ -132,6 +139,15 @@ class Forms:
         for argument in arguments:
             mask |= argument.mask
         return opaque(mask, TYPICAL_COUNT if mask & DATA else 0.0)
+
+    def _end(self, e: Read, ends: Ends, mask: int) -> Form:
+        """What may be expected of an element that is an end of loops."""
+        extent = min(max(self.middle(self.of(buffer.shape[k])), 1.0) for buffer, k in ends.indexed)
+        if not ends.borders:
+            return opaque(mask, extent * TYPICAL_SHARE)
+        segments = max(self.middle(self.of(e.buffer.shape[-1])) - 1.0, 1.0)
+        even = times(self.of(e.indices[-1]), extent / segments)
+        return Form(even.constant, even.terms, even.rough | mask, even.mask | mask)
 
 
 _Rule = Callable[[Forms, "list[Form]"], "Form | None"]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Node, Op
-from raido.algo.graph.rewrite import post_order
 from raido.autotune.features import forms as f
-from raido.autotune.features.forms import Form, Forms
+from raido.autotune.features.ends import Ends, ends_read
+from raido.autotune.features.forms import Form
 from raido.autotune.features.likelihood import likelihood, range_of
-from raido.autotune.features.loops import ACCESSES, Loop
-from raido.autotune.features.operations import cost_of, index_cost
+from raido.autotune.features.loops import Loop
+from raido.autotune.features.operations import cost_of
+from raido.autotune.features.values import SCALAR, VECTOR, Values
 from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -37,35 +38,24 @@ from raido.schedule.nest.nodes import (
     View,
     While,
 )
-from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import blocks_of, expressions_of
 
-_SCALAR, _UNIFORM, _VECTOR, _STRIDED, _GATHER = range(len(ACCESSES))
-_ATOMIC_CYCLES = 20.0
+_ATOMIC_CYCLES = 20.0  # also of a lane that takes its turn
 
 
 def gather(nest: Nest, machine: Machine, sizes: Mapping[str, int]) -> Walk:
     """The walk over a scalar nest: `root` is its tree."""
-    walk = Walk(machine, sizes)
+    walk = Walk(machine, sizes, ends_read(nest.body))
     walk.block(nest.body, 1.0)
     return walk
 
 
-class Walk:
-    """The loops around the statement at hand, innermost last, and what is known of the names in scope."""
+class Walk(Values):
+    """The rules of all statements."""
 
-    def __init__(self, machine: Machine, sizes: Mapping[str, int]) -> None:
-        self.machine = machine
-        self.forms = Forms(sizes, self._mask_of_read)
-        self.forms.middles.append(0.0)
-        self.root = Loop(0, "root", None, host=True)
-        self.stack = [self.root]
-        self.weights = [1.0]
-        self.vector: Loop | None = None
-        self.private: dict[Buffer, int] = {}
-        self.allocated_in: dict[Buffer, int] = {}
-        self.live: dict[Node, None] = {}
-        self.chained: dict[Node, float] = {}
+    def __init__(self, machine: Machine, sizes: Mapping[str, int], ends: Mapping[Buffer, Ends]) -> None:
+        super().__init__(machine, sizes, ends)
         self.written: dict[int, frozenset[Buffer]] = {}
 
     # Statements
@@ -125,7 +115,7 @@ class Walk:
         self.access(
             s.buffer, s.indices, self.forms.of(s.value).mask, chance, stored=True, streamed=s.stream is not None
         )
-        self._carry(s.buffer, s.indices, self.chained.get(s.value))
+        self.carry(s.buffer, s.indices, self.chained.get(s.value))
 
     def fold(self, s: Fold) -> None:
         loop = self.stack[-1]
@@ -137,7 +127,10 @@ class Walk:
             self.access(buffer, s.indices, steps, 1.0, stored=False)
             self.access(buffer, s.indices, steps, 1.0, stored=True)
             latency = cost_of(s.monoid, value.dtype, value.dtype).latency if s.monoid else 4.0 * len(s.buffers)
-            self._carry(buffer, s.indices, latency)
+            self.carry(buffer, s.indices, latency)
+        vector = self.vector
+        if vector is not None and any(self.forms.of(index).rough & vector.bit for index in s.indices):
+            loop.cycles += _ATOMIC_CYCLES * vector.lanes * vector.interleave * self.weights[-1]
         loop.code += len(s.step)
 
     def prefix(self, s: Prefix) -> None:
@@ -146,11 +139,11 @@ class Walk:
         for value in s.values:
             steps |= self.forms.of(value).mask
         for buffer, value, result in zip(s.buffers, s.values, s.results, strict=True):
-            self._carry(buffer, s.indices, 4.0 * len(s.buffers))
+            self.carry(buffer, s.indices, 4.0 * len(s.buffers))
             self._bind(result, f.opaque(steps | self.stack[-1].bit))
             shifts = math.log2(self.vector.lanes) if self.vector is not None and steps & self.vector.bit else 0.0
             for _ in range(round(shifts)):
-                self._spend(cost_of("add", value.dtype, value.dtype), value.dtype.bits, steps, 3.0)
+                self.spend(cost_of("add", value.dtype, value.dtype), value.dtype.bits, steps, 3.0)
 
     def append(self, s: Append) -> None:
         self.values((*s.values, s.predicate))
@@ -159,14 +152,14 @@ class Walk:
         loop.predicated += self.weights[-1]
         for buffer, value in zip(s.buffers, s.values, strict=True):
             lanes = self.vector.lanes if self.vector is not None else 1
-            kind = _VECTOR if self.vector is not None else _SCALAR
+            kind = VECTOR if self.vector is not None else SCALAR
             units = max(1.0, lanes * value.dtype.bits / self.machine.vector_bits) if lanes > 1 else 1.0
             loop.stores[kind] += units * self.weights[-1]
             loop.cycles += 6.0 * units * self.weights[-1]
             moved = {other.number: chance for other in self.stack[1:] if other.span}
             mask = sum(1 << number for number in moved)
             loop.add_access(buffer, (Form(0.0, moved, 0, mask),), self.weights[-1], True, False)
-        self._carry(s.position, (), 4.0)
+        self.carry(s.position, (), 4.0)
 
     def atomic(self, s: AtomicUpdate) -> None:
         self.values((*s.indices, s.value), (s.left, s.right))
@@ -196,20 +189,26 @@ class Walk:
     def loop(self, s: For) -> None:
         self.values((s.low, s.high))
         low, high = self.forms.of(s.low), self.forms.of(s.high)
-        least, most = range_of(self.forms, f.plus(high, low, -1.0), self.stack)
+        between = f.plus(high, low, -1.0)
+        least, most = range_of(self.forms, between, self.stack)
         if most <= 0.0:
-            return
+            if not between.rough & f.DATA:
+                return
+            least = most = f.TYPICAL_COUNT
         # where the loops around it leave it empty for some of their rounds: how often they do not, and then the mean
         chance, distance = (1.0, (least + most) / 2) if least >= 0.0 else (most / (most - least), most / 2)
         rounds = max(math.ceil(distance / s.step), 1)
-        loop = self._enter(s.kind, s, rounds, (rounds - 1) * s.step)
+        outer = self.vector
+        kind = s.kind if outer is None or s.kind != "vector" else "serial"  # the lanes are those of the loop around it
+        loop = self._enter(kind, s, rounds, (rounds - 1) * s.step)
         loop.weight *= chance
+        if outer is not None and between.rough & outer.bit:
+            loop.runs_of_body *= _longest(outer.lanes * outer.interleave)
         self.forms.middles[loop.number] = loop.span / 2
         self._bind(s.var, f.plus(low, f.variable(loop.number)))
         if s.kind == "parallel":
             loop.dynamic, loop.grain = s.dynamic, max(s.grain, 1)
-        outer = self.vector
-        if s.kind == "vector":
+        if kind == "vector":
             lanes = s.lanes or self._lanes(s)
             gang = lanes * s.interleave
             loop.lanes, loop.interleave, loop.masked = lanes, s.interleave, s.tail == "mask"
@@ -258,132 +257,6 @@ class Walk:
         self.stack.pop()
         self.weights.pop()
 
-    # Values
-
-    def values(self, roots: Sequence[NestExpr], bound: Sequence[Node] = ()) -> None:
-        """Counts what the expressions compute, where it is computed, unless the block has it already."""
-        inner = f.opaque(self.stack[-1].bit)
-        for variable in bound:
-            self.forms.variables[variable] = inner
-        for node in post_order(roots, self._below):
-            if node in self.live or not isinstance(node, (Op, Read)):
-                continue
-            self.live[node] = None
-            form = self.forms.of(node)
-            if isinstance(node, Read):
-                self.access(node.buffer, node.indices, form.mask, 1.0, stored=False)
-                if any(node.buffer in loop.written for loop in self.stack):
-                    self.chained[node] = 0.0
-                continue
-            cost = cost_of(node.name, node.dtype, node.args[0].dtype if node.args else node.dtype)
-            carried = [self.chained[a] for a in node.args if a in self.chained]
-            if carried:
-                self.chained[node] = max(carried) + cost.latency
-            stepping = node.dtype is i64 and not form.rough
-            self._spend(index_cost() if stepping else cost, 0 if stepping else node.dtype.bits, form.mask)
-
-    def _below(self, node: Node) -> Sequence[Any]:
-        if node in self.live:
-            return ()
-        if isinstance(node, Op):
-            return node.args
-        if isinstance(node, Read):
-            return node.indices if node.predicate is None else (*node.indices, node.predicate)
-        return ()
-
-    def _spend(self, cost: Any, bits: int, mask: int, times: float = 1.0) -> None:
-        loop, weight = self._home(mask)
-        vector = self.vector
-        if bits and vector is not None and mask & vector.bit:
-            units = max(1.0, vector.lanes * max(bits, 8) / self.machine.vector_bits) * vector.interleave * times
-            cycles = units * cost.vector * self.machine.vector_bits / 256
-            loop.vector_cycles += weight * cycles
-        else:
-            units, cycles = times, times * cost.scalar
-        loop.work[cost.kind] += weight * units
-        loop.cycles += weight * cycles
-        loop.code += units
-
-    def _home(self, mask: int) -> tuple[Loop, float]:
-        """The innermost loop that a value depends on, and how often a round of it gets there."""
-        for loop, weight in zip(reversed(self.stack), reversed(self.weights), strict=True):
-            if mask & loop.bit:
-                return loop, weight
-        return self.root, 1.0
-
-    def _mask_of_read(self, read: Read, mask: int) -> int:
-        buffer = read.buffer
-        mask |= self.private.get(buffer, 0)
-        for loop in self.stack[1:]:
-            if buffer in loop.written:
-                mask |= loop.bit if loop is not self.vector else 0
-        return mask
-
-    def access(
-        self,
-        buffer: Buffer,
-        indices: Sequence[NestExpr],
-        mask: int,
-        chance: float,
-        *,
-        stored: bool,
-        streamed: bool = False,
-    ) -> None:
-        """Counts a read (where its indices last change) or a store (here)."""
-        if buffer.scope == "register":
-            return
-        forms = tuple(map(self.forms.of, indices))
-        place = 0
-        for form in forms:
-            place |= form.mask
-        loop, weight = (self.stack[-1], self.weights[-1]) if stored else self._home(mask)
-        weight *= chance
-        kind, units = self._access_kind(buffer, forms, mask | place)
-        machine, size = self.machine, buffer.dtype.itemsize
-        interleave = self.vector.interleave if self.vector is not None and kind > _UNIFORM else 1
-        lanes = self.vector.lanes if self.vector is not None else 1
-        if kind == _VECTOR:
-            cycles = units * (1.0 if stored else 0.5) * machine.vector_bits / 256
-        elif kind in (_STRIDED, _GATHER):
-            cycles = lanes * (1.5 if stored else 1.0) * (0.75 if kind == _STRIDED else 1.0)
-        else:
-            cycles = 1.0 if stored else 0.5
-        counted = loop.stores if stored else loop.loads
-        counted[kind] += weight * units * interleave
-        loop.cycles += weight * cycles * interleave
-        if kind > _UNIFORM:
-            loop.vector_cycles += weight * cycles * interleave
-        loop.code += units * interleave
-        if size and forms:
-            loop.add_access(buffer, forms, weight, stored, streamed)
-
-    def _access_kind(self, buffer: Buffer, forms: Sequence[Form], mask: int) -> tuple[int, float]:
-        """How the address moves with the lanes, and how many registers are moved."""
-        vector = self.vector
-        if vector is None or not mask & vector.bit:
-            return (_SCALAR if vector is None else _UNIFORM), 1.0
-        units = max(1.0, vector.lanes * buffer.dtype.itemsize * 8 / self.machine.vector_bits)
-        if any(form.rough & vector.bit for form in forms):
-            return _GATHER, units
-        slopes = [form.terms.get(vector.number, 0.0) for form in forms]
-        if not any(slopes):
-            return (_VECTOR, units) if buffer in self.private else (_UNIFORM, 1.0)
-        if any(slopes[:-1]) and not buffer.strides and buffer not in self.private:
-            return _STRIDED, units
-        return (_VECTOR, units) if abs(slopes[-1]) == 1.0 or buffer in self.private else (_STRIDED, units)
-
-    def _carry(self, buffer: Buffer, indices: Sequence[NestExpr], latency: float | None) -> None:
-        """A step that waits for the one before it, along every loop on which its place does not depend."""
-        if latency is None:
-            return
-        place = 0
-        for index in indices:
-            place |= self.forms.of(index).mask
-        key = (buffer, *indices)
-        for loop in self.stack[self.allocated_in.get(buffer, 1) :]:
-            if not loop.bit & place:
-                loop.chains[key] = loop.chains.get(key, 0.0) + latency
-
     # What is known before
 
     def _written(self, s: Statement) -> frozenset[Buffer]:
@@ -409,6 +282,11 @@ class Walk:
         """As many as fill a register with the widest elements that are computed or kept."""
         widest = _widest(loop.body)
         return max(self.machine.vector_bits // (8 * widest), 1)
+
+
+def _longest(lanes: int) -> float:
+    """Rounds of the longest of some lanes over their mean, where lengths are spread exponentially: a harmonic number."""
+    return sum(1.0 / k for k in range(1, lanes + 1))
 
 
 def _holds_stages(block: Block) -> bool:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raido.algo.graph.expr import Const, Op
-from raido.autotune.features.forms import DATA, Form, Forms, plus
+from raido.autotune.features.forms import DATA, TYPICAL_SHARE, Form, Forms, plus
 from raido.autotune.features.loops import Loop
 from raido.schedule.nest.values import NestExpr
-
-_BY_DATA = 0.5
 
 
 def likelihood(forms: Forms, condition: NestExpr, loops: Sequence[Loop]) -> float:
@@ -17,7 +15,7 @@ def likelihood(forms: Forms, condition: NestExpr, loops: Sequence[Loop]) -> floa
     if isinstance(condition, Const):
         return float(condition.bits)
     if not isinstance(condition, Op):
-        return _BY_DATA
+        return TYPICAL_SHARE
     name, args = condition.name, condition.args
     if name == "logical_and":
         return likelihood(forms, args[0], loops) * likelihood(forms, args[1], loops)
@@ -26,10 +24,10 @@ def likelihood(forms: Forms, condition: NestExpr, loops: Sequence[Loop]) -> floa
     if name == "logical_not":
         return 1.0 - likelihood(forms, args[0], loops)
     if name not in ("lt", "le", "gt", "ge", "eq", "ne") or not args[0].dtype.is_integer:
-        return _BY_DATA
+        return TYPICAL_SHARE
     left, right = forms.of(args[0]), forms.of(args[1])
     if (left.rough | right.rough) & DATA:
-        return _BY_DATA
+        return TYPICAL_SHARE
     if name in ("gt", "ge"):
         left, right, name = right, left, "lt" if name == "gt" else "le"
     low, high = range_of(forms, plus(right, left, -1.0), loops)

@@ -19,7 +19,7 @@ from raido.autotune.features.traffic import FROM_L3, FROM_MEMORY, Traffic
 from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Nest
 
-VERSION = 2
+VERSION = 3
 _CACHES = ("l1", "l2", "l3")
 FEATURES: tuple[str, ...] = (
     "estimate",

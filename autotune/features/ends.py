@@ -1,0 +1,117 @@
+"""Loops whose ends are read from memory: what may be expected of the arrays that hold such ends.
+
+An array of which *two* elements bound a loop holds borders, such as the offsets of segments: they are taken to run evenly from 0 to the
+least extent that the loop's variable indexes. So an element is an affine form of its place, a loop between neighbours has the mean
+length of a segment, and all entries of the loop together touch what it reads once. What is the upper end *alone* is a count: half of
+that extent, as of a filter whose condition holds as often as not. Of loops that index nothing directly no more is known than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from raido.algo.graph.expr import Node, Op, SizeVar, Var
+from raido.algo.graph.rewrite import post_order
+from raido.schedule.nest.nodes import AtomicUpdate, Block, Fold, For, Let, Prefix, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
+
+
+@dataclass(slots=True)
+class Ends:
+    """What is known of an array from which ends are read: `indexed` by the loops between them are these dimensions of buffers."""
+
+    borders: bool = False
+    indexed: dict[tuple[Buffer, int], None] = field(default_factory=dict)
+
+
+def ends_read(block: Block) -> dict[Buffer, Ends]:
+    """All arrays that hold ends of loops."""
+    search = _Search()
+    search.block(block)
+    return search.found
+
+
+# Operations that leave an end about as large as their operands; of `select`, the chosen ones.
+_ALIKE = frozenset(("add", "sub", "minimum", "maximum", "cast", "select"))
+
+
+class _Search:
+    def __init__(self) -> None:
+        self.names: dict[Node, NestExpr] = {}
+        self.found: dict[Buffer, Ends] = {}
+
+    def block(self, block: Block) -> None:
+        for s in block.statements:
+            if isinstance(s, Let):
+                self.names[s.var] = s.value
+            elif isinstance(s, Block):
+                self.block(s)
+            else:
+                if isinstance(s, For):
+                    self.loop(s)
+                for inner in blocks_of(s):
+                    self.block(inner)
+
+    def loop(self, s: For) -> None:
+        low, high = self.reads(s.low), self.reads(s.high)
+        places: dict[Buffer, set[tuple[NestExpr, ...]]] = {}
+        for read in (*low, *high):
+            places.setdefault(read.buffer, set()).add(read.indices)
+        indexed: list[tuple[Buffer, int]] | None = None
+        for buffer, where in places.items():
+            borders = len(where) > 1
+            if not borders and low:
+                continue
+            if indexed is None:
+                indexed = list(self.indexed(s))
+            if indexed:
+                known = self.found.setdefault(buffer, Ends())
+                known.borders |= borders
+                known.indexed.update(dict.fromkeys(indexed))
+
+    def reads(self, end: NestExpr) -> list[Read]:
+        """What an end is worked out from."""
+        if not isinstance(end, Op) and end not in self.names:
+            return [end] if isinstance(end, Read) else []
+        return [node for node in post_order((end,), self._below) if isinstance(node, Read)]
+
+    def _below(self, node: Node) -> Sequence[Node]:
+        if isinstance(node, Op):
+            return node.args[node.name == "select" :] if node.name in _ALIKE else ()
+        named = self.names.get(node) if isinstance(node, (Var, SizeVar)) else None
+        return () if named is None else (named,)
+
+    def indexed(self, loop: For) -> Iterator[tuple[Buffer, int]]:
+        """The dimensions of which an index is the loop's variable, or something and it."""
+        for s in statements_within(loop.body):
+            if isinstance(s, Let):
+                self.names[s.var] = s.value
+            roots = list(expressions_of(s))
+            if isinstance(s, (Store, AtomicUpdate)):
+                yield from self._moving(s.buffer, s.indices, loop.var)
+            elif isinstance(s, (Fold, Prefix)):
+                for buffer in s.buffers:
+                    yield from self._moving(buffer, s.indices, loop.var)
+            for node in post_order(roots, _operands):
+                if isinstance(node, Read):
+                    yield from self._moving(node.buffer, node.indices, loop.var)
+
+    def _moving(self, buffer: Buffer, indices: Sequence[NestExpr], variable: Var) -> Iterator[tuple[Buffer, int]]:
+        for dimension, index in enumerate(indices):
+            if self._moves(index, variable):
+                yield buffer, dimension
+
+    def _moves(self, index: NestExpr, variable: Var) -> bool:
+        if isinstance(index, Op):
+            return index.name == "add" and any(self._moves(a, variable) for a in index.args)
+        return index is variable or (index in self.names and self._moves(self.names[index], variable))
+
+
+def _operands(node: Node) -> Sequence[Node]:
+    if isinstance(node, Op):
+        return node.args
+    if isinstance(node, Read):
+        return node.indices if node.predicate is None else (*node.indices, node.predicate)
+    return ()
