@@ -91,7 +91,7 @@ class Child:
             answer = receive(self._socket)
         except TimeoutError:
             self.close()
-            raise ChildFailed("hang", f"not done after {timeout:.0f} s") from None
+            raise ChildFailed("hang", f"not done after {timeout:.3g} s") from None
         except OSError:
             answer = None
         except BaseException:
