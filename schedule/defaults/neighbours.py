@@ -13,18 +13,18 @@ def reads_rows(draft: Draft, stage: Stage) -> bool:
     """Whether a stage reads neighbouring rows of something."""
     if len(stage.axes) < 2:
         return False
-    return any(_apart(points, stage.axes[-2].var) for points in draft.demand.reads(stage.name).values())
+    return any(are_apart(points, stage.axes[-2].var) for points in draft.demand.reads(stage.name).values())
 
 
 def read_by_planes(draft: Draft, stage: Stage) -> list[str]:
     """The arrays of which a stencil reads neighbouring planes."""
     planes = [axis.var for axis in stage.axes[:-2]]
     reads = draft.demand.reads(stage.name)
-    found = [name for name, points in reads.items() if any(_apart(points, var) for var in planes)]
+    found = [name for name, points in reads.items() if any(are_apart(points, var) for var in planes)]
     return [name for name in found if name not in draft.demand.inlined]
 
 
-def _apart(points: set[Point], var: Var) -> bool:
+def are_apart(points: set[Point], var: Var) -> bool:
     """Whether reads are at several fixed distances along an axis."""
     return len({_offset(point, var) for point in points if None not in point} - {None}) > 1
 

@@ -181,6 +181,20 @@ def test_sums_that_share_functions_of_a_round_make_four_rows_at_a_time():
     assert 'vectorize("x"' not in rays(lambda y, x, angle: rd.f32(x) * angle + rd.f32(y))
 
 
+def test_strips_that_make_rows_twice_are_no_lower_than_sixteen():
+    def stages(down: str):
+        weighted = lambda p, *at: p[at] * 2 + rd.exp(p[0, 0])
+
+        def chained(a: rd.f32["h", "w"]):
+            first = rd.stencil(lambda p: weighted(p, 1, 0) if down == "first" else weighted(p, 0, 1), a, name="b")
+            then = lambda p: p[-1, 0] + p[1, 0] if down == "last" else p[0, -1] + p[0, 1]
+            return rd.stencil(then, first, boundary="clamp", name="out")
+
+        return default_of(chained, h=9000, w=20000)
+
+    assert 'split("y", 8)' in stages("first") and 'split("y", 16)' in stages("last")
+
+
 def test_pieces_of_segments_are_folded_by_one_gang():
     def sums(offsets: rd.i64["m"], values: rd.f32["k"]):
         return rd.segmented_reduce(rd.add, 0, values, offsets, name="s")
