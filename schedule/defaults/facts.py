@@ -14,6 +14,7 @@ from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.defaults.demand import CHEAP, SEGMENTS, Point, cost
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.joins import guests_of
+from raido.schedule.defaults.neighbours import are_apart
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
@@ -175,12 +176,26 @@ def row_bytes(draft: Draft, name: str) -> int:
 
 
 def chain_rows(draft: Draft, stage: Stage) -> int:
-    """The height of a strip: a power of two whose rows, for the whole chain, fit half of L2."""
+    """The height of a strip: a power of two whose rows, for the whole chain, fit half of L2.
+
+    Where strips make the rows between them twice, they are higher: that costs more than rows that only the next cache holds.
+    """
     each = sum(row_bytes(draft, name) for name in chain(draft, stage)) or 1
     rows = MOST_ROWS
-    while rows > FEWEST_ROWS and (rows + 2) * each > draft.machine.l2 // 2:
+    fewest = 2 * FEWEST_ROWS if makes_rows_twice(draft, stage) else FEWEST_ROWS
+    while rows > fewest and (rows + 2) * each > draft.machine.l2 // 2:
         rows //= 2
     return rows
+
+
+def makes_rows_twice(draft: Draft, stage: Stage) -> bool:
+    """Whether neighbouring strips of a chain need the same rows of one of its stages."""
+    for name in chain(draft, stage):
+        for reader, points in draft.demand.readers(name).items():
+            rows = row_axis(draft, draft.state.stage(reader))
+            if rows is not None and are_apart(points, rows.var):
+                return True
+    return False
 
 
 def fits_strips(draft: Draft, stage: Stage) -> bool:
