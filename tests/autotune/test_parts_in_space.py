@@ -84,7 +84,7 @@ def test_a_part_said_by_hand_lies_in_the_space_and_can_be_varied() -> None:
 def test_the_default_has_parts_that_can_be_varied() -> None:
     space = space_of("row_sums")
     spelled = dict(space.spell_out(space.default()).decisions)
-    assert spelled["sums::fold: interleave"] == 2
+    assert spelled["sums::fold: interleave"] == 1
     assert spelled["sums::check: tile s"] == 16384
     assert spelled["sums::search: parallel"] == "block"
 
