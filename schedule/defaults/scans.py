@@ -70,10 +70,11 @@ def say_filter_loops(draft: Draft, stage: Stage) -> None:
 
 def filter_block(draft: Draft, stage: Stage) -> int:
     """Elements of a block of a filter: all of L2 where that leaves many blocks, as each waits for the one before; else half of it."""
-    block = strategies_of(stage)["chain"].numbers["block"]
-    large = block * (1 << (draft.machine.l2 // CHAIN_BYTES).bit_length() - 1)
+    large = block = strategies_of(stage)["chain"].numbers["block"]
+    while 2 * large // block * CHAIN_BYTES <= draft.machine.l2:
+        large *= 2
     count = index.constant_value(known(draft, stage.reduction_axes[0].extent))
-    return max(block, large) if count is not None and count >= MANY_BLOCKS * large else block
+    return large if count is not None and count >= MANY_BLOCKS * large else block
 
 
 def say_sort_loops(draft: Draft, stage: Stage) -> None:

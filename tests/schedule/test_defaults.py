@@ -202,6 +202,13 @@ def test_pieces_of_segments_are_folded_by_one_gang():
     assert 's["s"].part("fold").parallel("block", dynamic=True).vectorize("value")' in default_of(sums).splitlines()
 
 
+def test_filters_have_blocks_of_the_usual_size_where_the_second_level_cache_is_smaller():
+    def kept(a: rd.f32["n"]):
+        return rd.filter(lambda x: x > 0, a, name="s")
+
+    assert "block=131072" in default_of(kept, Machine(l2=256 << 10), n=64 * 524288)
+
+
 def test_long_filters_have_blocks_of_all_of_the_second_level_cache_and_count_six_gangs_at_a_time():
     def kept(keep):
         def filtered(a: rd.f32["n"]):
