@@ -21,7 +21,7 @@ from raido.algo.graph.expr import Cond, Const, Expr, Load, Loop, Node, Op, Reduc
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.rewrite import scalar_nodes, substitute
-from raido.schedule.defaults.joins import join_readers
+from raido.schedule.defaults.joins import join_readers, join_twins
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.remember import remembered
 from raido.schedule.stages.dependent import is_ragged
@@ -71,6 +71,7 @@ def find_demand(state: State) -> Demand:
         if pays or join_readers(state, demand, stage, may):
             demand.inlined.add(name)
         _add_reads(state, demand, stage)
+    join_twins(state, demand)
     return demand
 
 

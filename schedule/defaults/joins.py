@@ -1,4 +1,5 @@
-"""Which stages run in the loops of another one: pointwise stages of one shape, where one reads the other, or both read a third.
+"""Which stages run in the loops of another one: pointwise stages of one shape, where one reads the other, or both read a third; and
+two stencils that read the same elements and are needed at the same places, such as both derivatives of an image.
 
 `Demand.hosts[guest]` is the stage whose loops a guest shares. What only the stages of one set of loops read, at their own index, is
 then computed once in those loops, so it is inlined. A guest reads nothing that is made later than its host.
@@ -10,12 +11,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from raido.algo.graph import index
+from raido.algo.graph.rewrite import substitute
 from raido.schedule.plan import Root
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, has_loops_said
 
 if TYPE_CHECKING:
     from raido.schedule.defaults.demand import Demand
+
+TWIN = 16  # operations: two such bodies, of some rows each, stay in registers
 
 
 def join_readers(state: State, demand: Demand, stage: Stage, inlinable: bool) -> bool:
@@ -36,20 +40,70 @@ def join_readers(state: State, demand: Demand, stage: Stage, inlinable: bool) ->
     return False
 
 
+def join_twins(state: State, demand: Demand) -> None:
+    """Lets the second of two stencils that read the same, and are read alike, share the loops of the first: one pass makes both."""
+    free = [name for name in state.uses.stages if is_free_stencil(state, demand, name)]
+    taken = {*demand.hosts, *demand.hosts.values()}
+    for position, guest in enumerate(free):
+        for host in free[:position]:
+            if not {guest, host} & taken and are_twins(state, demand, guest, host):
+                demand.hosts[guest] = host
+                taken |= {guest, host}
+
+
+def is_free_stencil(state: State, demand: Demand, name: str) -> bool:
+    """Whether a stage that is really computed makes one short value from neighbours, and nothing was said of its loops and its place."""
+    from raido.schedule.defaults.demand import cost, is_pointwise
+
+    stage = state.uses.stages[name]
+    free = name not in demand.inlined and isinstance(stage, Stage) and is_open(state, stage)
+    return free and len(stage.axes) > 1 and len(stage.bodies) == 1 and not is_pointwise(stage) and cost(stage) <= TWIN
+
+
+def are_twins(state: State, demand: Demand, guest: str, host: str) -> bool:
+    """Whether two stencils have one shape and type, read the same arrays, mostly the same elements, and are read at the same places."""
+    one, other = state.stage(guest), state.stage(host)
+    return (
+        one.bodies[0].dtype is other.bodies[0].dtype
+        and has_shape_of(one, other)
+        and demand.reads(guest).keys() == demand.reads(host).keys()
+        and shares_reads(state, demand, guest, host)
+        and bool(demand.readers(guest))
+        and demand.readers(guest) == demand.readers(host)
+        and not {guest, host} & set(state.uses.outputs)
+        and state.uses.scope[guest] == state.uses.scope[host]
+    )
+
+
+def shares_reads(state: State, demand: Demand, guest: str, host: str) -> bool:
+    """Whether a host reads at least half of the elements that a guest of its shape reads."""
+    to_host = {a.var: b.var for a, b in zip(state.stage(guest).axes, state.stage(host).axes, strict=True)}
+    total = common = 0
+    for array, points in demand.reads(guest).items():
+        there = demand.reads(host)[array]
+        for point in points:
+            moved = tuple(None if e is None else index.canonical(substitute(e, to_host)) for e in point)
+            total, common = total + 1, common + (moved in there)
+    return 2 * common >= total
+
+
 def reads_own_index(state: State, demand: Demand, reader: str, stage: Stage) -> bool:
     """Whether a reader has the shape of what it reads, and reads it at its own index only."""
     other = state.uses.stages[reader]
-    if not isinstance(other, Stage) or not is_joinable(state, reader) or len(other.axes) != len(stage.axes):
+    if not isinstance(other, Stage) or not is_joinable(state, reader):
         return False
-    same = all(
-        index.canonical(a.extent) is index.canonical(b.extent) for a, b in zip(stage.axes, other.axes, strict=True)
-    )
     own = tuple(axis.var for axis in other.axes)
     return (
-        same
+        has_shape_of(other, stage)
         and demand.readers(stage.name)[reader] == {own}
         and state.uses.scope[reader] == state.uses.scope[stage.name]
     )
+
+
+def has_shape_of(stage: Stage, other: Stage) -> bool:
+    """Whether two stages have axes of the same extents."""
+    extents = lambda each: [index.canonical(axis.extent) for axis in each.axes]
+    return extents(stage) == extents(other)
 
 
 def may_join(state: State, demand: Demand, guest: str, host: str) -> bool:
@@ -63,14 +117,23 @@ def may_join(state: State, demand: Demand, guest: str, host: str) -> bool:
 
 def is_joinable(state: State, name: str) -> bool:
     """Whether a stage is pointwise, outside of mapped functions, and nothing was said of its loops and its place."""
-    from raido.schedule.defaults.demand import is_divergent, is_pointwise
+    from raido.schedule.defaults.demand import is_pointwise
 
     stage = state.uses.stages[name]
-    if not isinstance(stage, Stage) or stage.reduction is not None or stage.outer or not stage.axes:
+    return isinstance(stage, Stage) and is_open(state, stage) and is_pointwise(stage)
+
+
+def is_open(state: State, stage: Stage) -> bool:
+    """Whether a stage makes elements that take equally long, outside of mapped functions, and nothing was said of its loops and its place."""
+    from raido.schedule.defaults.demand import is_divergent
+
+    if stage.reduction is not None or stage.outer or not stage.axes:
         return False
-    plan = state.plan(name)
-    untouched = plan.compute_with is None and isinstance(plan.compute, Root) and (name, "placement") not in state.asked
-    return untouched and not has_loops_said(state, name) and is_pointwise(stage) and not is_divergent(stage)
+    plan = state.plan(stage.name)
+    untouched = (
+        plan.compute_with is None and isinstance(plan.compute, Root) and (stage.name, "placement") not in state.asked
+    )
+    return untouched and not has_loops_said(state, stage.name) and not is_divergent(stage)
 
 
 def _order(state: State) -> dict[str, int]:

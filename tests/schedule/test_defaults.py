@@ -202,6 +202,24 @@ def test_pieces_of_segments_are_folded_by_one_gang():
     assert 's["s"].part("fold").parallel("block", dynamic=True).vectorize("value")' in default_of(sums).splitlines()
 
 
+def derivatives(shift: int):
+    """Both derivatives of an image, of which the second is read `shift` columns further on: half of what they read is the same."""
+
+    def edges(a: rd.f32["h", "w"]):
+        corners = lambda p: p[1, 1] + p[-1, -1]
+        along = rd.stencil(lambda p: corners(p) + p[0, 1] - p[0, -1], a, boundary="clamp", name="along")
+        down = rd.stencil(lambda p: corners(p) + p[1, 0] - p[-1, 0], a, boundary="clamp", name="down")
+        square = lambda p, q: rd.sqrt(p[0, 1] * p[0, -1] + q[0, 1 + shift] * q[0, -1 + shift])
+        return rd.stencil(square, along, down, boundary="clamp", name="out")
+
+    return edges
+
+
+def test_stencils_that_read_the_same_and_are_read_alike_are_made_in_one_pass():
+    assert 's["down"].compute_with("along", "yi")' in default_of(derivatives(0))
+    assert "compute_with" not in default_of(derivatives(2))
+
+
 def test_filters_have_blocks_of_the_usual_size_where_the_second_level_cache_is_smaller():
     def kept(a: rd.f32["n"]):
         return rd.filter(lambda x: x > 0, a, name="s")
