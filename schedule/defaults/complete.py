@@ -4,7 +4,7 @@ Placement. What costs little where it is read is inlined (`demand`). A stage ins
 loops. What only one stage needs, near its own rows (a stencil chain), is computed for each strip of that stage's rows; strips are as
 high as lets the chain's rows fit in half of L2 (at most 32; at least 16 where strips make rows of their neighbours again), and where 8
 rows do not fit, rows slide. Pointwise stages of one shape share loops where one reads the other or both read a third, and two short
-stencils where they read the same elements and are needed at the same places (`joins`). The rest is computed whole.
+stencils in strips where they read the same elements and are needed at the same places (`joins`). The rest is computed whole.
 Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt. The outermost pure axis is
 parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks, in which each lane has a block
 of its own where the operator does not commute. Where results share what they read, as in a product of matrices, a tile of sixteen sums
@@ -92,8 +92,10 @@ def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> D
             say_stage(draft, name)
     for name in reversed(guests):
         host = hosts[name]
-        loop = draft.state.plan(host).loops[-1]
-        if loop.kind in ("vector", "unroll") and draft.say(name, "compute_with", stage=host, axis=loop.name):
+        plan = draft.state.plan(host)
+        loop = plan.loops[-1]
+        shared = loop.kind == "vector" or (loop.kind == "unroll" and isinstance(plan.compute, At))
+        if shared and draft.say(name, "compute_with", stage=host, axis=loop.name):
             say_memory(draft, name)
         else:
             say_stage(draft, name)

@@ -14,6 +14,7 @@ from raido.schedule.stages.stage import Stage
 
 STREAMED_WORK = 128
 STREAMED_ROW = 4096  # bytes
+FEWEST_LINES = 4
 
 
 def say_memory(draft: Draft, name: str) -> None:
@@ -46,10 +47,12 @@ def is_streamed(draft: Draft, name: str) -> bool:
 
 
 def has_long_rows(draft: Draft, stage: Stage) -> bool:
-    """Whether rows are long enough for what their two ends cost, as far as is known; half of that where they are whole lines, one by one."""
+    """Whether rows are long enough for what their two ends cost, as far as is known; some lines where they are whole lines, one by one,
+    and vectors are lines: parts of lines would wait for their other parts at both ends."""
     if not stage.axes:
         return False
     size = extent(draft, stage.axes[-1].extent) * stage.bodies[0].dtype.itemsize
     one_by_one = not reads_rows(draft, stage) or bool(read_by_planes(draft, stage))
-    lines = index.constant_value(known(draft, stage.axes[-1].extent)) is not None and size % LINE == 0
-    return size >= (STREAMED_ROW // 2 if one_by_one and lines else STREAMED_ROW)
+    whole = index.constant_value(known(draft, stage.axes[-1].extent)) is not None and size % LINE == 0
+    lines = whole and draft.machine.vector_bits >= 8 * LINE
+    return size >= (FEWEST_LINES * LINE if one_by_one and lines else STREAMED_ROW)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr
+from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import For, VectorStore
 from raido.schedule.nest.values import Buffer, lanes_of
 from raido.targets import tvm_corner as T
@@ -73,8 +74,10 @@ class StreamLoops:
     def _fills_rows(self, s: For) -> Any:
         """1 where rows are lines of the cache and the loop leaves out only their borders: they may be short then, if they begin a line.
 
-        None where that is known not to be.
+        None where that is known not to be, and where a vector is a part of a line: lines that wait for their parts cost more than they save.
         """
+        if any(row.lanes * memory_dtype(row.buffer.dtype).itemsize != LINE for row in self.stream.rows):
+            return None
         rounds = ix.sub(ix.as_index(s.high), ix.as_index(s.low))
         conditions: set[Expr] = set()
         for buffer in {row.buffer for row in self.stream.rows}:

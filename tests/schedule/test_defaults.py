@@ -426,7 +426,9 @@ def test_planes_of_short_rows_are_streamed_line_by_line_or_fetched_ahead():
         return rd.stencil(taps, a, boundary="clamp", name="out")
 
     s = Schedule(form_stages(rd.algorithm(star).trace()))
-    of_width = lambda w: str(s.complete(AVX512, {"d": 512, "h": 512, "w": w}))
-    assert "stream_stores()" in of_width(512) and "prefetch" not in of_width(512)
-    assert "stream" not in of_width(500) and 'prefetch("a", "y", 4)' in of_width(500)
-    assert "stream" not in of_width(256) and 'prefetch("a", "y", 4)' in of_width(256)
+    of_width = lambda w, machine=AVX512: str(s.complete(machine, {"d": 4096, "h": 512, "w": w}))
+    for width in (64, 512):
+        assert "stream_stores()" in of_width(width) and "prefetch" not in of_width(width)
+        assert "stream" not in of_width(width, AVX2)  # a vector is half of a line
+    for width in (48, 500):
+        assert "stream" not in of_width(width) and 'prefetch("a", "y", 4)' in of_width(width)
