@@ -56,8 +56,9 @@ def is_free_stencil(state: State, demand: Demand, name: str) -> bool:
     from raido.schedule.defaults.demand import cost, is_pointwise
 
     stage = state.uses.stages[name]
-    free = name not in demand.inlined and isinstance(stage, Stage) and is_open(state, stage)
-    return free and len(stage.axes) > 1 and len(stage.bodies) == 1 and not is_pointwise(stage) and cost(stage) <= TWIN
+    if name in demand.inlined or not isinstance(stage, Stage) or not is_open(state, stage):
+        return False
+    return len(stage.axes) > 1 and len(stage.bodies) == 1 and not is_pointwise(stage) and cost(stage) <= TWIN
 
 
 def are_twins(state: State, demand: Demand, guest: str, host: str) -> bool:
