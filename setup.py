@@ -11,7 +11,7 @@ setup(
         Extension(
             "raido.targets._runtime",
             sources=["targets/runtime/raido_runtime.c"],
-            depends=["targets/runtime/raido_runtime.h"],
+            depends=["targets/runtime/raido_runtime.h", "targets/runtime/raido_runtime_limit.h"],
             define_macros=[("RAIDO_SHARED_RUNTIME", "1")],
             extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-pthread"],
             extra_link_args=["-pthread", "-Wl,-Bsymbolic", "-Wl,-z,nodelete"],

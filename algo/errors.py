@@ -11,9 +11,16 @@ where the fault is found; `explain` lays out its labelled lines in one way every
 
 from __future__ import annotations
 
+from raido.algo.printable import printable
+
+LONGEST_LINE = 1000  # characters of a line in a message: a dozen lines of a terminal
+
 
 class RaidoError(Exception):
-    """Base of all errors that raido raises on purpose."""
+    """Base of all errors that raido raises on purpose. Their text may quote files: it prints without control characters, in lines that end."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(clipped, printable(super().__str__()).split("\n")))
 
 
 class TraceError(RaidoError, TypeError):
@@ -66,6 +73,19 @@ class SizeMismatch(RaidoError, ValueError):
     """
 
 
+class ArrayTooLarge(SizeMismatch, MemoryError):
+    """Sizes whose product is more than any memory could hold, or than 64 bits could count.
+
+    Example:
+        >>> rd.algorithm(lambda n: rd.iota(n * n), n="size").interpret(1 << 40)
+        Traceback (most recent call last):
+            ...
+        raido.algo.errors.ArrayTooLarge: a size of 1099511627776 makes an array larger than any can be
+          ...
+          array     i64[n*n]
+    """
+
+
 class ArgumentError(RaidoError, TypeError):
     """An argument of a call has the wrong dtype, rank, kind or number.
 
@@ -100,6 +120,22 @@ class ArithmeticFault(RaidoError, ArithmeticError):
             ...
         raido.algo.errors.ArithmeticFault: integer division of 7 by zero
           ...
+    """
+
+
+class CopyWarning(UserWarning):
+    """A whole array is copied in every round of a loop, where a part of it changes; names the user's line, and says why.
+
+    `Schedule.show()` says the same. Whoever means it filters the warning: `warnings.simplefilter("ignore", rd.CopyWarning)`.
+
+    Example:
+        >>> import warnings
+        >>> step = lambda t, s: (s[0].at[t].set(1), s[0])
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     made = rd.algorithm(a="i64[n]")(lambda a: rd.loop(3, step, (a, a))).compile()
+        >>> print(caught[0].message)
+        "loop_1/update_1" copies state0 in every round: the old contents are a result as well
     """
 
 
@@ -152,3 +188,8 @@ def explain(headline: str, **lines: str | None) -> str:
     """The text of an error: a headline and its labelled lines; a label whose line is None is left out."""
     rows = [f"  {label:<9} {text}" for label, text in lines.items() if text]
     return "\n".join([headline, *rows])
+
+
+def clipped(text: str) -> str:
+    """The text, or its begin where it is longer than anybody reads: a name in a damaged file may have megabytes."""
+    return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]} … ({len(text):,} characters)"

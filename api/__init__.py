@@ -14,6 +14,7 @@ from raido.algo.errors import (
     ArgumentError,
     ArithmeticFault,
     CompileError,
+    CopyWarning,
     DTypeError,
     ExportError,
     IndexOutOfRange,
@@ -29,7 +30,7 @@ from raido.algo.graph.dtypes import bool_, f16, f32, f64, i8, i16, i32, i64, u8,
 from raido.algo.graph.program import Program
 from raido.algo.language import ufuncs
 from raido.algo.language.combinators import elementwise, map, reduce, tabulate
-from raido.algo.language.complex_functions import conj, imag, real
+from raido.algo.language.complex_functions import angle, conj, imag, real
 from raido.algo.language.complexes import complex64, complex128
 from raido.algo.language.control import cond, loop, while_loop
 from raido.algo.language.filtering import filter, partition
@@ -70,6 +71,7 @@ __all__ = [
     "ArithmeticFault",
     "Array",
     "CompileError",
+    "CopyWarning",
     "DTypeError",
     "Executable",
     "ExportError",
@@ -87,6 +89,7 @@ __all__ = [
     "TuningError",
     "algorithm",
     "all",
+    "angle",
     "any",
     "argmax",
     "argmin",

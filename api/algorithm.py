@@ -117,6 +117,8 @@ class Algorithm(traced.Algorithm):
 
     def run(self, *arrays: Any, out: Any = None, **static: Any) -> Any:
         """The result for arrays: compiled on first use, with the default schedule."""
+        if static:
+            arrays, static = self.arrange(arrays, static)
         return self.executable(self.program_for(arrays, static, call=True))(*arrays, out=out)
 
 

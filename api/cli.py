@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +24,9 @@ from raido.failures import one_line
 from raido.files import check_output, read_array, write_array
 from raido.locate import find_algorithm, find_schedule
 from raido.options import DatabaseName, Program, ScheduleName, Statics, TargetName, Traceback
+from raido.printing import complain, say, take_any_text
 from raido.progress import progress
+from raido.targets.export import header_of
 from raido.tune_command import tune
 
 _HELP = """Array programs from the command line: run them on files, build C libraries of them, look at their loops.
@@ -36,13 +39,11 @@ cache_app = typer.Typer(no_args_is_help=True, help="Look at the compiled program
 app.add_typer(cache_app, name="cache")
 app.add_typer(db_app, name="db")
 app.command()(tune)
-console = Console(soft_wrap=True)
-errors = Console(stderr=True, soft_wrap=True)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"raido {rd.__version__}")
+        say(f"raido {rd.__version__}")
         raise typer.Exit
 
 
@@ -96,15 +97,15 @@ def run(
         flat = _flatten(exe(*arrays))
     for path, array in zip(outputs or [], flat, strict=False):
         write_array(path, array)
-        console.print(f"wrote {path}  {array.dtype}{list(array.shape)}", markup=False, highlight=False)
+        say(f"wrote {path}  {array.dtype}{list(array.shape)}")
     if not outputs:
         for array in flat:
-            print(array)
+            say(array)
     if repeat:
         with progress(f"timing {repeat} runs"):
             timing = exe.time(*arrays, repeat=repeat)
         speed = timing.bytes / timing.median / 1e9
-        print(f"median {timing.median * 1e3:.3f} ms, min {timing.min * 1e3:.3f} ms, {speed:.1f} GB/s")
+        say(f"median {timing.median * 1e3:.3f} ms, min {timing.min * 1e3:.3f} ms, {speed:.1f} GB/s")
 
 
 @app.command()
@@ -133,8 +134,7 @@ def build(
     _say_record(exe, db)
     with progress("linking"):
         library = exe.export(output)
-    header = library.with_name(library.stem.removeprefix("lib") + ".h")
-    console.print(f"wrote {library} and {header}", markup=False, highlight=False)
+    say(f"wrote {library} and {header_of(library)}")
 
 
 _KINDS = ("nest", "gang", "schedule", "tir", "llvm", "asm")
@@ -172,21 +172,21 @@ def show(
 
         with progress("compiling"):
             write_page(html, program, complete, _source(chosen, machine, "asm"))
-        console.print(f"wrote {html}", markup=False, highlight=False)
+        say(f"wrote {html}")
     elif what == "schedule":
-        print(complete)
+        say(complete)
     elif what == "nest":
         complete.show()
     else:
         with progress("compiling"):
             text = _source(chosen, machine, what)
-        print(text)
+        say(text)
 
 
 def _say_record(exe: rd.Executable, db: Path | None) -> None:
     """Which measurement of the database the schedule is, and why that one."""
     if db is not None:
-        errors.print(exe.source("record"), markup=False, highlight=False)
+        complain(exe.source("record"))
 
 
 def _best_known(db: Path | None, algorithm: rd.Algorithm, target: rd.Target) -> rd.Schedule | None:
@@ -195,7 +195,7 @@ def _best_known(db: Path | None, algorithm: rd.Algorithm, target: rd.Target) -> 
     from raido.autotune.records.lookup import best_schedule
 
     schedule, why = best_schedule(db, algorithm.schedule().graph, target)
-    errors.print(why, markup=False, highlight=False)
+    complain(why)
     return schedule
 
 
@@ -212,7 +212,7 @@ def targets(traceback: Traceback = False) -> None:
     table = Table("target", "here", "what")
     for entry in rd.targets():
         table.add_row(entry.name, "yes" if entry.available else "no", entry.detail)
-    console.print(table)
+    Console(soft_wrap=True).print(table)
 
 
 @cache_app.command("show")
@@ -220,7 +220,7 @@ def cache_show(
     full: Annotated[bool, typer.Option("--full", help="whole keys and paths")] = False, traceback: Traceback = False
 ) -> None:
     """List the compiled programs on disk, the most recently used first."""
-    from raido.targets.cache import Cache, default_folder
+    from raido.targets.cache import Cache
 
     cache = Cache()
     entries = cache.entries()
@@ -228,8 +228,8 @@ def cache_show(
     with progress("reading the cache"):
         for entry in entries:
             said = cache.describe(entry.key) or {"name": "(damaged)"}
-            source = str(said.get("source", ""))
-            sizes = ",".join(f"{name}={value}" for name, value in said.get("sizes", {}).items())
+            source, of = str(said.get("source", "")), said.get("sizes")
+            sizes = ",".join(f"{name}={value}" for name, value in of.items()) if isinstance(of, dict) else ""
             rows.append(
                 (
                     str(said.get("name", "?")),
@@ -244,10 +244,10 @@ def cache_show(
             )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows if entries else ():
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     count = f"{len(entries)} program{'' if len(entries) == 1 else 's'}"
     megabytes = sum(entry.size for entry in entries) / 2**20
-    console.print(f"{count}, {megabytes:.1f} MB in {default_folder()}", markup=False, highlight=False)
+    say(f"{count}, {megabytes:.1f} MB in {cache.folder or 'no folder'}")
 
 
 @cache_app.command("clear")
@@ -261,7 +261,7 @@ def cache_clear(
     from raido.targets.cache import Cache
 
     count = Cache().clear(_seconds(older) if older else 0.0)
-    print(f"removed {count} program{'' if count == 1 else 's'}")
+    say(f"removed {count} program{'' if count == 1 else 's'}")
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -297,16 +297,19 @@ def _flatten(result: Any) -> list[Any]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point of the `raido` command."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        app(arguments, prog_name="raido", standalone_mode=True)
-    except KeyboardInterrupt:
-        errors.print("interrupted")
-        raise SystemExit(130) from None
-    except Exception as error:
-        if "--traceback" in arguments:
-            raise
-        errors.print(f"raido: {one_line(error)}", markup=False, highlight=False)
-        raise SystemExit(1) from None
+    take_any_text()
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: complain(f"raido: {message}")
+        try:
+            app(arguments, prog_name="raido", standalone_mode=True)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            raise SystemExit(130) from None
+        except Exception as error:
+            if "--traceback" in arguments:
+                raise
+            complain(f"raido: {one_line(error)}")
+            raise SystemExit(1) from None
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import typer
 from raido.algo.errors import ArgumentError
 from raido.locate import find_algorithm
 from raido.options import Statics, TargetName, Traceback
+from raido.printing import complain, say
 
 if TYPE_CHECKING:
     from raido.autotune.records.record import Record
@@ -56,9 +57,9 @@ def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
         )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows if groups else ():
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     count = sum(map(len, groups.values()))
-    print(f"{count} measurement{'' if count == 1 else 's'} in {database}")
+    say(f"{count} measurement{'' if count == 1 else 's'} in {database}")
 
 
 def compared(records: list[Record]) -> tuple[str, str, str]:
@@ -95,7 +96,7 @@ def db_best(
     """Print the best known schedule of an algorithm, and on standard error which measurement it is, and why that."""
     from raido.autotune.records.lookup import best_schedule
     from raido.targets.target import Target
-    from raido.tune_command import errors, parse_sizes
+    from raido.tune_command import parse_sizes
 
     algorithm = find_algorithm(program, set_)
     empty, wanted = algorithm.schedule(), parse_sizes(sizes)
@@ -104,8 +105,8 @@ def db_best(
         if name not in known:
             raise ArgumentError(f"{algorithm.name} has no size {name!r}; its sizes: {', '.join(known) or 'none'}")
     schedule, why = best_schedule(database, empty.graph, Target.parse(target), wanted or None)
-    errors.print(why, markup=False, highlight=False)
-    print((schedule or empty).to_json() if as_json else schedule or empty)
+    complain(why)
+    say((schedule or empty).to_json() if as_json else schedule or empty)
 
 
 @db_app.command("merge")
@@ -116,12 +117,11 @@ def db_merge(
 ) -> None:
     """Add the measurements of other databases to one; what it has already is left alone. Of a damaged one, what can be read is added."""
     from raido.autotune.records.exchange import merge
-    from raido.tune_command import errors
 
     new, damaged = merge(into, others)
     for path, count in damaged:
-        errors.print(f"{path} is damaged: {count} of its measurements could be read", markup=False, highlight=False)
-    print(f"{new} new measurement{'' if new == 1 else 's'} in {into}")
+        complain(f"{path} is damaged: {count} of its measurements could be read")
+    say(f"{new} new measurement{'' if new == 1 else 's'} in {into}")
 
 
 @db_app.command("export")
@@ -135,7 +135,7 @@ def db_export(
     from raido.autotune.records.exchange import export
 
     with Database(database, create=False) as opened:
-        print(f"{export(opened, output)} measurements in {output}")
+        say(f"{export(opened, output)} measurements in {output}")
 
 
 @db_app.command("import")
@@ -150,4 +150,4 @@ def db_import(
 
     records = read_text(text)
     with Database(database) as opened:
-        print(f"{opened.add_all(records)} new measurements in {database}")
+        say(f"{opened.add_all(records)} new measurements in {database}")

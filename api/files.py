@@ -7,33 +7,47 @@ parameter gets the brightness, `[3, h, w]` (or 4) colour planes, `[h, w, 3]` pix
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from raido.algo.documents import shown
 from raido.algo.errors import ArgumentError
+from raido.targets.replacing import replaced
 
 
 def read_array(text: str, name: str, kind: Any) -> Any:
     """The value of one parameter from a `.npy` file, an image, or a number written out."""
     path = Path(text)
-    if path.is_dir():
-        raise ArgumentError(f"{path} is a folder; {name} is read from a .npy file or an image")
-    if not path.exists():
+    if "\0" in text or not os.path.lexists(path):
         try:
             return int(text) if text.lstrip("+-").isdigit() else float(text)
         except ValueError:
-            raise ArgumentError(f"no such file: {text}") from None
+            raise ArgumentError(f"no such file: {shown(text)}") from None
+    if path.is_dir():
+        raise ArgumentError(f"{path} is a folder; {name} is read from a .npy file or an image")
+    if not path.is_file():
+        raise ArgumentError(f"{path} is no regular file; {name} is read from a .npy file or an image")
     if path.suffix == ".npy":
-        try:
-            return np.load(path, allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
-            raise ArgumentError(f"cannot read {path}: {error}") from None
+        array = _foreign(path, lambda: np.load(path, allow_pickle=False))
+        if not isinstance(array, np.ndarray):
+            raise ArgumentError(f"cannot read {path}: it holds several arrays (.npz); save each as .npy")
+        return array
     return _read_image(path, name, kind)
+
+
+def _foreign(path: Path, read: Callable[[], Any]) -> Any:
+    """What another library reads from a file; whatever that raises, the file cannot be read."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of how NumPy reads headers and Pillow sizes; what matters is an error
+            return read()
+    except Exception as error:
+        said = str(error) or type(error).__name__
+        raise ArgumentError(f"cannot read {path}: {said}") from None
 
 
 def check_output(path: Path) -> None:
@@ -62,22 +76,6 @@ def write_array(path: Path, array: np.ndarray) -> None:
             _image(array, path).save(file, format=_format(path))
 
 
-@contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A new file beside a path, open to whom files of this user are open; it takes the place of the old one when it is whole."""
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=path.suffix)
-    try:
-        mask = os.umask(0)
-        os.umask(mask)
-        os.fchmod(handle, 0o666 & ~mask)
-        os.close(handle)
-        yield Path(name)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
 def _pillow() -> Any:
     try:
         from PIL import Image
@@ -95,23 +93,24 @@ def _format(path: Path) -> str:
 
 def _read_image(path: Path, name: str, kind: Any) -> np.ndarray:
     image_module = _pillow()
-    try:
+
+    def read() -> Any:
         image = image_module.open(path)
         image.load()
-    except (OSError, ValueError) as error:
-        raise ArgumentError(f"cannot read {path}: {error}") from None
+        return image
+
+    image = _foreign(path, read)
     if not hasattr(kind, "shape"):
         raise ArgumentError(f"{path} is an image, but parameter {name!r} is not declared as an array")
     shape, dtype = kind.shape, kind.dtype
-    if len(shape) == 2:
-        pixels = np.asarray(image if image.mode in ("L", "I;16", "I") else image.convert("L"))
-    elif len(shape) == 3:
-        pixels = np.asarray(image.convert("RGB"))
-        if getattr(shape[0], "value", None) in (3, 4):
-            channels = "RGBA" if shape[0].value == 4 else "RGB"
-            pixels = np.asarray(image.convert(channels)).transpose(2, 0, 1)
-    else:
+    if len(shape) not in (2, 3):
         raise ArgumentError(f"{path} is an image, but parameter {name!r} has rank {len(shape)}")
+    planes = getattr(shape[0], "value", None) if len(shape) == 3 else None
+    channels = "L" if len(shape) == 2 else "RGBA" if planes == 4 else "RGB"
+    as_it_is = len(shape) == 2 and image.mode in ("L", "I;16", "I")
+    pixels = _foreign(path, lambda: np.asarray(image if as_it_is else image.convert(channels)))
+    if planes in (3, 4):
+        pixels = pixels.transpose(2, 0, 1)
     if dtype.is_float:
         top = 65535 if pixels.dtype.itemsize > 1 else 255
         return np.ascontiguousarray((pixels / top).astype(dtype.numpy))

@@ -18,12 +18,13 @@ Paths are relative to the file. What else a job may say: ranges, space, target, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from raido.algo import documents
+from raido.algo.documents import Unreadable
 from raido.algo.errors import ArgumentError, TuningError
 
 _SHARED = ("db", "trials", "minutes", "seed", "search", "target", "limits", "tolerance")
@@ -123,16 +124,22 @@ def _works(path: Path, where: str, job: dict[str, Any]) -> list[Work]:
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = documents.read_text(path)
+        data = documents.parse_json(text) if path.suffix == ".json" else _table_of(text)
+    except Unreadable as error:
         raise ArgumentError(f"cannot read {path}: {error}") from None
-    try:
-        data = json.loads(text) if path.suffix == ".json" else _toml().loads(text)
-    except ValueError as error:
-        raise ArgumentError(f"{path}: {error}") from None
     if not isinstance(data, dict):
         raise ArgumentError(f"{path}: a job file is a table with a list of jobs")
     return data
+
+
+def _table_of(text: str) -> Any:
+    try:
+        return _toml().loads(text)
+    except RecursionError:
+        raise Unreadable("it nests too deeply") from None
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
 
 
 def _toml() -> Any:

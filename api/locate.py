@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import importlib.util
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from raido.algo.errors import ArgumentError
+from raido.algo.documents import Unreadable, read_text, shown
+from raido.algo.errors import ArgumentError, RaidoError, ScheduleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,10 +36,26 @@ def load_module(path: Path) -> ModuleType:
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[path.stem]
-        raise
+    except BaseException as error:
+        sys.modules.pop(path.stem, None)
+        if isinstance(error, (RaidoError, KeyboardInterrupt)):
+            raise
+        raise ArgumentError(f"{path} cannot be run: {_failure(error, path)}") from error
     return module
+
+
+def _failure(error: BaseException, path: Path) -> str:
+    """What ended a file, and in which of its lines."""
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error.msg}" + (f" (line {error.lineno})" if error.lineno else "")
+    if isinstance(error, SystemExit):
+        return f"it ends the program (sys.exit) while it is read; put that under `if __name__ == '__main__':`{_line(error, path)}"
+    return f"{type(error).__name__}: {error}{_line(error, path)}"
+
+
+def _line(error: BaseException, path: Path) -> str:
+    lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == str(path)]
+    return f" (line {lines[-1]})" if lines else ""
 
 
 def split_program(program: str) -> tuple[Path, str]:
@@ -68,7 +86,7 @@ def _static(text: str) -> tuple[str, Any]:
         raise ArgumentError(f"--set {text!r}: write NAME=VALUE")
     try:
         return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two: brackets within brackets
         return name, value
 
 
@@ -80,12 +98,16 @@ def find_schedule(name: str | None, program: str, algorithm: Algorithm) -> Sched
         return None
     if name.endswith(".json"):
         try:
-            text = Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            return Schedule.from_json(read_text(name), algorithm)
+        except Unreadable as error:
             raise ArgumentError(f"cannot read the schedule {name}: {error}") from None
-        return Schedule.from_json(text, algorithm)
+        except ScheduleError as error:
+            raise ScheduleError(f"{name}: {error}") from None
     path, _ = split_program(program)
     function: Callable[[Algorithm], Schedule] | None = getattr(load_module(path), name, None)
     if not callable(function):
         raise ArgumentError(f"{path} has no function {name!r} that makes a schedule")
-    return function(algorithm)
+    made = function(algorithm)
+    if not isinstance(made, Schedule):
+        raise ArgumentError(f"the function {name!r} of {path} gives {shown(made)}, not a schedule")
+    return made

@@ -12,7 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raido.files import replaced
+from raido.algo.printable import printable
+from raido.targets.replacing import replaced
 
 if TYPE_CHECKING:
     from raido import Schedule
@@ -45,9 +46,9 @@ def write_page(path: Path, title: str, schedule: Schedule, code: str | None = No
 
 
 def write_whole(path: Path, page: str) -> None:
-    """Writes text into a new file that replaces an old one when it is whole."""
+    """Writes text, its control characters spelled out, into a new file that replaces an old one when it is whole."""
     with replaced(path) as new:
-        new.write_text(page, encoding="utf-8")
+        new.write_text(printable(page), encoding="utf-8")
 
 
 def render_page(title: str, schedule: Schedule, code: str | None = None) -> str:

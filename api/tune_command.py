@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, overload
 
 import typer
-from rich.console import Console
 
 from raido.algo.errors import ArgumentError, RaidoError, TuningError
 from raido.failures import one_line
-from raido.files import check_place, read_array, replaced
+from raido.files import check_place, read_array
 from raido.job_file import Work, read_job_file
 from raido.locate import find_algorithm, find_schedule
 from raido.options import Statics, TargetName, Traceback
+from raido.printing import complain, say
 from raido.progress import progress
+from raido.targets.replacing import replaced
 
 if TYPE_CHECKING:
     from raido.autotune.jobs.job import Job
     from raido.autotune.jobs.tuning import Tuning
     from raido.autotune.records.database import Database
 
-console = Console(soft_wrap=True)
-errors = Console(stderr=True, soft_wrap=True)
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where a job is measured: the address of a dask scheduler, and the files to encrypt with; None: on this machine."""
+
+    address: str | None
+    tls: Mapping[str, Path] | None
 
 
 def tune(
@@ -76,8 +84,19 @@ def tune(
         float | None, typer.Option(help="how far, relatively, results may be off that folds of floats bear on")
     ] = None,
     workers: Annotated[
-        str | None, typer.Option(metavar="tcp://HOST:8786", help="a dask scheduler whose workers compile and measure")
+        str | None,
+        typer.Option(
+            metavar="tls://HOST:8786",
+            help="a dask scheduler whose workers compile and measure; they can run code here, too: beyond this machine use tls://",
+        ),
     ] = None,
+    tls_ca: Annotated[
+        Path | None, typer.Option(metavar="FILE.pem", help="with tls://: the certificate of the cluster's authority")
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE.pem", help="with tls://: the certificate of this side")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE.pem", help="with tls://: its private key")] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE.html", help="write a report, for screen or paper")] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="write the plots (.png, .svg or .pdf)")] = None,
     output: Annotated[
@@ -94,6 +113,8 @@ def tune(
 
     Example: raido tune examples/unsharp_mask.py:unsharp --sizes h=1080,w=1920 --trials 64
     """
+    files = {"ca": tls_ca, "cert": tls_cert, "key": tls_key}
+    cluster = Cluster(workers, {key: path for key, path in files.items() if path is not None} or None)
     given = {"trials": trials, "minutes": minutes, "db": db, "seed": seed, "search": search, "tolerance": tolerance}
     defaults: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if limits:
@@ -115,30 +136,30 @@ def tune(
             if work.db not in databases:
                 databases[work.db] = stack.enter_context(Database(work.db))
         for work in works if len(works) > 1 or works[0].where else ():
-            _check(work, databases[work.db], workers)
+            _check(work, databases[work.db], cluster)
         for number, work in enumerate(works):
             try:
-                tuning = _run(work, databases[work.db], workers)
+                tuning = _run(work, databases[work.db], cluster)
             except RaidoError as error:
                 if len(works) == 1:
                     raise
                 failed += 1
-                errors.print(f"raido: {work.about}: {one_line(error)}", markup=False, highlight=False)
+                complain(f"raido: {work.about}: {one_line(error)}")
                 continue
-            console.print(str(tuning), markup=False, highlight=False)
+            say(tuning)
             _write(work.title, tuning, *(_numbered(path, number) for path in reports))
             if len(works) == 1:
-                print(tuning.best)
+                say(tuning.best)
     if failed:
         raise TuningError(
             f"{failed} of {len(works)} jobs failed; what the others found is in {', '.join(map(str, databases))}"
         )
 
 
-def _check(work: Work, database: Database, workers: str | None) -> None:
+def _check(work: Work, database: Database, cluster: Cluster) -> None:
     """ArgumentError, which names the job, for one that could not be run."""
     try:
-        _job(work, database, workers)
+        _job(work, database, cluster)
     except RaidoError as error:
         raise ArgumentError(f"{work.about}: {one_line(error)}") from None
 
@@ -157,11 +178,11 @@ def _check_reports(works: Sequence[Work], html: Path | None, plot: Path | None, 
     check_plot(plot)
 
 
-def _run(work: Work, database: Database, workers: str | None) -> Tuning:
+def _run(work: Work, database: Database, cluster: Cluster) -> Tuning:
     """Runs a job; when it is interrupted, says how to go on."""
     from raido.autotune.jobs.autotune import watched
 
-    job = _job(work, database, workers)
+    job = _job(work, database, cluster)
     try:
         return watched(job, None)
     except KeyboardInterrupt:
@@ -171,11 +192,11 @@ def _run(work: Work, database: Database, workers: str | None) -> Tuning:
             text = (
                 f"{job.progress.title}: interrupted after {tried} of {work.trials} trials, which are kept in {work.db}"
             )
-        errors.print(f"{text}; the same command goes on", markup=False, highlight=False)
+        complain(f"{text}; the same command goes on")
         raise
 
 
-def _job(work: Work, database: Database, workers: str | None) -> Job:
+def _job(work: Work, database: Database, cluster: Cluster) -> Job:
     from raido.autotune.jobs.autotune import make_job
     from raido.autotune.jobs.job import Budget
 
@@ -193,7 +214,8 @@ def _job(work: Work, database: Database, workers: str | None) -> Job:
             ranges=work.ranges,
             limits=work.limits,
             tolerance=work.tolerance,
-            workers=workers,
+            workers=cluster.address,
+            tls=cluster.tls,
         )
 
 
@@ -229,7 +251,7 @@ def parse_sizes(text: str) -> dict[str, int]:
     found = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
-        if not name.strip().isidentifier() or not value.strip().isdigit():
+        if not name.strip().isidentifier() or not re.fullmatch(r"[0-9]{1,18}", value.strip()):
             raise ArgumentError(f"--sizes {text!r}: write NAME=NUMBER,NAME=NUMBER, such as h=480,w=640")
         found[name.strip()] = int(value)
     return found
@@ -282,4 +304,4 @@ def _write(title: str, tuning: Tuning, html: Path | None, plot: Path | None, out
         with replaced(output) as new:
             new.write_text(tuning.best.to_json() + "\n", encoding="utf-8")
     for path in filter(None, (html, plot, output)):
-        console.print(f"wrote {path}", markup=False, highlight=False)
+        say(f"wrote {path}")

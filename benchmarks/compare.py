@@ -1,8 +1,9 @@
 """raido beside handwritten C and ISPC, Futhark, Halide and Numba: `python benchmarks/compare.py [ROW …]`.
 
 Every result is checked against NumPy first. A round runs each contestant once, in turn, on the same arrays; figures are medians over the
-rounds, and what counts are their ratios, since memory bandwidth drifts within minutes. Each row is kept in benchmarks/results.json as
-soon as it is measured; `--write` puts all that are kept into docs/benchmarks.md. What is not installed is said in its column.
+rounds, and what counts are their ratios, since memory bandwidth drifts within minutes. The default's executable takes part twice: what it
+differs by from itself is noise. Each row is kept in benchmarks/results.json as soon as it is measured, with the machine's name, unless
+other processes disturbed it; `--write` puts all that are kept into docs/benchmarks.md. What is not installed is said in its column.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "1")  # time of whoever comes n
 
 import typer
 from measure import run_row
-from report import keep, print_row, write_table
+from report import console, disturbed, keep, print_row, write_table
 from rows import ROWS
 
 
@@ -47,13 +48,19 @@ def main(
     unknown = set(names or ()) - ROWS.keys()
     if unknown:
         raise SystemExit(f"no such row: {', '.join(sorted(unknown))}; there are {', '.join(ROWS)}")
+    refused: list[str] = []
     for name in names or ([] if table or write else ROWS):
         outcome = run_row(name, rounds, scale, root, beside or (), (lambda: input("ready\n")) if wait else None)
         print_row(name, outcome)
-        if scale == 1 and not beside:
+        if why := disturbed(name, outcome.disturbance):
+            console.print(f"  [red]{why}[/red]")
+            refused.append(name)
+        elif scale == 1 and not beside:
             keep(name, outcome, rounds)
     if table or write:
         write_table(write)
+    if refused:
+        raise SystemExit(f"disturbed, and not kept: {' '.join(refused)}; measure them again when the machine is idle")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from raido.schedule.nest.nodes import Block, For, Let, Nest, Produce, VectorStor
 from raido.schedule.nest.values import Buffer, VectorRead, VectorVar
 from raido.targets import tvm_corner as tvm
 from raido.targets.emit.program import emit_program
+from raido.targets.llvm.capabilities import Capabilities
 from raido.targets.loader import load_object
 from raido.targets.native import Fault
 
@@ -53,7 +54,8 @@ def compile_recipe(name: str, dtype: DType, lanes: int, cpu: str) -> Any:
     loop = For(x, const(i64, 0), const(i64, COUNT), lanes, Block(tuple(body)))
     rounds = For(fresh("t"), const(i64, 0), const(i64, ROUNDS), 1, Block((loop,)))
     nest = Nest("math", sources, (), (result,), Block((Produce("math", Block((rounds,))),)))
-    return load(tvm.CompiledModule(emit_program(nest, "entry", True, lanes * dtype.bits), cpu), arity + 2)
+    can = Capabilities(lanes * dtype.bits, fused=True, byte_shuffle=True)
+    return load(tvm.CompiledModule(emit_program(nest, "entry", can), cpu), arity + 2)
 
 
 def compile_libmvec(name: str, dtype: DType, lanes: int, cpu: str) -> Any:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -18,24 +18,28 @@ from rows import ROWS
 from rows.row import Row
 
 import raido as rd
+from raido.autotune.space import key_of
+from raido.targets.target import Target
 
 HAND, DEFAULT = "raido hand", "raido default"
+ITSELF = "raido default itself"  # the default's executable once more: what it differs by from DEFAULT is noise
 PAUSE = 0.002  # seconds between calls, in which threads of the last contestant that still spin go to sleep
 HEATS = ((1, 2.0), (2, 1.25))  # rounds, and how far behind the best of its side a variant may then be to stay
 UNDISTURBED = 0.05  # other processes' share of a processor in a round that counts
-PATIENCE = 8.0  # seconds that undisturbed rounds are waited for
+PATIENCE = 60.0  # seconds that undisturbed rounds are waited for
 
 Times = dict[tuple[str, str], list[float]]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a row gave: seconds of every call by side and variant, for each side that did not run, what is missing, and how much
-    of a processor other processes had meanwhile."""
+    """What a row gave: seconds of every call by side and variant, for each side that did not run, what is missing, how much of a
+    processor other processes had meanwhile, and the variants that are the default schedule itself, by the side that has them."""
 
     times: Times
     absent: dict[str, str]
     disturbance: float
+    same: dict[str, str]
 
 
 def run_row(
@@ -45,12 +49,15 @@ def run_row(
     root: Path | None = None,
     sides: Sequence[str] = (),
     ready: Callable[[], object] | None = None,
+    patience: float = PATIENCE,
 ) -> Outcome:
     """Everyone's times in one row; `ready` is called before they are taken. SystemExit where a result is wrong."""
     absent: dict[str, str] = {}
+    row, same = ROWS[name], {}
 
     def everyone(arena: Arena) -> Iterator[Contestant]:
         yield from own(arena)
+        same.update(same_as_default(arena))
         for peer in PEERS:
             if sides and peer.SIDE not in sides:
                 continue
@@ -59,8 +66,8 @@ def run_row(
             else:
                 yield from peer.contestants(arena)
 
-    times, disturbance = contest(name, ROWS[name], everyone, rounds, scale, root, ready)
-    return Outcome(times, absent, disturbance)
+    times, disturbance = contest(name, row, everyone, rounds, scale, root, ready, patience)
+    return Outcome(times, absent, disturbance, same)
 
 
 def contest(
@@ -71,6 +78,7 @@ def contest(
     scale: int = 1,
     root: Path | None = None,
     ready: Callable[[], object] | None = None,
+    patience: float = PATIENCE,
 ) -> tuple[Times, float]:
     """The times of all contestants of a row, by side and variant, and the share of a processor that other processes had."""
     inputs = row.inputs(scale)
@@ -88,16 +96,34 @@ def contest(
             ready()
         gc.disable()
         chosen = finalists(found)
-        counted = undisturbed_rounds(chosen, rounds)
+        counted = undisturbed_rounds(chosen, rounds, patience)
         gc.enable()
     times = {(c.side, c.variant): [seconds[k] for _, seconds in counted] for k, c in enumerate(chosen)}
     return times, max(disturbance for disturbance, _ in counted)
 
 
 def own(arena: Arena) -> list[Contestant]:
-    """raido under its default schedule and under each written one."""
+    """raido under its default schedule, the same executable once more, and raido under each written schedule."""
     written = [under(arena, HAND, label, each(arena.row.algorithm)) for label, each in arena.row.hand.items()]
-    return [under(arena, DEFAULT, "", None), *written]
+    default = under(arena, DEFAULT, "", None)
+    return [default, replace(default, side=ITSELF), *written]
+
+
+def same_as_default(arena: Arena) -> dict[str, str]:
+    """The written schedules that, completed, are the default one, by their side: what such a pair differs by is noise."""
+    default = completed(arena, arena.row.algorithm.schedule())
+    labels = [label for label, each in arena.row.hand.items() if completed(arena, each(arena.row.algorithm)) == default]
+    return {HAND: ", ".join(labels)} if labels else {}
+
+
+def completed(arena: Arena, schedule: rd.Schedule) -> str:
+    """The key of a schedule with every default written out for the arena's sizes."""
+    return key_of(schedule.complete(Target().machine, arena.row.sizes(arena.inputs)))
+
+
+def noise_of(times: Times) -> float:
+    """How far the median of one executable lies from its own, taken in the same turns, as a share."""
+    return abs(median(times[ITSELF, ""]) / median(times[DEFAULT, ""]) - 1)
 
 
 def under(arena: Arena, side: str, label: str, schedule: rd.Schedule | None) -> Contestant:
@@ -145,11 +171,12 @@ def take_turns(found: Sequence[Contestant]) -> list[float]:
     return times
 
 
-def undisturbed_rounds(found: Sequence[Contestant], rounds: int) -> list[tuple[float, list[float]]]:
-    """That many rounds, each with the share of a processor that others had: where too few are undisturbed, the least disturbed ones."""
+def undisturbed_rounds(found: Sequence[Contestant], rounds: int, patience: float) -> list[tuple[float, list[float]]]:
+    """That many rounds, each with the share of a processor that others had. Disturbed ones are repeated; where too few are undisturbed
+    when patience (seconds) ends, the least disturbed ones, which nobody keeps."""
     begin, kept = time.perf_counter(), []
     while len(kept) < rounds or (
-        sum(disturbance <= UNDISTURBED for disturbance, _ in kept) < rounds and time.perf_counter() - begin < PATIENCE
+        sum(disturbance <= UNDISTURBED for disturbance, _ in kept) < rounds and time.perf_counter() - begin < patience
     ):
         start, before = time.perf_counter(), others()
         times = take_turns(found)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from measure import DEFAULT, HAND, UNDISTURBED, Outcome, Times, best_of
+from host import machine
+from measure import DEFAULT, HAND, ITSELF, UNDISTURBED, Outcome, Times, best_of, noise_of
 from peers import PEERS
 from rich.console import Console
 from rows import ROWS
@@ -24,14 +25,25 @@ console = Console(highlight=False)
 Figures = Mapping[str, tuple[float, str]]
 
 
+def disturbed(name: str, disturbance: float) -> str:
+    """Why a row is not kept; "" where it is."""
+    if disturbance <= UNDISTURBED:
+        return ""
+    return f"{name} is not kept: other processes had up to {disturbance:.0%} of a processor in its rounds (at most {UNDISTURBED:.0%})"
+
+
 def keep(name: str, outcome: Outcome, rounds: int) -> None:
-    """Puts a row into results.json in place of the last one."""
+    """Puts a row into results.json in place of the last one; ValueError for one that was disturbed."""
+    if why := disturbed(name, outcome.disturbance):
+        raise ValueError(why)
     rows = read_rows(KEPT)
     rows[name] = {
         "milliseconds": figures_of(outcome.times),
         "absent": outcome.absent,
         "rounds": rounds,
-        "others": round(outcome.disturbance, 2),
+        "others": round(outcome.disturbance, 3),
+        "noise": round(noise_of(outcome.times), 4),
+        "same": outcome.same,
         "machine": machine(),
         "date": time.strftime("%Y-%m-%d"),
     }
@@ -40,18 +52,12 @@ def keep(name: str, outcome: Outcome, rounds: int) -> None:
 
 def figures_of(times: Times) -> dict[str, list[Any]]:
     """For each side the median of its fastest variant in milliseconds, and which it is."""
-    return {side: [round(ms, 3), variant] for side, (ms, variant) in best_of(times).items()}
-
-
-def machine() -> str:
-    """The processor's name."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return {side: [round(ms, 3), variant] for side, (ms, variant) in best_of(times).items() if side != ITSELF}
 
 
 def ratios(figures: Figures) -> list[float | None]:
     """Those of `RATIOS`; None where a side is missing."""
-    peers = [ms for side, (ms, _) in figures.items() if side not in (HAND, DEFAULT)]
+    peers = [ms for side, (ms, _) in figures.items() if side not in (HAND, DEFAULT, ITSELF)]
     best, futhark = min(peers, default=None), figures.get("Futhark", (None,))[0]
     pairs = ((HAND, best), (DEFAULT, best), (DEFAULT, futhark))
     return [figures[mine][0] / other if other and mine in figures else None for mine, other in pairs]
@@ -67,19 +73,21 @@ def print_row(name: str, outcome: Outcome) -> None:
         console.print(f"  {side:14s} {ms:9.2f} ms   {variant}")
     for side, lacking in outcome.absent.items():
         console.print(f"  {side:14s} –, not installed: {lacking}")
-    if outcome.disturbance > UNDISTURBED:
-        console.print(f"  [red]other processes had up to {outcome.disturbance:.0%} of a processor[/red]")
+    console.print(f"  noise: the default differs from itself by {noise_of(outcome.times):.1%}")
+    for side, labels in outcome.same.items():
+        console.print(f"  {side} {labels}: the default schedule itself")
 
 
 def cells(name: str, kept: Mapping[str, Any]) -> Iterator[str]:
-    """A line of the table; the fastest in bold."""
+    """A line of the table; the fastest in bold. A written schedule that is the default one has no figure of its own."""
     figures = kept["milliseconds"]
     best = min(ms for ms, _ in figures.values())
     yield ROWS[name].what
     for side in SIDES:
         if side in figures:
-            ms = figures[side][0]
-            yield f"**{ms:.2f}**" if ms == best else f"{ms:.2f}"
+            ms, variant = figures[side]
+            alike = variant in kept.get("same", {}).get(side, "").split(", ") if variant else False
+            yield "= default" if alike else f"**{ms:.2f}**" if ms == best else f"{ms:.2f}"
         else:
             yield "not installed" if side in kept["absent"] else "–"
     for ratio in ratios(figures):
@@ -92,14 +100,30 @@ def write_table(write: bool) -> None:
     header = ("row", *SIDES, *RATIOS)
     lines = [header, ("---", *("---:" for _ in header[1:])), *(tuple(cells(name, rows[name])) for name in rows)]
     table = ["| " + " | ".join(line) + " |" for line in lines]
-    told = sorted({(row["machine"], row["date"], row["rounds"]) for row in rows.values()})
-    note = "; ".join(f"{cpu}, {date}, medians of {rounds} interleaved rounds" for cpu, date, rounds in told)
-    others = max(row["others"] for row in rows.values())
     absent = sorted({side for row in rows.values() for side in row["absent"]})
     installs = [f"{peer.SIDE}: not installed; {peer.INSTALL}." for peer in PEERS if peer.SIDE in absent]
-    noise = f"Other processes had up to {others:.0%} of a processor in the rounds that count."
-    text = "\n".join([f"Milliseconds, two threads. {note}. {noise}", *installs, "", *table])
+    text = "\n".join(["Milliseconds, two threads.", *origin(rows), *installs, "", *table])
     if write:
         put_between(PAGE, MARKS, text + "\n")
     else:
         print(text)
+
+
+def origin(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Where and when rows were measured, how noisy that was, and which of them were disturbed (kept before such were refused)."""
+    groups: dict[tuple[str, str, int], list[str]] = {}
+    for name, row in rows.items():
+        groups.setdefault((row["machine"], row["date"], row["rounds"]), []).append(name)
+    for (cpu, date, rounds), names in sorted(groups.items()):
+        which = "" if len(groups) == 1 else f": {', '.join(names)}"
+        yield f"{cpu}, {date}, medians of {rounds} interleaved rounds{which}."
+    noise = {name: row["noise"] for name, row in rows.items() if "noise" in row}
+    if noise:
+        yield (
+            f"Noise: the default's executable beside itself, in the same turns, differed by {median(noise.values()):.1%} (median) and at most "
+            f"{max(noise.values()):.1%} on {len(noise)} of {len(rows)} rows; what differs by less is equal."
+        )
+    noisy = {name: row["others"] for name, row in rows.items() if row["others"] > UNDISTURBED}
+    if noisy:
+        listed = ", ".join(f"{name} ({others:.0%})" for name, others in noisy.items())
+        yield f"Disturbed, by other processes with so much of a processor in the rounds that count, and to be measured again: {listed}."

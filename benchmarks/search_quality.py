@@ -1,10 +1,14 @@
 """How good a schedule each search finds in how many trials: `python benchmarks/search_quality.py [ROW …]`.
 
-"model" is what `rd.autotune` does; "estimate" is the same search with the analytic estimate in place of the trained model, which learns
-from the job's own measurements all the same; "random" and "grid" learn nothing. Searches work to one protocol: the same space, the
-default schedule first, rounds of eight, and each candidate measured once for all of them; each runs once before any runs again, so that
-what the machine does besides falls on all alike. Every run is kept in search_quality.json as it ends, and is not made again; `--write`
-draws docs/search_quality.png from it and puts the table into docs/autotuning.md.
+"model" is what `rd.autotune` does. Three ablations are the same search without a part of it: "unseen" with a model that is trained here
+without the row's program at any size; "estimate" with the analytic estimate in place of the trained model (both learn from the job's own
+measurements); "no model" with scores drawn at random, so that only the measured parents lead it. "random" and "grid" learn nothing. A
+row may be one of the five programs that the shipped model was not trained on (`"srad, unseen"`).
+
+Searches work to one protocol: the same space, the default schedule first, rounds of eight, and each candidate measured once for all of
+them; each runs once before any runs again, so that what the machine does besides falls on all alike. Every run is kept in
+search_quality.json as it ends, and is not made again; `--write` draws docs/search_quality.png from it and puts the table into
+docs/autotuning.md.
 """
 
 from __future__ import annotations
@@ -18,11 +22,12 @@ from statistics import geometric_mean, median
 from typing import Annotated
 
 import matplotlib as mpl
+import numpy as np
 import typer
 from rich.console import Console
-from rows import ROWS
 from rows.row import Row
 from store import put_between, read_rows, write_rows
+from tuners.subjects import SUBJECTS
 
 from raido.autotune.jobs.guides import FeatureTable
 from raido.autotune.jobs.job import FINALISTS
@@ -30,7 +35,11 @@ from raido.autotune.measure.inputs import given_inputs
 from raido.autotune.measure.local import LocalMeasurer, Request, Task
 from raido.autotune.measure.measurement import Limits, Protocol
 from raido.autotune.model import CostModel
+from raido.autotune.model.table import Group, groups_of, read_records
+from raido.autotune.model.train import MEASUREMENTS
+from raido.autotune.model.training import train
 from raido.autotune.search import Evolutionary, GridSearch, RandomSearch, Search
+from raido.autotune.search.evolutionary import Model
 from raido.autotune.space import Space, key_of
 from raido.targets.compile import Compilation
 from raido.targets.target import Target
@@ -47,12 +56,41 @@ measured again in turns, which decides, as it does in a job): the median over se
 """
 SCALE = {"sum": 4, "scan_f32": 4, "sgemm_1024": 2}  # what sizes are divided by; others by 2
 CHOSEN = ("blur_f32", "harris", "jacobi3d_7", "columns_1e4")
-SEARCHES = ("model", "estimate", "random", "grid")
+SEARCHES = ("model", "unseen", "estimate", "no model", "random", "grid")
 POINTS = (16, 32)
 BATCH = 8
 PROTOCOL = Protocol(seconds=0.15, runs=12)
 
 console = Console()
+
+
+class NoModel:
+    """In the place of a cost model: scores drawn at random, and nothing learned."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = np.random.default_rng(seed)
+
+    def predict(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A score for each row, and no spread."""
+        return self._chance.random(len(features)), np.zeros(len(features))
+
+    def update(self, features: np.ndarray, log_throughput: np.ndarray) -> None:
+        """Nothing."""
+
+
+def unseen_groups(fingerprint: str, name: str) -> list[Group]:
+    """What the shipped model was trained on, without that program at any size: under its name, or under another that means the same."""
+    records = read_records([MEASUREMENTS])
+    same = {record.name for record in records if record.program == fingerprint} | {name}
+    return groups_of([record for record in records if record.name not in same])
+
+
+def model_of(kind: str, space: Space, seed: int) -> Model:
+    """The model of an evolutionary search by name."""
+    if kind == "no model":
+        return NoModel(seed)
+    unseen = lambda: train(unseen_groups(space.schedule.fingerprint, space.schedule.graph.program.name))
+    return {"model": CostModel.shipped, "unseen": unseen, "estimate": CostModel}[kind]()
 
 
 def make_search(kind: str, space: Space, seed: int) -> Search:
@@ -61,8 +99,7 @@ def make_search(kind: str, space: Space, seed: int) -> Search:
         return RandomSearch(space, seed)
     if kind == "grid":
         return GridSearch(space)
-    model = CostModel.shipped() if kind == "model" else CostModel()
-    return Evolutionary(space, model, FeatureTable(space).of, seed)
+    return Evolutionary(space, model_of(kind, space, seed), FeatureTable(space).of, seed)
 
 
 def task_of(row: Row, scale: int) -> tuple[Task, Space]:
@@ -171,7 +208,9 @@ def draw(results: Mapping[str, Tried], trials: int) -> None:
     figure, panels = pyplot.subplots(-(-len(results) // columns), columns, figsize=(8, 5.5), sharex=True, sharey=True)
     styles = {
         "model": ("black", "-"),
+        "unseen": ("tab:red", (0, (5, 1))),
         "estimate": ("tab:green", "-."),
+        "no model": ("tab:orange", (0, (1, 1))),
         "random": ("tab:blue", "--"),
         "grid": ("tab:gray", ":"),
     }
@@ -202,7 +241,7 @@ def write(results: Mapping[str, Tried], trials: int) -> None:
 
 
 def main(
-    names: Annotated[list[str] | None, typer.Argument(help="rows of the benchmarks")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="rows of the benchmarks, or unseen programs")] = None,
     trials: Annotated[int, typer.Option(help="candidates that each search may try")] = 32,
     seeds: Annotated[int, typer.Option(help="runs of each search that draws")] = 5,
     minutes: Annotated[float, typer.Option(help="no run begins later than this")] = 1e9,
@@ -210,10 +249,13 @@ def main(
     only_write: Annotated[bool, typer.Option("--write", help="measure nothing; draw what there is")] = False,
 ) -> None:
     """Runs every search on every row with every seed, and prints the table."""
+    for kind, given, known in (("row", names, SUBJECTS), ("search", searches, SEARCHES)):
+        if unknown := set(given or ()) - set(known):
+            raise SystemExit(f"no such {kind}: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     results, start = read_results(), time.monotonic()
     late = lambda: time.monotonic() - start > 60 * minutes
     for name in [] if only_write else names or CHOSEN:
-        row = ROWS[name]
+        row = SUBJECTS[name]
         tried = results.get(name, Tried())
         missing = [
             (kind, seed)

@@ -2,7 +2,8 @@
 
 For each row: `rd.autotune` with 64 trials in at most 105 seconds; the schedule that the shipped model chooses unmeasured; Halide's three
 autoschedulers and TVM's MetaSchedule where they can run the row; then all that they found, with our default and written schedules, in
-turns. What is done is kept in benchmarks/tuning_results.json and not done again, unless `--again` says so. After `--seconds` the command
+turns. What is done is kept in benchmarks/tuning_results.json and not done again, unless `--again` says so; a comparison that other processes
+disturbed is not kept. After `--seconds` the command
 ends; given once more, it goes on from there.
 """
 
@@ -20,6 +21,7 @@ os.environ.setdefault("HL_NUM_THREADS", os.environ["RAIDO_NUM_THREADS"])
 
 import typer
 from peers import halide
+from report import disturbed
 from rich.console import Console
 from rows.row import Arrays
 from tuners import autoschedulers, metaschedule, own, page
@@ -101,7 +103,11 @@ def compare_all(go: Go) -> None:
     known = times_of(go.found) and not go.again
     if go.found.get("tuned", {}).get("ended") and not known and go.seconds > COMPARISON:
         vars(go).pop("inputs", None)  # the comparison makes its own
-        go.keep(times=compare(go.name, go.found, go.rounds))
+        times = compare(go.name, go.found, go.rounds)
+        if why := disturbed(go.name, times["others"]):
+            console.print(f"[red]{why}[/red]")
+        else:
+            go.keep(times=times)
 
 
 STEPS: dict[str, Callable[[Go], None]] = {

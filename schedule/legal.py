@@ -6,6 +6,7 @@ The list is finite and covers every directive; random-schedule tests and searche
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 from raido.algo.errors import ScheduleError
@@ -13,9 +14,9 @@ from raido.schedule.directives.kinds import TAILS
 from raido.schedule.plan import Split
 from raido.schedule.replay import apply_step
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, enclosing
+from raido.schedule.state import State, enclosing, initial_state
 from raido.schedule.steps import Step, Value
-from raido.schedule.strategies import strategies_of
+from raido.schedule.strategies import Strategy, strategies_of
 
 FACTORS = (1, 2, 3, 4, 5, 8, 16, 32)
 LANES = (None, 1, 2, 4, 8, 16)
@@ -33,6 +34,27 @@ def is_legal(state: State, step: Step) -> bool:
     except ScheduleError:
         return False
     return True
+
+
+def open_strategies(state: State, stage: str) -> dict[str, Strategy]:
+    """The strategies that the rules accept for a stage of which nothing has been said, each with numbers that they accept.
+
+    Sums of floats by indivisible steps are accepted where their last bits need not be reproducible, and listed as that.
+    """
+    listed = strategies_of(state.stage(stage))
+    if not listed:
+        return {}
+    found: dict[str, Strategy] = {}
+    start = initial_state(state.graph)
+    for name, strategy in listed.items():
+        chances = [strategy.numbers]
+        if "reproducible" in strategy.numbers:
+            chances.append({**strategy.numbers, "reproducible": False})
+        for numbers in chances:
+            if is_legal(start, Step(stage, "strategy", (("name", name), *numbers.items()))):
+                found[name] = replace(strategy, numbers=numbers)
+                break
+    return found
 
 
 def candidates(state: State, stage: str) -> Iterator[Step]:
@@ -102,7 +124,7 @@ def _kind_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Can
 
 
 def _strategy_candidates(state: State, stage: str) -> Iterator[Candidate]:
-    for name, strategy in strategies_of(state.stage(stage)).items():
+    for name, strategy in open_strategies(state, stage).items():
         yield "strategy", {"name": name, **strategy.numbers}
         for block in FACTORS[-3:] if "block" in strategy.numbers else ():
             yield "strategy", {"name": name, "block": block}

@@ -127,7 +127,10 @@ def variants_of(state: State, steps: tuple[Step, ...]) -> tuple[Variant, ...]:
     for step in steps:
         if step.directive == "when":
             ((test, inner),) = step.branches
-            condition = parse_test(test, state.graph.program)
+            try:
+                condition = parse_test(test, state.graph.program)
+            except Refusal as refusal:
+                raise refused("cannot branch on a test", refusal, f".when({test!r})", step.site) from None
             variants.append(replace(variant_of(run(state, inner)), test=condition))
         else:
             state = apply_step(state, step)

@@ -7,16 +7,18 @@ are legal. A branch made by `when` is a schedule too: it starts from the steps b
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from raido.algo.errors import ScheduleError, explain
+from raido.algo.printable import printable
 from raido.schedule.diff import Difference, compare
 from raido.schedule.directives import RULES, Directives
 from raido.schedule.fingerprint import fingerprint
 from raido.schedule.holes import check_filling, fill, fillings, holes_of
-from raido.schedule.legal import is_legal, legal_steps, loop_steps
+from raido.schedule.legal import is_legal, legal_steps, loop_steps, open_strategies
 from raido.schedule.machine import Machine
 from raido.schedule.parts import plan_of_part
 from raido.schedule.plan import StagePlan, Variant
@@ -26,7 +28,7 @@ from raido.schedule.sizetest import parse_test
 from raido.schedule.stages.stage import AnyStage, Stage, StageGraph
 from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import PART, Step, plain, user_site
-from raido.schedule.strategies import Strategy, strategies_of
+from raido.schedule.strategies import Strategy
 from raido.schedule.strategy_parts import part_name
 from raido.schedule.text import from_json, schedule_text, to_json
 
@@ -147,6 +149,8 @@ class Schedule:
             raise ScheduleError(explain(f'hole "{name}" has no alternatives', **{"try": "a=lambda s: s[…]…"}))
         branches = []
         for label, record in alternatives.items():
+            if not label.isidentifier() or keyword.iskeyword(label):
+                raise ScheduleError(explain(f"{label!r} is no name for an alternative", **{"try": "a=lambda s: s[…]…"}))
             trial = self.copy()
             before = len(trial._steps)
             record(trial)
@@ -186,7 +190,7 @@ class Schedule:
 
     def show(self) -> None:
         """Prints the loop nest as pseudo-code, with buffers, sizes and where each stage is computed."""
-        print(self.nest_text())
+        print(printable(self.nest_text()))
 
     def nest_text(self) -> str:
         """What `show` prints: the loop nest with every default written out."""
@@ -279,13 +283,13 @@ class StageView(Directives):
         return legal_steps(self._schedule.state, self.name)
 
     def strategies(self) -> dict[str, Strategy]:
-        """The strategies of the stage, each with its numbers, axes and parts; maps, stencils and reductions have none.
+        """The strategies that `strategy` accepts for the stage, each with its numbers, axes and parts; maps, stencils and reductions have none.
 
         >>> running.schedule()["scan_1"].strategies()["chain"]
         Strategy(numbers={'block': 131072}, axes=('xo', 'xi'), parts=('totals',))
         """
         stage = self.stage
-        return strategies_of(stage) if isinstance(stage, Stage) else {}
+        return open_strategies(self._schedule.state, self.name) if isinstance(stage, Stage) else {}
 
     def part(self, name: str) -> PartView:
         """A part of the strategy that was said, which is a stage and takes loop directives; `strategies()` lists the parts of each."""
@@ -346,6 +350,10 @@ class PartView(StageView):
     def plan(self) -> StagePlan:
         """What has been decided of the part so far."""
         return self._found[1]
+
+    def strategies(self) -> dict[str, Strategy]:
+        """None: parts of strategies have no strategies of their own."""
+        return {}
 
     def legal(self) -> tuple[Step, ...]:
         """Steps that could be said next of this part."""

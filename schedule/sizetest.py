@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from raido.algo.documents import shown
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Op, SizeVar
 from raido.algo.graph.program import Program
+from raido.algo.graph.size_text import LARGEST, magnitude
 from raido.schedule.refusal import Refusal, listed
 
 ARITHMETIC = {
@@ -17,16 +19,28 @@ ARITHMETIC = {
     ast.FloorDiv: index.floordiv,
     ast.Mod: index.mod,
 }
+_LONGEST = 4000  # characters
+_MOST_PARTS = 300  # of a test as Python parses it: some fifty comparisons; passes go down into it by recursion
 COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 
 
 def parse_test(text: str, program: Program) -> Expr:
     """The test as a boolean expression over the program's sizes; a refusal says what cannot stand in one."""
     sizes = {size.name: size for size in program.sizes}
+    if not isinstance(text, str):
+        raise Refusal(f"a test is a text, not {shown(text)}", 'when("w % 16 == 0")', sizes=listed(sizes))
     try:
-        tree = ast.parse(text, mode="eval").body
-    except SyntaxError as error:
-        raise Refusal(f"it is not an expression: {error.msg}", 'when("w % 16 == 0")', sizes=listed(sizes)) from None
+        tree = ast.parse(text[: _LONGEST + 1], mode="eval").body
+    except (
+        SyntaxError,
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ) as error:  # ValueError: a NUL, a surrogate; the last two: brackets
+        why = getattr(error, "msg", None) or str(error)
+        raise Refusal(f"it is not an expression: {why}", 'when("w % 16 == 0")', sizes=listed(sizes)) from None
+    if len(text) > _LONGEST or sum(1 for _ in ast.walk(tree)) > _MOST_PARTS:
+        raise Refusal(f"it has more than {_MOST_PARTS} parts", "two branches with shorter tests", sizes=listed(sizes))
     return _truth(tree, sizes)
 
 
@@ -56,6 +70,8 @@ def _truth(node: ast.expr, sizes: dict[str, SizeVar]) -> Expr:
 
 
 def _number(node: ast.expr, sizes: dict[str, SizeVar]) -> Expr:
+    if magnitude(node) > LARGEST:
+        raise Refusal(f"the numbers in {shown(ast.unparse(node))} are beyond 64 bits", sizes=listed(sizes))
     if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
         return index.as_index(node.value)
     if isinstance(node, ast.Name):
@@ -63,7 +79,10 @@ def _number(node: ast.expr, sizes: dict[str, SizeVar]) -> Expr:
             raise Refusal(f'there is no size "{node.id}"', sizes=listed(sizes))
         return sizes[node.id]
     if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
-        return ARITHMETIC[type(node.op)](_number(node.left, sizes), _number(node.right, sizes))
+        left, right = _number(node.left, sizes), _number(node.right, sizes)
+        if isinstance(node.op, ast.FloorDiv | ast.Mod) and index.constant_value(right) == 0:
+            raise Refusal(f"`{ast.unparse(node)}` divides by zero", sizes=listed(sizes))
+        return ARITHMETIC[type(node.op)](left, right)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return index.mul(_number(node.operand, sizes), -1)
     raise Refusal(f"`{ast.unparse(node)}` is not arithmetic on sizes", sizes=listed(sizes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raido.algo.graph.expr import Axis, Node
+from raido.algo.graph.expr import Axis, Expr, Node
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
@@ -19,6 +19,7 @@ from raido.schedule.state import State, axes_of, enclosing, is_reduction, places
 
 CHAIN_BYTES = 1 << 19  # a block of `chain` is gone over twice: half of a usual second-level cache
 PHASE_BYTES = 1 << 20
+PHASES = ("three_phase", "count_write")
 RANGE_BYTES = 1 << 20  # steps of `sorted` meet anywhere in a range of bins, which a second-level cache is to hold
 
 
@@ -54,7 +55,7 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
     axes = tuple(axis.name for axis in stage.axes)
     x = stage.reduction_axes[0].name
     blocks = tuple(name for axis in axes for name in ((axis + "o", axis + "i") if axis == x else (axis,)))
-    size = sum(body.dtype.itemsize for body in (stage.bodies[:-1] if stage.filter else stage.bodies))
+    size = sum(body.dtype.itemsize for body in results_of(stage))
     phases, part = ("count_write", "count") if stage.filter else ("three_phase", "totals")
     return {
         "serial": Strategy({}, axes),
@@ -72,6 +73,11 @@ def _of_segments(stage: Stage) -> dict[str, Strategy]:
     size = sum(value.dtype.itemsize for value in segments.fold.values)
     flat = Strategy({"block": block_of(CHAIN_BYTES, size)}, axes, ("check", "search", "fold"))
     return {"rows": Strategy({}, axes), "flat": flat}
+
+
+def results_of(stage: Stage) -> tuple[Expr, ...]:
+    """What a stage makes for each element; the number that a filter keeps is made once."""
+    return stage.bodies[:-1] if stage.filter else stage.bodies
 
 
 def block_of(total: int, size: int) -> int:
@@ -270,9 +276,16 @@ def check_scan_placement(state: State, name: str, reader: str, loop: str) -> Non
 
 
 def _moves_along(state: State, name: str, axis: Axis, reader: str, loop: str) -> bool:
-    """Whether the reader's loops down to that one move what it reads along an axis of a stage."""
-    where, plan = state.stage(name).axes.index(axis), state.plans[reader]
-    moving = {axis for each in plan.loops[: position(plan, loop) + 1] for axis in axes_of(plan, each.name)}
-    variables = {axis.var for axis in state.stage(reader).all_axes if axis.name in moving}
+    """Whether the reader's loops down to that one move what it reads along an axis of a stage that stays the same otherwise.
+
+    Where an index of a loop is one of the stage's other indices as well, each iteration reads of elements of its own.
+    """
+    stage, plan = state.stage(name), state.plans[reader]
+    where = stage.axes.index(axis)
+    whole = {where, *(stage.axes.index(each) for each in stage.whole_axes)}
+    moving = {each for outer in plan.loops[: position(plan, loop) + 1] for each in axes_of(plan, outer.name)}
+    variables = {each.var for each in state.stage(reader).all_axes if each.name in moving}
     loads = state.uses.loads.get(reader, {}).get(name, ())
-    return any(node in variables for load in loads for node in scalar_nodes(load.indices[where]))
+    own = [{e for d, e in enumerate(load.indices) if d not in whole} for load in loads]
+    apart = {var for var in variables if all(var in indices for indices in own)}
+    return any(node in variables - apart for load in loads for node in scalar_nodes(load.indices[where]))

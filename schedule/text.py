@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from raido.algo.documents import Unreadable, expect, field, parse_json, shown
 from raido.algo.errors import ScheduleError, explain
+from raido.algo.printable import printable
 from raido.schedule.directives import RULES
 from raido.schedule.holes import Hole
 from raido.schedule.steps import PART, Step, Value, plain
@@ -40,7 +42,7 @@ def value_text(value: Value) -> str:
 
 def schedule_text(name: str, steps: Iterable[Step]) -> str:
     """The whole schedule as statements on `s`."""
-    return "\n".join([f"s = {name}.schedule()", *statements("s", tuple(steps))])
+    return printable("\n".join([f"s = {name}.schedule()", *statements("s", tuple(steps))]))  # \x1b is Python, too
 
 
 def statements(handle: str, steps: Sequence[Step]) -> list[str]:
@@ -85,32 +87,32 @@ def to_json(fingerprint: str, algorithm: str, steps: Iterable[Step]) -> str:
         "program": fingerprint,
         "steps": [_step_data(step) for step in steps],
     }
-    return json.dumps(document, ensure_ascii=False)
+    text = json.dumps(document, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(document)
 
 
 def from_json(text: str, fingerprint: str, algorithm: str) -> tuple[Step, ...]:
     """The steps in JSON text; refuses what is no schedule, or a schedule of another program."""
     try:
-        document = json.loads(text)
-        version, program, steps = document["raido schedule"], document["program"], document["steps"]
+        document = expect(parse_json(text), dict, "the text")
+        version = field(document, "raido schedule", int, "the schedule")
         if version != FORMAT:
             raise ScheduleError(explain(f"the schedule is of format {version}; this raido reads format {FORMAT}"))
+        program = field(document, "program", str, "the schedule")
+        steps = field(document, "steps", list, "the schedule")
         if program != fingerprint:
             raise ScheduleError(
                 explain(
                     "the schedule belongs to another program",
-                    why=f'it was made for "{document.get("algorithm", "?")}" with fingerprint {str(program)[:12]}; '
+                    why=f'it was made for "{str(document.get("algorithm", "?"))[:60]}" with fingerprint {program[:12]}; '
                     f'"{algorithm}" has {fingerprint[:12]}',
                     **{"try": "rebuild it with the Python that print(schedule) gives"},
                 )
             )
-        return tuple(_step_from(step) for step in steps)
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, ScheduleError):
-            raise
-        raise ScheduleError(
-            explain("the text is not a schedule in JSON", why=f"{type(error).__name__}: {error}")
-        ) from None
+        return tuple(_step_from(step, f"step {k}") for k, step in enumerate(steps, 1))
+    except Unreadable as error:
+        lines = {"why": str(error), "try": "the text that `Schedule.to_json` gives"}
+        raise ScheduleError(explain("the text is not a schedule in JSON", **lines)) from None
 
 
 def _step_data(step: Step) -> dict[str, Any]:
@@ -120,15 +122,22 @@ def _step_data(step: Step) -> dict[str, Any]:
     return data
 
 
-def _step_from(data: dict[str, Any]) -> Step:
-    branches = tuple(
-        (str(label), tuple(_step_from(each) for each in inner)) for label, inner in data.get("branches", ())
-    )
-    args = tuple((str(key), _value(value)) for key, value in data["with"].items())
-    step = Step(str(data["stage"]), str(data["do"]), args, branches)
-    branching = {"when": len(branches) == 1, "choose": branches and isinstance(step.argument("name"), str)}
-    if not branching.get(step.directive, not branches):
-        raise ValueError(f'a step "{step.directive}" has {len(branches)} branches')
+def _step_from(data: Any, where: str) -> Step:
+    data = expect(data, dict, where)
+    stage, directive = field(data, "stage", str, where), field(data, "do", str, where)
+    args = tuple((key, _value(value, f"`{key}` of {where}")) for key, value in field(data, "with", dict, where).items())
+    for name in data.keys() - {"stage", "do", "with", "branches"}:
+        raise Unreadable(f"{where} has a {shown(name)}, which no step has")
+    branches = []
+    for branch in expect(data.get("branches", []), list, f"`branches` of {where}"):
+        if not (isinstance(branch, list) and len(branch) == 2 and isinstance(branch[0], str)):
+            raise Unreadable(f"a branch of {where} is a label and a list of steps, not {shown(branch)}")
+        inner = expect(branch[1], list, f"branch {shown(branch[0])} of {where}")
+        branches.append((branch[0], tuple(_step_from(each, f"{where}.{k}") for k, each in enumerate(inner, 1))))
+    step = Step(stage, directive, args, tuple(branches))
+    branching = {"when": len(branches) == 1, "choose": bool(branches) and isinstance(step.argument("name"), str)}
+    if not branching.get(directive, not branches) or len(dict(branches)) < len(branches):
+        raise Unreadable(f"{where}, {shown(directive)}, has {len(branches)} branches, or two of one label")
     return step
 
 
@@ -138,7 +147,12 @@ def _data(value: Value) -> Any:
     return [_data(each) for each in value] if isinstance(value, tuple) else value
 
 
-def _value(data: Any) -> Value:
+def _value(data: Any, what: str) -> Value:
     if isinstance(data, dict):
-        return Hole(str(data["choose"]), tuple(_value(o) for o in data["options"]))
-    return tuple(_value(each) for each in data) if isinstance(data, list) else plain(data)
+        options = tuple(_value(o, f"an option of {what}") for o in field(data, "options", list, what))
+        if not options or len(data) != 2:
+            raise Unreadable(f"{what} is a choice without options, or with more than its name and options")
+        return Hole(field(data, "choose", str, what), options)
+    if isinstance(data, float):
+        raise Unreadable(f"{what} is {data}, and numbers in a schedule are whole")
+    return tuple(_value(each, what) for each in data) if isinstance(data, list) else plain(data)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from raido.algo.errors import ArgumentError, SizeMismatch, explain
+from raido.algo.errors import ArgumentError, ArrayTooLarge, SizeMismatch, explain
+from raido.algo.graph.limits import LARGEST_SIZE, limit_text
 from raido.targets.signature import Signature, evaluate_size, size_names, size_text, solve_size
 
 
@@ -19,6 +20,9 @@ def solve_sizes(signature: Signature, inputs: Sequence[np.ndarray], explicit: Ma
             if isinstance(size, str) and size not in sizes:
                 sizes[size] = array.shape[k]
                 owners[size] = f'"{value.name}" dimension {k}'
+    for name, size in sizes.items():
+        if size > LARGEST_SIZE:
+            raise ArrayTooLarge(f"{signature.name}: {limit_text([size])}: {name} is {owners[name]}")
     _solve_formulas(signature, inputs, sizes, owners)
     for value, array in zip(signature.inputs, inputs, strict=True):
         for k, size in enumerate(value.shape):

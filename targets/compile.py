@@ -7,19 +7,22 @@ lowered. `Compilation` holds the steps on the way, each made when first asked fo
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
 import os
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raido.algo.errors import CompileError, TargetError
+from raido.algo.errors import CompileError, CopyWarning, TargetError
 from raido.algo.graph import index
+from raido.algo.graph.expr import ARRAY_FORMS
 from raido.algo.graph.faults import can_fault
-from raido.algo.graph.program import Program
+from raido.algo.graph.program import Program, Site
 from raido.algo.passes.specialise import specialise
 from raido.schedule.fingerprint import fingerprint
 from raido.schedule.nest.nodes import Nest
@@ -32,7 +35,7 @@ from raido.targets.signature import FaultSite, Signature, signature_of
 from raido.targets.target import Target
 
 if TYPE_CHECKING:
-    from raido.targets.tvm_corner import CompiledModule
+    from raido.targets.cross import Module
 
 
 def compile_program(
@@ -57,10 +60,14 @@ def compile_program(
     key = work.key if store is not None else ""
     entry = store.get(key) if store is not None else None
     if entry is not None:
-        return executable_of(work, entry[0], Signature.from_json(entry[1]["signature"]), notes)
+        _warn_of_copies(entry[1].get("copies", ()))
+        with contextlib.suppress(TargetError):  # it is whole, but no program: compiled anew, and replaced
+            return executable_of(work, entry[0], Signature.from_json(str(entry[1].get("signature"))), notes)
     made = executable_of(work, notes=notes)
+    _warn_of_copies(work.copies)
     if store is not None:
-        store.put(key, work.object_bytes, {**_description(work), "signature": work.signature.to_json()})
+        kept = {"signature": work.signature.to_json(), "copies": work.copies}
+        store.put(key, work.object_bytes, {**_description(work), **kept})
     return made
 
 
@@ -72,7 +79,7 @@ def executable_of(
 ) -> Executable:
     """The compilation's code in memory, ready to be called; `code` and `signature` where they have been kept."""
     if not work.target.runs_here:
-        missing = ", ".join(sorted(set(work.target.features) - _host()))
+        missing = ", ".join(sorted(set(work.target.features) - _host(work.target.hidden)))
         raise TargetError(
             f"this machine cannot run code for {work.target}: it lacks {missing}; `Compilation` makes the object only"
         )
@@ -130,18 +137,26 @@ class Compilation:
 
         return lower(self.schedule.graph, self.schedule.variants())
 
+    @property
+    def copies(self) -> list[list[Any]]:
+        """What is copied in every round of a loop: the text of the warning, file and line."""
+        sites = [copy.site or Site("", 0, "") for copy in self.nest.copies]
+        return [[str(copy), site.file, site.line] for copy, site in zip(self.nest.copies, sites, strict=True)]
+
     @functools.cached_property
     def gang(self) -> Nest:
         """The loops with lanes."""
         from raido.schedule.gang.vectorise import form_gangs
+        from raido.schedule.nest.skip_empty import skip_empty_loops
 
-        return form_gangs(self.nest, self.target.machine.vector_bits)
+        return form_gangs(skip_empty_loops(self.nest), self.target.machine.vector_bits)
 
     @functools.cached_property
     def signature(self) -> Signature:
         """What the caller must know."""
         sites = tuple(
-            FaultSite(s.file, s.line, s.text) if s is not None else FaultSite("", 0, "") for s in self.gang.sites
+            FaultSite(s.file, s.line, s.text, s.array) if s is not None else FaultSite("", 0, "")
+            for s in self.gang.sites
         )
         graph = self.schedule.graph
         left = {size.name for size, _ in self.gang.counts}
@@ -155,13 +170,12 @@ class Compilation:
         return f"raido_{clean}"
 
     @functools.cached_property
-    def module(self) -> CompiledModule:
+    def module(self) -> Module:
         """What TVM and LLVM make of it."""
+        from raido.targets.cross import generate
         from raido.targets.emit.program import emit_program
-        from raido.targets.tvm_corner import CompiledModule
 
-        target = self.target
-        return CompiledModule(emit_program(self.gang, self.entry, target.fused, target.machine.vector_bits), target.cpu)
+        return generate(emit_program(self.gang, self.entry, self.target.capabilities), self.target)
 
     @functools.cached_property
     def object_bytes(self) -> bytes:
@@ -186,10 +200,10 @@ def _default_cache() -> Cache:
     return Cache()
 
 
-def _host() -> frozenset[str]:
+def _host(hidden: Iterable[str] | None) -> frozenset[str]:
     from raido.targets.target import host_features
 
-    return host_features()
+    return host_features(hidden)
 
 
 @functools.cache
@@ -220,6 +234,16 @@ def _digest_of_files() -> str:
     return digest.hexdigest()
 
 
+_warned: dict[Any, Any] = {}  # lines that were warned of, as Python's own registries hold them
+
+
+def _warn_of_copies(copies: Any) -> None:
+    """Warns the user, at the lines that ask for them, of whole arrays that are copied in every round of a loop."""
+    for copy in copies if isinstance(copies, list) else ():
+        text, file, line = copy
+        warnings.warn_explicit(str(text), CopyWarning, str(file), int(line), registry=_warned)
+
+
 def _description(work: Compilation) -> dict[str, Any]:
     """What a person wants to know of an entry of the cache."""
     program = work.original
@@ -234,8 +258,8 @@ def _description(work: Compilation) -> dict[str, Any]:
 
 
 def _lines_that_fault(program: Program) -> set[str]:
-    """The places of checked loads and integer divisions: lines that move change the messages in the code's signature."""
-    return {str(site) for node, site in program.sites.items() if can_fault(node)}
+    """The places of checked loads, integer divisions and arrays: lines that move change the messages in the code's signature."""
+    return {str(site) for node, site in program.sites.items() if can_fault(node) or isinstance(node, ARRAY_FORMS)}
 
 
 def _size_checks(program: Program) -> list[str]:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raido.algo.errors import RaidoError, TargetError
+from raido.algo.errors import ArgumentError, RaidoError, TargetError, explain
+from raido.algo.trace.arguments import arrange, parameter_names
 from raido.targets.arguments import Bound, bind_arguments, finish
 from raido.targets.fastcall import quick_call
 from raido.targets.faults import fault_error
@@ -51,10 +52,10 @@ class Timing:
 class Executable:
     """`exe(*arrays, out=None)` runs a compiled program.
 
-    Arrays may be NumPy's or any DLPack producer's (torch, jax, …). C-contiguous ones of the right dtype are used in place, whatever
-    their alignment; others are copied. `out`, an array or a structure of arrays like the result, receives the result without an
-    allocation; it may overlap an input. A result of rank 0 is a NumPy scalar. Raises `ArgumentError`, `SizeMismatch` before
-    anything runs, and what the program's checks find (`IndexOutOfRange`, `ArithmeticFault`) after.
+    Arrays may be NumPy's or any DLPack producer's (torch, jax, …), lists of numbers or buffers, and passed by keyword. C-contiguous ones
+    of the right dtype are used in place, whatever their alignment; others are copied. `out`, an array or a structure of arrays like the
+    result, receives the result without an allocation; it may overlap an input. A result of rank 0 is a NumPy scalar. Raises
+    `ArgumentError`, `SizeMismatch` before anything runs, and what the program's checks find (`IndexOutOfRange`, `ArithmeticFault`) after.
 
     `threads` bounds the threads of each call (None: as many as the process uses). `sources` maps kinds ("nest", "tir", …) to text, or
     to functions that make it when asked. `object_bytes` is the relocatable object, which `export` needs.
@@ -97,8 +98,17 @@ class Executable:
         self._entry = entry if threads is None else _limit_threads(entry, threads, self._runtime.set_thread_limit)
         self._call = quick_call(signature, self._entry, self._run, self._fail)
 
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        return self._call(arrays, out)
+    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
+        return self._call(self._arranged(arrays, named) if named else arrays, out)
+
+    def _arranged(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments, those passed by keyword in their places."""
+        name, names = self.signature.name, parameter_names(self.signature)
+        arranged, others = arrange(name, names, arrays, named)
+        if others:
+            takes = ", ".join(names) or "nothing"
+            raise ArgumentError(explain(f"{name} has no argument {next(iter(others))!r}", takes=takes))
+        return arranged
 
     def _run(self, arrays: Sequence[Any], out: Any) -> Any:
         """The complete way of calling, for whatever the quick one declines."""
@@ -116,15 +126,15 @@ class Executable:
             raise RaidoError(f"{name}: {message}")
         raise MemoryError(f"{name}: not enough memory for its temporary buffers (status {status})")
 
-    def bind(self, *arrays: Any, out: Any = None) -> Call:
+    def bind(self, *arrays: Any, out: Any = None, **named: Any) -> Call:
         """One call with its memory, to be made any number of times; raises what calling raises before anything runs."""
-        return Call(self, bind_arguments(self.signature, arrays, out))
+        return Call(self, bind_arguments(self.signature, self._arranged(arrays, named), out))
 
-    def time(self, *arrays: Any, repeat: int = 10) -> Timing:
+    def time(self, *arrays: Any, repeat: int = 10, **named: Any) -> Timing:
         """Runs the program `repeat` times on the same memory, after one run that does not count, and measures each run."""
         if repeat < 1:
             raise ValueError(f"repeat must be at least 1, not {repeat}")
-        call = self.bind(*arrays)
+        call = self.bind(*arrays, **named)
         call.run()
         return Timing(tuple(call.time() for _ in range(repeat)), call.nbytes)
 

@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from raido.algo.errors import ExportError, TargetError
+from raido.targets.c_names import library_name
 from raido.targets.elf import rename_globals
 from raido.targets.executable import Executable
 from raido.targets.export_functions import (
     LIBRARY_SYMBOL,
     describe_function,
-    identifier,
     public_names,
     write_version_script,
 )
@@ -72,12 +72,9 @@ def write_library(
     ExportError, and leaves what was there before, when there is no compiler, it fails, or the place cannot be written.
     """
     target = Path(path).absolute()
-    match = re.fullmatch(r"(?:lib)?(.+?)\.so(?:\.\d+)*", target.name)
-    if match is None:
-        raise ExportError(f'a library\'s name ends in ".so", unlike {target.name!r}')
+    library = header_of(target).stem
     if not algorithms:
         raise ExportError(f"{target.name} would be empty: name at least one algorithm")
-    library = identifier(match[1])
     command = find_compiler(cc)
     functions = [
         describe_function(library, name, f"raido_{i}_{signature.entry}", signature)
@@ -93,15 +90,24 @@ def write_library(
                 objects.append(here / f"program_{i}.o")
                 objects[-1].write_bytes(rename_globals(data, f"raido_{i}_"))
             header = here / f"{library}.h"
-            header.write_text(write_header(library, functions))
-            (here / "wrapper.c").write_text(write_wrapper(library, functions))
+            header.write_text(write_header(library, functions), encoding="ascii")
+            (here / "wrapper.c").write_text(write_wrapper(library, functions), encoding="ascii")
             (here / "names.map").write_text(write_version_script(names))
-            for source in RUNTIME_SOURCES.glob("raido_runtime.[ch]"):
+            for source in RUNTIME_SOURCES.glob("raido_runtime*.[ch]"):
                 shutil.copyfile(source, here / source.name)
             built = here / target.name
             _run_compiler(
                 [
-                    *(*command, *_COMPILE, *_LINK, "-Wl,--version-script=names.map", f"-Wl,-soname,{target.name}"),
+                    *(
+                        *command,
+                        *_COMPILE,
+                        *_LINK,
+                        "-Wl,--version-script=names.map",
+                        "-Xlinker",
+                        "-soname",
+                        "-Xlinker",
+                        target.name,
+                    ),
                     *("wrapper.c", "raido_runtime.c", *(file.name for file in objects), "-lm", "-o", built.name),
                 ],
                 here,
@@ -110,6 +116,14 @@ def write_library(
     except OSError as error:
         raise ExportError(f"{target} cannot be written: {error}") from error
     return target
+
+
+def header_of(path: str | os.PathLike[str]) -> Path:
+    """The header of a library: beside it, called as its functions begin. ExportError for what is no name of a library."""
+    match = re.fullmatch(r"(?:lib)?([^\0]+?)\.so(?:\.\d+)*", Path(path).name)
+    if match is None or "\n" in match[1]:
+        raise ExportError(f'a library\'s name ends in ".so", unlike {Path(path).name!r}')
+    return Path(path).with_name(f"{library_name(match[1])}.h")
 
 
 def _publish(files: Sequence[tuple[Path, Path]], scratch: Path) -> None:

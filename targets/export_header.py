@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from raido.targets.c_text import c_comment
 from raido.targets.export_functions import Function, prototype
 from raido.targets.signature import SizeExpr, size_text
 
@@ -73,7 +74,7 @@ void {library}_set_threads(int32_t count);
 
 
 def _document(function: Function) -> str:
-    lines = [f"/* {_comment(function.algorithm)}"]
+    lines = [f"/* {c_comment(function.algorithm)}"]
     width = max((len(p.name) for p in function.parameters), default=0)
     existentials = [e.name for e in function.signature.existentials]
     counts = [p.name for p in function.parameters if p.role == "existential"]
@@ -96,10 +97,10 @@ def _document(function: Function) -> str:
         else:
             most = capacities[existentials[counts.index(parameter.name)]]
             text = "output: how many there are" + ("" if most is None else f", at most {most}")
-        lines.append(f" *   {parameter.name:<{width}}  {_comment(text)}")
+        lines.append(f" *   {parameter.name:<{width}}  {c_comment(text)}")
     for check in function.signature.checks:
         left, right = (size_text(_rename(size, function.sizes)) for size in (check.left, check.right))
-        lines.append(f" *   {left} must equal {right}")
+        lines.append(c_comment(f" *   {left} must equal {right}"))
     return "\n".join(lines) + "\n */\n"
 
 
@@ -107,7 +108,3 @@ def _rename(size: SizeExpr, names: dict[str, str]) -> SizeExpr:
     if isinstance(size, tuple):
         return (size[0], _rename(size[1], names), _rename(size[2], names))
     return names.get(size, size) if isinstance(size, str) else size
-
-
-def _comment(text: str) -> str:
-    return text.replace("*/", "* /")

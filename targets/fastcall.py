@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from raido.algo.graph.limits import LARGEST_SIZE
+from raido.algo.trace.trees import branches
 from raido.targets.native import LARGE_BLOCK, Fault, allocate_array
 from raido.targets.outputs import build_namedtuple
-from raido.targets.signature import LARGEST_SIZE, Signature, SizeExpr, Tree, branches, size_names
+from raido.targets.signature import Signature, SizeExpr, Tree, size_names
 
 _SCALARS = {
     "bool": ctypes.c_bool,
@@ -175,7 +177,7 @@ class _Writer:
 
     def test(self, tree: Tree, name: str) -> str:
         if not isinstance(tree, int):
-            return f"type({name}) is int and 0 <= {name} < {LARGEST_SIZE}" if "size" in tree else ""
+            return f"type({name}) is int and 0 <= {name} <= {LARGEST_SIZE}" if "size" in tree else ""
         value = self.signature.inputs[tree]
         if value.shape:
             return f"type({name}) is array and {name}.dtype is d{tree} and {name}.flags.c_contiguous"
@@ -217,8 +219,14 @@ class _Writer:
             if value.shape:
                 count = " * ".join(_python(size, known) for size in value.shape)
                 limit = LARGE_BLOCK // np.dtype(value.dtype).itemsize
-                made += f" if {count} < {limit} else allocate({shape}, d{first + k})"
+                made += f" if 0 < {count} < {limit} else allocate({shape}, d{first + k})"
             create += [made, f"q{k} = {_ADDRESS.format(f'r{k}')}"]
+        create = [
+            "try:",
+            *("  " + line for line in create),
+            "except (MemoryError, ValueError):",
+            "  return general(args, out)",
+        ]
         single = signature.output_tree == 0 and len(shapes) == 1 and signature.outputs[0].shape
         if not single or signature.existentials:
             self.unless("out is None")

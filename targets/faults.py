@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raido.algo.errors import ArithmeticFault, CompileError, IndexOutOfRange, SizeMismatch, explain
+from raido.algo.errors import ArithmeticFault, ArrayTooLarge, CompileError, IndexOutOfRange, SizeMismatch, explain
+from raido.algo.graph.limits import MOST_SHOWN, limit_text
 from raido.targets.signature import FaultSite
 
 
@@ -38,7 +39,16 @@ FAULT_KINDS = (
     FaultKind("memory", 8, MemoryError, "cannot allocate {0} bytes"),
     FaultKind("bounds", 9, IndexOutOfRange, "slice {0}:{1} leaves a dimension of size {2}"),
     FaultKind("unsigned_division", 11, ArithmeticFault, "integer division of {0} by zero", unsigned=True),
+    FaultKind("unsigned_index", 13, IndexOutOfRange, "index {1} is out of range for dimension {0} of size {2}", True),
+    FaultKind("unsigned_bounds", 14, IndexOutOfRange, "slice {0}:{1} leaves a dimension of size {2}", True),
+    FaultKind("unsigned_size", 15, SizeMismatch, "{0} is larger than any size", True),
+    FaultKind("unsigned_offset", 16, IndexOutOfRange, "offset {0} is larger than any size", True),
     FaultKind("offset", 12, IndexOutOfRange, "offset {0}, the only one, must lie within 0..{1}"),
+    *(
+        FaultKind(f"limit_{count}", 20 + count, ArrayTooLarge, limit_text([f"{{{k}}}" for k in range(count)]))
+        for count in range(MOST_SHOWN + 1)
+    ),
+    FaultKind("total", 25, ArrayTooLarge, "counts that add up to {0} or more make a larger array than any can be"),
     FaultKind("exact", 10, SizeMismatch, 'tail "exact": an extent of {0} is not a multiple of {1}'),
 )
 FAULT_CODES = {kind.name: kind.code for kind in FAULT_KINDS}
@@ -50,9 +60,11 @@ def fault_error(code: int, site: int, values: Sequence[int], sites: Sequence[Fau
     kind = _BY_CODE.get(code)
     if kind is None:
         return CompileError(f"internal: {name} reported fault {code}, which does not exist")
-    place = None
+    place = array = None
     if kind.unsigned:
         values = [value % (1 << 64) for value in values]
     if 0 <= site < len(sites):
-        place = f"{sites[site].file}:{sites[site].line}   {sites[site].text}".rstrip()
-    return kind.error(explain(f"{name}: {kind.message.format(*values)}", algorithm=place))
+        array = sites[site].array or None
+        if sites[site].line:
+            place = f"{sites[site].file}:{sites[site].line}   {sites[site].text}".rstrip()
+    return kind.error(explain(f"{name}: {kind.message.format(*values)}", algorithm=place, array=array))

@@ -115,7 +115,7 @@ def allocate_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """An uninitialised C-contiguous array; from 4 MiB on aligned to 2 MiB and on huge pages. MemoryError when there is none left."""
     nbytes = prod(shape) * dtype.itemsize
     if nbytes < LARGE_BLOCK:
-        return np.empty(shape, dtype)
+        return np.empty(shape, dtype)  # ValueError for an empty array of sizes whose product overflows
     library = runtime_library()
     address = library.rd_alloc(nbytes) if nbytes < 1 << 62 else None
     if not address:

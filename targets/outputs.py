@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from raido.algo.errors import ArgumentError, SizeMismatch
+from raido.algo.errors import ArgumentError, ArrayTooLarge, SizeMismatch, explain
+from raido.algo.graph.limits import exceeds_limit, limit_text
+from raido.algo.trace.argument_errors import counted, wrong
 from raido.algo.trace.foreign import read_foreign
-from raido.targets.argument_errors import counted, wrong
+from raido.algo.trace.trees import branches
 from raido.targets.native import allocate_array
-from raido.targets.signature import Signature, Tree, branches, evaluate_size
+from raido.targets.signature import Signature, Tree, Value, evaluate_size, size_names
 
 
 def prepare_outputs(
@@ -41,8 +44,13 @@ def prepare_outputs(
         if any(size < 0 for size in shape):
             raise SizeMismatch(f"{signature.name}: {value.name} would be {value} with a negative size: {shape}")
         dtype = np.dtype(value.dtype)
+        if exceeds_limit(shape, dtype.itemsize):
+            names = dict.fromkeys(name for size in value.shape for name in size_names(size))
+            text = limit_text([sizes[name] for name in names if name in sizes] or shape)
+            wanted = f"cannot allocate {prod(shape) * dtype.itemsize:,} bytes for an array of shape {shape}"
+            raise ArrayTooLarge(explain(f"{signature.name}: {wanted}: {text}", **_where(signature, value)))
         if array is None:
-            outputs.append(allocate_array(shape, dtype))
+            outputs.append(_allocated(signature, value, shape, dtype))
             continue
         if array.shape != shape or array.dtype.newbyteorder("=") != dtype:
             raise ArgumentError(
@@ -54,12 +62,25 @@ def prepare_outputs(
         if _overlaps_itself(array):
             raise ArgumentError(f'{signature.name}: out for "{value.name}" has elements that share memory')
         direct = array.dtype == dtype and array.flags.c_contiguous
-        outputs.append(array if direct else allocate_array(shape, dtype))
+        outputs.append(array if direct else _allocated(signature, value, shape, dtype))
     taken = [array for array in given if array is not None]
     for i, array in enumerate(taken):
         if any(np.may_share_memory(array, other) for other in taken[:i]):
             raise ArgumentError(f"{signature.name}: arrays given as out overlap each other")
     return outputs, given
+
+
+def _allocated(signature: Signature, value: Value, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    try:
+        return allocate_array(shape, dtype)
+    except MemoryError as error:
+        raise MemoryError(explain(f"{signature.name}: {error}", **_where(signature, value))) from None
+
+
+def _where(signature: Signature, value: Value) -> dict[str, str | None]:
+    """The line that makes a result, and its type."""
+    site = signature.sites[value.site] if value.site >= 0 else None
+    return {"algorithm": f"{site.file}:{site.line}   {site.text}" if site else None, "array": f"{value.name}: {value}"}
 
 
 def _overlaps_itself(array: np.ndarray) -> bool:

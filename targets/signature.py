@@ -20,15 +20,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
+from raido.algo.documents import parse_json
 from raido.algo.errors import TargetError
 from raido.algo.graph import expr
-from raido.algo.graph.program import Program
+from raido.algo.graph.program import Program, Site
+from raido.algo.trace.trees import branches
 
 SizeExpr: TypeAlias = "int | str | tuple[str, SizeExpr, SizeExpr]"
 Tree: TypeAlias = Any  # JSON-able, see above
 
 FORMAT = 1
-LARGEST_SIZE = 1 << 60
+_DEEPEST = 1000  # brackets: a size that is a sum of as many sizes nests as deeply
 OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -59,11 +61,15 @@ _SHORT_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One array of the flat interface: what messages call it, its NumPy dtype name ("float32", "complex64"), its shape."""
+    """One array of the flat interface: what messages call it, its NumPy dtype name ("float32", "complex64"), its shape.
+
+    `site`: the line that makes it, of a result.
+    """
 
     name: str
     dtype: str
     shape: tuple[SizeExpr, ...]
+    site: int = -1
 
     def __str__(self) -> str:
         short = _SHORT_NAMES.get(self.dtype, self.dtype)
@@ -94,11 +100,12 @@ class Existential:
 
 @dataclass(frozen=True, slots=True)
 class FaultSite:
-    """A line of the user's code that can fault."""
+    """A line of the user's code that can fault (line 0: none is known), and the array there whose size is at fault, "f32[n, m]"."""
 
     file: str
     line: int
     text: str
+    array: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +138,7 @@ class Signature:
     def from_json(text: str) -> Signature:
         """The inverse of `to_json`; TargetError when the text is something else."""
         try:
-            data = json.loads(text)
+            data = parse_json(text, _DEEPEST)
             if data.pop("format") != FORMAT:
                 raise TargetError("the signature was written by another version of raido")
             tables = (
@@ -144,7 +151,9 @@ class Signature:
             for field, kind in tables:
                 data[field] = tuple(kind(**{k: _frozen(v) for k, v in row.items()}) for row in data[field])
             return Signature(**{**data, "sizes": tuple(data["sizes"]), "requires": tuple(data["requires"])})
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+            if isinstance(error, TargetError):
+                raise
             raise TargetError(f"not a signature: {error}") from error
 
 
@@ -207,13 +216,6 @@ def size_names(size: SizeExpr) -> list[str]:
     return list(dict.fromkeys(n for part in size[1:] for n in size_names(part))) if isinstance(size, tuple) else []
 
 
-def branches(kind: str, body: Any) -> list[Tree]:
-    """The subtrees of a tree {kind: body}, in order."""
-    if kind == "tuple":
-        return list(body)
-    return list({"record": body, "namedtuple": body.get("fields")}[kind].values())
-
-
 def leaf_paths(tree: Tree, prefix: str = "") -> list[tuple[int, str]]:
     """The leaves of a tree in order: (position, path such as ".x" or "[0].y")."""
     if isinstance(tree, int):
@@ -238,12 +240,14 @@ def size_of(e: expr.Expr) -> SizeExpr:
     raise TargetError(f"internal: {e!r} is not a size")
 
 
-def _value(name: str, array: expr.Array, is_complex: bool, shape: tuple[expr.Expr, ...] | None = None) -> Value:
+def _value(
+    name: str, array: expr.Array, is_complex: bool, shape: tuple[expr.Expr, ...] | None = None, site: int = -1
+) -> Value:
     """An array of the flat interface; the last dimension of one of complex numbers belongs to its element type."""
     sizes = tuple(size_of(size) for size in (array.shape if shape is None else shape))
     if is_complex:
-        return Value(name, f"complex{2 * array.dtype.bits}", sizes[:-1])
-    return Value(name, array.dtype.numpy.name, sizes)
+        return Value(name, f"complex{2 * array.dtype.bits}", sizes[:-1], site)
+    return Value(name, array.dtype.numpy.name, sizes, site)
 
 
 def signature_of(
@@ -259,21 +263,30 @@ def signature_of(
     `shapes` are those of the results and `existentials` the sizes in them that data decides, with the bounds that they have.
     """
     shapes = shapes or [result.shape for result in program.results]
-    sites_of_checks = []
-    checks = []
-    for check in program.size_checks:
-        site = -1
-        if check.site is not None:
-            site = len(sites) + len(sites_of_checks)
-            sites_of_checks.append(FaultSite(check.site.file, check.site.line, check.site.text))
-        checks.append(SizeCheck(size_of(check.left), size_of(check.right), check.left_owner, check.right_owner, site))
+    lines = list(sites)
+
+    def number(site: Site | None) -> int:
+        if site is None:
+            return -1
+        line = FaultSite(site.file, site.line, site.text)
+        if line not in lines:
+            lines.append(line)
+        return lines.index(line)
+
+    checks = [
+        SizeCheck(size_of(c.left), size_of(c.right), c.left_owner, c.right_owner, number(c.site))
+        for c in program.size_checks
+    ]
+    lines_of_results = [
+        number(program.sites.get(r.form) if isinstance(r, expr.Result) else None) for r in program.results
+    ]
     paths = dict(leaf_paths(program.output_tree))
     return Signature(
         name=program.name,
         inputs=tuple(_value(p.name, p, i in program.complex_inputs) for i, p in enumerate(program.parameters)),
         sizes=tuple(size.name for size in program.sizes),
         outputs=tuple(
-            _value("result" + paths.get(i, ""), r, i in program.complex_outputs, shape)
+            _value("result" + paths.get(i, ""), r, i in program.complex_outputs, shape, lines_of_results[i])
             for i, (r, shape) in enumerate(zip(program.results, shapes, strict=True))
         ),
         input_tree=program.input_tree,
@@ -282,7 +295,7 @@ def signature_of(
         existentials=tuple(
             Existential(name, None if bound is None else size_of(bound)) for name, bound in (existentials or {}).items()
         ),
-        sites=(*sites, *sites_of_checks),
+        sites=tuple(lines),
         entry=entry,
         requires=requires,
     )

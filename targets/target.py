@@ -2,7 +2,7 @@
 
 A target without `cpu` is this host. The host is recognised from /proc and /sys, without TVM; a name outside the table here is looked
 up in LLVM's list, and a wrong one is a `TargetError` (LLVM itself would only print a message and make code for something else).
-Whoever needs to know what a target can do asks for capabilities (`machine.vector_bits`, `fused`), never for its name.
+Whoever needs to know what a target can do asks for capabilities (`machine`, `capabilities`), never for its name.
 """
 
 from __future__ import annotations
@@ -11,37 +11,51 @@ import difflib
 import functools
 import os
 import platform
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from raido.algo.errors import TargetError
 from raido.schedule.machine import Machine
+from raido.targets.features import FEATURES, TURNED_OFF, name_features
+from raido.targets.llvm.capabilities import Capabilities
 
+# What LLVM may use on a processor of that name: a subset of `FEATURES`, kept here so that most compilations need not ask TVM.
 _V2 = ("cx16", "pni", "popcnt", "sse4_1", "sse4_2", "ssse3")
-_V3 = (*_V2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
-_V4 = (*_V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+_V3 = (*_V2, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
+_AVX512 = ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+_V4 = (*_V3, *_AVX512)
+_VNNI = (*_V4, "avx512_vnni")
+_ICELAKE = (*_VNNI, "avx512_bitalg", "avx512_vbmi2", "avx512_vpopcntdq", "avx512ifma", "avx512vbmi", "gfni")
+_ZEN = (*_V3, "sse4a")
+_ZEN4 = (*_ICELAKE, "avx512_bf16", "sse4a")
 
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """A family of processors: LLVM's name, the features its code needs (named as in /proc/cpuinfo), caches as in `Machine`."""
+    """A family of processors: LLVM's name, the features its code needs (names of `FEATURES`), caches as in `Machine`.
+
+    turned_off: LLVM's names of features that the processor has and the code is made without.
+    """
 
     name: str
     features: tuple[str, ...]
     l1: int = 32 << 10
     l2: int = 1 << 20
     l3: int = 32 << 20
+    turned_off: tuple[str, ...] = ()
 
     @property
     def machine(self) -> Machine:
         """The processor as schedules see it, with one core."""
-        wide = 512 if "avx512f" in self.features else 256 if "avx2" in self.features else 128
+        wide = 512 if set(_AVX512) <= set(self.features) else 256 if "avx2" in self.features else 128
         return Machine(wide, 32 if wide == 512 else 16, 1, self.l1, self.l2, self.l3)
 
 
 CPUS = {
     cpu.name: cpu
     for cpu in (
+        Cpu("x86-64", (), l2=256 << 10, l3=8 << 20),
         Cpu("x86-64-v2", _V2, l2=256 << 10, l3=8 << 20),
         Cpu("x86-64-v3", _V3, l2=256 << 10, l3=8 << 20),
         Cpu("x86-64-v4", _V4),
@@ -50,41 +64,47 @@ CPUS = {
         Cpu("broadwell", _V3, l2=256 << 10, l3=8 << 20),
         Cpu("skylake", _V3, l2=256 << 10, l3=8 << 20),
         Cpu("skylake-avx512", _V4),
-        Cpu("cascadelake", (*_V4, "avx512_vnni")),
-        Cpu("icelake-server", (*_V4, "avx512_vbmi2", "avx512_vnni"), l1=48 << 10, l2=1280 << 10),
-        Cpu("sapphirerapids", (*_V4, "avx512_fp16", "avx512_vbmi2"), l1=48 << 10, l2=2 << 20),
-        Cpu("znver1", _V3, l2=512 << 10),
-        Cpu("znver2", _V3, l2=512 << 10),
-        Cpu("znver3", _V3, l2=512 << 10),
-        Cpu("znver4", (*_V4, "avx512_bf16", "avx512_vbmi2")),
-        Cpu("znver5", (*_V4, "avx512_bf16", "avx512_vp2intersect"), l1=48 << 10),
+        Cpu("cascadelake", _VNNI),
+        Cpu("icelake-server", _ICELAKE, l1=48 << 10, l2=1280 << 10),
+        Cpu("sapphirerapids", (*_ICELAKE, "avx512_bf16", "avx512_fp16", "avx_vnni"), l1=48 << 10, l2=2 << 20),
+        Cpu("znver1", _ZEN, l2=512 << 10),
+        Cpu("znver2", _ZEN, l2=512 << 10),
+        Cpu("znver3", _ZEN, l2=512 << 10),
+        Cpu("znver4", _ZEN4),
+        Cpu("znver5", (*_ZEN4, "avx_vnni"), l1=48 << 10),
     )
 }
 # From the most particular to the most general: what the host is called is the first that it has all features of.
-_INTEL = ("sapphirerapids", "icelake-server", "cascadelake", "skylake-avx512", "skylake", "x86-64-v2")
-_AMD = ("znver5", "znver4", "x86-64-v4", "znver3", "x86-64-v2")
-_OTHER = ("x86-64-v4", "x86-64-v3", "x86-64-v2")
+_INTEL = ("sapphirerapids", "icelake-server", "cascadelake", "skylake-avx512", "skylake", "x86-64-v2", "x86-64")
+_AMD = ("znver5", "znver4", "x86-64-v4", "znver3", "x86-64-v3", "x86-64-v2", "x86-64")
+_OTHER = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What to compile for. `kind` is "llvm"; `cpu` an LLVM processor name ("" is this host); `threads` bounds each call (None: no bound)."""
+    """What to compile for. `kind` is "llvm"; `cpu` an LLVM processor name ("" is this host); `threads` bounds each call (None: no bound).
+
+    `hidden`: instruction sets that this machine is taken to lack, named as in /proc/cpuinfo (see `host_features`).
+    """
 
     kind: str = "llvm"
     cpu: str = ""
     threads: int | None = None
+    hidden: tuple[str, ...] | None = field(default=None, compare=False)
     machine: Machine = field(init=False, compare=False)
     features: tuple[str, ...] = field(init=False, compare=False)
+    turned_off: tuple[str, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.kind != "llvm":
             raise TargetError(_unknown_kind(self.kind))
         if self.threads is not None and self.threads < 1:
             raise TargetError(f"the number of threads must be at least 1, not {self.threads}")
-        cpu = host_cpu() if not self.cpu or self.cpu == "native" else _find_cpu(self.cpu)
+        cpu = host_cpu(self.hidden) if not self.cpu or self.cpu == "native" else _find_cpu(self.cpu)
         cores = self.threads or count_cpus()
         object.__setattr__(self, "cpu", cpu.name)
         object.__setattr__(self, "features", cpu.features)
+        object.__setattr__(self, "turned_off", cpu.turned_off)
         object.__setattr__(self, "machine", replace(cpu.machine, cores=cores))
 
     @staticmethod
@@ -98,14 +118,19 @@ class Target:
         return Target(kind, cpu)
 
     @property
-    def fused(self) -> bool:
-        """Whether fused multiply-add is one instruction."""
-        return "fma" in self.features
+    def capabilities(self) -> Capabilities:
+        """What code for it may rely on."""
+        return Capabilities(self.machine.vector_bits, "fma" in self.features, "ssse3" in self.features)
+
+    @property
+    def is_host(self) -> bool:
+        """Whether it is this machine's own kind of processor."""
+        return platform.machine() in ("x86_64", "AMD64") and self.cpu == host_cpu(self.hidden).name
 
     @property
     def runs_here(self) -> bool:
         """Whether this machine can run the code."""
-        return platform.machine() in ("x86_64", "AMD64") and set(self.features) <= host_features()
+        return platform.machine() in ("x86_64", "AMD64") and set(self.features) <= host_features(self.hidden)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.cpu}"
@@ -129,7 +154,9 @@ def targets() -> tuple[TargetEntry, ...]:
     else:
         m = host.machine
         caches = f"L1 {m.l1 >> 10} KiB, L2 {m.l2 >> 10} KiB, L3 {m.l3 >> 20} MiB"
-        llvm = TargetEntry("llvm", True, f"{host.cpu}, {m.vector_bits}-bit vectors, {m.cores} threads, {caches}")
+        gone = ", ".join(sorted(host_features(()) - host_features()))
+        less = f"; RAIDO_HIDE_FEATURES hides {gone}" if gone else ""
+        llvm = TargetEntry("llvm", True, f"{host.cpu}, {m.vector_bits}-bit vectors, {m.cores} threads, {caches}{less}")
     return (
         llvm,
         TargetEntry("cuda", False, "raido has no code generator for CUDA yet"),
@@ -146,27 +173,53 @@ def _unknown_kind(kind: str) -> str:
 def _find_cpu(name: str) -> Cpu:
     if name in CPUS:
         return CPUS[name]
-    from raido.targets.tvm_corner import cpu_features, llvm_cpus
+    from raido.targets.tvm_corner import llvm_cpus, llvm_features
 
     known = llvm_cpus()
     if name not in known:
         near = difflib.get_close_matches(name, (*CPUS, *known), 4) or list(CPUS)
         raise TargetError(f'unknown cpu "{name}"; there is, for example: {", ".join(dict.fromkeys(near))}')
-    return Cpu(name, cpu_features(name))
+    found = llvm_features(name)
+    if "64bit" not in found:
+        raise TargetError(f'cpu "{name}" has no 64-bit mode, and raido makes code for x86-64')
+    return Cpu(name, name_features(found), turned_off=tuple(sorted(TURNED_OFF & set(found))))
 
 
 # --- the host
 
 
+def host_features(hidden: Iterable[str] | None = None) -> frozenset[str]:
+    """The instruction sets of this machine, named as in /proc/cpuinfo, less those that are hidden.
+
+    hidden: None is what the environment variable RAIDO_HIDE_FEATURES lists, separated by commas. Every processor with 512-bit vectors
+    needs "avx512f": hiding that one is enough for no code of theirs to run. TargetError for a name that no processor is known by,
+    since a misspelt one would hide nothing.
+    """
+    if hidden is None:
+        hidden = os.environ.get("RAIDO_HIDE_FEATURES", "").split(",")
+    return _features_without(frozenset(name.strip() for name in hidden) - {""})
+
+
 @functools.cache
-def host_features() -> frozenset[str]:
-    """The instruction sets of this machine, named as in /proc/cpuinfo."""
+def _features_without(hidden: frozenset[str]) -> frozenset[str]:
+    flags = next((line for line in _read_cpuinfo().splitlines() if line.startswith("flags")), "")
+    there = frozenset(flags.partition(":")[2].split())
+    known = there | FEATURES.keys()
+    for name in sorted(hidden - known):
+        near = difflib.get_close_matches(name, known, 4)
+        raise TargetError(
+            f'no instruction set is called "{name}", so it cannot be hidden; /proc/cpuinfo has the names'
+            + (f", for example: {', '.join(near)}" if near else "")
+        )
+    return there - hidden
+
+
+@functools.cache
+def _read_cpuinfo() -> str:
     try:
-        text = Path("/proc/cpuinfo").read_text()
+        return Path("/proc/cpuinfo").read_text()
     except OSError:
-        return frozenset()
-    flags = next((line for line in text.splitlines() if line.startswith("flags")), "")
-    return frozenset(flags.partition(":")[2].split())
+        return ""
 
 
 def count_cpus() -> int:
@@ -176,22 +229,20 @@ def count_cpus() -> int:
     return os.cpu_count() or 1
 
 
+def host_cpu(hidden: Iterable[str] | None = None) -> Cpu:
+    """This machine, without the hidden instruction sets (see `host_features`); TargetError when it is none that raido makes code for."""
+    return _host_with(host_features(hidden))
+
+
 @functools.cache
-def host_cpu() -> Cpu:
-    """This machine; TargetError when it is none that raido makes code for."""
+def _host_with(features: frozenset[str]) -> Cpu:
     if platform.machine() not in ("x86_64", "AMD64"):
         raise TargetError(
             f"raido makes code for x86-64, and this machine is {platform.machine()}; name a cpu to cross-compile"
         )
-    features = host_features()
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        text = ""
+    text = _read_cpuinfo()
     order = _AMD if "AuthenticAMD" in text else _INTEL if "GenuineIntel" in text else _OTHER
-    cpu = next((CPUS[name] for name in order if set(CPUS[name].features) <= features), None)
-    if cpu is None:
-        raise TargetError("this processor lacks SSE4.2, which raido needs")
+    cpu = next(CPUS[name] for name in order if set(CPUS[name].features) <= features)
     caches = _host_caches()
     return replace(cpu, l1=caches.get(1, cpu.l1), l2=caches.get(2, cpu.l2), l3=caches.get(3, cpu.l3))
 

@@ -94,16 +94,32 @@ def function(symbol: str, parameters: Sequence[Any], body: Any, helpers: str = "
     return made.with_attr("global_symbol", symbol).with_attr("tirx.noalias", True)
 
 
+def bind_target(functions: dict[str, Any], cpu: str, turned_off: Sequence[str] = ()) -> tuple[Any, Any]:
+    """The functions as a module for a processor, and TVM's target for it, less the features that are turned off."""
+    options: dict[str, Any] = {"kind": "llvm", "mcpu": cpu, "cl-opt": list(_OPTIONS)}
+    if turned_off:
+        options["mattr"] = [f"-{name}" for name in turned_off]
+    target = tvm.target.Target(options)
+    bound = target.with_host(target)
+    return tvm.IRModule({name: f.with_attr("target", bound) for name, f in functions.items()}), target
+
+
+def functions_to_json(functions: dict[str, Any]) -> str:
+    """Functions by symbol as text, for another process."""
+    return tvm.ir.save_json(tvm.IRModule(functions))
+
+
+def functions_from_json(text: str) -> dict[str, Any]:
+    """The inverse of `functions_to_json`."""
+    module: Any = tvm.ir.load_json(text)
+    return {variable.name_hint: function for variable, function in module.functions.items()}
+
+
 class CompiledModule:
     """What the code generator made of some functions: object bytes, and text on demand."""
 
-    def __init__(self, functions: dict[str, Any], cpu: str, features: Sequence[str] = ()) -> None:
-        options: dict[str, Any] = {"kind": "llvm", "mcpu": cpu, "cl-opt": list(_OPTIONS)}
-        if features:
-            options["mattr"] = list(features)
-        target = tvm.target.Target(options)
-        bound = target.with_host(target)
-        self.functions = tvm.IRModule({name: f.with_attr("target", bound) for name, f in functions.items()})
+    def __init__(self, functions: dict[str, Any], cpu: str, turned_off: Sequence[str] = ()) -> None:
+        self.functions, target = bind_target(functions, cpu, turned_off)
         self._module = tvm.get_global_func("target.build.llvm")(self.functions, target)
 
     def object_bytes(self) -> bytes:
@@ -126,23 +142,7 @@ def llvm_cpus() -> tuple[str, ...]:
     return tuple(str(name) for name in tvm.get_global_func("target.llvm_get_cpu_archlist")(target))
 
 
-def cpu_features(cpu: str) -> tuple[str, ...]:
-    """The features of a CPU that raido asks about, named as in /proc/cpuinfo."""
+def llvm_features(cpu: str) -> tuple[str, ...]:
+    """The features that LLVM gives a CPU, by LLVM's names; tuning for it is among them."""
     target = tvm.target.Target({"kind": "llvm", "mcpu": cpu})
-    found = {str(name) for name in tvm.get_global_func("target.llvm_get_cpu_features")(target)}
-    renamed = {name.replace("sse3", "pni") if name == "sse3" else name.replace(".", "_") for name in found}
-    asked = (
-        "avx",
-        "avx2",
-        "avx512bw",
-        "avx512cd",
-        "avx512dq",
-        "avx512f",
-        "avx512vl",
-        "f16c",
-        "fma",
-        "popcnt",
-        "sse4_1",
-        "sse4_2",
-    )
-    return tuple(name for name in asked if name in renamed)
+    return tuple(sorted(str(name) for name in tvm.get_global_func("target.llvm_get_cpu_features")(target)))

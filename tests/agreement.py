@@ -49,7 +49,7 @@ def agree(got: Any, want: Any) -> None:
     assert not isinstance(got, tuple)
     got, want = np.asarray(got), np.asarray(want)
     assert got.dtype == want.dtype and got.shape == want.shape
-    if want.dtype.kind == "f":
+    if want.dtype.kind in "fc":
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     else:
         np.testing.assert_array_equal(got, want)

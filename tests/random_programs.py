@@ -17,6 +17,7 @@ import numpy as np
 from random_expressions import numpy_name
 from random_forms import form_writer
 from random_more_forms import full_writer
+from random_open import OpenWriter, open_writer, small_input
 from random_plain import plain_writer
 from random_signatures import whole_writer
 from random_wide import wide_writer
@@ -24,13 +25,14 @@ from random_writer import ProgramWriter
 
 import raido as rd
 
-Grammar: TypeAlias = Literal["plain", "wide", "forms", "full", "whole"]
-WRITERS: dict[Grammar, Callable[[int], ProgramWriter]] = {
+Grammar: TypeAlias = Literal["plain", "wide", "forms", "full", "whole", "open"]
+WRITERS: dict[Grammar, Callable[[int], ProgramWriter | OpenWriter]] = {
     "plain": plain_writer,
     "wide": wide_writer,
     "forms": form_writer,
     "full": full_writer,
     "whole": whole_writer,
+    "open": open_writer,
 }
 
 
@@ -72,7 +74,7 @@ def random_program(seed: int, statements: int = 4, grammar: Grammar = "plain") -
     """Program number `seed` of a grammar, with that many statements.
 
     "wide" adds what is in `random_wide` to the plain grammar, "forms" what is in `random_forms`, "full" both and `random_more_forms`,
-    "whole" to that `random_indexing` and, of parameters and results, `random_signatures`.
+    "whole" to that `random_indexing` and, of parameters and results, `random_signatures`; "open" is `random_open`.
     """
     writer = WRITERS[grammar](seed)
     writer.write(statements)
@@ -80,7 +82,7 @@ def random_program(seed: int, statements: int = 4, grammar: Grammar = "plain") -
     file = f"<random_program({seed}, {statements}, {grammar})>"
     lines = source.splitlines(keepends=True)
     linecache.cache[file] = (len(source), None, lines, file)
-    names: dict[str, Any] = {"rd": rd, "np": np, "make_input": make_input}
+    names: dict[str, Any] = {"rd": rd, "np": np, "make_input": make_input, "small_input": small_input}
     exec(compile(source, file, "exec"), names)
     return RandomProgram(
         seed, statements, source, names["program"], names["arguments"], writer.exactness(), writer.may_fault

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
-import time
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
-from measure import DEFAULT, HAND, Contestant, best_of, check, finalists, run_row
-from report import cells
+import report
+from host import describe, machine
+from measure import DEFAULT, HAND, ITSELF, Contestant, Outcome, best_of, check, finalists, run_row, same_as_default
+from peers.contestant import Arena
+from report import cells, keep, origin
 from rows import ROWS
+from store import read_rows
+
+import raido as rd
 
 SCALES = {1: 5000, 2: 61, 3: 23}  # by the rank of the first input
 SCALE = {"nbody": 61, "ambient_occlusion": 29, "unsharp": 61, "mandelbrot": 23}
@@ -35,12 +44,50 @@ def test_row_agrees_with_numpy(name: str) -> None:
 
 
 def test_a_peer_that_is_not_installed_is_said_to_be_missing(tmp_path: Path) -> None:
-    outcome = run_row("rows_1e7", rounds=2, scale=5000, root=tmp_path, sides=("Futhark",))
+    outcome = run_row("rows_1e7", rounds=2, scale=5000, root=tmp_path, sides=("Futhark",), patience=0)
     assert outcome.absent == {"Futhark": "futhark, ispc, gcc"}
-    assert {side for side, _ in outcome.times} == {HAND, DEFAULT}
+    assert {side for side, _ in outcome.times} == {HAND, DEFAULT, ITSELF}
     assert all(len(seconds) == 2 for seconds in outcome.times.values())
     figures = {side: list(figure) for side, figure in best_of(outcome.times).items()}
     assert "not installed" in cells("rows_1e7", {"milliseconds": figures, "absent": outcome.absent})
+
+
+def test_a_row_is_kept_with_its_machine_and_noise_unless_it_was_disturbed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "KEPT", tmp_path / "results.json")
+    times = {(DEFAULT, ""): [1.0, 2.0, 3.0], (ITSELF, ""): [1.0, 2.1, 9.0], (HAND, "x4"): [1.0, 1.0, 1.0]}
+    keep("rows_1e7", Outcome(times, {}, 0.05, {HAND: "x4"}), 3)
+    with pytest.raises(ValueError, match="rows_1e6 is not kept: other processes had up to 6% of a processor"):
+        keep("rows_1e6", Outcome(times, {}, 0.06, {}), 3)
+    rows = read_rows(report.KEPT)
+    assert set(rows) == {"rows_1e7"} and rows["rows_1e7"]["noise"] == 0.05 and rows["rows_1e7"]["machine"] == machine()
+    assert ITSELF not in rows["rows_1e7"]["milliseconds"]
+    assert list(cells("rows_1e7", rows["rows_1e7"]))[1] == "= default"
+    told = "\n".join(origin({**rows, "sum": {**rows["rows_1e7"], "machine": "another", "others": 0.4}}))
+    assert "another," in told and "interleaved rounds: rows_1e7." in told and "differed by 5.0% (median)" in told
+    assert "to be measured again: sum (40%)." in told
+
+
+def test_a_machine_is_named_by_what_its_processor_says() -> None:
+    fields = {"processor": 0, "cpu family": 25, "model": 17, "model name": "AMD EPYC", "stepping": 1}
+    text = "".join(f"{key}\t: {value}\n" for key, value in fields.items())
+    assert describe(f"{text}\nmodel\t: 9\n", 2) == "AMD EPYC (family 25, model 17, stepping 1, 2 cores)"
+    assert f"{len(os.sched_getaffinity(0))} cores" in machine()
+
+
+def test_a_written_schedule_that_is_the_default_one_is_known_for_it() -> None:
+    row = ROWS["rows_1e7"]
+
+    def differently(algorithm: rd.Algorithm) -> rd.Schedule:
+        schedule = algorithm.schedule()
+        stage = schedule[schedule.stages[0]]
+        stage.split(stage.axes[0], 3)
+        return schedule
+
+    written = replace(row, hand={"as by default": lambda algorithm: algorithm.schedule(), "other": differently})
+    arena = Arena("rows_1e7", written, row.inputs(5000), [], None, ExitStack())
+    assert same_as_default(arena) == {HAND: "as by default"}
 
 
 def test_wrong_results_do_not_compete() -> None:
@@ -52,9 +99,17 @@ def test_wrong_results_do_not_compete() -> None:
         check("short", row, [right[1:]], [right])
 
 
-def test_only_the_fast_variants_of_a_side_stay() -> None:
+def test_only_the_fast_variants_of_a_side_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("measure.time", SimpleNamespace(sleep=sleep, perf_counter=lambda: now))
+
     def sleeper(side: str, variant: str, seconds: float) -> Contestant:
-        return Contestant(side, variant, lambda: time.sleep(seconds), lambda: ())
+        return Contestant(side, variant, lambda: sleep(seconds), lambda: ())
 
     found = [sleeper("a", "fast", 0.005), sleeper("a", "slow", 0.05), sleeper("b", "only", 0.05)]
     assert [c.variant for c in finalists(found)] == ["fast", "only"]

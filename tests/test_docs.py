@@ -25,7 +25,9 @@ def test_programs_run_and_print_what_is_shown(document: Path, tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     text = document.read_text("utf-8")
     names: dict[str, Any] = {"__name__": document.stem}
-    for found in PROGRAMS.finditer(text):
+    programs = list(PROGRAMS.finditer(text))
+    assert len(programs) == text.count("```python"), "each block is found"
+    for found in programs:
         line = text[: found.start()].count("\n") + 1
         source = "\n" * line + found[1]
         printed = io.StringIO()
@@ -45,7 +47,9 @@ def test_links_lead_to_files(document: Path) -> None:
 def test_files_that_are_named_exist(document: Path) -> None:
     """A path from the root, or the end of one where the folder was named before."""
     ours = [p.relative_to(ROOT).as_posix() for folder in FOLDERS for p in (ROOT / folder).rglob("*")]
-    for name in re.findall(r"`([\w/.]+/|[\w/]+\.(?:py|c|h|md|json))`", document.read_text("utf-8")):
+    named = re.findall(r"`([\w/.]+/|[\w/]+\.(?:py|c|h|md|json))`", document.read_text("utf-8"))
+    assert len(named) > 20
+    for name in named:
         path = name.rstrip("/")
         assert (ROOT / path).exists() or any(f"/{each}".endswith(f"/{path}") for each in ours), name
 

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from raido.algo.errors import SizeMismatch, explain
+from raido.algo.errors import ArrayTooLarge, SizeMismatch, explain
 from raido.algo.graph import index
+from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar
+from raido.algo.graph.limits import LARGEST_SIZE, limit_text
 from raido.algo.graph.primitives import DIVISIONS, evaluate
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import topological
 
+EXACT: Mapping[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "neg": operator.neg,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "floormod": operator.mod,
+    "minimum": min,
+    "maximum": max,
+}
+
 
 def evaluate_size(size: Expr | int, sizes: Mapping[str, int]) -> int:
-    """A size expression as an int. ZeroDivisionError where it divides by a size that is 0."""
+    """A size expression as an int, whose arithmetic has no limits. ZeroDivisionError where it divides by a size that is 0."""
     if isinstance(size, int):
         return size
     values: dict[Node, int] = {}
@@ -28,6 +44,10 @@ def evaluate_size(size: Expr | int, sizes: Mapping[str, int]) -> int:
             args = [values[a] for a in e.args]
             if e.name in DIVISIONS and args[1] == 0:
                 raise ZeroDivisionError(f"the size {index.text(size)} divides by zero")
+            exact = EXACT.get(e.name) if e.dtype is i64 else None
+            if exact is not None:
+                values[e] = exact(*args)
+                continue
             values[e] = int(
                 evaluate(e.name, e.dtype, [np.asarray(a, o.dtype.numpy) for a, o in zip(args, e.args, strict=True)])
             )
@@ -52,6 +72,9 @@ def bind_sizes(
                 pairs.append((size, int(actual), owner))
     for size, actual, owner in pairs:
         _solve(size, actual, owner, sizes, origin)
+    for name, size in sizes.items():
+        if size > LARGEST_SIZE:
+            raise ArrayTooLarge(explain(limit_text([size]), why=f"{name} is {origin[name]}"))
     for size, actual, owner in pairs:
         expected = evaluate_size(size, sizes)
         if expected != actual:

@@ -425,7 +425,8 @@ ARRAY_FORMS = (Generate, Scan, Update, Filter, Segmented, Sort, ArrayLoop, Array
 def const(dtype: DType, value: Any) -> Const:
     """The literal `value` of that type; integers wrap to the type's width."""
     if dtype.is_float:
-        array = np.asarray(value, dtype=dtype.numpy)
+        with np.errstate(all="ignore"):
+            array = np.asarray(value, dtype=dtype.numpy)
         return Const(dtype, int(array.view(f"u{dtype.itemsize}")))
     if dtype is bool_:
         return Const(dtype, int(bool(value)))

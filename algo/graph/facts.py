@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Const, Count, Expr, Op, SizeVar, Var, const
+from raido.algo.graph.expr import Const, Count, Expr, Loop, Node, Op, Reduce, SizeVar, Var, const
 from raido.algo.graph.index import (
     BOUNDARY_OPS,
     IntLike,
@@ -253,6 +253,17 @@ class Facts:
         if atom.name == "mul" and c > 0 and all(self.nonnegative(a) for a in atom.args):
             return False, [(const(i64, 0), 1)]
         return None
+
+
+def with_inner_ranges(facts: Facts, order: Iterable[Node]) -> Facts:
+    """The facts and the ranges of variables that the expressions bind themselves."""
+    for node in order:
+        if isinstance(node, Loop):
+            facts = facts.with_range(node.index, 0, sub(node.count, 1))
+        elif isinstance(node, Reduce):
+            for axis in node.axes:
+                facts = facts.with_range(axis.var, 0, sub(axis.extent, 1))
+    return facts
 
 
 def _scaled(constant: int, terms: dict[Expr, int], k: int) -> tuple[int, dict[Expr, int]]:

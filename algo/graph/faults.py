@@ -2,15 +2,19 @@
 
 A fault has a kind, a site (the user's line, or None) and up to three numbers: "index" (dimension, index, size), "division" and, of
 u64, "unsigned_division" (dividend), "power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "offset" (the
-only one, size), "bounds" (start, stop, size), "negative" (size), "empty" ().
+only one, size), "bounds" (start, stop, size), "negative" (size), "limit_0" … "limit_4" (sizes that make too large an array),
+"total" (a sum of counts, or as much of it as was added), "empty" ().
+"unsigned_index", "unsigned_bounds", "unsigned_size" (size) and "unsigned_offset" (offset) show numbers of u64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from raido.algo.errors import ArithmeticFault, IndexOutOfRange, RaidoError, SizeMismatch, explain
+from raido.algo.errors import ArithmeticFault, ArrayTooLarge, IndexOutOfRange, RaidoError, SizeMismatch, explain
+from raido.algo.graph.dtypes import u64
 from raido.algo.graph.expr import Checked, Const, Expr, Load, Node, Op, Segmented, SizeVar, Update, Var
+from raido.algo.graph.limits import limit_text
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import scalar_nodes
@@ -68,16 +72,28 @@ def _is_index(e: Node) -> bool:
     return isinstance(e, (Const, SizeVar, Var))
 
 
+def unsigned_kind(kind: str, *values: Node) -> str:
+    """The kind of a fault that shows values, "unsigned_…" where one of them is a u64 read as an i64."""
+    wide = any(isinstance(v, Op) and v.name == "cast" and v.args[0].dtype is u64 for v in values)
+    return f"unsigned_{kind}" if wide else kind
+
+
 def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoError:
     """The exception for a fault."""
     where = None if site is None else str(site)
+    if kind.startswith("unsigned_"):
+        kind, values = kind.removeprefix("unsigned_"), [int(v) % (1 << 64) for v in values]
+        if kind == "size":
+            return SizeMismatch(explain(f"{values[0]} is larger than any size", algorithm=where))
+        if kind == "offset":
+            return IndexOutOfRange(explain(f"offset {values[0]} is larger than any size", algorithm=where))
     if kind == "index":
         dimension, index, size = (int(v) for v in values[:3])
         why = f"dimension {dimension} has size {size}, so its indices are 0 … {size - 1}" if size else "it is empty"
         headline = f"index {index} is out of range for dimension {dimension} of size {size}"
         return IndexOutOfRange(explain(headline, algorithm=where, why=why))
-    if kind in ("division", "unsigned_division"):
-        dividend = "".join(f" of {int(v) % (1 << 64) if kind[0] == 'u' else int(v)}" for v in values[:1])
+    if kind == "division":
+        dividend = "".join(f" of {int(v)}" for v in values[:1])
         return ArithmeticFault(explain(f"integer division{dividend} by zero", algorithm=where))
     if kind == "power":
         exponent = f"an integer to the power {int(values[0])} is not an integer" if len(values) else None
@@ -95,6 +111,11 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
     if kind == "bounds" and len(numbers) == 3:
         headline = f"slice {numbers[0]}:{numbers[1]} leaves a dimension of size {numbers[2]}"
         return IndexOutOfRange(explain(headline, algorithm=where))
+    if kind.startswith("limit_"):
+        return ArrayTooLarge(explain(limit_text(numbers), algorithm=where, array=site.array or None if site else None))
+    if kind == "total" and numbers:
+        headline = f"counts that add up to {numbers[0]} or more make a larger array than any can be"
+        return ArrayTooLarge(explain(headline, algorithm=where))
     if kind == "negative" and numbers:
         return SizeMismatch(explain(f"a size must not be negative, this one is {numbers[0]}", algorithm=where))
     if len(numbers) == 2:

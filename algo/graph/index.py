@@ -275,6 +275,19 @@ def _canonical_node(e: Expr) -> Expr:
 _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 
 
+def extents_brought_into(indices: Iterable[Expr]) -> list[Expr]:
+    """The extents that boundary operations bring indices into: where one of them is 0, there is nothing to read."""
+    found: dict[Expr, None] = {}
+    stack = [i for i in indices if isinstance(i, Op)]
+    while stack:
+        e = stack.pop()
+        if e.name in BOUNDARY_OPS:
+            found[e.args[1]] = None
+        if e.name in _ARITHMETIC:
+            stack += [a for a in e.args if isinstance(a, Op)]
+    return list(found)
+
+
 def text(e: Expr) -> str:
     """A size or index expression as a person writes it; also the order of canonical sums."""
     known = _texts.get(e)

@@ -11,11 +11,12 @@ from raido.algo.graph.expr import Array, ArrayForm, Expr, Node, Parameter, SizeV
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the user's code: file, line and the line's text."""
+    """A place in the user's code: file, line and the line's text; `array`: the one there whose size is at fault, "f32[n, m]"."""
 
     file: str
     line: int
     text: str
+    array: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}   {self.text}"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from raido.algo.graph.expr import Axis, Expr, Filter, Node, Scan, Segmented, Sort, Update
-from raido.algo.graph.faults import fault_error
+from raido.algo.graph.faults import fault_error, unsigned_kind
 from raido.algo.interpreter.fold import accumulate_primitive, rounds_floats
 from raido.algo.interpreter.lanes import Frame, grid, spread
 from raido.algo.interpreter.machine import Machine, Task
@@ -118,7 +118,7 @@ def update(machine: Machine, form: Update, frame: Frame, extents: Extents) -> Ta
         wrong = (place < 0) | (place >= size)
         if form.checked and wrong.any():
             found = (dimension, int(place[wrong][0]), int(size[wrong][0]))
-            raise fault_error("index", found, machine.program.sites.get(form))
+            raise fault_error(unsigned_kind("index", form.indices[dimension]), found, machine.program.sites.get(form))
         inside &= ~wrong
     chosen = np.flatnonzero(inside)
     results = [d.reshape(-1).copy() for d in dest]

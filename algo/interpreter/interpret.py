@@ -15,8 +15,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from raido.algo.errors import ArgumentError
-from raido.algo.graph.bind_sizes import bind_sizes
+from raido.algo.errors import ArgumentError, ArrayTooLarge, explain
+from raido.algo.graph.bind_sizes import EXACT, bind_sizes, evaluate_size
 from raido.algo.graph.expr import (
     ArrayCond,
     ArrayLoop,
@@ -43,10 +43,13 @@ from raido.algo.graph.expr import (
     While,
     result_count,
 )
-from raido.algo.graph.faults import fault_error
+from raido.algo.graph.faults import fault_error, unsigned_kind
+from raido.algo.graph.index import extents_brought_into
+from raido.algo.graph.limits import LARGEST_ARRAY, check_extents, reach, sized_arrays, sizes_within, too_large
 from raido.algo.graph.primitives import DIVISIONS, evaluate
 from raido.algo.graph.program import Program
-from raido.algo.graph.rewrite import children
+from raido.algo.graph.rewrite import children, scalar_nodes
+from raido.algo.graph.size_numbers import numbers_within, size_numbers
 from raido.algo.interpreter import forms as interpret_forms
 from raido.algo.interpreter.blocks import generate, reduce
 from raido.algo.interpreter.dependencies import NOTHING, dependencies
@@ -69,9 +72,23 @@ def interpret(
             expected = f"{parameter.dtype} of rank {len(parameter.shape)}"
             raise ArgumentError(f'argument "{parameter.name}" is {array.dtype} of rank {array.ndim}, not {expected}')
     bound = bind_sizes(program, [a.shape for a in arrays], sizes)
+    for array in sized_arrays(program):
+        extents = [evaluate_size(extent, bound) for extent in array.shape]
+        check_extents(extents, array.dtype, array.shape, array.site, bound)
+    for number in size_numbers(program):
+        data = any(isinstance(node, Count) for node in scalar_nodes(number.value))
+        if not data and reach(number.value, bound) > LARGEST_ARRAY:
+            raise too_large([bound[name.name] for name in sizes_within((number.value,))], number.site)
     values: dict[Node, np.ndarray] = dict(zip(program.parameters, arrays, strict=True))
     values |= {SizeVar(name): np.asarray(size, np.int64) for name, size in bound.items()}
-    return run(_Interpreter(program, values).results())
+    try:
+        return run(_Interpreter(program, values).results())
+    except ValueError as error:
+        if "array is too big" not in str(error):
+            raise
+        raise ArrayTooLarge(
+            f"{program.name}: {error}"
+        ) from error  # NumPy's own limit, of the indices of an empty array
 
 
 def run(task: Task) -> Any:
@@ -97,6 +114,7 @@ class _Interpreter:
         self.root = Frame((), None, values)
         self.depends = dependencies(program, _FORMS)
         self.constants: dict[Node, np.ndarray] = {}
+        self.numbers: dict[Node, list[Op]] = {}
 
     def results(self) -> Task:
         outputs = []
@@ -188,7 +206,7 @@ class _Interpreter:
         return (yield from self.values([node.value], frame))[0]
 
     def _load(self, node: Load, frame: Frame) -> Task:
-        """An element. From an empty array an unchecked load gives 0: `select` will not take it (padding, joining)."""
+        """An element. From an empty array, an unchecked load gives 0, and any from an empty part: `select` will not take it."""
         array = node.array
         where = yield from self.values(node.indices, frame)
         open_form = array.form if isinstance(array, Result) and isinstance(array.form, Generate) else None
@@ -218,6 +236,10 @@ class _Interpreter:
             empty = _any_zero(extents)
             if empty.any() and not node.checked:
                 return (yield from self._load_where(node, ~empty, frame))
+        if _is_outside(where, extents).any():
+            brought = yield from self.values(extents_brought_into(node.indices), frame)
+            if (empty := _any_zero(brought)).any():
+                return (yield from self._load_where(node, ~empty, frame))
         self._check(node, where, extents)
         if rank == 0:
             return data
@@ -246,7 +268,8 @@ class _Interpreter:
                 size = int(np.broadcast_to(extent, wrong.shape)[wrong].flat[0])
                 if not node.checked:
                     raise AssertionError(f"unchecked load of {node.array} at {index}, dimension {dimension} of {size}")
-                raise fault_error("index", (dimension, index, size), self.program.sites.get(node))
+                kind = unsigned_kind("index", node.indices[dimension])
+                raise fault_error(kind, (dimension, index, size), self.program.sites.get(node))
 
     def _cond(self, form: Cond | ArrayCond, index: int, rank: int, frame: Frame) -> Task:
         """One result of the branch taken; lanes that disagree evaluate theirs in frames of their own."""
@@ -264,18 +287,54 @@ class _Interpreter:
             result = put_lanes(result, frame, place, value, rank)
         return result
 
+    def _check_arithmetic(self, form: Any, frame: Frame) -> Task:
+        """ArrayTooLarge where an extent was computed from sizes that data decides, and is more than 64 bits hold."""
+        if form not in self.numbers:
+            self.numbers[form] = numbers_within(form)
+        computed = [*(axis.extent for axis in form.axes), *self.numbers[form]]
+        for size in computed:
+            if not isinstance(size, Op):
+                continue
+            known: dict[Node, np.ndarray] = {}
+            for node in scalar_nodes(size):
+                if isinstance(node, Op) and node.name in EXACT:
+                    parts = [known[a] for a in node.args]
+                    known[node] = np.abs(parts[0] if len(parts) == 1 else _FLOAT.get(node.name, np.fmax)(*parts))
+                else:
+                    (value,) = yield from self.values([node], frame)
+                    known[node] = np.abs(value.astype(np.float64))
+            if (known[size] > LARGEST_ARRAY).any():
+                sizes = [int(v.max()) for e, v in known.items() if isinstance(e, (SizeVar, Count))]
+                raise too_large(sizes, self.program.sites.get(form))
+
+    def _keep_to_limits(self, form: Any, frame: Frame, extents: Sequence[int]) -> None:
+        """ArrayTooLarge for an array, of every lane that is here, that is larger than any can be."""
+        if not isinstance(form, (Generate, Scan, Sort)):
+            return
+        result = max((Result(form, k) for k in range(result_count(form))), key=lambda r: r.dtype.itemsize)
+        check_extents((*frame.shape, *extents), result.dtype, result.shape, self.program.sites.get(form))
+
     def _by_sizes(self, form: Any, frame: Frame) -> Task:
         """A form over axes, by its rule; lanes that see different extents go their own ways."""
         rule = _RULES[type(form)]
         rank = len(form.axes)
         whole = form.offsets.shape if isinstance(form, Segmented) else ()
         sizes = yield from self.values([*(axis.extent for axis in form.axes), *whole], frame)
+        yield from self._check_arithmetic(form, frame)
         extents = uniform(sizes)
         if extents is not None:
+            self._keep_to_limits(form, frame, extents[:rank])
             if 0 in extents[:rank]:
                 yield from look_at_lone_offsets(self, form, frame, extents)
-            return (yield from rule(self, form, frame, extents[:rank]))
+            try:
+                return (yield from rule(self, form, frame, extents[:rank]))
+            except MemoryError as error:
+                site = self.program.sites.get(form)
+                where = None if site is None else str(site)
+                raise MemoryError(explain(f"{self.program.name}: {error}", algorithm=where)) from error
         scalar = isinstance(form, Reduce)
+        if not scalar:
+            self._keep_to_limits(form, frame, [int(np.max(size)) for size in sizes[:rank]])
         ranks = [0] * len(form.left) if scalar else [rank_of(Result(form, k)) for k in range(result_count(form))]
         wholes: list[np.ndarray | None] = [None] * len(ranks)
         for extents, place in group_by_sizes(sizes, frame):
@@ -303,9 +362,22 @@ _RULES: dict[type[Node], Callable[..., Task]] = {
 _FORMS |= dict.fromkeys(_RULES, _Interpreter._by_sizes)
 
 
+_FLOAT = {
+    "add": np.add,
+    "sub": np.add,
+    "mul": np.multiply,
+}  # of magnitudes: others make nothing greater than their operands
+
+
 def _any_zero(extents: Sequence[np.ndarray]) -> np.ndarray:
     """Where any of the extents is 0."""
     return np.asarray(functools.reduce(np.logical_or, [extent == 0 for extent in extents], np.False_))
+
+
+def _is_outside(where: Sequence[np.ndarray], extents: Sequence[np.ndarray]) -> np.ndarray:
+    """Where any index is not below its extent."""
+    wrong = [(place < 0) | (place >= extent) for place, extent in zip(where, extents, strict=True)]
+    return np.asarray(functools.reduce(np.logical_or, wrong, np.False_))
 
 
 def constant_array(node: Const | Constant) -> np.ndarray:

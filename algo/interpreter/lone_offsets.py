@@ -17,11 +17,8 @@ def look_at_lone_offsets(
     machine: Machine, form: Any, frame: Frame, extents: tuple[int, ...]
 ) -> Generator[Any, Any, None]:
     """Checks the offsets that a form with these extents, one of them 0, reads itself or through arrays that have no elements either."""
-    some = [(axis.var, n) for axis, n in zip(form.axes, extents, strict=False) if n]
-    if some:
-        shape = tuple(n for _, n in some)
-        frame = frame.extend(shape, dict(zip((v for v, _ in some), grid((0,) * len(some), shape), strict=True)))
-    known, place = frame.bound, frame.parent
+    some = {axis.var: n for axis, n in zip(form.axes, extents, strict=False) if n}
+    known, place = frame.bound | some.keys(), frame.parent
     while place is not None:
         known, place = known | place.bound, place.parent
     expressions: list[tuple[Node, ...]] = [children(form)]
@@ -35,13 +32,41 @@ def look_at_lone_offsets(
         for array in (load.array for load in loads_in(*below) if load.array not in seen):
             seen.add(array)
             if isinstance(array, Result) and isinstance(array.form, Generate | Segmented):
+                if not _leads_to_offsets(array.form):
+                    continue
                 if machine.depends_on(array) <= known:
                     found.append((array, array.shape))
                 elif isinstance(array.form, Generate):
                     expressions.append(array.form.bodies)
         for node, sizes in found:
             if machine.depends_on(node) <= known:
-                counts = yield from machine.values(sizes, frame)
+                place = _along(machine, node, some, frame)
+                counts = yield from machine.values(sizes, place)
                 if 0 in (uniform(counts) or ()):
                     looked_at.append(node)
-    yield from machine.values(looked_at, frame)
+    for node in looked_at:
+        yield from machine.values([node], _along(machine, node, some, frame))
+
+
+def _leads_to_offsets(form: Generate | Segmented) -> bool:
+    """Whether an array without elements has anything to look at: else the indices of its rows, which may be any number, are not made."""
+    stack: list[Any] = [form]
+    seen = {form}
+    while stack:
+        form = stack.pop()
+        below = children(form)
+        if isinstance(form, Segmented) or counts_and_lone_offsets(below):
+            return True
+        found = {load.array.form for load in loads_in(*below) if isinstance(load.array, Result)}
+        stack += [each for each in found - seen if isinstance(each, Generate | Segmented)]
+        seen |= found
+    return False
+
+
+def _along(machine: Machine, node: Node, axes: dict[Any, int], frame: Frame) -> Frame:
+    """The lanes for every index of those axes that a node depends on: the others may have any number of indices."""
+    own = {var: n for var, n in axes.items() if var in machine.depends_on(node)}
+    if not own:
+        return frame
+    shape = tuple(own.values())
+    return frame.extend(shape, dict(zip(own, grid((0,) * len(own), shape), strict=True)))

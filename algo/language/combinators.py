@@ -33,9 +33,9 @@ from raido.algo.trace.building import elementwise as _elementwise
 from raido.algo.trace.combining import COMMUTATIVE, RowsMixed, starting_values, trace_operator
 from raido.algo.trace.context import current, is_size
 from raido.algo.trace.existential import joined_size, size_from
-from raido.algo.trace.locations import complaint, plain_int
-from raido.algo.trace.scalars import cast
-from raido.algo.trace.trees import leaves, unflatten
+from raido.algo.trace.locations import complaint, plain_size
+from raido.algo.trace.scalars import cast, has_wrapped_sizes
+from raido.algo.trace.trees import is_sequence, leaves, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, Array
 
@@ -109,16 +109,16 @@ def _parameter_names(f: Callable[..., Any], rank: int) -> list[str] | None:
 
 def shape_of(shape: Any) -> list[Expr]:
     """A shape argument (an int, a size, or a tuple of them) as expressions."""
-    dims = shape if isinstance(shape, (tuple, list)) else (shape,)
+    dims = shape if is_sequence(shape) else (shape,)
     return [extent_of(dim) for dim in dims]
 
 
 def extent_of(dim: Any) -> Expr:
     """One size as an expression; of a traced integer, one that data decides."""
-    if isinstance(dim, bool) or not (isinstance(dim, (int, Array)) or hasattr(dim, "__index__")):
+    if isinstance(dim, (bool, tuple)) or not (isinstance(dim, (int, Array)) or hasattr(dim, "__index__")):
         raise ShapeError(complaint(f"a size is an int or a size of an array, not {dim!r}"))
     if not isinstance(dim, Array):
-        value = plain_int(dim, "a size")
+        value = plain_size(dim, "a size")
         if value < 0:
             raise ShapeError(complaint(f"a size cannot be negative: {value}"))
         return index.as_index(value)
@@ -127,6 +127,8 @@ def extent_of(dim: Any) -> Expr:
     node = dim.node if dim.dtype is i64 else cast(dim, i64)
     node = index.canonical(node)
     if not is_size(node):
+        if has_wrapped_sizes(node):
+            raise ShapeError(complaint("a size computed with so large a factor is larger than any array can be"))
         return size_from(node)
     if current().facts.nonnegative(node):
         return node

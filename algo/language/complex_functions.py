@@ -1,118 +1,259 @@
-"""Arithmetic and functions of complex numbers, on scalars; `ufuncs` applies them to arrays.
+"""Functions of complex numbers, with the special values of C99's Annex G, as NumPy has them; on scalars, `ufuncs` applies them to arrays.
 
-Division is Smith's, as NumPy's: the parts of the larger side are scaled by their ratio, so that squares do not overflow. (Robert L.
-Smith, Algorithm 116: Complex division, CACM 5(8), 1962.) There is no ordering.
+Results are within a few units in the last place of the number's size (docs/math.md), not of each part: sums in them cancel. Where e^|x|
+overflows and its product with a sine does not, a constant factor is taken out of it first. There is no ordering.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from raido.algo.errors import DTypeError
-from raido.algo.graph.dtypes import f64
-from raido.algo.graph.expr import Const
+from raido.algo.graph.dtypes import f32
+from raido.algo.graph.expr import Const, const
+from raido.algo.language import complex_arithmetic as arithmetic
 from raido.algo.language import ufuncs
-from raido.algo.language.complexes import Complex, as_complex
+from raido.algo.language.complex_arithmetic import multiply, pair, scaled
+from raido.algo.language.complexes import NO_ORDER, Complex, as_complex, of_one_type
 from raido.algo.trace.building import elementwise
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.promotion import common_type, lift
-from raido.algo.trace.scalars import cast, select
+from raido.algo.trace.promotion import lift
+from raido.algo.trace.scalars import cast, select, without_bools
 from raido.algo.trace.value import LITERAL, Array
+
+isnan, isinf, isfinite = ufuncs.isnan, ufuncs.isinf, ufuncs.isfinite
+copysign, absolute = ufuncs.copysign, ufuncs.absolute
 
 
 def function_of(name: str) -> Callable[..., Any]:
     """NumPy's function of that name on complex scalars; DTypeError where it has no meaning for them."""
     if name in ("where", "power"):
         return _where if name == "where" else _power
-    function = _FUNCTIONS.get(name)
+    from raido.algo.language.complex_inverses import INVERSES
+
+    function = _FUNCTIONS.get(name) or INVERSES.get(name)
     if function is None:
-        why = "complex numbers have no order" if name in _ORDERINGS else None
+        why = NO_ORDER if name in _ORDERINGS else None
         raise DTypeError(complaint(f"rd.{name} of complex numbers", why=why, remedy="rd.abs, .real or .imag"))
-    return lambda *values: function(*_alike(values))
+    return lambda *values: function(*of_one_type(values))
 
 
-_ORDERINGS = ("less", "less_equal", "greater", "greater_equal", "minimum", "maximum", "fmin", "fmax", "sign")
+_ORDERINGS = ("less", "less_equal", "greater", "greater_equal", "minimum", "maximum", "fmin", "fmax", "clip")
 
 
-def _alike(values: tuple[Any, ...]) -> list[Complex]:
-    """The numbers as complex ones whose parts have one float type."""
-    numbers = [as_complex(v) for v in values]
-    dtype, weak = common_type([part for z in numbers for part in z])
-    if not dtype.is_float:
-        dtype = f64
-    return [Complex._make(Array(cast(part, dtype), weak) for part in z) for z in numbers]
+def where(test: Any, a: Array | float, b: Array | float, like: Array | None = None) -> Array:
+    """A choice whose literals take the type of the other number, or of `like`: two literals alone would be f64."""
+    own = next((v for v in (like, a, b) if isinstance(v, Array)), None)
+    assert own is not None
+    return ufuncs.where(test, *(v if isinstance(v, Array) else Array(const(own.dtype, v), own.weak) for v in (a, b)))
 
 
-def _pair(re: Any, im: Any) -> Complex:
-    return Complex._make((re, im))
+def _is_f32(a: Complex) -> bool:
+    return a.real.dtype is f32
 
 
-def _add(a: Complex, b: Complex) -> Complex:
-    return _pair(a.real + b.real, a.imag + b.imag)
+def _without_overflow(x: Array, narrow: bool) -> tuple[Array, Callable[[Array], Array]]:
+    """A number whose exponential does not overflow, and what multiplies by the factor that e^x lacks then; for x up to about 2.4 thresholds."""
+    limit, step = (80.0, 60.0) if narrow else (700.0, 500.0)  # e**88.7, e**709.8: the largest finite f32, f64
+    factor = math.exp(step)
+    once, twice = x > limit, x > limit + step
+    less = where(twice, x - 2 * step, where(once, x - step, x))
 
+    def restored(value: Array) -> Array:
+        return value * where(once, factor, 1.0, x) * where(twice, factor, 1.0, x)
 
-def _subtract(a: Complex, b: Complex) -> Complex:
-    return _pair(a.real - b.real, a.imag - b.imag)
-
-
-def _multiply(a: Complex, b: Complex) -> Complex:
-    return _pair(a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real)
-
-
-def _divide(a: Complex, b: Complex) -> Complex:
-    first = ufuncs.absolute(b.real) >= ufuncs.absolute(b.imag)
-    large, small = ufuncs.where(first, b.real, b.imag), ufuncs.where(first, b.imag, b.real)
-    ratio = small / large
-    scale = large + small * ratio
-    x, y = ufuncs.where(first, a.real, a.imag), ufuncs.where(first, a.imag, a.real)
-    im = y - x * ratio
-    return _pair((x + y * ratio) / scale, ufuncs.where(first, im, -im) / scale)
+    return less, restored
 
 
 def _exp(a: Complex) -> Complex:
-    size = ufuncs.exp(a.real)
-    return _pair(size * ufuncs.cos(a.imag), size * ufuncs.sin(a.imag))
+    x, y = a.real, a.imag
+    less, restored = _without_overflow(x, _is_f32(a))
+    size = ufuncs.exp(less)
+    re, im = restored(size * ufuncs.cos(y)), restored(size * ufuncs.sin(y))
+    strange = isinf(x) & ~isfinite(y)
+    re = where(strange, where(x > 0, x, 0.0), re)
+    return pair(re, where(y == 0, y, where(strange & (x < 0), copysign(lift(0.0), y), im)))
+
+
+def logarithm(a: Complex) -> Complex:
+    """Near 1 from 2(x − 1) + (x − 1)² + y², exact there; elsewhere from |a|, which the scaling keeps finite and normal."""
+    x, y = absolute(a.real), absolute(a.imag)
+    large, small = ufuncs.maximum(x, y), ufuncs.minimum(x, y)
+    near = (large > 0.5) & (large < 1.5) & (small < 1.0)
+    close = 0.5 * ufuncs.log1p((large - 1.0) * (large + 1.0) + small * small)
+    down, up, shift = (2.0**-4, 2.0**64, 64) if _is_f32(a) else (2.0**-4, 2.0**256, 256)
+    huge, tiny = large > up, large < 1 / up
+    factor = where(tiny, up, where(huge, down, 1.0, x))
+    taken = where(tiny, -shift * math.log(2.0), where(huge, 4 * math.log(2.0), 0.0, x))
+    far = ufuncs.log(ufuncs.hypot(a.real * factor, a.imag * factor)) + taken
+    return pair(where(near, close, far), ufuncs.arctan2(a.imag, a.real))
+
+
+def _times(function: Callable[[Complex], Complex], factor: float) -> Callable[[Complex], Complex]:
+    return lambda a: scaled(function(a), factor)
+
+
+def square_root(a: Complex) -> Complex:
+    """From √((|x| + |a|) / 2), the parts scaled by a power of four first where the sum would overflow or lose bits."""
+    x, y = a.real, a.imag
+    large = ufuncs.maximum(absolute(x), absolute(y))
+    big, least = (2.0**125, 2.0**-100) if _is_f32(a) else (2.0**1021, 2.0**-900)
+    up = 2.0**48 if _is_f32(a) else 2.0**400
+    factor = where(large >= big, 2.0**-4, where(large < least, up, 1.0, x))
+    back = where(large >= big, 2.0**2, where(large < least, math.sqrt(1 / up), 1.0, x))
+    u, v = absolute(x) * factor, y * factor
+    size = ufuncs.sqrt(0.5 * u + 0.5 * ufuncs.hypot(u, v))
+    other = v / (2.0 * size)
+    re, im = where(x >= 0, size, absolute(other)) * back, where(x >= 0, other, copysign(size, y)) * back
+    zero = (x == 0) & (y == 0)
+    endless = isinf(x)
+    re = where(isinf(y), absolute(y), where(endless, where(x > 0, x, where(isnan(y), y, 0.0)), where(zero, 0.0, re)))
+    far = where(x > 0, where(isnan(y), y, copysign(lift(0.0), y)), copysign(x, y))
+    return pair(re, where(isinf(y), y, where(endless, far, where(zero, y, im))))
+
+
+def _sinh(a: Complex) -> Complex:
+    x, y = a.real, a.imag
+    less, restored = _without_overflow(absolute(x), _is_f32(a))
+    re = restored(copysign(ufuncs.sinh(less), x) * ufuncs.cos(y))
+    im = restored(ufuncs.cosh(less) * ufuncs.sin(y))
+    alone = ~isfinite(y) & ((x == 0) | isinf(x))
+    return pair(where(alone, where(x == 0, x, absolute(x)), re), where(y == 0, y, im))
+
+
+def _cosh(a: Complex) -> Complex:
+    x, y = a.real, a.imag
+    less, restored = _without_overflow(absolute(x), _is_f32(a))
+    re = restored(ufuncs.cosh(less) * ufuncs.cos(y))
+    im = restored(copysign(ufuncs.sinh(less), x) * ufuncs.sin(y))
+    re = where(isinf(x) & ~isfinite(y), absolute(x), re)
+    nothing = copysign(lift(0.0), x) * copysign(lift(1.0), y)
+    nothing = where(isnan(x), y, where(isfinite(y), nothing, 0.0))
+    return pair(re, where((x == 0) | (y == 0), nothing, im))
+
+
+def _tanh(a: Complex) -> Complex:
+    """By W. Kahan's formula (Branch cuts for complex elementary functions, 1987); for large |x|, where it overflows, by its limit."""
+    x, y = a.real, a.imag
+    limit = 11.0 if _is_f32(a) else 22.0  # e**-2|x| is less than half a unit in the last place of 1
+    far = absolute(x) >= limit
+    inside = where(far, limit, x)
+    tangent, s = ufuncs.tan(y), ufuncs.sinh(inside)
+    beta = 1.0 + tangent * tangent
+    below = 1.0 + beta * s * s
+    re, im = beta * ufuncs.sqrt(1.0 + s * s) * s / below, tangent / below
+    small = ufuncs.exp(ufuncs.negative(absolute(x)))
+    rest = 4.0 * ufuncs.sin(y) * ufuncs.cos(y) * small * small
+    rest = where(isinf(x) & ~isfinite(y), 0.0, rest)
+    far = far & (isfinite(y) | isinf(x))
+    re = where(far, copysign(lift(1.0), x), where((x == 0) & ~isfinite(y), x, re))
+    return pair(re, where(far, rest, where((y == 0) & isnan(x), y, im)))
+
+
+def _turned(function: Callable[[Complex], Complex]) -> Callable[[Complex], Complex]:
+    """−i f(i a), by f(conj(z)) = conj(f(z)): sine and tangent of the hyperbolic ones."""
+
+    def apply(a: Complex) -> Complex:
+        z = function(pair(a.imag, a.real))
+        return pair(z.imag, z.real)
+
+    return apply
+
+
+def _expm1(a: Complex) -> Complex:
+    half = ufuncs.sin(a.imag * 0.5)
+    re = ufuncs.expm1(a.real) * ufuncs.cos(a.imag) - 2.0 * half * half
+    return pair(re, ufuncs.exp(a.real) * ufuncs.sin(a.imag))
+
+
+def _log1p(a: Complex) -> Complex:
+    more = a.real + 1.0
+    return pair(ufuncs.log(ufuncs.hypot(more, a.imag)), ufuncs.arctan2(a.imag, more))
+
+
+def _sign(a: Complex) -> Complex:
+    """a / |a|; where |a| overflows, as in NumPy, the direction of the infinite part, or else of the imaginary one."""
+    x, y = a.real, a.imag
+    size = ufuncs.hypot(x, y)
+    infinite, both = isinf(x), isinf(x) & isinf(y)
+    re = where(both, math.nan, where(infinite, copysign(lift(1.0), x), 0.0, x))
+    im = where(both, math.nan, where(infinite, 0.0, copysign(lift(1.0), y), y))
+    zero = size == 0
+    return pair(where(zero, 0.0, where(isinf(size), re, x / size)), where(zero, 0.0, where(isinf(size), im, y / size)))
 
 
 def _power(a: Any, b: Any) -> Complex:
-    """Whole literal exponents, by repeated squaring."""
+    """By repeated squaring for whole literal exponents below 100, as NumPy; else e^(b log a)."""
     exponent = b.node if isinstance(b, Array) and b.weak == LITERAL else None
-    if not isinstance(exponent, Const) or exponent.value != int(exponent.value):
-        raise DTypeError(complaint("a complex power", why="exponents are whole literals", remedy="z * z, or rd.exp"))
-    count = int(exponent.value)
-    one, base = _alike((lift(1), a))
-    result = one
-    left = abs(count)
-    while left:
-        if left & 1:
-            result = base if result is one else _multiply(result, base)
-        base = _multiply(base, base)
-        left >>= 1
-    return _divide(one, result) if count < 0 else result
+    if isinstance(exponent, Const):
+        if exponent.value == 0.5:
+            return square_root(*of_one_type((a,)))
+        if exponent.value == -1:
+            return arithmetic.reciprocal(*of_one_type((a,)))
+        if exponent.value == int(exponent.value) and abs(exponent.value) < 100:
+            return arithmetic.whole_power(of_one_type((a, b))[0], int(exponent.value))
+    base, power = of_one_type((a, b))
+    result = _exp(multiply(power, logarithm(base)))
+    nothing, none = ~arithmetic.truth(base), ~arithmetic.truth(power)
+    valid = (power.real > 0) & (power.imag == 0)
+    of_zero = where(valid, 0.0, math.nan, base.real)
+    re = where(none, 1.0, where(nothing, of_zero, result.real))
+    return pair(re, where(none, 0.0, where(nothing, of_zero, result.imag)))
 
 
-def _where(condition: Any, a: Any, b: Any) -> Complex:
-    x, y = _alike((a, b))
-    return _pair(*(select(condition, p, q) for p, q in zip(x, y, strict=True)))
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    test = arithmetic.truth(condition) if isinstance(condition, Complex) else condition
+    if not isinstance(a, Complex) and not isinstance(b, Complex):
+        return select(test, a, b)
+    x, y = of_one_type((a, b))
+    return pair(select(test, x.real, y.real), select(test, x.imag, y.imag))
+
+
+def _logical(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *values: function(*(arithmetic.truth(v) for v in values))
+
+
+def _of_parts(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a: pair(function(a.real), function(a.imag))
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "add": _add,
-    "subtract": _subtract,
-    "multiply": _multiply,
-    "divide": _divide,
-    "negative": lambda a: _pair(-a.real, -a.imag),
+    "add": arithmetic.add,
+    "subtract": arithmetic.subtract,
+    "multiply": multiply,
+    "divide": arithmetic.divide,
+    "negative": _of_parts(ufuncs.negative),
     "positive": lambda a: a,
     "absolute": lambda a: ufuncs.hypot(a.real, a.imag),
+    "square": lambda a: multiply(a, a),
+    "reciprocal": arithmetic.reciprocal,
+    "sign": _sign,
+    "rint": _of_parts(ufuncs.rint),
+    "equal": arithmetic.equal,
+    "not_equal": arithmetic.not_equal,
+    "isnan": lambda a: isnan(a.real) | isnan(a.imag),
+    "isinf": lambda a: isinf(a.real) | isinf(a.imag),
+    "isfinite": lambda a: isfinite(a.real) & isfinite(a.imag),
+    "logical_not": _logical(ufuncs.logical_not),
+    "logical_and": _logical(ufuncs.logical_and),
+    "logical_or": _logical(ufuncs.logical_or),
+    "logical_xor": _logical(ufuncs.logical_xor),
     "exp": _exp,
-    "square": lambda a: _multiply(a, a),
-    "reciprocal": lambda a: _divide(*_alike((as_complex(lift(1)), a))),
-    "equal": lambda a, b: (a.real == b.real) & (a.imag == b.imag),
-    "not_equal": lambda a, b: (a.real != b.real) | (a.imag != b.imag),
-    "isnan": lambda a: ufuncs.isnan(a.real) | ufuncs.isnan(a.imag),
-    "isinf": lambda a: ufuncs.isinf(a.real) | ufuncs.isinf(a.imag),
-    "isfinite": lambda a: ufuncs.isfinite(a.real) & ufuncs.isfinite(a.imag),
+    "exp2": lambda a: _exp(scaled(a, math.log(2.0))),
+    "expm1": _expm1,
+    "log": logarithm,
+    "log2": _times(logarithm, 1 / math.log(2.0)),
+    "log10": _times(logarithm, 1 / math.log(10.0)),
+    "log1p": _log1p,
+    "sqrt": square_root,
+    "sinh": _sinh,
+    "cosh": _cosh,
+    "tanh": _tanh,
+    "sin": _turned(_sinh),
+    "cos": lambda a: _cosh(pair(-a.imag, a.real)),
+    "tan": _turned(_tanh),
 }
 
 
@@ -127,7 +268,7 @@ def conj(z: Any, *, name: str | None = None) -> Any:
         >>> power.interpret(np.array([3 + 4j], np.complex64))
         array([25.], dtype=float32)
     """
-    change = lambda a: _pair(a.real, -a.imag) if isinstance(a, Complex) else a
+    change = lambda a: pair(a.real, -a.imag) if isinstance(a, Complex) else without_bools((a,))[0]
     return elementwise(change, [z], name=name)
 
 
@@ -150,3 +291,18 @@ def imag(z: Any, *, name: str | None = None) -> Any:
     """
     zero = lambda a: Array(cast(lift(0), a.dtype))
     return elementwise(lambda a: a.imag if isinstance(a, Complex) else zero(a), [z], name=name)
+
+
+def angle(z: Any, deg: bool = False, *, name: str | None = None) -> Any:
+    """The angle of each number from the positive real axis, in radians, or in degrees; of a real number 0 or π.
+
+    Example:
+        >>> rd.algorithm(lambda z: rd.angle(z, deg=True)).interpret(np.array([1j, -1 + 0j]))
+        array([ 90., 180.])
+    """
+
+    def of(a: Any) -> Array:
+        radians = ufuncs.arctan2(a.imag, a.real) if isinstance(a, Complex) else ufuncs.arctan2(0, a)
+        return radians * (180 / math.pi) if deg else radians
+
+    return elementwise(of, [z], name=name)

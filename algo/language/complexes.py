@@ -1,47 +1,54 @@
 """Complex numbers: pairs of floats inside an algorithm, NumPy's interleaved arrays outside of it.
 
-`rd.complex64(re, im)`, `rd.complex128` and literals such as `1j` make them; combinators take them as they take pairs. Their arithmetic
-is in `complex_functions`. A parameter or result is one array of floats with a last dimension of 2, which NumPy's memory already is.
+`rd.complex64(re, im)`, `rd.complex128` and literals such as `1j` make them. To users they are an element type: `together` and `fitted` say,
+for the whole language, what becomes of a real number beside a complex one. Their arithmetic is in `complex_arithmetic`, their functions
+are in `complex_functions`. A parameter or result is one array of floats with a last dimension of 2, which NumPy's memory already is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from raido.algo.errors import DTypeError
+from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph.dtypes import DType, bool_, f32, f64
-from raido.algo.graph.expr import Load, Op, Parameter
+from raido.algo.graph.expr import Expr, Load, Op, Parameter, const
 from raido.algo.graph.index import as_index
-from raido.algo.language.records import Record
+from raido.algo.language.records import Record, RecordAt
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.operators import Operators
-from raido.algo.trace.promotion import constant, lift
-from raido.algo.trace.trees import map_leaves
+from raido.algo.trace.promotion import common_type, constant, lift
+from raido.algo.trace.scalars import cast
+from raido.algo.trace.trees import is_number, map_leaves, parts_of, rebuild_tuple
 from raido.algo.trace.types import COMPLEX_TYPES, ComplexArrayType, subscript_complex
-from raido.algo.trace.value import Array
+from raido.algo.trace.value import LITERAL, STRONG, Array
 
 
 class ComplexType:
     """`rd.complex64` or `rd.complex128`: called, a complex number (or array) of that type; subscripted, an array type."""
 
-    __slots__ = ("name", "part")
+    __slots__ = ("bits", "name", "numpy", "part")
+    kind, is_float, is_integer = "c", False, False
 
     def __init__(self, name: str, part: DType) -> None:
-        self.name, self.part = name, part
+        self.name, self.part, self.numpy, self.bits = name, part, np.dtype(name), 2 * part.bits
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element in memory."""
+        return self.numpy.itemsize
 
     def __call__(self, re: Any, im: Any = None) -> Any:
         """The complex number re + im·i, or a number converted; of arrays, element by element."""
-        from raido.algo.language.moves import convert
         from raido.algo.trace.building import elementwise
 
         for value in (re, im):
             if isinstance(value, (tuple, list)) and not isinstance(value, Complex):
                 remedy = "its components one by one"
                 raise DTypeError(complaint(f"rd.{self.name} of a {type(value).__name__}", remedy=remedy))
-        convert_part = lambda value: convert(self.part, value)
+        convert_part = lambda value: Array(cast(value, self.part), STRONG)
         if im is None:
             return elementwise(lambda z: map_leaves(convert_part, as_complex(z)), [re])
         if is_complex(re) or is_complex(im):
@@ -64,8 +71,10 @@ class Complex(Operators, Record):
     """A complex number, or an array of them, as its two parts."""
 
     __slots__ = ()
-    __array_ufunc__ = None
+    __array_ufunc__: Any = Array.__array_ufunc__
+    __array_function__: Any = Array.__array_function__
     _fields: ClassVar[tuple[str, ...]] = ("re", "im")
+    is_number: ClassVar[bool] = True
 
     @property
     def real(self) -> Array:
@@ -80,11 +89,31 @@ class Complex(Operators, Record):
     @property
     def dtype(self) -> Any:
         """`rd.complex64` or `rd.complex128`."""
-        return COMPLEX_TYPES.get(self.real.dtype)
+        return COMPLEX_TYPES.get(self.real.dtype, complex128)
+
+    @property
+    def weak(self) -> int:
+        """How the type bends in promotion, as that of an `Array`."""
+        return self.real.weak
+
+    @property
+    def extents(self) -> tuple[Expr, ...]:
+        """The shape as expressions of the graph."""
+        return self.real.extents
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        return self.real.size
+
+    @property
+    def at(self) -> RecordAt:
+        """`z.at[key].set(w)`, `.add(w)` and `.multiply(w)`: new numbers, changed there."""
+        return ComplexAt(self)
 
     def like(self, value: Any) -> Complex:
         """A number that is to stand among these, as a complex one."""
-        return as_complex(complex_constant(value) if is_complex(value) and not isinstance(value, Complex) else value)
+        return fitted(value, self, "a value")
 
     def conj(self) -> Any:
         """The complex conjugate."""
@@ -92,14 +121,72 @@ class Complex(Operators, Record):
 
         return conj(self)
 
-    def astype(self, dtype: ComplexType) -> Any:
+    def astype(self, dtype: Any) -> Any:
         """The same numbers with parts of another type."""
         if not isinstance(dtype, ComplexType):
-            raise DTypeError(complaint(f"a complex array as {dtype!r}", remedy=".real, .imag or rd.abs"))
-        return dtype(self)
+            raise DTypeError(complaint(f"complex numbers as {dtype!r}", remedy=".real, .imag or rd.abs"))
+        return self if dtype is self.dtype and self.weak == STRONG else dtype(self)
+
+    sum: Any = Array.sum
+    prod: Any = Array.prod
+    mean: Any = Array.mean
+    any: Any = Array.any
+    all: Any = Array.all
+    min: Any = Array.min
+    max: Any = Array.max
+    argmin: Any = Array.argmin
+    argmax: Any = Array.argmax
+    clip: Any = Array.clip
+    round: Any = Array.round
+    transpose: Any = Array.transpose
+    named: Any = Array.named
+    view: Any = Array.view
+    ravel: Any = Record.flatten
+    __iter__: Any = Array.__iter__
+    __len__: Any = Array.__len__
+    __contains__: Any = Array.__contains__
+    __index__: Any = Array.__index__
+    __int__: Any = Array.__int__
+    __float__: Any = Array.__float__
+    __complex__: Any = Array.__complex__
+    __round__: Any = Array.__round__
+    __setitem__: Any = Array.__setitem__
+    __array__: Any = Array.__array__
+
+    def __bool__(self) -> bool:
+        return bool(Array(self.real.node, STRONG))  # raises, with what to write instead
 
     def __repr__(self) -> str:
         return f"<traced {self.dtype}, {self.real!r}>"
+
+
+class ComplexAt(RecordAt):
+    """`z.at`, waiting for its key, then for the numbers."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> ComplexAt:
+        return ComplexAt(self.records, key)
+
+    def multiply(self, value: Any, *, name: str | None = None) -> Any:
+        """The numbers multiplied by `value` at the key, which no index array may be: one place could occur twice."""
+        from raido.algo.language.indexing import selection
+
+        if selection(tuple.__getitem__(self.records, 0), self.key) is None:
+            remedy = "rd.reduce_by_index(z, rd.multiply, 1, index, values)"
+            raise TraceError(complaint("z.at[…].multiply of complex numbers at an array of indices", remedy=remedy))
+        return self.set(self.records[self.key] * value, name=name)
+
+    def min(self, value: Any, *, name: str | None = None) -> Any:
+        """Refused: complex numbers have no order."""
+        raise DTypeError(complaint("z.at[…].min of complex numbers", why=NO_ORDER, remedy="z.real, z.imag or rd.abs"))
+
+    def max(self, value: Any, *, name: str | None = None) -> Any:
+        """Refused: complex numbers have no order."""
+        raise DTypeError(complaint("z.at[…].max of complex numbers", why=NO_ORDER, remedy="z.real, z.imag or rd.abs"))
+
+
+NO_ORDER = "complex numbers have no order"
 
 
 def is_complex(value: Any) -> bool:
@@ -111,16 +198,111 @@ def is_complex(value: Any) -> bool:
 
 def complex_constant(value: Any) -> Complex:
     """A literal, or a NumPy scalar or array, as a traced complex value."""
+    if isinstance(value, Complex):
+        return value
     if isinstance(value, np.ndarray):
         return Complex._make((constant(np.ascontiguousarray(value.real)), constant(np.ascontiguousarray(value.imag))))
     return Complex._make((lift(value.real), lift(value.imag)))
 
 
 def as_complex(value: Any) -> Complex:
-    """A traced number as a complex one."""
+    """A traced number, or an array, as complex, its imaginary part 0."""
     if isinstance(value, Complex):
         return value
-    return Complex._make((value, lift(0)))
+    if isinstance(value, tuple):
+        raise TraceError(complaint("a tuple among complex numbers"))
+    if value.ndim == 0:
+        return Complex._make((value, lift(0)))
+    from raido.algo.language.moves import moved
+
+    zero = const(value.dtype, 0)
+    return Complex._make((value, moved(value.extents, lambda *_: zero, None, value.weak)))
+
+
+def of_one_type(values: Sequence[Any]) -> list[Complex]:
+    """Numbers or arrays as complex ones of the type that they have together: NumPy's promotion."""
+    numbers = [as_complex(v) for v in values]
+    dtype, weak = common_type([part for z in numbers for part in parts_of(z)])
+    dtype = dtype if dtype in COMPLEX_TYPES else f32 if dtype.is_float else f64
+    return [map_leaves(lambda part: _converted(part, dtype, weak), z) for z in numbers]
+
+
+def _converted(part: Array, dtype: DType, weak: int) -> Array:
+    if part.ndim == 0:
+        return Array(cast(part, dtype), weak)
+    if part.dtype is dtype:
+        return part
+    from raido.algo.trace.building import elementwise
+
+    return elementwise(lambda x: Array(cast(x, dtype)), [part])
+
+
+def together(values: Sequence[Any]) -> list[Any]:
+    """Structures that are to stand side by side, all of one kind: where one has complex numbers, all do, of one type."""
+    if any(isinstance(v, Complex) for v in values):
+        plain = all(isinstance(v, (Array, Complex)) for v in values)
+        return list(of_one_type(values)) if plain else list(values)
+    if not all(isinstance(v, tuple) for v in values) or len({len(v) for v in values}) > 1:
+        return list(values)
+    columns = [together(column) for column in zip(*values, strict=True)]
+    return [rebuild_tuple(v, parts) for v, parts in zip(values, zip(*columns, strict=True), strict=True)]
+
+
+def fitted(value: Any, like: Any, what: str, *, to_all: bool = False) -> Any:
+    """A value that is to stand among elements such as `like`: where these are complex, a literal is made so; others keep their type.
+
+    `to_all`: one number serves for every part of a tuple.
+    """
+    from raido.algo.trace.building import structure
+
+    value = structure(value)
+    if (
+        to_all
+        and isinstance(like, tuple)
+        and not is_number(like)
+        and (not isinstance(value, tuple) or is_number(value))
+    ):
+        value = rebuild_tuple(like, (value,) * len(like))
+    if isinstance(like, Complex):
+        if isinstance(value, tuple) and not isinstance(value, Complex):
+            raise TraceError(complaint(f"{what} is a tuple among {like.dtype}"))
+        if LITERAL not in (value.weak, like.weak) and value.dtype is not like.dtype:
+            remedy = f".astype(rd.{like.dtype})"
+            raise DTypeError(complaint(f"{what} is {value.dtype}, where {like.dtype} is due", remedy=remedy))
+        return as_complex(value)
+    if isinstance(value, Complex):
+        due = "a tuple" if isinstance(like, tuple) else str(like.dtype)
+        raise DTypeError(complaint(f"{what} is complex, where {due} is due", remedy=".real, .imag or rd.abs"))
+    if isinstance(like, tuple) and isinstance(value, tuple) and len(value) == len(like):
+        return rebuild_tuple(value, [fitted(v, part, what, to_all=to_all) for v, part in zip(value, like, strict=True)])
+    return value
+
+
+def spread(value: Any, like: Any, what: str) -> Any:
+    """A value for every array of a structure, in its nesting: a number stands for all arrays, a complex one for two parts."""
+    if isinstance(like, Complex):
+        from raido.algo.trace.building import structure
+
+        number = as_complex(structure(value))
+        if number.ndim:
+            raise ShapeError(complaint(f"{what} is a scalar"))
+        return number
+    if isinstance(like, tuple):
+        given = value if isinstance(value, tuple) else (value,) * len(like)
+        if len(given) != len(like):
+            raise TraceError(complaint(f"{what} has {len(given)} parts, for {len(like)} arrays"))
+        return rebuild_tuple(like, [spread(v, part, what) for v, part in zip(given, like, strict=True)])
+    if isinstance(value, tuple) and not is_number(value):
+        raise TraceError(complaint(f"{what} is a tuple, for one array"))
+    if is_complex(value):
+        remedy = ".astype(rd.complex128) on the array"
+        raise DTypeError(complaint(f"{what} is complex, the array is {like.dtype}", remedy=remedy))
+    return value
+
+
+def kind_of(value: Any) -> str:
+    """What a value is that an operation does not take, for messages."""
+    return "complex numbers" if isinstance(value, Complex) else "a tuple"
 
 
 def separated(parameter: Parameter) -> Complex:
@@ -141,9 +323,14 @@ def interleaved(value: Complex) -> Array:
     """The parts of a complex value side by side, in a last dimension of 2."""
     from raido.algo.trace.building import broadcast_element, make_axes, new_form
 
-    extents = value.real.extents
-    axes = make_axes([*extents, as_index(2)])
+    (number,) = of_one_type([value])
+    axes = make_axes([*number.extents, as_index(2)])
     places: Sequence[Any] = [axis.var for axis in axes[:-1]]
-    re, im = (broadcast_element(part, places).node for part in value)
+    re, im = (broadcast_element(part, places).node for part in parts_of(number))
     first = Op("eq", bool_, (axes[-1].var, as_index(0)))
     return Array(new_form(axes, (Op("select", re.dtype, (first, re, im)),), "elementwise")[0])
+
+
+def numbers_of(value: Any) -> Iterator[Array]:
+    """The real and the imaginary part, to unpack."""
+    return parts_of(as_complex(value))

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
-from raido.algo.graph import index
 from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import (
     ARRAY_FORMS,
@@ -39,17 +38,19 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.rewrite import topological
 from raido.algo.graph.scopes import open_variables
+from raido.algo.language.complexes import Complex, as_complex, fitted, of_one_type
 from raido.algo.language.moves import moved
 from raido.algo.trace.building import check_result, collect, make_axes, new_form, structure, wrap
 from raido.algo.trace.context import Trace, current, load
-from raido.algo.trace.existential import counted
+from raido.algo.trace.existential import count_from, counted, next_size, size_from
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import common_type
 from raido.algo.trace.scalars import cast, truth
 from raido.algo.trace.small_rows import MOST, places_of, row_of, scalars_of, small_shape
-from raido.algo.trace.trees import leaves, same_nesting, unflatten
+from raido.algo.trace.trees import leaves, rebuild_tuple, same_nesting, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, LITERAL, STRONG, Array, is_scalar
+from raido.algo.trace.whole_numbers import counted_exactly
 
 _ORDER = {"b": 0, "i": 1, "u": 1, "f": 2}
 
@@ -70,7 +71,7 @@ def loop(n: Any, body: Callable[..., Any], init: Any, *, name: str | None = None
     count = structure(n)
     if isinstance(count, tuple) or count.ndim or not count.dtype.is_integer:
         raise TraceError(complaint("the number of rounds of rd.loop is an integer"))
-    rounds = index.canonical(cast(count, i64))
+    rounds = counted_exactly(count)
     return _Iteration("loop", init, lambda i, state: body(i, state), None, rounds, name).value()
 
 
@@ -90,6 +91,32 @@ def while_loop(
     return _Iteration("while", init, lambda _, state: body(state), condition, None, name).value()
 
 
+class _BecomesComplex(Exception):
+    """A literal of the state meets a complex number in the body: the loop is traced again, from `init`."""
+
+    def __init__(self, init: Any) -> None:
+        super().__init__()
+        self.init = init
+
+
+def _complex_where(init: Any, value: Any) -> Any:
+    """`init` with those literals complex whose `value` is; None where there are none."""
+    if isinstance(value, Complex):
+        becomes = isinstance(init, Array) and init.weak == LITERAL and init.ndim == 0
+        return as_complex(init) if becomes else None
+    if (
+        not isinstance(init, tuple)
+        or not isinstance(value, tuple)
+        or isinstance(init, Complex)
+        or len(init) != len(value)
+    ):
+        return None
+    parts = [_complex_where(own, after) for own, after in zip(init, value, strict=True)]
+    if all(part is None for part in parts):
+        return None
+    return rebuild_tuple(init, [own if part is None else part for own, part in zip(init, parts, strict=True)])
+
+
 class _Iteration:
     """One loop, while its types are worked out."""
 
@@ -104,7 +131,10 @@ class _Iteration:
     ) -> None:
         self.kind, self.body, self.condition, self.count, self.name = kind, body, condition, count, name
         self.trace: Trace = current()
-        self.init = structure(init)
+        self._start(structure(init))
+
+    def _start(self, init: Any) -> None:
+        self.init = init
         self.flat: list[Array] = leaves(self.init)
         self.dtypes = [leaf.dtype for leaf in self.flat]
         self.open = [leaf.weak == LITERAL for leaf in self.flat]
@@ -113,6 +143,16 @@ class _Iteration:
             raise TraceError(complaint("the state of a loop is empty"))
 
     def value(self) -> Any:
+        """The state after the loop; a literal that becomes complex in a round starts as a complex one."""
+        tables = self.trace.snapshot()
+        try:
+            return self._attempts()
+        except _BecomesComplex as found:
+            self.trace.restore(tables)
+            self._start(found.init)
+            return self.value()
+
+    def _attempts(self) -> Any:
         scalars = all(leaf.ndim == 0 for leaf in self.flat)
         if scalars or (self.trace.depth and self._fits_registers()):
             tables, dtypes, open_state = self.trace.snapshot(), list(self.dtypes), list(self.open)
@@ -158,6 +198,10 @@ class _Iteration:
                 raise TraceError(complaint("the condition of rd.while_loop returns one bool_"))
             test = truth(given).node
         value = check_result(self.body(Array(counter, COUNTER), state))
+        complex_init = _complex_where(self.init, value)
+        if complex_init is not None:
+            raise _BecomesComplex(complex_init)
+        value = fitted(value, self.init, "the loop's state after a round")
         if not same_nesting(value, self.init):
             raise TraceError(complaint("the loop's body returns another structure than `init`"))
         return leaves(value), test
@@ -271,7 +315,7 @@ class _Iteration:
         for group in range(len(sizes)):
             k, axis = next(place for place, own in self.changing.items() if own == group)
             init += (as_node(Array(self.flat[k].extents[axis])),)
-            outcome += (as_node(Array(results[k].extents[axis])),)
+            outcome += (as_node(Array(next_size(results[k].extents[axis]))),)
         state += tuple(sizes)
         form: ArrayLoop | ArrayWhile
         if test is not None:
@@ -344,7 +388,7 @@ def cond(predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any], *, 
         raise TraceError(complaint("the predicate of rd.cond is one scalar", remedy="rd.where for arrays"))
     test = truth(given).node
     known = len(trace.order)
-    first, second = check_result(then()), check_result(orelse())
+    first, second = alike_branches(check_result(then()), check_result(orelse()))
     made_forms = len(trace.order) > known
     if not same_nesting(first, second):
         raise TraceError(complaint("the branches of rd.cond return different structures"))
@@ -359,6 +403,20 @@ def cond(predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any], *, 
         value = unflatten(first, [Array(Item(form_of, k)) for k in range(len(pairs))])
         return collect((), value, "cond", name) if trace.depth == 0 or name else value
     return unflatten(first, [_rowwise(test, a, b, name) for a, b in pairs])
+
+
+def alike_branches(first: Any, second: Any) -> tuple[Any, Any]:
+    """The values of two branches of one kind: a literal beside a complex number becomes one."""
+    if isinstance(first, Complex) or isinstance(second, Complex):
+        like = first if isinstance(first, Complex) and first.weak != LITERAL else second
+        like = like if isinstance(like, Complex) else first
+        if first.weak == second.weak == LITERAL:
+            first, second = of_one_type((first, second))
+        return fitted(first, like, "a branch of rd.cond"), fitted(second, like, "a branch of rd.cond")
+    if not isinstance(first, tuple) or not isinstance(second, tuple) or len(first) != len(second):
+        return first, second
+    pairs = [alike_branches(a, b) for a, b in zip(first, second, strict=True)]
+    return rebuild_tuple(first, [a for a, _ in pairs]), rebuild_tuple(second, [b for _, b in pairs])
 
 
 def _matched(a: Array, b: Array) -> tuple[Array, Array]:
@@ -393,7 +451,7 @@ def _branches(test: Expr, pairs: list[tuple[Array, Array]]) -> ArrayCond:
 
 
 def _as_count(size: Expr) -> Count:
-    return size if isinstance(size, Count) else counted(size, None)
+    return size if isinstance(size, Count) else size_from(size)
 
 
 def _branch_type(a: Array, b: Array) -> DType:
@@ -412,7 +470,7 @@ def _rowwise(test: Expr, a: Array, b: Array, name: str | None) -> Array:
     """A conditional between rows, element by element; a size that may differ is the one of the branch taken."""
     owners = "a dimension of one branch of rd.cond", "that of the other"
     extents = [
-        counted(Item(Cond(test, (m,), (n,)), 0), None) if may_differ(m, n, *owners) else m
+        counted(Item(Cond(test, (count_from(m),), (count_from(n),)), 0), None) if may_differ(m, n, *owners) else m
         for m, n in zip(a.extents, b.extents, strict=True)
     ]
     axes = make_axes(extents)

@@ -9,6 +9,7 @@ from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Axis, Count, Expr, Filter, Result
+from raido.algo.language.complexes import kind_of
 from raido.algo.language.moves import flatten, moved, reshape
 from raido.algo.trace.building import call, element, elements, form_results, make_axes, outer_extent, structure
 from raido.algo.trace.context import current, load
@@ -68,22 +69,23 @@ def compress(mask: Array, arrays: Sequence[Array], name: str | None = None) -> l
     if mask.dtype is not bool_:
         raise DTypeError(complaint(f"a mask is an array of bool_, not {mask.dtype}"))
     flat: list[Array] = []
-    size: Expr | None = None
+    sizes: list[Any] = [None] * mask.ndim
     for array in arrays:
         if array.ndim < mask.ndim:
             shapes = f"{describe(mask.dtype, mask.extents)} for {describe(array.dtype, array.extents)}"
             raise ShapeError(complaint(f"a mask of higher rank than the array: {shapes}"))
         for k, (a, b) in enumerate(zip(mask.extents, array.extents, strict=False)):
             owners = f"dimension {k} of the mask", f"dimension {k} of the array"
-            if mask.ndim == 1:
-                size = joined_size(a if size is None else size, b, *owners)
-            else:
-                current().equal_sizes(a, b, *owners)
-        rows = [Array(extent, COUNTER) for extent in array.extents[mask.ndim :]]
-        together = mask.ndim == 1
-        flat.append(array if together else reshape(array, (_total(mask), *rows)))
-    lined = mask if mask.ndim == 1 else flatten(mask)
-    axis = make_axes([lined.extents[0] if size is None else size])[0]
+            sizes[k] = joined_size(a if sizes[k] is None else sizes[k], b, *owners)
+    for array in arrays:
+        rest = array.extents[mask.ndim :]
+        if mask.ndim == 1:
+            flat.append(array)
+            continue
+        rows = [Array(extent, COUNTER) for extent in rest]
+        flat.append(reshape(_resized(array, [*sizes, *rest]), (_total(sizes), *rows)))
+    lined = mask if mask.ndim == 1 else flatten(_resized(mask, sizes))
+    axis = make_axes([lined.extents[0] if mask.ndim > 1 else sizes[0]])[0]
     with current().deeper():
         test = element(lined, [axis.var]).node
     return leaves(_filtered(tuple(flat), axis, test, name))
@@ -95,9 +97,14 @@ def places_where(mask: Array) -> list[Array]:
     return compress(mask, counters)
 
 
-def _total(mask: Array) -> Array:
+def _resized(array: Array, sizes: Sequence[Expr]) -> Array:
+    """The array with sizes that are known to be its own."""
+    return array if array.extents == tuple(sizes) else moved(sizes, lambda *p: load(array.node, p), weak=array.weak)
+
+
+def _total(sizes: Sequence[Expr]) -> Array:
     total: Expr = index.as_index(1)
-    for extent in mask.extents:
+    for extent in sizes:
         total = index.mul(total, extent)
     return Array(total, COUNTER)
 
@@ -108,7 +115,7 @@ def _tested(pred: Callable[..., Any], arrays: Sequence[Any], what: str) -> tuple
     axis = make_axes([outer_extent(given, what)])[0]
     value = call(pred, *(elements(a, [axis.var]) for a in given))
     if isinstance(value, tuple) or not is_scalar(value) or value.dtype is not bool_:
-        got = "a tuple" if isinstance(value, tuple) else describe(value.dtype, value.extents)
+        got = kind_of(value) if isinstance(value, tuple) else describe(value.dtype, value.extents)
         raise TraceError(complaint(f"the predicate of {what} returns one bool_, not {got}", remedy="a comparison"))
     return (given[0] if len(given) == 1 else tuple(given)), axis, value.node
 

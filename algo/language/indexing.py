@@ -14,20 +14,23 @@ import numpy as np
 
 from raido.algo.errors import DTypeError, IndexOutOfRange, ShapeError, TraceError
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Axis, Const, Constant, Expr
+from raido.algo.graph.dtypes import bool_, u64
+from raido.algo.graph.expr import Axis, Const, Constant, Expr, Op, const
 from raido.algo.language import ufuncs
+from raido.algo.language.complexes import Complex, kind_of
 from raido.algo.language.filtering import compress, places_where
+from raido.algo.language.moves import moved
 from raido.algo.language.slicing import Range, index_value, read_slice
-from raido.algo.language.stencil import Fill, boundaries, load_with_boundary
+from raido.algo.language.stencil import Fill, boundaries, for_leaves, load_with_boundary
 from raido.algo.trace.building import broadcast, broadcast_element, make_axes, new_form, structure, wrap
-from raido.algo.trace.context import current
-from raido.algo.trace.existential import nonempty_size
+from raido.algo.trace.context import current, load
+from raido.algo.trace.existential import checked, counted, decided_by_data, nonempty_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.trees import leaves, map_leaves, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, LITERAL, Array
+from raido.algo.trace.whole_numbers import LARGEST, brought_near, literal_index
 
 
 def get_item(array: Array, key: Any) -> Any:
@@ -52,17 +55,24 @@ def gather(a: Any, index: Any, mode: Any = "raise", *, name: str | None = None) 
         >>> rd.algorithm(lambda a, i: rd.gather(a, i, mode="clamp")).interpret(np.array([3, 1, 2]), np.array([0, 7, -1]))
         array([3, 2, 3])
     """
-    key = index if isinstance(index, tuple) else (index,)
-    return map_leaves(lambda leaf: index_with(leaf, key, mode, name), structure(a))
+    key = index if is_sequence_key(index) else (index,)
+    given = structure(a)
+    modes = for_leaves(mode, given)
+    return unflatten(given, [index_with(leaf, key, own, name) for leaf, own in zip(leaves(given), modes, strict=True)])
+
+
+def is_sequence_key(key: Any) -> bool:
+    """Whether a key is one for each dimension."""
+    return isinstance(key, tuple) and not isinstance(key, Complex)
 
 
 class _Drop:
-    """A dimension read at one place."""
+    """A dimension read at one place, which `value` is, of whatever integer type, where it is no literal."""
 
-    __slots__ = ("place",)
+    __slots__ = ("place", "value")
 
-    def __init__(self, place: Expr) -> None:
-        self.place = place
+    def __init__(self, place: Expr, value: Array | None = None) -> None:
+        self.place, self.value = place, value
 
 
 class _Take:
@@ -81,15 +91,15 @@ class _New:
 def index_with(array: Array, key: Any, mode: Any, name: str | None = None) -> Any:
     """`array[key]`, where indices by arrays and scalars follow `mode`; None: checked, negative literals from the end."""
     if array.ndim == 0:
-        new = [k for k in (key if isinstance(key, tuple) else (key,)) if k is not Ellipsis]
+        new = [k for k in (key if is_sequence_key(key) else (key,)) if k is not Ellipsis]
         if all(k is None for k in new):
             axes = make_axes([index.as_index(1)] * len(new))
             return wrap(new_form(axes, (array.node,), "move")[0], array.weak) if new else array
         raise ShapeError(complaint("a scalar has no elements to index"))
     if mode is None and _is_mask(key):
         return compress(lift(np.asarray(key) if isinstance(key, list) else key), [array], name)[0]
-    axes, places, safe, arrays = placed(array, key, mode)
     rules: list[Any] = ["raise"] * array.ndim if mode is None else boundaries(mode, array.ndim, extra=("raise",))
+    axes, places, safe, arrays = placed(array, key, None if mode is None else rules)
     sizes = list(array.extents)
     for k, (rule, known) in enumerate(zip(rules, safe, strict=True)):
         if not known and rule != "raise" and not isinstance(rule, Fill):
@@ -101,9 +111,12 @@ def index_with(array: Array, key: Any, mode: Any, name: str | None = None) -> An
     return wrap(new_form(axes, (body,), "move" if plain else "gather", name)[0], array.weak)
 
 
-def placed(array: Array, key: Any, mode: Any = None) -> tuple[tuple[Axis, ...], list[Expr], list[bool], bool]:
-    """The axes of `array[key]`, the index in each dimension of the array there and whether it is known to be inside; whether arrays index."""
-    parts = _parts(array, key, mode is None)
+def placed(array: Array, key: Any, rules: Any = None) -> tuple[tuple[Axis, ...], list[Expr], list[bool], bool]:
+    """The axes of `array[key]`, the index in each dimension of the array there and whether it is known to be inside; whether arrays index.
+
+    `rules` say what becomes of an index that is not: None, it is checked.
+    """
+    parts = _parts(array, key, rules is None)
     takes = [k for k, part in enumerate(parts) if isinstance(part, _Take)]
     arrays = [parts[k].array for k in takes]
     shared = broadcast(arrays, "the index arrays") if arrays else ()
@@ -128,12 +141,12 @@ def placed(array: Array, key: Any, mode: Any = None) -> tuple[tuple[Axis, ...], 
     axes = make_axes(extents)
     gathered = [axis.var for axis, own in zip(axes, owners, strict=True) if own == "shared"]
     by_part = {own: axis for axis, own in zip(axes, owners, strict=True)}
-    places, safe = _places(array, parts, by_part, gathered, mode)
+    places, safe = _places(array, parts, by_part, gathered, rules)
     return axes, places, safe, bool(arrays)
 
 
 def _places(
-    array: Array, parts: list[Any], axes: dict[Any, Axis], gathered: list[Any], mode: Any
+    array: Array, parts: list[Any], axes: dict[Any, Axis], gathered: list[Any], rules: Any
 ) -> tuple[list[Expr], list[bool]]:
     """The index in each dimension of the array, and whether it is known to be inside."""
     trace = current()
@@ -147,12 +160,15 @@ def _places(
             places.append(index.add(part.start, index.mul(axes[k].var, part.step)))
             safe.append(part.safe)
             continue
-        place = part.place if isinstance(part, _Drop) else index_value(broadcast_element(part.array, gathered))
+        value: Any = part.value if isinstance(part, _Drop) else broadcast_element(part.array, gathered)
+        place = part.place if isinstance(part, _Drop) else index_value(value)
+        if value is not None and rules is not None:
+            place = brought_near(value, rules[len(places)], extent)
         known = trace.inside(place, extent)
         if isinstance(part, _Take) and part.size is not None:
             trace.equal_sizes(part.size, extent, "a dimension of the mask", f"dimension {len(places)} of the array")
             known = True
-        if not known and mode is None:
+        if not known and rules is None:
             _refuse_outside(place, extent, len(places), array)
         places.append(place)
         safe.append(known)
@@ -168,7 +184,7 @@ def _refuse_outside(place: Expr, extent: Expr, dimension: int, array: Array) -> 
 
 def _parts(array: Array, key: Any, from_end: bool) -> list[Any]:
     """What happens to each dimension, the new ones included."""
-    keys = [part for k in (key if isinstance(key, tuple) else (key,)) for part in _unmasked(k)]
+    keys = [part for k in (key if is_sequence_key(key) else (key,)) for part in _unmasked(k)]
     used = sum(1 for k in keys if k is not None and k is not Ellipsis)
     ellipses = sum(1 for k in keys if k is Ellipsis)
     if used > array.ndim or ellipses > 1:
@@ -209,7 +225,7 @@ def _unmasked(key: Any) -> list[Any]:
 
 def _part(key: Any, extent: Expr, from_end: bool) -> Any:
     if isinstance(key, _Take):
-        return key
+        return _fitting(key, extent)
     if isinstance(key, slice):
         return read_slice(key, extent)
     if isinstance(key, (Array, np.ndarray, np.generic, list)):
@@ -226,15 +242,26 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
             return _Take(value)
         if value.weak == LITERAL and isinstance(value.node, Const):
             return _literal(int(value.node.value), extent, from_end)
-        return _Drop(index_value(value))
+        return _Drop(index_value(value), value)
     if isinstance(key, bool):
         raise TraceError(complaint("a bool as an index"))
     if isinstance(key, tuple):
-        raise TraceError(complaint("a tuple inside an index"))
+        raise TraceError(complaint(f"{kind_of(key)} inside an index"))
     try:
         return _literal(operator.index(key), extent, from_end)
     except TypeError:
         raise TraceError(complaint(f"an index cannot be {key!r}")) from None
+
+
+def _fitting(take: _Take, extent: Expr) -> _Take:
+    """The indices of a mask, once its size is found to be that of the dimension, where data decides one of them."""
+    size, trace = take.size, current()
+    if size is None or trace.facts.equal(size, extent) or not (decided_by_data(size) or decided_by_data(extent)):
+        return take
+    trace.refuse_different(size, extent, "a dimension of the mask", "a dimension of the array")
+    (length,) = take.array.extents
+    held = counted(checked(length, Op("eq", bool_, (size, extent)), "size", (size, extent)), length)
+    return _Take(moved([held], lambda i: load(take.array.node, (i,))), extent)
 
 
 def _from_end(value: Array, extent: Expr) -> Array:
@@ -255,7 +282,12 @@ def _plain_list(key: list[Any]) -> bool:
 
 
 def _literal(value: int, extent: Expr, from_end: bool) -> _Drop:
-    return _Drop(index.add(extent, value) if value < 0 and from_end else index.as_index(value))
+    if LARGEST < value < 1 << 64 and not from_end:
+        wide = Array(const(u64, value))
+        return _Drop(index_value(wide), wide)
+    if from_end and abs(value) > LARGEST:
+        raise IndexOutOfRange(complaint(f"index {value} is out of range for a dimension of size {index.text(extent)}"))
+    return _Drop(index.add(extent, value) if value < 0 and from_end else literal_index(value))
 
 
 class Chosen:

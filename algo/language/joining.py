@@ -12,18 +12,20 @@ from typing import Any, TypeVar
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.dtypes import bool_, i64, u64
 from raido.algo.graph.expr import Expr, Op
+from raido.algo.language.complexes import Complex, spread, together
 from raido.algo.language.moves import array_of, flatten, leaf_by_leaf, moved, normal_axis, reshape
-from raido.algo.language.stencil import Fill, boundaries, load_with_boundary
+from raido.algo.language.stencil import Fill, boundaries, for_leaves, load_with_boundary
 from raido.algo.trace.building import owner, structure
-from raido.algo.trace.context import load, load_chosen
+from raido.algo.trace.context import is_size, load, load_chosen
 from raido.algo.trace.existential import joined_size, nonempty_size
-from raido.algo.trace.locations import complaint, plain_int
+from raido.algo.trace.locations import complaint, plain_int, plain_size
 from raido.algo.trace.promotion import common_type
 from raido.algo.trace.scalars import cast
-from raido.algo.trace.trees import leaves, same_nesting, unflatten
+from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
 from raido.algo.trace.value import COUNTER, STRONG, Array
+from raido.algo.trace.whole_numbers import FAR, brought_near, saturated
 
 Join = TypeVar("Join", bound=Callable[..., Any])
 
@@ -33,7 +35,7 @@ def array_by_array(join: Join) -> Join:
 
     @functools.wraps(join)
     def whole(arrays: Any, *arguments: Any, **options: Any) -> Any:
-        parts = [structure(part) for part in _sequence(arrays, f"rd.{join.__name__}")]
+        parts = together([structure(part) for part in _sequence(arrays, f"rd.{join.__name__}")])
         if not any(isinstance(part, tuple) for part in parts):
             return join(parts, *arguments, **options)
         if not all(same_nesting(part, parts[0]) for part in parts):
@@ -149,11 +151,12 @@ def roll(a: Any, shift: Any, axis: Any = None, *, name: str | None = None) -> Ar
             return roll(array, shift, 0, name=name)
         return reshape(roll(flatten(array), shift, 0), array.shape, name=name)
     axes = axis if isinstance(axis, tuple) else (axis,)
-    steps = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    steps = shift if isinstance(shift, tuple) and not isinstance(shift, Complex) else (shift,) * len(axes)
     by: dict[int, Expr] = {}
     for k, step in zip(axes, steps, strict=True):
         place = normal_axis(k, array.ndim)
-        by[place] = index.add(by.get(place, index.as_index(0)), _offset(step))
+        turned = _turned(step, array.extents[place])
+        by[place] = index.add(by.get(place, index.as_index(0)), turned)
 
     def body(*p: Expr) -> Expr:
         places = [
@@ -164,25 +167,39 @@ def roll(a: Any, shift: Any, axis: Any = None, *, name: str | None = None) -> Ar
     return moved(array.extents, body, name, array.weak)
 
 
+def _turned(step: Any, extent: Expr) -> Expr:
+    """By how much to roll: a traced number below the size, so that no difference with it overflows."""
+    if isinstance(step, Array) and step.weak == STRONG and step.dtype in (i64, u64) and not is_size(_offset(step)):
+        near = brought_near(step, "wrap_index", extent)
+        return Op("wrap_index", i64, (near, index.maximum(extent, 1)))
+    literal = None if isinstance(step, Array) else plain_int(step, "an offset")
+    if literal is not None and abs(literal) > FAR:
+        raise ShapeError(complaint(f"the offset {literal} is larger than any array"))
+    return _offset(step)
+
+
 def _offset(step: Any) -> Expr:
     if isinstance(step, Array):
         if step.ndim or not step.dtype.is_integer:
             raise ShapeError(complaint("an offset is an integer"))
-        return index.canonical(cast(step, i64))
-    return index.as_index(plain_int(step, "an offset"))
+        return saturated(step)
+    return index.as_index(max(-FAR, min(FAR, plain_int(step, "an offset"))))
 
 
-@leaf_by_leaf
-def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = None) -> Array:
+def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = None) -> Any:
     """Elements moved by k along `axis` (towards higher indices for positive k); `fill` comes in.
 
     Example:
         >>> rd.algorithm(lambda a: rd.shift(a, 1, fill=9)).interpret(np.array([3, 1, 2]))
         array([9, 3, 1])
     """
-    array = array_of(a, "rd.shift")
+    given, by = structure(a), _offset(k)
+    fills = spread(fill, given, "the fill of rd.shift")
+    return map_leaves(lambda leaf, own: _shifted(leaf, by, own, axis, name), given, fills)
+
+
+def _shifted(array: Array, by: Expr, fill: Any, axis: int, name: str | None) -> Array:
     place = normal_axis(axis, array.ndim)
-    by = _offset(k)
     rules = boundaries(Fill(fill), array.ndim)
 
     def body(*p: Expr) -> Expr:
@@ -192,8 +209,7 @@ def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = No
     return moved(array.extents, body, name, array.weak)
 
 
-@leaf_by_leaf
-def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *, name: str | None = None) -> Array:
+def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *, name: str | None = None) -> Any:
     """The array with a border, NumPy's `pad`: `width` is n, (before, after), or one such pair for each axis.
 
     `mode`: "constant" (with `constant_values`), "edge", "reflect", "symmetric", "wrap", or any boundary of a stencil.
@@ -202,11 +218,15 @@ def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *,
         >>> rd.algorithm(lambda a: rd.pad(a, 2, mode="reflect")).interpret(np.array([3, 1, 2]))
         array([2, 1, 3, 1, 2, 1, 3])
     """
-    array = array_of(a, "rd.pad")
+    given = structure(a)
+    modes = for_leaves(Fill(constant_values) if mode == "constant" else mode, given)
+    padded = iter([_padded(leaf, width, own, name) for leaf, own in zip(leaves(given), modes, strict=True)])
+    return unflatten(given, padded)
+
+
+def _padded(array: Array, width: Any, mode: Any, name: str | None) -> Array:
     rank = array.ndim
     pairs = _widths(width, rank)
-    if mode == "constant":
-        mode = Fill(constant_values)
     rules = boundaries(mode, rank, extra=())
 
     def body(*p: Expr) -> Expr:
@@ -223,7 +243,7 @@ def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *,
 
 def _widths(width: Any, rank: int) -> list[tuple[int, int]]:
     def amount(value: Any) -> int:
-        n = plain_int(value, "the width of a border")
+        n = plain_size(value, "the width of a border")
         if n < 0:
             raise ShapeError(complaint(f"a border cannot be {n} wide"))
         return n
@@ -242,7 +262,7 @@ def _widths(width: Any, rank: int) -> list[tuple[int, int]]:
 
 
 def _sequence(values: Any, what: str) -> list[Any]:
-    if isinstance(values, Array):
+    if isinstance(values, (Array, Complex)):
         return list(values)
     if not isinstance(values, (list, tuple)) or not values:
         raise TraceError(complaint(f"{what} takes a list of arrays"))

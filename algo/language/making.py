@@ -15,9 +15,8 @@ from raido.algo.language.moves import astype, moved, named
 from raido.algo.trace.building import Zipped, outer_extent, structure
 from raido.algo.trace.context import load
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.promotion import constant, lift
 from raido.algo.trace.scalars import cast
-from raido.algo.trace.trees import map_leaves
+from raido.algo.trace.trees import is_sequence, map_leaves
 from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
 
 
@@ -81,7 +80,7 @@ def unzip(zipped: Any) -> tuple[Any, ...]:
     raise TraceError(complaint("rd.unzip takes what rd.zip or a map with a tuple result gave"))
 
 
-def array(value: Any, dtype: DType | None = None, *, name: str | None = None) -> Array:
+def array(value: Any, dtype: Any = None, *, name: str | None = None) -> Any:
     """An array from NumPy (a constant of the program, copied) or from a list of scalars or arrays, nested at will.
 
     Example:
@@ -93,26 +92,25 @@ def array(value: Any, dtype: DType | None = None, *, name: str | None = None) ->
         >>> look_up.interpret(np.array([2, 0]))
         array([30, 10])
     """
-    if isinstance(value, (list, tuple)):
+    if is_sequence(value):
         if not value:
             raise ShapeError(complaint("rd.array of an empty list", remedy="rd.replicate(0, value)"))
         if builtins.all(_plain(v) for v in value):
-            lifted = constant(np.asarray(value))
+            lifted = structure(np.asarray(value))
         else:
-            lifted = stack([array(v) if isinstance(v, (list, tuple)) else v for v in value])
+            lifted = stack([array(v) if is_sequence(v) else v for v in value])
     else:
-        lifted = lift(value)
+        lifted = structure(value)
+    lifted = map_leaves(lambda leaf: Array(leaf.node, STRONG) if is_scalar(leaf) or dtype is not None else leaf, lifted)
     if dtype is not None:
-        lifted = astype(Array(lifted.node, STRONG), dtype)
-    elif is_scalar(lifted):
-        lifted = Array(lifted.node, STRONG)
+        lifted = astype(lifted, dtype)
     return lifted if name is None else named(lifted, name)
 
 
 def _plain(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
+    if is_sequence(value):
         return builtins.all(_plain(v) for v in value)
-    return isinstance(value, (bool, int, float)) or type(value).__module__ == "numpy"
+    return isinstance(value, (bool, int, float, complex)) or type(value).__module__ == "numpy"
 
 
 def full(shape: Any, value: Any, *, name: str | None = None) -> Array:

@@ -13,18 +13,20 @@ from typing import Any, TypeVar
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import DType, bool_
-from raido.algo.graph.expr import ARRAY_FORMS, Expr, Load, Op, Result, const
+from raido.algo.graph.expr import ARRAY_FORMS, Expr, Load, Op, Result
 from raido.algo.language.combinators import extent_of, shape_of
+from raido.algo.language.complexes import Complex, ComplexType, kind_of
 from raido.algo.trace.building import (
-    broadcast,
     broadcast_element,
     collect,
     make_axes,
     new_form,
+    owner,
     structure,
     wrap,
 )
 from raido.algo.trace.context import current, load
+from raido.algo.trace.existential import checked, counted, decided_by_data, joined_size
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.scalars import cast
@@ -60,7 +62,7 @@ def array_of(value: Any, what: str) -> Array:
     """An operand of a move."""
     given = structure(value)
     if isinstance(given, tuple):
-        raise TraceError(complaint(f"{what} of a tuple", remedy="apply it to each array"))
+        raise TraceError(complaint(f"{what} of {kind_of(given)}", remedy="apply it to each array"))
     return given
 
 
@@ -150,7 +152,20 @@ def reshape(a: Any, shape: Any, *, name: str | None = None) -> Array:
         known = _count(extents)
         extents[unknown[0]] = _quotient(total, known)
     shapes = f"{describe(array.dtype, array.extents)} to {describe(array.dtype, tuple(extents))}"
-    trace.equal_sizes(total, _count(extents), "the number of elements", "that of the new shape", shapes)
+    owners = "the number of elements", "that of the new shape"
+    if decided_by_data(total) and not trace.facts.equal(total, _count(extents)):
+        trace.refuse_different(total, _count(extents), *owners, shapes)
+        if not extents:
+            one, first = index.as_index(1), tuple(index.as_index(0) for _ in array.extents)
+            alone = checked(load(array.node, first), Op("eq", bool_, (total, one)), "size", (total, one))
+            return collect((), Array(alone, array.weak), "elementwise", name)
+        return moved(
+            _counted(extents, total),
+            lambda *p: load(array.node, regrouped(p, extents, array.extents)),
+            name,
+            array.weak,
+        )
+    trace.equal_sizes(total, _count(extents), *owners, shapes)
     if tuple(extents) == array.extents:
         return array if name is None else named(array, name)
     if not extents:
@@ -159,6 +174,16 @@ def reshape(a: Any, shape: Any, *, name: str | None = None) -> Array:
     if array.ndim == 0:
         return moved(extents, lambda *_: array.node, name, array.weak)
     return moved(extents, lambda *p: load(array.node, regrouped(p, extents, array.extents)), name, array.weak)
+
+
+def _counted(extents: Sequence[Expr], total: Expr) -> list[Expr]:
+    """The shape, one size of which is only there once the number of elements is found to be `total`, which data decides."""
+    holder = next((k for k, n in enumerate(extents) if index.constant_value(n) != 1), 0)
+    wanted, own = _count(extents), extents[holder]
+    holds = Op("eq", bool_, (total, wanted))
+    return [
+        counted(checked(own, holds, "size", (total, wanted)), own) if k == holder else n for k, n in enumerate(extents)
+    ]
 
 
 def regrouped(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -289,9 +314,14 @@ def broadcast_to(a: Any, shape: Any, *, name: str | None = None) -> Array:
     """
     array = array_of(a, "rd.broadcast_to")
     extents = shape_of(shape)
-    own = moved(extents, lambda *_: const(bool_, 0))
-    if tuple(broadcast([array, own], "rd.broadcast_to")) != tuple(extents):
-        raise ShapeError(complaint(f"{describe(array.dtype, array.extents)} does not broadcast to that shape"))
+    for k, extent in enumerate(array.extents, len(extents) - array.ndim):
+        if k < 0 or (index.constant_value(extent) != 1 and index.constant_value(extents[k]) == 1):
+            asked = describe(array.dtype, tuple(extents))
+            raise ShapeError(complaint(f"{describe(array.dtype, array.extents)} does not broadcast to {asked}"))
+        if index.constant_value(extent) != 1:
+            axis = k - len(extents) + array.ndim
+            pair = owner(array, axis, "a dimension of the array"), "that of the shape"
+            extents[k] = joined_size(extents[k], extent, *pair)
     return moved(extents, lambda *p: broadcast_element(array, p).node, name, array.weak)
 
 
@@ -304,12 +334,22 @@ def astype(a: Any, dtype: Any, *, name: str | None = None) -> Any:
     """
     from raido.algo.trace.building import elementwise
 
+    given = structure(a)
+    if isinstance(given, Complex) or isinstance(dtype, ComplexType):
+        return _between_complex(given, dtype, name)
     if not isinstance(dtype, DType):
         raise DTypeError(complaint(f"`astype` takes a raido dtype such as rd.f32, not {dtype!r}"))
     array = array_of(a, "astype")
     if array.dtype is dtype and name is None:
         return Array(array.node, STRONG)
     return elementwise(lambda x: Array(_converted(x, dtype)), [array], kind="elementwise", name=name)
+
+
+def _between_complex(given: Any, dtype: Any, name: str | None) -> Any:
+    if not isinstance(dtype, ComplexType):
+        raise DTypeError(complaint(f"complex numbers as {dtype!r}", remedy=".real, .imag or rd.abs"))
+    result = dtype(given)
+    return result if name is None else named(result, name)
 
 
 def _converted(x: Array, dtype: DType) -> Expr:
@@ -321,7 +361,8 @@ def convert(dtype: DType, value: Any) -> Any:
     """`rd.f32(x)`: a value of that type, strong from then on; an integer literal must fit."""
     given = structure(value)
     if isinstance(given, tuple):
-        raise TraceError(complaint(f"rd.{dtype} of a tuple", remedy="convert its parts"))
+        remedy = ".real, .imag or rd.abs" if isinstance(given, Complex) else "convert its parts"
+        raise TraceError(complaint(f"rd.{dtype} of {kind_of(given)}", remedy=remedy))
     if given.ndim:
         return astype(given, dtype)
     return Array(cast(given, dtype), STRONG)

@@ -18,14 +18,15 @@ from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, i64, u64
 from raido.algo.graph.expr import Expr, Item, Op, Reduce, const, fresh
 from raido.algo.language import ufuncs
 from raido.algo.language.combinators import reduce_axes
-from raido.algo.language.complexes import Complex, as_complex
+from raido.algo.language.complexes import NO_ORDER, Complex, ComplexType, fitted, of_one_type
+from raido.algo.language.moves import astype
 from raido.algo.trace import scalars
 from raido.algo.trace.building import broadcast, collect, element, make_axes, structure
 from raido.algo.trace.context import current
 from raido.algo.trace.existential import checked, decided_by_data, joined_size
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.promotion import common_type, lift
-from raido.algo.trace.trees import map_leaves
+from raido.algo.trace.trees import map_leaves, parts_of
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import Array, is_scalar
 
@@ -33,8 +34,23 @@ from raido.algo.trace.value import Array, is_scalar
 def _array(a: Any, what: str) -> Array:
     value = structure(a)
     if isinstance(value, tuple):
+        if isinstance(value, Complex):
+            raise DTypeError(complaint(f"{what} of complex numbers", why=NO_ORDER, remedy="rd.abs, .real or .imag"))
         raise TraceError(complaint(f"{what} of a tuple of arrays", remedy="one array, or rd.reduce with an operator"))
     return value
+
+
+def _number_of(a: Any, dtype: Any) -> Any:
+    """Complex numbers to be summed, in the type wished for, and None for that; other values as they are, and the type."""
+    value = structure(a)
+    if not isinstance(value, Complex) and not isinstance(dtype, ComplexType):
+        return value, dtype
+    return value if dtype is None else astype(value, dtype), None
+
+
+def _truths(a: Any) -> Any:
+    value = structure(a)
+    return ufuncs.not_equal(value, 0) if isinstance(value, Complex) else value
 
 
 def normal_axes(axis: Any, rank: int) -> tuple[int, ...]:
@@ -65,8 +81,13 @@ def _reduced(
 ) -> Any:
     axes = normal_axes(axis, a.ndim)
     if not axes:
-        whole = lambda x: finish(prepare(x)) if finish else prepare(x)
         from raido.algo.trace.building import elementwise
+
+        def whole(x: Array) -> Any:
+            total = prepare(x)
+            if op is ufuncs.add:  # which begins with 0.0: no sum is -0.0
+                total = ufuncs.add(Array(const(total.dtype, 0)), total)
+            return finish(total) if finish else total
 
         return elementwise(whole, [a], name=name)
     probe = prepare(Array(fresh("probe", a.dtype), a.weak))
@@ -120,9 +141,12 @@ def sum(
         >>> total.interpret(np.full((2, 3), 200, np.uint8))
         array([600, 600], dtype=uint64)
     """
-    if isinstance(structure(a), Complex):
-        return map_leaves(lambda part: sum(part, axis, keepdims=keepdims, name=name), structure(a))
-    value = _array(a, "rd.sum")
+    given, dtype = _number_of(a, dtype)
+    if isinstance(given, Complex):
+        first = (None, None) if initial is None else fitted(initial, given, "`initial`")
+        parts = zip(parts_of(given), parts_of(first), strict=True)
+        return Complex._make(sum(p, axis, keepdims=keepdims, initial=start, name=name) for p, start in parts)
+    value = _array(given, "rd.sum")
     finish = _with_initial(ufuncs.add, initial)
     return _reduced(value, ufuncs.add, lambda _: 0, axis, keepdims, name, _accumulator(value, dtype), finish)
 
@@ -136,9 +160,11 @@ def prod(
         >>> rd.algorithm(lambda a: rd.prod(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
         array([  6, 120])
     """
-    if isinstance(structure(a), Complex):
-        return _complex_product(structure(a), axis, keepdims, name)
-    value = _array(a, "rd.prod")
+    given, dtype = _number_of(a, dtype)
+    if isinstance(given, Complex):
+        first = None if initial is None else fitted(initial, given, "`initial`")
+        return _complex_product(given, axis, keepdims, first, name)
+    value = _array(given, "rd.prod")
     finish = _with_initial(ufuncs.multiply, initial)
     return _reduced(value, ufuncs.multiply, lambda _: 1, axis, keepdims, name, _accumulator(value, dtype), finish)
 
@@ -204,7 +230,7 @@ def any(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = 
         >>> rd.algorithm(lambda a: rd.any(a > 5, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
         array([False, False,  True])
     """
-    value = _array(a, "rd.any")
+    value = _array(_truths(a), "rd.any")
     return _reduced(value, ufuncs.logical_or, lambda _: False, axis, keepdims, name, scalars.truth)
 
 
@@ -215,7 +241,7 @@ def all(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = 
         >>> rd.algorithm(lambda a: rd.all(a > 1, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
         array([False,  True,  True])
     """
-    value = _array(a, "rd.all")
+    value = _array(_truths(a), "rd.all")
     return _reduced(value, ufuncs.logical_and, lambda _: True, axis, keepdims, name, scalars.truth)
 
 
@@ -226,9 +252,10 @@ def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False,
         >>> rd.algorithm(lambda a: rd.mean(a, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
         array([2.5, 3.5, 4.5])
     """
-    if isinstance(structure(a), Complex):
-        return map_leaves(lambda part: mean(part, axis, keepdims=keepdims, name=name), structure(a))
-    value = _array(a, "rd.mean")
+    given, dtype = _number_of(a, dtype)
+    if isinstance(given, Complex):
+        return map_leaves(lambda part: mean(part, axis, keepdims=keepdims, name=name), given)
+    value = _array(given, "rd.mean")
     if dtype is not None and not (isinstance(dtype, DType) and dtype.is_float):
         raise DTypeError(complaint(f"the `dtype` of rd.mean is a float type, not {dtype!r}"))
     result = dtype or (value.dtype if value.dtype.is_float else f64)
@@ -325,7 +352,7 @@ def matmul(a: Any, b: Any, *, name: str | None = None) -> Any:
                [3., 4.]], dtype=float32)
     """
     if isinstance(structure(a), Complex) or isinstance(structure(b), Complex):
-        return _complex_matmul(as_complex(structure(a)), as_complex(structure(b)))
+        return _complex_matmul(structure(a), structure(b), name)
     x, y = _array(a, "rd.matmul"), _array(b, "rd.matmul")
     if x.ndim == 0 or y.ndim == 0:
         raise ShapeError(complaint("rd.matmul of a scalar", remedy="a * b"))
@@ -358,23 +385,33 @@ def matmul(a: Any, b: Any, *, name: str | None = None) -> Any:
     return collect(own, total, "matmul", name, named_axes=True)
 
 
-def _complex_product(z: Complex, axis: Any, keepdims: bool, name: str | None) -> Any:
-    rank = z.real.ndim
+def _complex_product(z: Complex, axis: Any, keepdims: bool, initial: Complex | None, name: str | None) -> Any:
+    rank = z.ndim
     axes = normal_axes(axis, rank)
+    finish = _with_initial(ufuncs.multiply, initial)
     if not axes:
-        return z
-    one = Complex._make(Array(const(part.dtype, k)) for part, k in zip(z, (1, 0), strict=True))
-    product = reduce_axes(ufuncs.multiply, one, z, axes, name=name, kind="reduce", keep=False)
+        return z if finish is None else finish(z)
+    one = Complex._make(Array(const(z.real.dtype, k)) for k in (1, 0))
+    product = reduce_axes(ufuncs.multiply, one, z, axes, name=name, kind="reduce", keep=False, finish=finish)
     return map_leaves(lambda part: _kept(part, rank, axes), product) if keepdims else product
 
 
-def _complex_matmul(a: Complex, b: Complex) -> Any:
+def _complex_matmul(a: Any, b: Any, name: str | None) -> Any:
     """The product of complex matrices from products of their parts; a real one has no second part."""
-    product = lambda p, q: matmul(p, q) if p.ndim and q.ndim else None
-    parts = [[product(p, q) for q in b] for p in a]
-    re = parts[0][0] if parts[1][1] is None else parts[0][0] - parts[1][1]
-    cross = [part for part in (parts[0][1], parts[1][0]) if part is not None]
-    return Complex._make((re, cross[0] if len(cross) == 1 else cross[0] + cross[1]))
+    for value in (a, b):
+        if isinstance(value, tuple) and not isinstance(value, Complex):
+            raise TraceError(complaint("rd.matmul of a tuple of arrays"))
+        if value.ndim == 0:
+            raise ShapeError(complaint("rd.matmul of a scalar", remedy="a * b"))
+    if isinstance(a, Complex) and isinstance(b, Complex):
+        re = matmul(a.real, b.real) - matmul(a.imag, b.imag)
+        product = Complex._make((re, matmul(a.real, b.imag) + matmul(a.imag, b.real)))
+    elif isinstance(a, Complex):
+        product = map_leaves(lambda part: matmul(part, b), a)
+    else:
+        product = map_leaves(lambda part: matmul(a, part), b)
+    (product,) = of_one_type([product])
+    return product if name is None else product.named(name)
 
 
 def _shaped(dtype: DType, shape: tuple[Expr, ...]) -> Any:

@@ -12,20 +12,23 @@ from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, const
-from raido.algo.language.combinators import extent_of
+from raido.algo.graph.limits import LARGEST_ARRAY, LARGEST_SIZE
+from raido.algo.language.combinators import extent_of, reduce
+from raido.algo.language.complexes import kind_of
 from raido.algo.language.making import replicate
 from raido.algo.language.moves import astype, moved, normal_axis
-from raido.algo.language.reductions import sum
 from raido.algo.language.scanning import scan
 from raido.algo.language.scattering import bincount
-from raido.algo.language.ufuncs import add
+from raido.algo.language.ufuncs import add, minimum
 from raido.algo.trace.building import collect, make_axes, structure
+from raido.algo.trace.building import element as element_of
 from raido.algo.trace.context import is_size, load
-from raido.algo.trace.existential import checked, counted, joined_size
+from raido.algo.trace.existential import checked, count_from, counted, joined_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import leaves, map_leaves
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, Array
+from raido.algo.trace.whole_numbers import same_bits
 
 
 def repeat(a: Any, counts: Any, axis: int = 0, *, name: str | None = None) -> Any:
@@ -49,7 +52,7 @@ def repeat(a: Any, counts: Any, axis: int = 0, *, name: str | None = None) -> An
     along = normal_axis(axis, rank)
     number = structure(counts)
     if isinstance(number, tuple) or number.ndim > 1:
-        got = "a tuple" if isinstance(number, tuple) else describe(number.dtype, number.extents)
+        got = kind_of(number) if isinstance(number, tuple) else describe(number.dtype, number.extents)
         raise ShapeError(complaint(f"the counts of rd.repeat are an integer or an array of rank 1, not {got}"))
     if not number.dtype.is_integer:
         raise DTypeError(complaint(f"the counts of rd.repeat are integers, not {number.dtype}"))
@@ -64,17 +67,20 @@ def repeat(a: Any, counts: Any, axis: int = 0, *, name: str | None = None) -> An
         pair = (f"dimension {along} of one array to repeat", f"dimension {along} of another")
         extent = joined_size(extent, leaf.extents[along], *pair)
     extent = joined_size(extent, number.extents[0], "the repeated dimension", "that of the counts")
-    given = astype(number, i64).node
     axes = make_axes([extent])
-    number = collect(axes, Array(_not_negative(load(given, (axes[0].var,)))), "elementwise")
-    total = counted(sum(number).node, None)
+    number = collect(axes, Array(count_from(same_bits(element_of(number, [axes[0].var])))), "elementwise")
+    total = _total(number)
     ends = scan(add, 0, number)
     element = scan(add, 0, bincount(ends, Array(total, COUNTER)))
     return map_leaves(lambda leaf: _read(leaf, along, total, lambda i: load(element.node, (i,)), name), value)
 
 
-def _not_negative(count: Expr) -> Expr:
-    return checked(count, Op("ge", bool_, (count, const(i64, 0))), "negative", (count,))
+def _total(counts: Array) -> Expr:
+    """Their sum as a size. One that 64 bits cannot hold stops where they still can: sums from 0 on that stop are associative."""
+    most = LARGEST_ARRAY - 1  # twice that is a number of 64 bits
+    total = reduce(lambda a, b: minimum(a + b, most), 0, counts).node
+    holds = Op("le", bool_, (total, const(i64, LARGEST_SIZE)))
+    return counted(checked(total, holds, "total", (total,)), None)
 
 
 def _read(array: Array, along: int, extent: Expr, source: Any, name: str | None) -> Array:

@@ -13,6 +13,7 @@ from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.expr import Expr, Item, Reduce, Var, fresh
 from raido.algo.language.combinators import map as map_outermost
+from raido.algo.language.complexes import fitted
 from raido.algo.language.control import loop
 from raido.algo.language.moves import moved
 from raido.algo.trace.building import (
@@ -22,7 +23,6 @@ from raido.algo.trace.building import (
     element,
     elements,
     make_axes,
-    structure,
 )
 from raido.algo.trace.combining import refuse_open_loops
 from raido.algo.trace.context import current, load
@@ -142,7 +142,7 @@ def checked_operator(op: Callable[..., Any], value: Any, axis: int, what: str) -
     """The operator, whose results have the types and shapes of the elements."""
 
     def operator(x: Any, y: Any) -> Any:
-        combined = call(op, x, y)
+        combined = fitted(call(op, x, y), value, f"the result of the operator of {what}")
         if not same_nesting(combined, value):
             raise TraceError(complaint(f"the operator of {what} returns another structure than its operands"))
         return map_leaves(lambda result, leaf: _fitted(result, leaf, axis, what), combined, value)
@@ -174,9 +174,7 @@ def _fitted(result: Array, leaf: Array, axis: int, what: str) -> Array:
 
 def start_of(neutral: Any, value: Any, axis: int) -> Any:
     """`neutral` as an element: broadcast, in the elements' types."""
-    given = structure(neutral)
-    if isinstance(value, tuple) and not isinstance(given, tuple):
-        given = map_leaves(lambda _: given, value)
+    given = fitted(neutral, value, "`neutral`", to_all=True)
     if not same_nesting(given, value):
         raise TraceError(complaint("`neutral` has another structure than the elements"))
     return map_leaves(lambda start, leaf: _broadcast(start, leaf, axis), given, value)

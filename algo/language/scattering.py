@@ -13,6 +13,7 @@ from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Axis, Expr, Update, fresh
+from raido.algo.language.complexes import fitted, kind_of
 from raido.algo.language.making import replicate
 from raido.algo.language.ufuncs import add
 from raido.algo.trace.building import broadcast, broadcast_element, form_results, make_axes, structure
@@ -22,7 +23,7 @@ from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.scalars import cast
-from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
+from raido.algo.trace.trees import leaves, same_nesting, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import LITERAL, STRONG, Array
 
@@ -76,7 +77,9 @@ def bincount(index: Any, length: Any, weights: Any = None, *, name: str | None =
     value = lift(1) if weights is None else structure(weights)
     if not isinstance(value, Array):
         why = "rd.bincount adds one array of weights"
-        raise TraceError(complaint("a tuple as the weights of rd.bincount", why=why, remedy="rd.reduce_by_index"))
+        raise TraceError(
+            complaint(f"{kind_of(value)} as the weights of rd.bincount", why=why, remedy="rd.reduce_by_index")
+        )
     dtype = i64 if weights is None else value.dtype
     return reduce_by_index(replicate(length, Array(cast(lift(0), dtype))), add, 0, index, value, name=name)
 
@@ -122,9 +125,7 @@ def _operands(
     if not 0 < len(indices) <= len(shape):
         raise ShapeError(complaint(f"{len(indices)} indices into {describe(flat[0].dtype, shape)}"))
     where = broadcast(indices, "the indices")
-    value = structure(values[0] if len(values) == 1 else tuple(values))
-    if isinstance(given, tuple) and not isinstance(value, tuple):
-        value = map_leaves(lambda _: value, given)
+    value = fitted(values[0] if len(values) == 1 else tuple(values), given, f"a value of {what}", to_all=True)
     if not same_nesting(value, given):
         raise TraceError(complaint(f"the values of {what} have another structure than `dest`"))
     extents = [*where, *shape[len(indices) :]]
@@ -144,7 +145,7 @@ def _operands(
 def _index(value: Any, what: str) -> Array:
     array = structure(value)
     if isinstance(array, tuple):
-        raise TraceError(complaint(f"a tuple among the indices of {what}"))
+        raise TraceError(complaint(f"{kind_of(array)} among the indices of {what}"))
     if not array.dtype.is_integer:
         raise DTypeError(complaint(f"an index of {what} is an integer, not {array.dtype}"))
     return array

@@ -6,17 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
-from raido.algo.graph.dtypes import i64
+from raido.algo.graph.dtypes import i64, u64
 from raido.algo.graph.expr import Segmented
+from raido.algo.language.complexes import kind_of
 from raido.algo.language.moves import astype
 from raido.algo.language.scanning import operands
-from raido.algo.trace.building import elements, form_results, make_axes, structure
+from raido.algo.trace.building import elements, elementwise, form_results, make_axes, structure
 from raido.algo.trace.combining import RowsMixed, starting_values, trace_operator
 from raido.algo.trace.context import current
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import leaves, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import Array
+from raido.algo.trace.whole_numbers import counted_exactly
 
 
 def segmented_reduce(
@@ -102,7 +104,7 @@ def _segmented(
 def _offsets(offsets: Any, what: str) -> Array:
     array = structure(offsets)
     if isinstance(array, tuple) or array.ndim != 1:
-        got = "a tuple" if isinstance(array, tuple) else describe(array.dtype, array.extents)
+        got = kind_of(array) if isinstance(array, tuple) else describe(array.dtype, array.extents)
         raise TraceError(complaint(f"the offsets of {what} are an integer array of rank 1, not {got}"))
     if not array.dtype.is_integer:
         raise DTypeError(complaint(f"the offsets of {what} are integers, not {array.dtype}"))
@@ -111,4 +113,6 @@ def _offsets(offsets: Any, what: str) -> Array:
             complaint(f"the offsets of {what} have one element more than there are segments, so at least one")
         )
     current().at_least_one(array.extents[0], f"dimension 0 of the offsets of {what}")
+    if array.dtype is u64:
+        return elementwise(lambda offset: Array(counted_exactly(offset, "unsigned_offset")), [array])
     return astype(array, i64)

@@ -14,11 +14,12 @@ from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, const
+from raido.algo.graph.faults import unsigned_kind
 from raido.algo.trace.context import current, is_size
 from raido.algo.trace.existential import checked, counted
 from raido.algo.trace.locations import complaint, plain_int
-from raido.algo.trace.scalars import cast
-from raido.algo.trace.value import STRONG, Array
+from raido.algo.trace.value import Array
+from raido.algo.trace.whole_numbers import FAR, same_bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +64,7 @@ def _between(start: Expr, stop: Expr, n: Expr, step: int, traced: list[Expr]) ->
         holds = tests[0]
         for test in tests[1:]:
             holds = Op("logical_and", bool_, (holds, test))
-        length = checked(length, holds, "bounds", (start, stop, n))
+        length = checked(length, holds, unsigned_kind("bounds", start, stop), (start, stop, n))
     return Range(counted(length, n), start, step)
 
 
@@ -87,14 +88,14 @@ def _plain_step(step: Any) -> int:
         raise TraceError(complaint("the step of a slice must be an int constant")) from error
     if value == 0:
         raise ShapeError(complaint("the step of a slice cannot be 0"))
-    return value
+    return max(-FAR, min(FAR, value))
 
 
 def _raw_bound(bound: Any, n: Expr) -> Expr:
     """A bound as NumPy counts it, from the end where a literal is negative; not yet clamped."""
     if isinstance(bound, Array):
         return index_value(bound)
-    value = plain_int(bound, "the bound of a slice")
+    value = max(-FAR, min(FAR, plain_int(bound, "the bound of a slice")))
     return index.add(n, value) if value < 0 else index.as_index(value)
 
 
@@ -108,5 +109,4 @@ def index_value(value: Array) -> Expr:
     """A scalar index as an i64 expression."""
     if value.ndim or not value.dtype.is_integer:
         raise DTypeError(complaint("the bound of a slice is an integer"))
-    node = value.node if value.dtype is i64 else cast(Array(value.node, STRONG), i64)
-    return index.canonical(node)
+    return same_bits(value)

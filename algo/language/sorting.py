@@ -1,21 +1,25 @@
-"""`rd.sort`, `rd.argsort` and `rd.unique`: stable orders, as one `Sort`. NaN comes last, −0.0 equals 0.0, False comes before True."""
+"""`rd.sort`, `rd.argsort` and `rd.unique`: stable orders, as one `Sort`. NaN comes last, −0.0 equals 0.0, False comes before True.
+
+Complex numbers are sorted as NumPy sorts them, though they have no order: by real, then imaginary part, after a key that says which is NaN.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import i64
+from raido.algo.graph.dtypes import i64, u8
 from raido.algo.graph.expr import Expr, Sort, const
+from raido.algo.language.complexes import Complex
 from raido.algo.language.filtering import compress
 from raido.algo.language.making import iota, replicate
 from raido.algo.language.moves import array_of, astype, flatten, moved, normal_axis, reshape
 from raido.algo.language.scanning import operands, scan
 from raido.algo.language.scattering import bincount, scatter
 from raido.algo.language.ufuncs import add, isnan, logical_and, logical_not, logical_or, not_equal
-from raido.algo.trace.building import elements, form_results, make_axes
+from raido.algo.trace.building import elements, elementwise, form_results, make_axes, structure
 from raido.algo.trace.context import current, load
-from raido.algo.trace.trees import leaves, map_leaves, unflatten
+from raido.algo.trace.trees import leaves, map_leaves, rebuild_tuple, unflatten
 from raido.algo.trace.value import Array
 
 
@@ -32,8 +36,9 @@ def sort(a: Any, axis: int | None = -1, *, name: str | None = None) -> Any:
         >>> ordered.interpret(np.float32([3, np.nan, 1]))
         array([ 1.,  3., nan], dtype=float32)
     """
-    value, along, own, nodes = _sortable(a, axis, "rd.sort")
-    return unflatten(value, form_results(Sort(own, along, len(nodes), nodes), "sort", name))
+    given = structure(a)
+    value, along, own, nodes = _sortable(_with_keys(given), axis, "rd.sort")
+    return _without_keys(given, unflatten(value, form_results(Sort(own, along, len(nodes), nodes), "sort", name)))
 
 
 def argsort(a: Any, axis: int | None = -1, *, name: str | None = None) -> Array:
@@ -47,7 +52,7 @@ def argsort(a: Any, axis: int | None = -1, *, name: str | None = None) -> Array:
         >>> order.interpret(np.array([3, 1, 2, 1], np.uint8))
         array([1, 3, 2, 0])
     """
-    _, along, own, nodes = _sortable(a, axis, "rd.argsort")
+    _, along, own, nodes = _sortable(_with_keys(structure(a)), axis, "rd.argsort")
     return form_results(Sort(own, along, len(nodes), (*nodes, own[along].var)), "argsort", name)[-1]
 
 
@@ -72,17 +77,21 @@ def unique(
         >>> letters.interpret(np.array([3, 1, 3], np.uint8))
         (array([1, 3], dtype=uint8), array([1, 2]))
     """
-    array = array_of(a, "rd.unique")
-    flat = flatten(array)
-    _, along, own, nodes = _sortable(flat, 0, "rd.unique")
-    ordered, places = form_results(Sort(own, along, 1, (*nodes, own[0].var)), "sort")
-    n = ordered.shape[0]
-    previous = moved(ordered.extents, lambda i: load(ordered.node, (index.maximum(index.sub(i, 1), 0),)))
+    given = structure(a)
+    array = given if isinstance(given, Complex) else array_of(given, "rd.unique")
+    keyed = _with_keys(flatten(array))
+    _, along, own, nodes = _sortable(keyed, 0, "rd.unique")
+    *sorted_keys, places = form_results(Sort(own, along, len(nodes), (*nodes, own[0].var)), "sort")
+    ordered = _without_keys(array, unflatten(keyed, sorted_keys))
+    n = places.shape[0]
+    before = lambda leaf: moved(leaf.extents, lambda i: load(leaf.node, (index.maximum(index.sub(i, 1), 0),)))
+    previous = map_leaves(before, ordered)
     differs = not_equal(ordered, previous)
-    if array.dtype.is_float:
+    if isinstance(array, Complex) or array.dtype.is_float:
         differs = logical_and(differs, logical_not(logical_and(isnan(ordered), isnan(previous))))
     first = logical_or(iota(n) == 0, differs)
-    values, indices = compress(first, [ordered, places], name)
+    *kept, indices = compress(first, [*leaves(ordered), places], name)
+    values = unflatten(ordered, kept)
     if not (return_index or return_inverse or return_counts):
         return values
     number = scan(add, 0, astype(first, i64)) - 1
@@ -95,6 +104,22 @@ def unique(
     if return_counts:
         results.append(bincount(number, values.shape[0]))
     return tuple(results)
+
+
+def _with_keys(value: Any) -> Any:
+    """A structure with a key before the parts of complex numbers: 0, 1 for a NaN in the imaginary part alone, 2 in the real, 3 in both."""
+    if isinstance(value, Complex):
+        key = lambda re, im: astype(isnan(re), u8) * 2 + astype(isnan(im), u8)
+        return (elementwise(key, [value.real, value.imag]), value.real, value.imag)
+    return rebuild_tuple(value, map(_with_keys, value)) if isinstance(value, tuple) else value
+
+
+def _without_keys(like: Any, value: Any) -> Any:
+    if isinstance(like, Complex):
+        return Complex._make(value[1:])
+    if not isinstance(like, tuple):
+        return value
+    return rebuild_tuple(like, [_without_keys(own, part) for own, part in zip(like, value, strict=True)])
 
 
 def _sortable(a: Any, axis: int | None, what: str) -> tuple[Any, int, tuple[Any, ...], tuple[Expr, ...]]:

@@ -16,8 +16,11 @@ from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Axis, Const, Expr, Op, fresh
+from raido.algo.language.complexes import spread
+from raido.algo.language.moves import moved as moved_array
 from raido.algo.trace.building import call, collect, element, make_axes, owner, structure
 from raido.algo.trace.context import current, load, load_chosen
+from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.scalars import cast
@@ -70,6 +73,17 @@ def boundaries(boundary: Any, rank: int, extra: tuple[str, ...] = ("valid",)) ->
                 )
             )
     return [rule if isinstance(rule, Fill) or rule in extra else MODES[rule] for rule in rules]
+
+
+def for_leaves(boundary: Any, value: Any) -> list[Any]:
+    """The boundary for each array of a structure: a constant stands for all, a complex one for the parts of complex numbers."""
+    if isinstance(boundary, tuple):
+        count = len(leaves(value))
+        columns = [for_leaves(rule, value) for rule in boundary]
+        return [tuple(column[k] for column in columns) for k in range(count)]
+    if not isinstance(boundary, Fill):
+        return [boundary] * len(leaves(value))
+    return [Fill(own) for own in leaves(spread(boundary.value, value, "the value of rd.constant"))]
 
 
 def load_with_boundary(
@@ -179,9 +193,9 @@ def stencil(
     rank = first.ndim
     if rank == 0:
         raise ShapeError(complaint("rd.stencil over a scalar"))
-    for other in flat[1:]:
-        _same_shape(first, other)
-    rules = boundaries(boundary, rank)
+    given = _of_one_shape(given)
+    first = next(leaf for value in given for leaf in leaves(value))
+    rules = iter([boundaries(own, rank) for own in for_leaves(boundary, tuple(given))])
     strides = list(stride) if isinstance(stride, tuple) else [stride] * rank
     if len(strides) != rank or any(not isinstance(s, int) or isinstance(s, bool) or s < 1 for s in strides):
         raise TraceError(complaint(f"`stride` is a positive int or one for each axis, not {stride!r}"))
@@ -190,11 +204,11 @@ def stencil(
         trace.range(var, extent)
     low: list[Any] = [None] * rank
     high: list[Any] = [None] * rank
-    windows = [map_leaves(lambda leaf: Window(leaf, base, rules, low, high), value) for value in given]
+    windows = [map_leaves(lambda leaf: Window(leaf, base, next(rules), low, high), value) for value in given]
     fixed = [structure(a) for a in (invariant if isinstance(invariant, (tuple, list)) else (invariant,))]
     elements, late = _invariants(fixed, first, base)
     value = call(f, *windows, *elements)
-    own, places = _domain(first, rules, strides, low, high, axes)
+    own, places = _domain(first, boundaries(boundary, rank), strides, low, high, axes)
     moved = dict(zip(base, places, strict=True))
     moved |= late(own)
     rest = leaves(value)
@@ -207,12 +221,21 @@ def _moved(leaf: Array, values: dict[Any, Expr]) -> Any:
     return trace.substitute(leaf.node, values)
 
 
-def _same_shape(first: Array, other: Array) -> None:
-    shapes = f"{describe(first.dtype, first.extents)} and {describe(other.dtype, other.extents)}"
-    if first.ndim != other.ndim:
-        raise ShapeError(complaint(f"rd.stencil over arrays of different rank: {shapes}"))
-    for k, (a, b) in enumerate(zip(first.extents, other.extents, strict=True)):
-        current().equal_sizes(a, b, owner(first, k, "one array"), owner(other, k, "another array"), shapes)
+def _of_one_shape(given: list[Any]) -> list[Any]:
+    """The arrays of a stencil, once they are found to have one shape, which data may decide."""
+    first, *others = [leaf for value in given for leaf in leaves(value)]
+    sizes = list(first.extents)
+    for other in others:
+        shapes = f"{describe(first.dtype, first.extents)} and {describe(other.dtype, other.extents)}"
+        if first.ndim != other.ndim:
+            raise ShapeError(complaint(f"rd.stencil over arrays of different rank: {shapes}"))
+        for k, b in enumerate(other.extents):
+            owners = owner(first, k, "one array"), owner(other, k, "another array")
+            sizes[k] = joined_size(sizes[k], b, *owners, shapes)
+    if tuple(sizes) == first.extents:
+        return given
+    resized = lambda leaf: moved_array(sizes, lambda *p: load(leaf.node, p), weak=leaf.weak)
+    return [map_leaves(resized, value) for value in given]
 
 
 def _invariants(fixed: list[Any], first: Array, base: list[Any]) -> tuple[list[Any], Any]:

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import DTypeError, TraceError
-from raido.algo.graph.dtypes import DType, bool_, u8, unsigned
+from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, i64, u8, u64, unsigned
 from raido.algo.graph.expr import Op, const
-from raido.algo.language.complexes import Complex, is_complex
+from raido.algo.language.complexes import Complex, complex_constant, is_complex
 from raido.algo.trace import scalars
 from raido.algo.trace.building import Zipped, elementwise
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.promotion import common_type, lift
+from raido.algo.trace.promotion import float_type, lift
+from raido.algo.trace.trees import map_leaves
 from raido.algo.trace.value import Array
 
 OPERATOR_OF_UFUNC: dict[str, Callable[..., Any]] = {}
@@ -76,10 +77,10 @@ trunc_divide = _define("trunc_divide", _two(_d, "truncdiv"), "a / b rounded towa
 fmod = _define("fmod", _two(_d, "truncrem"), "The remainder of C's division, with a's sign.")
 power = _define("power", scalars.power, "a ** b.", "pow")
 negative = _define("negative", _one(_a, "neg"), "-a.")
-positive = _define("positive", lambda a: a, "+a.")
+positive = _define("positive", lambda a: scalars.arithmetic("positive", a), "+a.")
 minimum = _define("minimum", _two(_a, "minimum"), "The smaller of two; NaN if either is.")
 maximum = _define("maximum", _two(_a, "maximum"), "The larger of two; NaN if either is.")
-sign = _define("sign", _one(_a, "sign"), "-1, 0 or 1.")
+sign = _define("sign", _one(_a, "sign"), "-1, 0 or 1; of a complex number z, z / |z|.")
 copysign = _define("copysign", _two(_m, "copysign"), "The size of a with the sign of b.")
 less = _define("less", _two(_c, "lt"), "a < b.")
 less_equal = _define("less_equal", _two(_c, "le"), "a <= b.")
@@ -105,7 +106,7 @@ signbit = _define("signbit", _one(scalars.predicate, "signbit"), "Whether the si
 floor = _define("floor", _one(scalars.rounding, "floor"), "Rounded down.")
 ceil = _define("ceil", _one(scalars.rounding, "ceil"), "Rounded up.")
 trunc = _define("trunc", _one(scalars.rounding, "trunc"), "Rounded towards zero.")
-rint = _define("rint", _one(scalars.rounding, "rint"), "Rounded to the nearest, ties to even.")
+rint = _define("rint", _one(_m, "rint"), "Rounded to the nearest, ties to even; of a float type.")
 sqrt = _define("sqrt", _one(_m, "sqrt"), "The square root, correctly rounded.")
 rsqrt = _define("rsqrt", _one(_m, "rsqrt"), "1 / sqrt(a).")
 cbrt = _define("cbrt", _one(_m, "cbrt"), "The cube root.")
@@ -157,24 +158,33 @@ def _fmin(name: str) -> Function:
 
 
 def _square(a: Array) -> Array:
+    (a,) = scalars.without_bools((a,))
     return scalars.arithmetic("mul", a, a)
 
 
 def _reciprocal(a: Array) -> Array:
+    (a,) = scalars.without_bools((a,))
     one = Array(const(a.dtype, 1), a.weak)
     return scalars.true_division(one, a) if a.dtype.is_float else scalars.division("truncdiv", one, a)
 
 
-def _scaled(factor: float) -> Function:
+def _scaled(numerator: float, denominator: float) -> Function:
+    """A multiplication by a quotient taken in the type, f16 in f32: NumPy's, to the last bit."""
+
     def scale(a: Array) -> Array:
         dtype = scalars.float_type_for(a.dtype, a.weak)
-        return scalars.arithmetic("mul", Array(scalars.cast(a, dtype), a.weak), Array(const(dtype, factor), a.weak))
+        inside = f32 if dtype is f16 else dtype
+        factor = inside.numpy.type(numerator) / inside.numpy.type(denominator)
+        scaled = scalars.arithmetic("mul", Array(scalars.cast(a, inside), a.weak), Array(const(inside, factor), a.weak))
+        return Array(scalars.cast(scaled, dtype), a.weak)
 
     return scale
 
 
 def _counting(primitive: str, result: DType | None) -> Function:
     def count(a: Array) -> Array:
+        if primitive == "popcount":
+            (a,) = scalars.without_bools((a,))
         if not a.dtype.is_integer:
             raise DTypeError(complaint(f"counting the bits of {a.dtype}", remedy="x.view(rd.u32) for those of a float"))
         node = a.node
@@ -196,8 +206,7 @@ def _logaddexp(a: Array, b: Array) -> Array:
 
 
 def _floats(*values: Array) -> list[Array]:
-    dtype, weak = common_type(values)
-    dtype = scalars.float_type_for(dtype, weak)
+    dtype, weak = float_type(values)
     return [Array(scalars.cast(v, dtype), weak) for v in values]
 
 
@@ -208,8 +217,8 @@ fmin = _define("fmin", _fmin("minimum"), "The smaller of two; a NaN gives way to
 fmax = _define("fmax", _fmin("maximum"), "The larger of two; a NaN gives way to the other.")
 square = _define("square", _square, "a * a.")
 reciprocal = _define("reciprocal", _reciprocal, "1 / a.")
-radians = _define("radians", _scaled(math.pi / 180), "Degrees in radians.", "deg2rad")
-degrees = _define("degrees", _scaled(180 / math.pi), "Radians in degrees.", "rad2deg")
+radians = _define("radians", _scaled(math.pi, 180.0), "Degrees in radians.", "deg2rad")
+degrees = _define("degrees", _scaled(180.0, math.pi), "Radians in degrees.", "rad2deg")
 bitwise_count = _define("bitwise_count", _counting("popcount", u8), "The ones in |a|, as u8.", "popcount")
 popcount = bitwise_count
 clz = _define("clz", _counting("clz", None), "The zeros above the highest one.")
@@ -223,6 +232,10 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 def clip(a: Any, low: Any = None, high: Any = None, *, name: str | None = None) -> Any:
     """`minimum(maximum(a, low), high)`; a bound that is None is left out. Shapes broadcast; the type is the common one."""
+    if any(is_complex(v) for v in (a, low, high)):
+        from raido.algo.language.complex_functions import function_of
+
+        function_of("clip")  # refuses
     if low is not None:
         a = maximum(a, low, name=name if high is None else None)
     return a if high is None else minimum(a, high, name=name)
@@ -230,10 +243,20 @@ def clip(a: Any, low: Any = None, high: Any = None, *, name: str | None = None) 
 
 def round(a: Any, decimals: int = 0, *, name: str | None = None) -> Any:
     """Rounded to that many decimals, ties to even (NumPy's: scaled, `rint`, scaled back)."""
+    if is_complex(a):
+        parts = map_leaves(lambda part: round(part, decimals), complex_constant(a))
+        return parts if name is None else parts.named(name)
+    given = lift(a)
+    whole = given.dtype.is_integer
+    if whole and decimals >= 0:
+        return positive(given, name=name)
     if decimals == 0:
-        return rint(a, name=name)
-    if not lift(a).dtype.is_float and decimals > 0:
-        return positive(a, name=name)
+        return rint(given, name=name)
+    if given.dtype is bool_:
+        raise DTypeError(complaint("rd.round of bool_ to decimals", remedy="x.astype(rd.i8)"))
+    if whole:  # in f64 and back; beyond the type it wraps, as in NumPy
+        rounded = round(given.astype(f64), decimals).astype(given.dtype if given.dtype is u64 else i64)
+        return elementwise(lambda v: Array(scalars.cast(v, given.dtype)), [rounded], name=name)
     scale = 10.0 ** (decimals if decimals > 0 else -decimals)
     if decimals > 0:
         return divide(rint(multiply(a, scale)), scale, name=name)

@@ -9,29 +9,31 @@ An index that is not provably inside is read through a checked load of 0, 1, …
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Expr, Op, Result, Update, const, fresh
+from raido.algo.graph.expr import Axis, Expr, Op, Result, Update, const, fresh
 from raido.algo.language import ufuncs
+from raido.algo.language.complexes import kind_of
 from raido.algo.language.indexing import Chosen, placed, selection
 from raido.algo.language.moves import moved
 from raido.algo.language.reductions import highest, lowest
 from raido.algo.trace.building import (
     Zipped,
-    broadcast,
     broadcast_element,
     collect,
     form_results,
     make_axes,
+    owner,
+    structure,
 )
 from raido.algo.trace.combining import trace_operator
 from raido.algo.trace.context import current, is_size, load
+from raido.algo.trace.existential import checked, counted, joined_size
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.promotion import lift
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import LITERAL, STRONG, Array, is_scalar
@@ -87,9 +89,10 @@ class Changed:
 
 def _updated(array: Array, key: Any, value: Any, operation: Callable[..., Any] | None, name: str | None) -> Array:
     trace = current()
-    if isinstance(value, (tuple, Zipped)):
-        raise TraceError(complaint("a tuple where one array is updated"))
-    new = lift(value)
+    given = value if isinstance(value, Zipped) else structure(value)
+    if isinstance(given, (tuple, Zipped)):
+        raise TraceError(complaint(f"{kind_of(given)} where one array of {array.dtype} is updated"))
+    new: Array = given
     if new.dtype is not array.dtype:
         if new.weak != LITERAL or (new.dtype.is_float and not array.dtype.is_float):
             raise DTypeError(
@@ -126,8 +129,8 @@ def _updated(array: Array, key: Any, value: Any, operation: Callable[..., Any] |
         last = index.mul(part.extent, step)
         if not trace.facts.less(offset, last):
             tests.append(Op("lt", bool_, (offset, last)))
-    shape = broadcast([moved(extents, lambda *_: const(bool_, 0)), new], "the update") if extents else ()
-    if tuple(shape) != tuple(extents) or new.ndim > len(extents):
+    fitted = _fitted(new, extents)
+    if fitted is None:
         chosen = describe(array.dtype, tuple(extents))
         raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {chosen}"))
     old = load(array.node, tuple(axis.var for axis in axes))
@@ -142,7 +145,8 @@ def _updated(array: Array, key: Any, value: Any, operation: Callable[..., Any] |
         for test in tests[1:]:
             match = Op("logical_and", bool_, (match, test))
         body = Op("select", array.dtype, (match, here, old))
-    return collect(axes, Array(body, STRONG), "update", name, named_axes=True)
+    own = _once_fitting(axes, [part.extent is not None for part in parts], extents, fitted)
+    return collect(own, Array(body, STRONG), "update", name, named_axes=True)
 
 
 def _is_small(parts: list[Chosen], array: Array) -> bool:
@@ -158,10 +162,11 @@ def _is_small(parts: list[Chosen], array: Array) -> bool:
 def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any] | None, name: str | None) -> Array:
     """The update at every index of `array[key]`, checked; of several values set at one place, the last wins."""
     axes, places, safe, _ = placed(array, key)
-    chosen = moved([axis.extent for axis in axes], lambda *_: const(bool_, 0))
-    if new.ndim > len(axes) or (axes and not _fits(new, chosen)):
+    fitted = _fitted(new, [axis.extent for axis in axes])
+    if fitted is None:
         shapes = describe(array.dtype, tuple(axis.extent for axis in axes))
         raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {shapes}"))
+    axes = tuple(Axis(axis.var, extent) for axis, extent in zip(axes, fitted, strict=True))
     value = broadcast_element(new, [axis.var for axis in axes]).node
     axes = axes or make_axes([index.as_index(1)])  # one element: one step
     dest, indices, check = (array.node,), tuple(places), not all(safe)
@@ -174,15 +179,37 @@ def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any]
     return form_results(form, "update", name)[0]
 
 
-def _fits(new: Array, chosen: Array) -> bool:
-    """Whether a value broadcasts to the places chosen."""
-    places = chosen.extents[chosen.ndim - new.ndim :]
-    if any(
-        index.constant_value(n) == 1 and index.constant_value(m) != 1 for m, n in zip(new.extents, places, strict=True)
-    ):
-        return False
-    broadcast([new, chosen], "the update")
-    return True
+def _fitted(new: Array, extents: Sequence[Expr]) -> list[Expr] | None:
+    """The sizes of the places chosen, those that data decides there only once the value's are found to be the same; None: it does not fit."""
+    if new.ndim > len(extents):
+        return None
+    sizes = list(extents)
+    for k, n in enumerate(new.extents, len(extents) - new.ndim):
+        if index.constant_value(n) == 1:
+            continue
+        if index.constant_value(extents[k]) == 1:
+            return None
+        axis = k - len(extents) + new.ndim
+        shapes = f"{describe(new.dtype, new.extents)} and {describe(new.dtype, tuple(extents))}"
+        sizes[k] = joined_size(
+            extents[k], n, "a dimension of the places of the update", owner(new, axis, "its value"), shapes
+        )
+    return sizes
+
+
+def _once_fitting(
+    axes: tuple[Axis, ...], slices: Sequence[bool], extents: Sequence[Expr], fitted: Sequence[Expr]
+) -> tuple[Axis, ...]:
+    """The axes of the array; where a slice of one waits for a check of its value's size, so does the axis."""
+    pairs = iter(zip(extents, fitted, strict=True))
+    own: list[Axis] = []
+    for axis, sliced in zip(axes, slices, strict=True):
+        extent, waits = next(pairs) if sliced else (axis.extent, axis.extent)
+        n = axis.extent
+        if waits is not extent:
+            n = counted(checked(n, Op("eq", bool_, (waits, extent)), "size", (waits, extent)), n)
+        own.append(Axis(axis.var, n))
+    return tuple(own)
 
 
 def _checked(place: Expr, extent: Expr) -> Expr:

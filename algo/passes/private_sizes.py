@@ -15,6 +15,7 @@ from typing import Any
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import (
     ARRAY_FORMS,
+    ArrayLoop,
     Axis,
     Cond,
     Count,
@@ -26,8 +27,10 @@ from raido.algo.graph.expr import (
     Loop,
     Node,
     Op,
+    Parameter,
     Reduce,
     Result,
+    Var,
     const,
     fresh,
 )
@@ -43,9 +46,9 @@ def reduce_private_arrays(program: Program) -> Program:
     from raido.algo.passes.finish import follow_tables
 
     nodes = topological(*program.results)
-    if not any(isinstance(node, Count) and open_variables(node) for node in nodes):
+    rewriting = _Rewriting(program, {node.index for node in nodes if isinstance(node, ArrayLoop)})
+    if not any(isinstance(node, Count) and rewriting.is_private(node) for node in nodes):
         return program
-    rewriting = _Rewriting(program)
     for node in nodes:
         rewriting.memo[node] = rewriting.rewritten(node)
     results = tuple(rewriting.memo[result] for result in program.results)
@@ -54,19 +57,28 @@ def reduce_private_arrays(program: Program) -> Program:
 
 
 class _Rewriting:
-    """One pass, children first."""
+    """One pass, children first. `counters`: those of loops over whole arrays; sizes that only they decide are the same for all elements."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, counters: set[Var]) -> None:
         self.program = program
+        self.counters = counters
         self.memo: dict[Node, Node] = {}
         self.sites: dict[Node, Any] = {}
         self.counts: dict[Filter, Item] = {}
+
+    def is_private(self, extent: Node) -> bool:
+        """Whether a size differs from element to element."""
+        if isinstance(extent, Op):
+            return any(self.is_private(arg) for arg in extent.args)
+        return isinstance(extent, Count) and not open_variables(extent) <= self.counters
 
     def rewritten(self, old: Node) -> Any:
         if isinstance(old, Axis):
             return Axis(old.var, self._size(old.extent))
         if isinstance(old, (Count, Result)):
             return rebuild(old, self.memo.__getitem__)
+        if isinstance(old, Parameter):  # the state of a loop
+            return rebuild(old, self._size)
         new: Any = rebuild(old, self._value)
         if isinstance(new, Load) and not new.checked and isinstance(new.array, Result):
             return self._element(new)
@@ -81,7 +93,7 @@ class _Rewriting:
     def _value(self, child: Any) -> Any:
         """What became of a child; a private size as a scalar."""
         new = self.memo[child]
-        return self._scalar(new) if isinstance(new, Count) and open_variables(new) else new
+        return self._scalar(new) if isinstance(new, Count) and self.is_private(new) else new
 
     def _scalar(self, size: Count) -> Any:
         array = size.array
@@ -93,7 +105,7 @@ class _Rewriting:
 
     def _extent(self, extent: Any) -> Any:
         """An extent as a scalar expression."""
-        if isinstance(extent, Count) and open_variables(extent):
+        if isinstance(extent, Count) and self.is_private(extent):
             return self._scalar(extent)
         return rebuild(extent, self._extent) if isinstance(extent, Op) else extent
 
@@ -102,9 +114,11 @@ class _Rewriting:
         array = load.array
         if not isinstance(array, Result) or not isinstance(form := array.form, Generate):
             return load
-        if not any(_is_private(axis.extent) for axis in form.axes):
+        if not any(self.is_private(axis.extent) for axis in form.axes):
             return load
         places = {axis.var: e for axis, e in zip(form.axes, load.indices, strict=True)}
+        if any(not isinstance(e, Var) and _makes_arrays(form.bodies[array.index], var) for var, e in places.items()):
+            return load
         return self._put(form.bodies[array.index], places)
 
     def _put(self, root: Any, values: dict[Any, Any]) -> Any:
@@ -120,7 +134,7 @@ class _Rewriting:
     def _reduced(self, item: Item) -> Any:
         form = item.form
         assert isinstance(form, Reduce)
-        if len(form.axes) != 1 or not _is_private(form.axes[0].extent):
+        if len(form.axes) != 1 or not self.is_private(form.axes[0].extent):
             return item
         (axis,) = form.axes
         made = [n for n in topological(*form.values) if isinstance(n, ARRAY_FORMS) and not isinstance(n, Generate)]
@@ -156,7 +170,7 @@ class _Rewriting:
             held = (Item(Cond(test, inside, (neutral,)), 0),)
             fields = form.left, form.right, form.combine, form.neutral, held, form.commutative, form.monoid
             whole = Reduce((over,), *fields)
-            if not _is_private(over.extent):
+            if not self.is_private(over.extent):
                 return whole
             nested = self._over_kept(whole, over)
             if nested is not None:
@@ -180,10 +194,10 @@ class _Rewriting:
         return memo[root]
 
 
-def _is_private(extent: Expr) -> bool:
-    if isinstance(extent, Op):
-        return any(_is_private(arg) for arg in extent.args)
-    return isinstance(extent, Count) and bool(open_variables(extent))
+def _makes_arrays(body: Expr, var: Var) -> bool:
+    """Whether an element is taken of arrays that are made for each index: at a computed one, they would be made for each reader."""
+    forms = (node for node in topological(body) if isinstance(node, ARRAY_FORMS))
+    return any(var in open_variables(form) for form in forms)
 
 
 def _count(form: Filter) -> Item:

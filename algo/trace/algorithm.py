@@ -7,6 +7,7 @@ compiling and scheduling, is added by the front door, which derives the public c
 from __future__ import annotations
 
 import functools
+import keyword
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,24 +21,27 @@ from raido.algo.graph.expr import Array as Node
 from raido.algo.graph.expr import Expr, Load, Parameter, Result, SizeVar
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import substitute, topological
-from raido.algo.language.complexes import Complex, as_complex, interleaved, separated
+from raido.algo.graph.stage_names import RULE, is_stage_name
+from raido.algo.language.complexes import Complex, as_complex, interleaved, kind_of, separated
 from raido.algo.language.moves import moved
-from raido.algo.language.records import Record
 from raido.algo.passes.finish import finish_program
+from raido.algo.trace.arguments import arrange, match_arguments
 from raido.algo.trace.building import new_form, structure
 from raido.algo.trace.context import Trace, current, load, running, tracing
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
+from raido.algo.trace.reserved import refuse_reserved_names
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.signature import (
     Signature,
     join_parts,
-    match,
     names_of,
     read_signature,
     resolve_types,
     size_variables,
+    split_parts,
     static_key,
+    takes_of,
 )
 from raido.algo.trace.trees import build_tree, describe_tree, leaves, map_leaves, rebuild_tuple
 from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, describe
@@ -65,9 +69,11 @@ class Algorithm:
     ) -> None:
         if not callable(function) or not hasattr(function, "__name__"):
             raise ArgumentError(f"rd.algorithm makes an algorithm of a function, not of {function!r}")
+        refuse_reserved_names(function, type(self))
         functools.update_wrapper(self, function)
         self.function = function
-        self.name = function.__name__ if function.__name__.isidentifier() else "algorithm"
+        named = function.__name__.isidentifier() and not keyword.iskeyword(function.__name__)
+        self.name = function.__name__ if named else "algorithm"
         self.contract = contract
         self.fixed = dict(fixed or {})
         self._types = dict(types or {})
@@ -93,10 +99,7 @@ class Algorithm:
 
     def program_for(self, arguments: Sequence[Any], static: Mapping[str, Any], call: bool = False) -> Program:
         """`trace`; in a call arguments are arrays and never types."""
-        for name in static:
-            if any(name == declaration.name for declaration in self.signature.positional):
-                names = ", ".join(declaration.name for declaration in self.signature.positional)
-                raise ArgumentError(f"{self.name}: {name!r} is passed by position: {self.name}({names})")
+        arguments, static = self.arrange(arguments, static)
         types = resolve_types(self.signature, arguments, self.name, call)
         values = self._statics(static)
         key = (types, tuple((name, static_key(value)) for name, value in sorted(values.items())))
@@ -106,19 +109,22 @@ class Algorithm:
                 program = self._programs[key] = self._traced(types, values)
         return program
 
+    def arrange(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments in the order of the parameters, those passed by keyword in their places; static parameters."""
+        return arrange(self.name, [declaration.name for declaration in self.signature.positional], arguments, named)
+
     def flatten(self, arguments: Sequence[Any]) -> tuple[list[np.ndarray], dict[str, int]]:
         """The arrays of a call's arguments in the order of a program's parameters, and its `rd.size` arguments."""
         types = resolve_types(self.signature, arguments, self.name, call=True)
-        flat: list[np.ndarray] = []
-        sizes: dict[str, int] = {}
-        for declaration, declared, argument in zip(self.signature.positional, types, arguments, strict=True):
-            match(argument, declared, declaration.name, flat, sizes)
-        return flat, sizes
+        takes = takes_of(self.name, types, [declaration.name for declaration in self.signature.positional])
+        arrays, sizes = match_arguments(takes, arguments)
+        return [split_parts(array) for array in arrays], sizes
 
     def interpret(self, *arrays: Any, **static: Any) -> Any:
         """The result by the reference interpreter, over NumPy: the oracle for compiled code."""
         from raido.algo.interpreter.interpret import interpret
 
+        arrays, static = self.arrange(arrays, static)
         flat, sizes = self.flatten(arrays)
         program = self.program_for(arrays, static, call=True)
         found = enumerate(interpret(program, flat, sizes))
@@ -137,6 +143,7 @@ class Algorithm:
 
     def inline(self, *arguments: Any, name: str | None = None, **static: Any) -> Any:
         """The function's value for traced arguments, its stages named under `name` or the algorithm's name."""
+        arguments, static = self.arrange(arguments, static)
         values = self._statics(static)
         declared = self.signature.positional
         if len(arguments) != len(declared):
@@ -148,6 +155,8 @@ class Algorithm:
             if declaration.type is not None:
                 bound[k] = _bind(declaration.type, bound[k], declaration.name, sizes, pairs)
         _unify(self.name, sizes, pairs)
+        if name is not None and not is_stage_name(name):
+            raise TraceError(complaint(f"{RULE}, not {name!r}"))
         trace = current()
         before, trace.prefix = trace.prefix, (*trace.prefix, name or self.name)
         try:
@@ -185,14 +194,13 @@ class Algorithm:
                 _check_result(self.signature.result, result, self.name)
             result, complex_outputs = interleave_complex(result)
             outputs = [_output(leaf) for leaf in leaves(result)]
-        counter = iter(range(len(flat)))
         complex_inputs = [isinstance(leaf, ComplexArrayType) for t in types for leaf in _arrays_of(t)]
         program = Program(
             name=self.name,
             parameters=tuple(flat),
             sizes=tuple(sizes),
             results=tuple(outputs),
-            input_tree={"tuple": [_input_tree(t, n, counter) for t, n in zip(types, names, strict=True)]},
+            input_tree=takes_of(self.name, types, names).input_tree,
             output_tree=describe_tree(result),
             size_checks=tuple(trace.checks.values()),
             order=tuple(trace.order),
@@ -224,14 +232,6 @@ def _declared(declared: Type, name: str, flat: list[Parameter]) -> Any:
     parameter = Parameter(name, declared.dtype, declared.shape, 0)
     flat.append(parameter)
     return Array(parameter) if declared.shape else Array(Load(parameter, (), False))
-
-
-def _input_tree(declared: Type, name: str, counter: Any) -> Any:
-    if isinstance(declared, tuple):
-        trees = [_input_tree(part, f"{name}_{k}", counter) for k, part in enumerate(declared)]
-        record = isinstance(declared, Record)
-        return {"record": dict(zip(declared._fields, trees, strict=True))} if record else {"tuple": trees}
-    return {"size": name} if isinstance(declared, SizeType) else next(counter)
 
 
 def _arrays_of(declared: Type) -> list[Type]:
@@ -331,6 +331,9 @@ def _bind(declared: Type, value: Any, name: str, sizes: dict[str, Expr], pairs: 
         return rebuild_tuple(value, [_bind(t, v, name, sizes, pairs) for t, v in zip(declared, value, strict=True)])
     if isinstance(declared, ComplexArrayType):
         part = ArrayType(declared.dtype, declared.shape)
+        if not isinstance(value, Complex) and (isinstance(value, tuple) or value.weak != LITERAL):
+            actual = "a tuple" if isinstance(value, tuple) else describe(value.dtype, value.extents)
+            raise ArgumentError(complaint(f"argument {name!r} is {actual}; {declared} is expected"))
         return map_leaves(lambda leaf: _bind(part, leaf, name, sizes, pairs), as_complex(value))
     if isinstance(declared, SizeType):
         if isinstance(value, tuple) or value.ndim or not value.dtype.is_integer:
@@ -340,7 +343,7 @@ def _bind(declared: Type, value: Any, name: str, sizes: dict[str, Expr], pairs: 
         return Array(node, COUNTER)
     assert isinstance(declared, ArrayType)
     if isinstance(value, tuple):
-        raise ArgumentError(complaint(f"argument {name!r} is a tuple; {declared} is expected"))
+        raise ArgumentError(complaint(f"argument {name!r} is {kind_of(value)}; {declared} is expected"))
     actual = describe(value.dtype, value.extents)
     if value.ndim != len(declared.shape):
         raise ArgumentError(complaint(f"argument {name!r} is {actual}; {declared} is expected"))
@@ -371,7 +374,7 @@ def _unify(algorithm: str, sizes: dict[str, Expr], pairs: list[tuple[Expr, Expr,
         current().equal_sizes(extent, expected, f"{where} of {algorithm}", f"its type's {index.text(own)}")
 
 
-def capture(algorithm: Algorithm, **static: Any) -> Any:
+def capture(algorithm: Algorithm, /, **static: Any) -> Any:
     """The algorithm with static (keyword-only) parameters fixed.
 
     Example:

@@ -12,15 +12,15 @@ from typing import Any
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index, scopes
-from raido.algo.graph.expr import Axis, Expr, Generate, Load, Op, Result, Var, fresh, fresh_parameter
+from raido.algo.graph.expr import Axis, Count, Expr, Generate, Load, Op, Result, Var, fresh, fresh_parameter
 from raido.algo.graph.rewrite import topological, transform
-from raido.algo.language.complexes import Complex, as_complex
-from raido.algo.trace.building import call, structure
+from raido.algo.language.complexes import fitted
+from raido.algo.trace.building import call
 from raido.algo.trace.context import current, load
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.scalars import cast
-from raido.algo.trace.trees import leaves, map_leaves, rebuild_tuple, same_nesting, unflatten
+from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
 from raido.algo.trace.value import LITERAL, Array, is_scalar
 
 
@@ -58,6 +58,7 @@ def trace_operator(op: Callable[..., Any], like: Any, rows: tuple[Axis, ...], wh
     else:
         sides = [unflatten(like, [Array(v) for v in side]) for side in (left, right)]
         combined = call(op, *sides)
+    combined = fitted(combined, like, f"the result of the operator of {what}")
     if not same_nesting(combined, like):
         raise TraceError(complaint(f"the operator of {what} returns another structure than its operands"))
     bodies = tuple(_operator_result(leaf, v.dtype, what) for leaf, v in zip(leaves(combined), left, strict=True))
@@ -102,20 +103,9 @@ def _monoid(bodies: tuple[Expr, ...], left: tuple[Var, ...], right: tuple[Var, .
     return ""
 
 
-def _like(given: Any, inner: Any) -> Any:
-    """A real number where a complex one is due, as one."""
-    if isinstance(inner, Complex):
-        return as_complex(given) if not isinstance(given, tuple) else given
-    if isinstance(inner, tuple) and isinstance(given, tuple) and len(given) == len(inner):
-        return rebuild_tuple(given, (_like(g, i) for g, i in zip(given, inner, strict=True)))
-    return given
-
-
 def starting_values(neutral: Any, inner: Any, rows: tuple[Axis, ...]) -> tuple[Expr, ...]:
     """`neutral` at an index of `rows`, one expression for each leaf of `inner`, of its dtype; a neutral without rows broadcasts."""
-    given = _like(structure(neutral), inner)
-    if isinstance(inner, tuple) and not isinstance(given, tuple):
-        given = map_leaves(lambda _: given, inner)
+    given = fitted(neutral, inner, "`neutral`", to_all=True)
     if not same_nesting(given, inner):
         raise TraceError(complaint("`neutral` has another structure than the elements"))
     start: list[Expr] = []
@@ -201,7 +191,9 @@ def pull(array: Any, indices: tuple[Expr, ...]) -> Expr:
             return trace.substitute(form.bodies[node.array.index], places)
         return node
 
-    memo: dict[Any, Any] = {}
-    result = transform(Load(array, indices, False), written_out, memo)
+    element = Load(array, indices, False)
+    # Sizes stay the nodes that they are: a parameter with a rewritten size would be another parameter.
+    memo: dict[Any, Any] = {node: node for node in topological(element) if isinstance(node, Count)}
+    result = transform(element, written_out, memo)
     trace.follow(memo)
     return result

@@ -35,6 +35,7 @@ from raido.algo.graph.facts import Facts
 from raido.algo.graph.program import Site, SizeCheck
 from raido.algo.graph.rewrite import topological
 from raido.algo.graph.scopes import substitute_variables
+from raido.algo.graph.stage_names import RULE, is_stage_name
 from raido.algo.trace.locations import complaint, user_site
 
 _running = threading.local()
@@ -65,8 +66,8 @@ class Trace:
 
     def name(self, form: ArrayForm, name: str) -> None:
         """Gives a form one more name, under the prefix of the algorithm that is being inlined."""
-        if not isinstance(name, str) or not name or "/" in name:
-            raise TraceError(complaint(f"a stage's name is a string without '/', not {name!r}"))
+        if not is_stage_name(name):
+            raise TraceError(complaint(f"{RULE}, not {name!r}"))
         path = "/".join((*self.prefix, name))
         known = self.names.get(form, ())
         if path not in known:
@@ -227,13 +228,18 @@ def load(array: Array, indices: tuple[Expr, ...], checked: bool = False) -> Expr
 
 
 def load_chosen(array: Array, indices: tuple[Expr, ...]) -> Expr:
-    """An element that a selection takes only where there is one: if the array moves another's elements and is empty, some other element."""
+    """An element that a selection takes only where there is one: if the array moves another's elements and is empty, some other element.
+
+    Where looking for that other element may fail, the move is no part of the selection: nothing is read of an empty array.
+    """
     trace = current()
     element = load(array, indices)
-    if not isinstance(element, Load) or element.array is array or element.checked:
+    if not isinstance(element, Load) or element.array is array:
         return element
     if all(trace.facts.less_equal(1, extent) for extent in array.shape):
         return element
+    if element.checked:
+        return Load(array, indices, False)
     places = [  # what is known of an index brought into an empty array is worth nothing
         Op("clamp_index", i64, (e, extent)) if _brought_in(e) else e
         for e, extent in zip(element.indices, element.array.shape, strict=True)

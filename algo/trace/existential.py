@@ -9,21 +9,55 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raido.algo.errors import TraceError
-from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Axis, Checked, Count, Expr, Generate, Op, Result, const
+from raido.algo.graph.dtypes import bool_, f64, i64
+from raido.algo.graph.expr import Axis, Checked, Count, Expr, Generate, Op, Result, SizeVar, const
+from raido.algo.graph.faults import unsigned_kind
+from raido.algo.graph.limits import LARGEST_SIZE, magnitude
 from raido.algo.graph.rewrite import topological
 from raido.algo.graph.scopes import open_variables
-from raido.algo.trace.context import current
+from raido.algo.trace.context import current, is_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import Array
 
 
-def size_from(value: Expr, bound: Expr | None = None) -> Expr:
-    """The size that an i64 scalar is; a fault "negative" when it is below 0, unless that cannot be."""
-    if not current().facts.nonnegative(value):
-        value = checked(value, Op("ge", bool_, (value, const(value.dtype, 0))), "negative", (value,))
-    return counted(value, bound)
+def size_from(value: Expr, bound: Expr | None = None) -> Count:
+    """The size that an i64 scalar is; a fault when it is below 0, or more than any array has, unless that cannot be."""
+    return counted(count_from(value, limited=bound is not None), bound)
+
+
+def count_from(value: Expr, limited: bool = False) -> Expr:
+    """An i64 scalar that counts elements, which is known to be no more than an array has if it is `limited`."""
+    facts = current().facts
+    if not facts.nonnegative(value):
+        value = _not_negative(value)
+    if not (limited or facts.less_equal(value, LARGEST_SIZE) or _is_narrow(value)):
+        computed = isinstance(value, Op) and is_size(value)  # and may have wrapped
+        number = (magnitude(value), const(f64, LARGEST_SIZE)) if computed else (value, const(i64, LARGEST_SIZE))
+        shown = [e for e in topological(value) if isinstance(e, (SizeVar, Count))][:3] if computed else [value]
+        value = checked(value, Op("le", bool_, number), f"limit_{len(shown)}", shown)
+    return value
+
+
+def _not_negative(value: Expr) -> Expr:
+    """An i64 scalar, checked not to be below 0, which a u64 of 2**63 and more is as an i64."""
+    kind = unsigned_kind("size", value)
+    return checked(value, Op("ge", bool_, (value, const(i64, 0))), "negative" if kind == "size" else kind, (value,))
+
+
+def next_size(extent: Expr) -> Expr:
+    """The size of a state after an iteration, checked where iterations may make it grow without end."""
+    sizes = [node for node in topological(extent) if isinstance(node, (Count, SizeVar))]
+    shrinks = any(current().facts.less_equal(extent, size) for size in sizes)
+    return count_from(extent, limited=shrinks or not sizes)
+
+
+def _is_narrow(value: Expr) -> bool:
+    """Whether a number was an integer of 32 bits or fewer."""
+    if isinstance(value, Checked):
+        return _is_narrow(value.value)
+    narrow = value.args[0].dtype if isinstance(value, Op) and value.name == "cast" else i64
+    return narrow.is_integer and narrow.bits <= 32
 
 
 def counted(value: Expr, bound: Expr | None) -> Count:

@@ -19,6 +19,17 @@ def is_foreign(argument: Any) -> bool:
     return not isinstance(argument, type) and any(hasattr(argument, name) for name in offers)
 
 
+def is_buffer(argument: Any) -> bool:
+    """Whether an object shows its memory by Python's buffer protocol, as memoryview and array.array do; bytes are text to most."""
+    if isinstance(argument, bytes):
+        return False
+    try:
+        memoryview(argument)
+    except TypeError:
+        return False
+    return True
+
+
 def read_foreign(argument: Any) -> np.ndarray:
     """The array in the producer's memory; ArgumentError says why it cannot be read (it is on a GPU, the producer refuses)."""
     if not hasattr(argument, "__dlpack__"):

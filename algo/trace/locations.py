@@ -9,7 +9,8 @@ import sys
 from types import FrameType
 from typing import Any
 
-from raido.algo.errors import TraceError, explain
+from raido.algo.errors import ShapeError, TraceError, explain
+from raido.algo.graph.limits import LARGEST_SIZE
 from raido.algo.graph.program import Site
 
 _INTERNAL = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
@@ -39,7 +40,12 @@ def user_site() -> Site:
     if frame is None:
         return Site("<unknown>", 0, "")
     file, line = frame.f_code.co_filename, frame.f_lineno
-    return Site(file, line, linecache.getline(file, line, frame.f_globals).strip())
+    return Site(_readable(file), line, _readable(linecache.getline(file, line, frame.f_globals).strip()))
+
+
+def _readable(text: str) -> str:
+    """The text with escapes for what is no text: names of files may hold any bytes (PEP 383), and messages and JSON may not."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def plain_int(value: Any, what: str) -> int:
@@ -53,6 +59,14 @@ def plain_int(value: Any, what: str) -> int:
         raise TraceError(
             complaint(f"{what} is an int, not {text if len(text) < 40 else type(value).__name__}")
         ) from None
+
+
+def plain_size(value: Any, what: str) -> int:
+    """A plain int that counts elements; ShapeError where no array has as many."""
+    number = plain_int(value, what)
+    if abs(number) > LARGEST_SIZE:
+        raise ShapeError(complaint(f"{what} of {number} is larger than any array can be"))
+    return number
 
 
 def complaint(headline: str, *, why: str | None = None, remedy: str | None = None) -> str:

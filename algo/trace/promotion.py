@@ -7,6 +7,7 @@ in as constants of their type. u64 with a signed integer has no common type.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -119,6 +120,17 @@ def check_fits(value: Array, dtype: DType) -> None:
         raise DTypeError(
             complaint(f"the literal {node.value} does not fit {dtype}", why=f"{dtype} holds {info.min} to {info.max}")
         )
+
+
+def float_type(values: Sequence[Array]) -> tuple[DType, int]:
+    """The type in which NumPy computes a float function of operands: the widest of those for each; and how weak it still is."""
+    dtype, weak = common_type(values)
+    strong = [v.dtype for v in values if v.weak == STRONG]
+    if dtype.is_float or not strong:
+        return float_type_for(dtype, weak), weak
+    if dtype is not functools.reduce(promote, strong):  # widened to i64 by a counter, or by a literal beside bool_
+        return f64, weak
+    return max((float_type_for(own, STRONG) for own in strong), key=lambda own: own.bits), weak
 
 
 def float_type_for(dtype: DType, weak: int) -> DType:

@@ -11,13 +11,15 @@ from collections.abc import Callable
 
 from raido.algo.errors import DTypeError
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import DType, bool_, f64, i64, u64
-from raido.algo.graph.expr import Const, Expr, Op, const
+from raido.algo.graph.dtypes import DType, bool_, f64, i8, i64, u64
+from raido.algo.graph.expr import Const, Count, Expr, Op, SizeVar, const
+from raido.algo.graph.limits import LARGEST_ARRAY, reach
 from raido.algo.graph.primitives import evaluate
 from raido.algo.graph.rewrite import scalar_nodes
+from raido.algo.graph.size_numbers import is_size, is_size_arithmetic
 from raido.algo.trace.context import running
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.promotion import check_fits, common_type, float_type_for
+from raido.algo.trace.promotion import check_fits, common_type, float_type, float_type_for
 from raido.algo.trace.value import COUNTER, LITERAL, STRONG, Array
 
 _INDEX: dict[str, Callable[..., Expr]] = {
@@ -51,6 +53,11 @@ def cast(value: Array, dtype: DType) -> Expr:
     return Op("cast", dtype, (node,))
 
 
+def without_bools(values: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Operands of an operation that NumPy does not have on bool_: where all are, as its smallest integers."""
+    return tuple(Array(cast(v, i8), v.weak) for v in values) if common_type(values)[0] is bool_ else values
+
+
 def operands(values: tuple[Array, ...]) -> tuple[list[Expr], DType, int]:
     """The expressions converted to their common type."""
     dtype, weak = common_type(values)
@@ -72,11 +79,15 @@ def arithmetic(name: str, *values: Array) -> Array:
         return Array(_counted(name, args), COUNTER)
     if dtype is bool_ and name in _ON_BOOL:
         name = _ON_BOOL[name]
-    if dtype is bool_ and name in ("sub", "neg"):
-        raise DTypeError(complaint(f"`{'-'}` on bool_", remedy="a ^ b, or ~a"))
+    if dtype is bool_ and name in ("sub", "neg", "positive", "sign"):
+        sign = {"positive": "+", "sign": "rd.sign"}.get(name, "-")
+        raise DTypeError(complaint(f"`{sign}` on bool_", remedy="a ^ b, ~a, or a.astype(rd.i8)"))
+    if name == "positive":
+        return Array(args[0], weak)
     if dtype.is_float and name.startswith(("bit_", "sh")):
         raise DTypeError(complaint(f"a bit operation on {dtype}", remedy="x.view(rd.i32) for the bits of a float"))
-    return _folded(name, dtype, args, weak) or Array(Op(name, dtype, tuple(args)), weak)
+    known = _folded(name, dtype, args, weak)
+    return Array(Op(name, dtype, tuple(args)), weak) if known is None else known
 
 
 def _counted(name: str, args: list[Expr]) -> Expr:
@@ -85,9 +96,18 @@ def _counted(name: str, args: list[Expr]) -> Expr:
     constant, terms = index.linear(made)
     wraps = abs(constant) >= 1 << 62 or sum(map(abs, terms.values())) >= LARGE
     if name in ("minimum", "maximum") or not (wraps or any(_has_wrapped(a) for a in args)):
+        trace = running()
+        if name == "mul" and trace is not None and is_size_arithmetic(made) and reach(made) > LARGEST_ARRAY:
+            trace.site(made)
         return made
     unsigned = [const(u64, a.bits % (1 << 64)) if isinstance(a, Const) else Op("cast", u64, (a,)) for a in args]
     return Op("cast", i64, (Op(name, u64, tuple(unsigned)),))
+
+
+def has_wrapped_sizes(e: Expr) -> bool:
+    """Whether a number is made of sizes alone, with factors so large that it may have wrapped."""
+    nodes = scalar_nodes(e)
+    return _has_wrapped(e) and all(isinstance(node, (Const, SizeVar, Count, Op)) for node in nodes)
 
 
 def _has_wrapped(e: Expr) -> bool:
@@ -108,9 +128,7 @@ _ON_BOOL = {
 
 def division(name: str, a: Array, b: Array) -> Array:
     """`floordiv`, `floormod`, `truncdiv`, `truncrem`; the line is noted where the divisor may be zero."""
-    args, dtype, weak = operands((a, b))
-    if dtype is bool_:
-        raise DTypeError(complaint("division of bool_ by bool_", remedy="x.astype(rd.i32)"))
+    args, dtype, weak = operands(without_bools((a, b)))
     divisor = index.constant_value(args[1]) if dtype.is_integer else None
     if dtype is i64 and weak == COUNTER and divisor and divisor > 0:
         if name == "floordiv":
@@ -136,27 +154,28 @@ def true_division(a: Array, b: Array) -> Array:
     if not dtype.is_float:
         dtype, weak = f64, (LITERAL if weak == LITERAL else STRONG)
     args = [cast(a, dtype), cast(b, dtype)]
-    return _folded("div", dtype, args, weak) or Array(Op("div", dtype, tuple(args)), weak)
+    known = _folded("div", dtype, args, weak)
+    return Array(Op("div", dtype, tuple(args)), weak) if known is None else known
 
 
 def comparison(name: str, a: Array, b: Array) -> Array:
     """A comparison: bool_."""
     args, _, weak = operands((a, b))
     known = _folded(name, bool_, args, weak)
-    return known or Array(Op(name, bool_, tuple(args)), STRONG)
+    return Array(Op(name, bool_, tuple(args)), STRONG) if known is None else known
 
 
 def math_function(name: str, *values: Array) -> Array:
     """A float function; integers are taken to the float type that NumPy takes them to."""
-    dtype, weak = common_type(values)
-    dtype = float_type_for(dtype, weak)
+    dtype, weak = float_type(values)
     args = [cast(v, dtype) for v in values]
     weak = LITERAL if weak == LITERAL else STRONG
-    return _folded(name, dtype, args, weak) or Array(Op(name, dtype, tuple(args)), weak)
+    known = _folded(name, dtype, args, weak)
+    return Array(Op(name, dtype, tuple(args)), weak) if known is None else known
 
 
 def rounding(name: str, value: Array) -> Array:
-    """floor, ceil, trunc, rint: integers stay as they are."""
+    """floor, ceil, trunc: integers stay as they are."""
     if not value.dtype.is_float:
         return value
     return math_function(name, value)
@@ -164,8 +183,9 @@ def rounding(name: str, value: Array) -> Array:
 
 def predicate(name: str, value: Array) -> Array:
     """isnan and its like: bool_."""
-    dtype = float_type_for(value.dtype, value.weak)
-    return Array(Op(name, bool_, (cast(value, dtype),)), STRONG)
+    args = [cast(value, float_type_for(value.dtype, value.weak))]
+    known = _folded(name, bool_, args, value.weak)
+    return Array(Op(name, bool_, tuple(args)), STRONG) if known is None else known
 
 
 def shift(name: str, a: Array, b: Array) -> Array:
@@ -200,8 +220,11 @@ def arithmetic_same(name: str, a: Array, b: Array) -> Array:
 def select(condition: Array, a: Array, b: Array) -> Array:
     """`a` where the condition holds, else `b`; both are evaluated."""
     args, dtype, weak = operands((a, b))
+    literal = weak == LITERAL and condition.weak == LITERAL
     weak = weak if weak == COUNTER else STRONG
     test = truth(condition).node
+    if literal and isinstance(test, Const):
+        return Array(args[0] if test.value else args[1], LITERAL)
     if args[0] is args[1]:
         return Array(args[0], weak)
     return Array(Op("select", dtype, (test, *args)), weak)
@@ -212,26 +235,42 @@ def truth(value: Array) -> Array:
     if value.dtype is bool_:
         return value
     if isinstance(value.node, Const):
-        return Array(const(bool_, value.node.value != 0), STRONG)
+        return Array(const(bool_, value.node.value != 0), value.weak)
     return Array(Op("ne", bool_, (value.node, const(value.dtype, 0))), STRONG)
 
 
 def logical(name: str, *values: Array) -> Array:
     """logical_and and its like, on truth values."""
+    if all(v.weak == LITERAL for v in values):
+        known = _folded(name, bool_, [truth(v).node for v in values], LITERAL)
+        if known is not None:
+            return known
     return Array(Op(name, bool_, tuple(truth(v).node for v in values)), STRONG)
 
 
 def power(a: Array, b: Array) -> Array:
-    """`a ** b`: small literal exponents by multiplication and sqrt, as NumPy does; integers by `ipow`."""
+    """`a ** b`: small literal exponents by multiplication and sqrt, as NumPy does; integers by `ipow`, but sizes by
+    multiplication, which is checked.
+    """
+    a, b = without_bools((a, b))
     dtype, weak = common_type((a, b))
     exponent = b.node.value if isinstance(b.node, Const) and b.weak == LITERAL else None
-    if dtype is bool_:
-        raise DTypeError(complaint("a power of bool_", remedy="x.astype(rd.i32)"))
     if exponent == 2:
         base = Array(cast(a, dtype), weak)
         return arithmetic("mul", base, base)
     if exponent == 1:
         return Array(cast(a, dtype), weak)
+    if (
+        weak == COUNTER
+        and type(exponent) is int
+        and 0 < exponent < 64
+        and not isinstance(a.node, Const)
+        and is_size(a.node)
+    ):
+        total = a
+        for _ in range(exponent - 1):
+            total = arithmetic("mul", total, a)
+        return total
     if dtype.is_float:
         if exponent == 0.5:
             return math_function("sqrt", Array(cast(a, dtype), weak))

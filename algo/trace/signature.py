@@ -20,8 +20,8 @@ from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.rewrite import topological
 from raido.algo.language.complexes import ComplexType
 from raido.algo.language.records import Record, record_class
-from raido.algo.trace.foreign import is_foreign, read_foreign
-from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, as_type, describe
+from raido.algo.trace.arguments import fields_of, read_array
+from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, as_type
 from raido.algo.trace.value import Array
 
 
@@ -122,7 +122,7 @@ def type_of(argument: Any, name: str, call: bool = False) -> Type | ArrayType:
         return make(type_of(part, f"{name}_{k}", call) for k, part in enumerate(argument))
     if isinstance(argument, Array):
         return ArrayType(argument.dtype, argument.extents)
-    fields = _fields_of(argument)
+    fields = fields_of(argument)
     if fields is not None:
         parts = [type_of(fields[field], name, call) for field in fields]
         kinds = tuple(type(part) if isinstance(part, Record) else getattr(part, "dtype", None) for part in parts)
@@ -140,16 +140,13 @@ def as_array(argument: Any, name: str) -> np.ndarray:
     """An argument as a NumPy array, without a copy where that is possible; ArgumentError for what is none."""
     if isinstance(argument, np.ma.MaskedArray):
         raise ArgumentError(f"argument {name!r} is a masked array\n  try       {name}.filled(…)")
-    if isinstance(argument, np.ndarray):
-        return argument if argument.dtype.isnative else argument.astype(argument.dtype.newbyteorder("="))
-    if isinstance(argument, (bool, int, float, complex, np.generic)):
-        return np.asarray(argument)
-    if isinstance(argument, (list, dict, str, bytes)) or not is_foreign(argument):
-        raise ArgumentError(f"argument {name!r} is a {type(argument).__name__}; an array is expected")
     try:
-        return read_foreign(argument)
-    except ArgumentError as error:
+        array = read_array(argument)
+    except (ArgumentError, ValueError, OverflowError) as error:
         raise ArgumentError(explain(f"argument {name!r} is a {type(argument).__name__}", why=str(error))) from error
+    if array is None or array.dtype.kind in "OSU":
+        raise ArgumentError(f"argument {name!r} is a {type(argument).__name__}; an array is expected")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def is_type(argument: Any) -> bool:
@@ -183,49 +180,46 @@ def resolve_types(
     )
 
 
-def match(argument: Any, declared: Type, name: str, flat: list[np.ndarray], sizes: dict[str, int]) -> None:
-    """Appends the arrays of an argument to `flat`, checked for dtype and rank, and notes sizes given as ints."""
-    if isinstance(declared, Record):
-        fields = _fields_of(argument)
-        if fields is None or set(fields) != set(declared._fields):
-            got = type(argument).__name__ if fields is None else f"one with {', '.join(map(str, fields))}"
-            expected = f"a dict or structured array with the fields {', '.join(declared._fields)}"
-            raise ArgumentError(f"argument {name!r} must be {expected}, not {got}")
-        for field, inner in zip(declared._fields, declared, strict=True):
-            match(fields[field], inner, f"{name}.{field}", flat, sizes)
-        return
-    if isinstance(declared, tuple):
-        if not isinstance(argument, tuple) or len(argument) != len(declared):
-            raise ArgumentError(f"argument {name!r} must be a tuple of {len(declared)}")
-        for k, (part, inner) in enumerate(zip(argument, declared, strict=True)):
-            match(part, inner, f"{name}[{k}]", flat, sizes)
-        return
-    if isinstance(declared, SizeType):
-        if isinstance(argument, (bool, np.bool_)) or not hasattr(argument, "__index__"):
-            raise ArgumentError(f"argument {name!r} is a size: an int, not {type(argument).__name__}")
-        value = int(argument.__index__())
-        if value < 0:
-            raise ArgumentError(f"argument {name!r} is a size and cannot be {value}")
-        sizes[name] = value
-        return
-    array = as_array(argument, name)
-    if isinstance(declared, ComplexArrayType):
-        flat.append(_split_parts(array, argument, declared, name))
-        return
-    plain = isinstance(argument, (bool, int, float)) and not isinstance(argument, np.generic)
-    if array.ndim != len(declared.shape):
-        raise ArgumentError(
-            f"argument {name!r} has rank {array.ndim}; {describe(declared.dtype, declared.shape)} has rank {len(declared.shape)}"
-        )
-    if plain:
-        array = _plain_argument(argument, declared.dtype, name)
-    elif dtype_of(array.dtype) is not declared.dtype:
-        given = dtype_of(array.dtype)
-        raise ArgumentError(
-            f"argument {name!r} is {given or array.dtype}; {describe(declared.dtype, declared.shape)} is expected\n"
-            f"  try       {name}.astype({str(declared.dtype.numpy)!r})"
-        )
-    flat.append(array)
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """An array that a parameter needs: NumPy's name of its dtype, its shape, and its type as a person writes it."""
+
+    name: str
+    dtype: str
+    shape: tuple[Any, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """What an algorithm takes for one set of types, as `match_arguments` wants it."""
+
+    name: str
+    inputs: tuple[Expected, ...]
+    input_tree: Any
+
+
+def takes_of(function: str, types: Sequence[Type], names: Sequence[str]) -> Takes:
+    """What an algorithm with parameters of these types takes."""
+    inputs: list[Expected] = []
+
+    def expect(declared: Type, name: str) -> Any:
+        if isinstance(declared, SizeType):
+            return {"size": name}
+        if isinstance(declared, tuple):
+            own = names_of(declared)
+            trees = [expect(part, f"{name}_{step}") for step, part in zip(own, declared, strict=True)]
+            return {"record": dict(zip(own, trees, strict=True))} if isinstance(declared, Record) else {"tuple": trees}
+        is_complex = isinstance(declared, ComplexArrayType)
+        dtype = f"complex{2 * declared.dtype.bits}" if is_complex else declared.dtype.numpy.name
+        inputs.append(Expected(name, dtype, declared.shape, repr(declared)))
+        return len(inputs) - 1
+
+    trees = [expect(declared, name) for declared, name in zip(types, names, strict=True)]
+    return Takes(function, tuple(inputs), {"tuple": trees})
 
 
 _PARTS = {np.dtype("complex64"): f32, np.dtype("complex128"): f64}
@@ -236,47 +230,16 @@ def names_of(declared: tuple[Any, ...]) -> Sequence[Any]:
     return declared._fields if isinstance(declared, Record) else range(len(declared))
 
 
-def _fields_of(argument: Any) -> Mapping[str, Any] | None:
-    """The arrays of a dict or a structured array by their names."""
-    if isinstance(argument, Mapping):
-        return argument
-    if isinstance(argument, (np.ndarray, np.void)) and argument.dtype.names is not None:
-        return {
-            field: np.ascontiguousarray(argument[field]).reshape(np.shape(argument)) for field in argument.dtype.names
-        }
-    return None
-
-
-def _split_parts(array: np.ndarray, argument: Any, declared: ComplexArrayType, name: str) -> np.ndarray:
-    """A complex array as one of floats, with a last dimension of 2; the same memory where that is possible."""
-    if array.ndim != len(declared.shape):
-        raise ArgumentError(f"argument {name!r} has rank {array.ndim}; {declared} has rank {len(declared.shape)}")
-    if isinstance(argument, (bool, int, float, complex)) and not isinstance(argument, np.generic):
-        array = np.asarray(argument, np.dtype(f"complex{2 * declared.dtype.bits}"))
-    if _PARTS.get(array.dtype) is not declared.dtype:
-        expected = f"complex{2 * declared.dtype.bits}"
-        raise ArgumentError(
-            f"argument {name!r} is {array.dtype}; {declared} is expected\n  try       {name}.astype({expected!r})"
-        )
-    flat = np.ascontiguousarray(array).reshape(-1).view(declared.dtype.numpy)
-    return flat.reshape(*array.shape, 2)
+def split_parts(array: np.ndarray) -> np.ndarray:
+    """A contiguous array, one of complex numbers as floats in the same memory, with a last dimension of 2."""
+    part = _PARTS.get(array.dtype)
+    return array if part is None else array.reshape(-1).view(part.numpy).reshape(*array.shape, 2)
 
 
 def join_parts(array: np.ndarray) -> np.ndarray:
     """An array of floats with a last dimension of 2, as a complex one in the same memory."""
     flat = np.ascontiguousarray(array).reshape(-1).view(f"complex{16 * array.dtype.itemsize}")
     return flat.reshape(array.shape[:-1])
-
-
-def _plain_argument(argument: Any, dtype: DType, name: str) -> np.ndarray:
-    """A Python number for a scalar parameter takes the parameter's type, where it can."""
-    fits = dtype.is_float or (not isinstance(argument, float) and (dtype.is_integer or isinstance(argument, bool)))
-    if fits and dtype.is_integer:
-        info = np.iinfo(dtype.numpy)
-        fits = info.min <= int(argument) <= info.max
-    if not fits:
-        raise ArgumentError(f"argument {name!r} is {argument!r}, which is not a value of {dtype}")
-    return np.asarray(argument, dtype.numpy)
 
 
 def size_variables(types: Sequence[Type], names: Sequence[str]) -> list[SizeVar]:

@@ -26,10 +26,10 @@ MOST = 16  # scalars: what fits into registers with room to work
 
 
 def small_shape(extents: Sequence[Expr]) -> tuple[int, ...] | None:
-    """The shape as ints; None where a size is not known or there are more elements than `MOST`."""
+    """The shape as ints; None where a size is not known, or there are no elements or more than `MOST`."""
     known = [index.constant_value(extent) for extent in extents]
     shape = tuple(n for n in known if n is not None)
-    return shape if len(shape) == len(known) and math.prod(shape) <= MOST else None
+    return shape if len(shape) == len(known) and 0 < math.prod(shape) <= MOST else None
 
 
 def places_of(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -7,14 +7,29 @@ A description is an int (the position of a leaf), {"tuple": [...]}, {"namedtuple
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 _classes: dict[tuple[str, tuple[str, ...]], type] = {}
 
 
+def parts_of(value: tuple[Any, ...]) -> Iterator[Any]:
+    """The parts of a tuple; of a complex array too, which users iterate as an array of elements."""
+    return tuple.__iter__(value)
+
+
 def is_namedtuple(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(type(value), "_fields")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a tuple is one number to users: complex numbers are."""
+    return getattr(type(value), "is_number", False)
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether a value is several to users, a list or a plain tuple: no record, and no complex number."""
+    return isinstance(value, list) or (isinstance(value, tuple) and not hasattr(type(value), "_types"))
 
 
 def rebuild_tuple(like: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
@@ -25,14 +40,15 @@ def rebuild_tuple(like: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...
 def leaves(value: Any) -> list[Any]:
     """The values at the ends, in order."""
     if isinstance(value, tuple):
-        return [leaf for part in value for leaf in leaves(part)]
+        return [leaf for part in parts_of(value) for leaf in leaves(part)]
     return [value]
 
 
 def map_leaves(change: Callable[..., Any], value: Any, *others: Any) -> Any:
     """The same nesting, with `change` applied to every leaf (and the leaves at its place in `others`)."""
     if isinstance(value, tuple):
-        return rebuild_tuple(value, (map_leaves(change, *parts) for parts in zip(value, *others, strict=True)))
+        sides = map(parts_of, (value, *others))
+        return rebuild_tuple(value, (map_leaves(change, *parts) for parts in zip(*sides, strict=True)))
     return change(value, *others)
 
 
@@ -43,10 +59,13 @@ def unflatten(like: Any, flat: Iterable[Any]) -> Any:
 
 
 def same_nesting(a: Any, b: Any) -> bool:
-    """Whether two values nest alike (a NamedTuple like a tuple)."""
-    if isinstance(a, tuple) != isinstance(b, tuple):
+    """Whether two values nest alike (a NamedTuple like a tuple; a complex number is no tuple of two)."""
+    if isinstance(a, tuple) != isinstance(b, tuple) or is_number(a) != is_number(b):
         return False
-    return not isinstance(a, tuple) or (len(a) == len(b) and all(same_nesting(x, y) for x, y in zip(a, b, strict=True)))
+    return not isinstance(a, tuple) or (
+        tuple.__len__(a) == tuple.__len__(b)
+        and all(same_nesting(x, y) for x, y in zip(parts_of(a), parts_of(b), strict=True))
+    )
 
 
 def describe_tree(value: Any, first: int = 0) -> Any:
@@ -57,7 +76,7 @@ def describe_tree(value: Any, first: int = 0) -> Any:
 def _describe(value: Any, numbers: Any) -> Any:
     if not isinstance(value, tuple):
         return next(numbers)
-    parts = [_describe(part, numbers) for part in value]
+    parts = [_describe(part, numbers) for part in parts_of(value)]
     if not is_namedtuple(value):
         return {"tuple": parts}
     kind: Any = type(value)
@@ -65,6 +84,13 @@ def _describe(value: Any, numbers: Any) -> Any:
         return {"record": dict(zip(kind._fields, parts, strict=True))}
     _classes.setdefault((kind.__name__, kind._fields), kind)
     return {"namedtuple": {"name": kind.__name__, "fields": dict(zip(kind._fields, parts, strict=True))}}
+
+
+def branches(kind: str, body: Any) -> list[Any]:
+    """The subtrees of a description {kind: body}, in order."""
+    if kind == "tuple":
+        return list(body)
+    return list({"record": body, "namedtuple": body.get("fields")}[kind].values())
 
 
 def build_tree(tree: Any, flat: Sequence[Any]) -> Any:

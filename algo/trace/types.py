@@ -7,13 +7,16 @@ for an argument is decided in `signature.py`. Importing this file gives `DType` 
 from __future__ import annotations
 
 import ast
+import functools
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from raido.algo.documents import shown
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import DType, dtype_named
 from raido.algo.graph.expr import Expr, SizeVar
+from raido.algo.graph.size_text import LARGEST, magnitude, parse_size_text
 from raido.algo.trace.trees import rebuild_tuple
 
 
@@ -79,9 +82,9 @@ def as_type(value: Any) -> Type | None:
 def parse_type(text: str) -> Type:
     """The type written as `f32[h, w]`, `f32`, `size`, or a tuple of them in parentheses."""
     try:
-        return _type_of(ast.parse(text.strip(), mode="eval").body, text)
-    except SyntaxError as error:
-        raise TraceError(f"cannot read the type {text!r}: write it like f32[h, w + 1]") from error
+        return _type_of(parse_size_text(text), text)
+    except (SyntaxError, RecursionError) as error:
+        raise TraceError(f"cannot read the type {shown(text)}: write it like f32[h, w + 1]") from error
 
 
 def _type_of(tree: ast.expr, text: str) -> Type:
@@ -91,7 +94,7 @@ def _type_of(tree: ast.expr, text: str) -> Type:
         return size if tree.id == "size" else _array_type(tree.id, (), text)
     if isinstance(tree, ast.Subscript) and isinstance(tree.value, ast.Name):
         inside = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
-        return _array_type(tree.value.id, tuple(_dimension(part, text) for part in inside), text)
+        return _array_type(tree.value.id, tuple(_size(part, text) for part in inside), text)
     raise TraceError(f"cannot read the type {text!r}: write it like f32[h, w + 1]")
 
 
@@ -105,6 +108,17 @@ def _dtype(name: str, text: str) -> DType:
         return dtype_named(name)
     except KeyError:
         raise TraceError(f"there is no dtype {name!r} in the type {text!r}") from None
+
+
+def _size(tree: ast.expr, text: str) -> Expr:
+    """The size that a tree means; ShapeError for a number outside i64, a size below 0 and a division by 0."""
+    if magnitude(tree) > LARGEST:
+        raise ShapeError(f"the numbers in the size {shown(text)} are beyond 64 bits")
+    found = _dimension(tree, text)
+    value = index.constant_value(found)
+    if value is not None and value < 0:
+        raise ShapeError(f"a size cannot be negative: {shown(text)} is {value}")
+    return found
 
 
 _BINARY: dict[type[ast.operator], Any] = {
@@ -124,17 +138,17 @@ def _dimension(tree: ast.expr, text: str) -> Expr:
     if isinstance(tree, ast.Name):
         return SizeVar(tree.id)
     if isinstance(tree, ast.BinOp) and type(tree.op) in _BINARY:
-        return _BINARY[type(tree.op)](_dimension(tree.left, text), _dimension(tree.right, text))
+        left, right = _dimension(tree.left, text), _dimension(tree.right, text)
+        if isinstance(tree.op, ast.FloorDiv | ast.Mod) and index.constant_value(right) == 0:
+            raise ShapeError(f"a division by zero in the size {shown(text)}")
+        return _BINARY[type(tree.op)](left, right)
     if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
         return index.mul(_dimension(tree.operand, text), -1)
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in ("min", "max"):
         parts = [_dimension(part, text) for part in tree.args]
-        build = index.minimum if tree.func.id == "min" else index.maximum
-        total = parts[0]
-        for part in parts[1:]:
-            total = build(total, part)
-        return total
-    raise ShapeError(f"cannot read a size in {text!r}: names, ints and + - * // % min max may stand in it")
+        if parts and not tree.keywords:
+            return functools.reduce(index.minimum if tree.func.id == "min" else index.maximum, parts)
+    raise ShapeError(f"cannot read a size in {shown(text)}: names, ints and + - * // % min max may stand in it")
 
 
 def parse_dimension(value: Any) -> Expr:
@@ -144,11 +158,13 @@ def parse_dimension(value: Any) -> Expr:
     if isinstance(value, int):
         if value < 0:
             raise ShapeError(f"a size cannot be negative: {value}")
+        if value > LARGEST:
+            raise ShapeError(f"the size {shown(str(value))} is beyond 64 bits")
         return index.as_index(value)
     try:
-        return _dimension(ast.parse(value.strip(), mode="eval").body, value)
-    except SyntaxError as error:
-        raise ShapeError(f"cannot read the size {value!r}") from error
+        return _size(parse_size_text(value), value)
+    except (SyntaxError, RecursionError) as error:
+        raise ShapeError(f"cannot read the size {shown(value)}") from error
 
 
 def subscript_complex(part: DType, shape: Any) -> ComplexArrayType:

@@ -229,7 +229,7 @@ class Array(Operators):
 
         name = ufunc.__name__
         operator = ufuncs.OPERATOR_OF_UFUNC.get(name)
-        if method == "__call__" and operator and not options and not all(isinstance(v, Array) for v in inputs):
+        if method == "__call__" and operator and not options and not all(isinstance(v, Operators) for v in inputs):
             return operator(*inputs)
         raise TraceError(complaint(f"`np.{name}` on a traced value", remedy=f"rd.{name}"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import inspect
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -44,6 +45,7 @@ def autotune(
     limits: Limits | Mapping[str, float] | None = None,
     protocol: Protocol | Mapping[str, float] | None = None,
     workers: str | None = None,
+    tls: Mapping[str, str | os.PathLike[str]] | None = None,
     builders: int = 0,
     like: Sequence[Any] = (),
     progress: bool | Callable[[Progress], None] | None = None,
@@ -62,9 +64,10 @@ def autotune(
     search: "model", "random" or "grid". tolerance: how far, relatively, results may be off that folds of floats bear on.
     limits: what a candidate may use, such as {"run": 5.0, "memory": 8 << 30}: seconds to `compile`, to `run`, times `slower` than the
     default schedule, seconds for the `first` run of that; bytes of `memory` and `compile_memory`. protocol: how it is timed, by
-    the fields of `Protocol`. workers: the address of a dask scheduler, "tcp://host:8786". builders: processes that compile at a time
-    (0: as many as processors). like, static: as for `compile`. progress: whether to show how it goes (None: on a terminal), or a
-    function that is called with each step.
+    the fields of `Protocol`. workers: the address of a dask scheduler, "tcp://host:8786"; whoever reaches it can run code there and
+    here, so beyond one's own machine it is "tls://host:8786", with tls={"ca": "ca.pem", "cert": "me.pem", "key": "me.key"}.
+    builders: processes that compile at a time (0: as many as processors). like, static: as for `compile`. progress: whether to show
+    how it goes (None: on a terminal), or a function that is called with each step.
 
     Gives a `Tuning`: `best`, a schedule for `compile(schedule=…)`; `speedup` over the default schedule; `history`, a record for every
     trial; `diff()`; `plot(path)`.
@@ -75,13 +78,34 @@ def autotune(
         tuning = rd.autotune(blur, {"h": 480, "w": 640}, trials=64)
         exe = blur.compile(schedule=tuning.best)
     """
+    _refuse_shared_names(algorithm)
     with Database(db) as database:
         job = make_job(
             algorithm, inputs_or_sizes, target, Budget(trials, minutes), database, seed, space=space, search=search,
-            ranges=ranges, tolerance=tolerance, limits=limits, protocol=protocol, workers=workers, builders=builders,
+            ranges=ranges, tolerance=tolerance, limits=limits, protocol=protocol, workers=workers, tls=tls, builders=builders,
             like=like, static=static,
         )  # fmt: skip
         return watched(job, progress)
+
+
+def _refuse_others(algorithm: Any) -> None:
+    if not hasattr(algorithm, "schedule"):
+        raise ArgumentError(f"what is tuned is an algorithm, made by @rd.algorithm, not {algorithm!r}")
+
+
+def _refuse_shared_names(algorithm: Any) -> None:
+    """ArgumentError where an option of `autotune` has the name of a static parameter that is not fixed: which is meant cannot be told."""
+    _refuse_others(algorithm)
+    free = {*algorithm.signature.defaults, *algorithm.signature.required} - set(algorithm.fixed)
+    shared = sorted(free & set(inspect.signature(autotune).parameters))
+    if shared:
+        name = shared[0]
+        raise ArgumentError(
+            explain(
+                f"{name!r} is a static parameter of {algorithm.name} and an option of rd.autotune",
+                **{"try": f"rd.autotune(rd.capture({algorithm.name}, {name}=…), …)"},
+            )
+        )
 
 
 def watched(job: Job, progress: bool | Callable[[Progress], None] | None) -> Tuning:
@@ -109,20 +133,20 @@ def make_job(
     limits: Limits | Mapping[str, float] | None = None,
     protocol: Protocol | Mapping[str, float] | None = None,
     workers: str | None = None,
+    tls: Mapping[str, str | os.PathLike[str]] | None = None,
     builders: int = 0,
     like: Sequence[Any] = (),
     static: Mapping[str, Any] | None = None,
 ) -> Job:
     """The job that `autotune` runs."""
     sizes, arguments = _split(inputs_or_sizes)
-    if not hasattr(algorithm, "schedule"):
-        raise ArgumentError(f"what is tuned is an algorithm, made by @rd.algorithm, not {algorithm!r}")
+    _refuse_others(algorithm)
     budget = Budget(checks.whole_number(budget.trials, "trials"), budget.minutes)
     seed, builders = checks.whole_number(seed, "seed"), checks.whole_number(builders, "builders")
     checks.check_minutes(budget.minutes)
     checks.check_search(search)
     checks.check_tolerance(tolerance)
-    checks.check_workers(workers)
+    checks.check_workers(workers, tls)
     bounds = checks.settings_of(Limits, limits, "limits")
     timing = checks.settings_of(Protocol, protocol, "protocol")
     if not isinstance(like, (tuple, list)):
@@ -172,19 +196,21 @@ def make_job(
         database,
         budget,
         lambda: make_guide(search, candidates, seed),
-        lambda: _measurer(task, workers, builders),
+        lambda: _measurer(task, workers, tls, builders),
         _versions(),
     )
     job.progress.title = " ".join(filter(None, (program.name, size_text(inputs.sizes), f"for {chosen}")))
     return job
 
 
-def _measurer(task: Task, workers: str | None, builders: int) -> Measurer:
+def _measurer(
+    task: Task, workers: str | None, tls: Mapping[str, str | os.PathLike[str]] | None, builders: int
+) -> Measurer:
     if workers is None:
         return LocalMeasurer(task, builders)
     from raido.autotune.measure.cluster import ClusterMeasurer
 
-    return ClusterMeasurer(task, workers)
+    return ClusterMeasurer(task, workers, None if tls is None else {name: os.fspath(tls[name]) for name in tls})
 
 
 def _unusual(limits: Limits, protocol: Protocol, tolerance: float | None) -> dict[str, Any]:

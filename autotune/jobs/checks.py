@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
+from raido.algo.documents import Unreadable, read_bytes, shown
 from raido.algo.errors import ArgumentError, TargetError
 from raido.autotune.measure.measurement import Limits, Protocol
 from raido.targets.target import Target
 
+TLS = ("ca", "cert", "key")
 SEARCHES = ("model", "random", "grid")
 Settings = TypeVar("Settings", Limits, Protocol)
 
@@ -44,13 +46,29 @@ def check_tolerance(tolerance: Any) -> None:
         raise ArgumentError(f"tolerance must be a number from 0 on, such as 1e-3, not {tolerance!r}")
 
 
-def check_workers(workers: Any) -> None:
-    """ArgumentError unless it is None or an address."""
+def check_workers(workers: Any, tls: Any = None) -> None:
+    """ArgumentError unless it is None or an address; and for certificates that are none, or that nothing is encrypted with."""
     if workers is not None and not isinstance(workers, str):
         raise ArgumentError(
             f'workers is the address of a dask scheduler, such as "tcp://host:8786", not {workers!r}; '
             "builders= says how many processes compile on this machine"
         )
+    if tls is None:
+        return
+    if not isinstance(tls, Mapping) or set(tls) != set(TLS):
+        raise ArgumentError(f'tls is a table of three files, {{"ca": …, "cert": …, "key": …}}, not {shown(tls)}')
+    if workers is None or not workers.startswith("tls://"):
+        raise ArgumentError(f"with certificates the address of the workers begins with tls://, unlike {workers!r}")
+    for name in TLS:
+        _check_pem(tls[name], f"tls: the file {name!r}, {shown(str(tls[name]))},")
+
+
+def _check_pem(path: Any, what: str) -> None:
+    try:
+        if b"-----BEGIN " not in read_bytes(path):
+            raise Unreadable("there is no -----BEGIN in it, which files in PEM have")
+    except (Unreadable, TypeError) as error:
+        raise ArgumentError(f"{what} cannot be used: {error}") from None
 
 
 def check_runs_here(target: Target) -> None:

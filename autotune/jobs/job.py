@@ -172,6 +172,8 @@ class Job:
         self._settings = state.settings
         records = self.database.records(job=self.digest)
         self._known = {record.key: record for record in records if record.kind != "final"}
+        if not any(record.kind == "default" for record in records):  # whoever took it away has taken the end along
+            state = replace(state, ended="")
         self._spent_before = self.progress.spent = state.spent
         if state.ended == "exhausted" or (state.ended and (self._trials_left() <= 0 or self._time_left() <= 0)):
             self.progress.records = records
@@ -289,7 +291,8 @@ class Job:
         return known_schedules(records, str(self._settings.get("machine", "")), self.task.inputs.sizes)
 
     def _starts(self) -> list[Candidate]:
-        return starts(self.space, self._settings.get("starts", ()))
+        known = self._settings.get("starts")
+        return starts(self.space, known if isinstance(known, list) else ())
 
     def _unmeasured(self, guide: Guide) -> Tuning:
         """What the model would take, without a measurement: the default schedule, or what is surely faster."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from raido.algo.printable import printable
 from raido.autotune.jobs.job import Progress, Watcher
 from raido.autotune.jobs.tuning import spearman
 from raido.autotune.records.choose import milliseconds
@@ -112,7 +113,7 @@ def _failures(trials: list[Record]) -> str:
     for record in trials:
         if record.failure is not None:
             kinds[record.failure] = kinds.get(record.failure, 0) + 1
-    listed = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    listed = ", ".join(f"{count} {printable(kind)}" for kind, count in sorted(kinds.items()))
     return f", {sum(kinds.values())} failed ({listed})" if kinds else ""
 
 
@@ -132,6 +133,6 @@ def _last(trials: list[Record]) -> Any:
     table = Table.grid(padding=(0, 2))
     for record in trials[-_LAST:]:
         score = "" if record.predicted is None else f"predicted {record.predicted:+.2f}"
-        what = milliseconds(record.best) if record.best is not None else f"{record.failure}"
+        what = milliseconds(record.best) if record.best is not None else printable(f"{record.failure}")
         table.add_row(f"{record.number}", what, score)
     return table

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import TuningError
+from raido.algo.printable import printable
 from raido.autotune.records.choose import best_record, final_sets, in_turns, milliseconds, size_text
 from raido.autotune.records.record import Record
 from raido.schedule.diff import Difference
@@ -81,10 +82,10 @@ class Tuning:
         pool = self.finals or self.history
         default = next((record for record in pool if record.number == 0), None)
         best = next((record for record in pool if record.key == self.record.key), self.record)
-        if default is None or best.best is None or default.best is None:
+        if default is None or not best.best or not default.best:
             return 1.0
         quotient = in_turns(best, default) if self.finals else best.relative
-        return 1 / (quotient or best.best / default.best)
+        return 1 / quotient if quotient else default.best / best.best
 
     @property
     def failures(self) -> dict[str, int]:
@@ -110,7 +111,7 @@ class Tuning:
 
     def __str__(self) -> str:
         count = len(self.history) - 1
-        failed = "".join(f", {number} {kind}" for kind, number in sorted(self.failures.items()))
+        failed = "".join(f", {number} {printable(kind)}" for kind, number in sorted(self.failures.items()))
         sizes = size_text(self.sizes)
         where = f"{self.name} on {self.target}{' at ' if sizes else ''}{sizes}"
         if self.unmeasured:
@@ -132,7 +133,7 @@ class Tuning:
         choice = best_record(self.records, machines[-1] if machines else "", self.sizes, exclude)
         if choice is None:
             raise TuningError(f"{self.name}: none of the schedules of the space could be measured: {self.failures}")
-        return choice.record, choice.why
+        return choice.record, printable(choice.why)
 
     def _schedule(self, record: Record) -> Schedule:
         return Schedule.from_json(record.schedule, self.graph)

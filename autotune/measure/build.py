@@ -7,14 +7,14 @@ from typing import Any
 
 from raido.algo.errors import RaidoError
 from raido.autotune.features import features_of
-from raido.autotune.measure.child import ChildFailed
 from raido.autotune.measure.programs import unpack_program
-from raido.autotune.measure.serve import Answer
 from raido.schedule.lower import lower
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.stage import StageGraph
+from raido.targets.child import ChildFailed
 from raido.targets.compile import Compilation
+from raido.targets.serve import Answer
 from raido.targets.target import Target
 
 

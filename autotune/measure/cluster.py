@@ -6,17 +6,21 @@ told is data (JSON and bytes), and dask's own messages carry no code but the nam
 inputs) reaches a worker once, in pieces; one that joins later says that it lacks it. No call depends on another's result inside the
 cluster: what was compiled comes here first, so a worker that dies takes nothing along but the calls it was at, which go to another.
 Two runners on one machine exclude each other by a lock. Needs the extra raido[distributed].
+
+Whoever reaches a scheduler or a worker of dask can have it run any code, and answers are unpickled here: `tls` admits only those who have a
+certificate of the cluster's own authority.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from raido.algo.errors import TuningError
+from raido.algo.errors import TuningError, explain
 from raido.autotune.measure.inputs import Inputs
 from raido.autotune.measure.local import BuilderProcess, Built, Request, RunnerProcess, Task
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
@@ -48,16 +52,28 @@ class _Call:
 
 
 class ClusterMeasurer:
-    """A `Measurer` whose workers are those of a dask scheduler at `address` (tcp://host:8786)."""
+    """A `Measurer` whose workers are those of a dask scheduler at `address` (tcp://host:8786, or tls://host:8786 with `tls`: the paths of
+    the authority's certificate, "ca", and of this side's, "cert", with its "key")."""
 
-    def __init__(self, task: Task, address: str) -> None:
+    def __init__(self, task: Task, address: str, tls: Mapping[str, str] | None = None) -> None:
         distributed = _distributed()
         self._task = task
+        self._address = address
         self._job = uuid.uuid4().hex
         try:
-            self._client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
-        except (OSError, ValueError, TimeoutError) as error:
-            raise TuningError(f"there is no dask scheduler at {address}: {error}") from None
+            self._client = distributed.Client(
+                address, timeout=_PATIENCE, set_as_default=False, security=_security(address, tls)
+            )
+        except (
+            OSError,
+            ValueError,
+            TimeoutError,
+            TypeError,
+        ) as error:  # TypeError: an address of tls without certificates
+            why = str(error).strip() or type(error).__name__
+            raise TuningError(
+                explain(f"there is no dask scheduler at {address}", why=why, **{"try": _remedy(address, tls)})
+            ) from None
         try:
             self._wait_for_workers(address)
             self._send_task()
@@ -100,7 +116,8 @@ class ClusterMeasurer:
     def close(self) -> None:
         """Ends the job's processes on all workers, and leaves the cluster as it was."""
         try:
-            self._client.run(_end, self._job, on_error="ignore")
+            with contextlib.suppress(TuningError):  # the scheduler is gone, and the workers with it
+                self._on_workers(_end)
         finally:
             self._client.close()
 
@@ -146,20 +163,38 @@ class ClusterMeasurer:
         except distributed.KilledWorker as error:
             return _Lost(f"the workers that took it died, one after another: {error}")
         except (distributed.CancelledError, OSError, RuntimeError) as error:
+            if self._client.status != "running":
+                raise self._gone(error) from None
             return _Lost(f"the cluster did not do it: {error}")
 
     def _send_task(self, workers: list[str] | None = None) -> None:
         """Gives the task to workers, by their addresses, or to all; those that are gone meanwhile need none."""
         about, blobs = packed_task(self._task), self._task.inputs.blobs
-        self._client.run(_begin, self._job, about, workers=workers, on_error="ignore")
+        self._on_workers(_begin, about, workers=workers)
         for k, blob in enumerate(blobs):
             for at in range(0, len(blob), _PIECE):
-                piece = bytes(blob[at : at + _PIECE])
-                self._client.run(_append, self._job, k, at, piece, workers=workers, on_error="ignore")
+                self._on_workers(_append, k, at, bytes(blob[at : at + _PIECE]), workers=workers)
+
+    def _on_workers(self, function: Callable[..., Any], *arguments: Any, workers: list[str] | None = None) -> None:
+        """Calls a function of this file on workers, by their addresses, or on all; TuningError when the scheduler is gone."""
+        try:
+            self._client.run(function, self._job, *arguments, workers=workers, on_error="ignore")
+        except Exception as error:
+            if self._client.status == "running" and self._client.scheduler is not None:
+                raise
+            raise self._gone(error) from None
+
+    def _gone(self, error: BaseException) -> TuningError:
+        lines = {
+            "why": str(error) or type(error).__name__,
+            "try": "the same command, when it is there again: it goes on",
+        }
+        return TuningError(explain(f"the dask scheduler at {self._address} is gone", **lines))
 
     def _wait_for_workers(self, address: str) -> None:
         """TuningError when nobody compiles or nobody measures."""
-        self._client.wait_for_workers(1, timeout=_PATIENCE)
+        with contextlib.suppress(TimeoutError):
+            self._client.wait_for_workers(1, timeout=_PATIENCE)
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         for kind in ("build", "measure"):
             if not any(worker.get("resources", {}).get(kind) for worker in workers):
@@ -270,6 +305,27 @@ def _end(job: str) -> None:
     kept = _jobs.pop(job, None)
     for process in [*kept.idle, *filter(None, [kept.runner])] if kept else []:
         process.close()
+
+
+def _security(address: str, tls: Mapping[str, str] | None) -> Any:
+    """What dask is to encrypt with: the files given, else what its own configuration says."""
+    if tls is None:
+        return None
+    from distributed.security import Security
+
+    return Security(
+        tls_ca_file=tls["ca"], tls_client_cert=tls["cert"], tls_client_key=tls["key"], require_encryption=True
+    )
+
+
+def _remedy(address: str, tls: Mapping[str, str] | None) -> str:
+    if address.startswith("tls://") and tls is None:
+        return (
+            "--tls-ca, --tls-cert and --tls-key (`tls=`), the files of certificates that the scheduler was started with"
+        )
+    return (
+        "`dask scheduler`, which prints its address" if tls is None else "the files that the scheduler was started with"
+    )
 
 
 def _distributed() -> Any:

@@ -16,13 +16,15 @@ from typing import TypeVar
 from raido.algo.errors import TuningError, explain
 from raido.algo.graph.program import Program
 from raido.autotune.measure.agreement import bounds_of
-from raido.autotune.measure.child import Child, ChildFailed
 from raido.autotune.measure.inputs import Inputs, describe_made_up
 from raido.autotune.measure.machine import cpus_for, free_memory, measuring_alone, this_machine
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
 from raido.autotune.measure.programs import pack_program
+from raido.targets.child import Child, ChildFailed
 from raido.targets.target import Target, count_cpus
 
+BUILDER = "raido.autotune.measure.build:Builder"
+RUNNER = "raido.autotune.measure.run:Runner"
 _Work = TypeVar("_Work")
 
 
@@ -96,7 +98,7 @@ class BuilderProcess:
             "sizes": task.inputs.sizes,
         }
         self._child = Child(
-            "builder",
+            BUILDER,
             {"memory": task.limits.compile_memory},
             lambda child: child.request(about, blobs, self._limit) and None,
         )
@@ -135,7 +137,7 @@ class RunnerProcess:
         self._machine = this_machine(task.target)
         self._first_seconds = 0.0
         memory = task.limits.memory or free_memory() * 3 // 4
-        self._child = Child("runner", {"cpus": cpus_for(task.target), "memory": memory}, self._prepare)
+        self._child = Child(RUNNER, {"cpus": cpus_for(task.target), "memory": memory}, self._prepare)
 
     @property
     def pid(self) -> int | None:

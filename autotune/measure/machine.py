@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from raido.autotune.measure.locks import locking
 from raido.targets.target import Target
 
 
@@ -51,25 +50,13 @@ def cpus_for(target: Target) -> list[int]:
 
 @contextmanager
 def measuring_alone(patience: float = 120.0) -> Iterator[None]:
-    """Held while something is timed: of all jobs of this user on this machine one at a time gets here. The system releases it when
-    its holder dies; one that is stopped (Ctrl-Z) is waited for so many seconds, and then not any longer."""
-    path = Path(tempfile.gettempdir()) / f"raido-measure-{os.getuid()}.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        end = time.monotonic() + patience
-        while not _locked(descriptor) and time.monotonic() < end:
+    """Held while something is timed: of all jobs of this user on this machine one at a time gets here. One that is stopped (Ctrl-Z) is
+    waited for so many seconds, and then not any longer."""
+    end = time.monotonic() + patience
+    with locking("measuring") as locked:
+        while not locked() and time.monotonic() < end:
             time.sleep(0.01)
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _model() -> str:

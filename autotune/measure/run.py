@@ -14,13 +14,13 @@ import numpy as np
 
 from raido.algo.errors import RaidoError
 from raido.autotune.measure.agreement import difference, flat_results
-from raido.autotune.measure.child import ChildFailed
 from raido.autotune.measure.inputs import made_inputs
 from raido.autotune.measure.measurement import Protocol
-from raido.autotune.measure.serve import Answer
+from raido.targets.child import ChildFailed
 from raido.targets.executable import Call, Executable
 from raido.targets.loader import load_object
 from raido.targets.outputs import build_result
+from raido.targets.serve import Answer
 from raido.targets.signature import Signature, Tree
 
 

@@ -9,6 +9,7 @@ measured.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raido.algo.documents import Unreadable, expect, field, parse_json, read_bytes, read_text
 from raido.algo.errors import TuningError, explain
 from raido.autotune.features import ESTIMATE, FEATURES, VERSION
 
@@ -67,37 +69,46 @@ class CostModel:
 
     @classmethod
     def load(cls, folder: str | Path) -> CostModel:
-        """A model that `save` wrote; TuningError when it is of other features."""
+        """A model that `save` wrote; TuningError when there is none, it is damaged, or it is of other features."""
         xgboost, folder = import_xgboost(), Path(folder)
         try:
-            facts = json.loads((folder / "model.json").read_text())
-        except (OSError, ValueError) as error:
-            raise TuningError(f"there is no cost model in {folder}: {error}") from None
-        if facts["features_version"] != VERSION or tuple(facts["features"]) != FEATURES:
-            raise TuningError(
-                explain(
-                    f"the cost model in {folder} belongs to other features",
-                    why=f"it has version {facts['features_version']} of them; these are version {VERSION}",
-                    **{"try": "python -m raido.autotune.model.train"},
+            facts = expect(parse_json(read_text(folder / "model.json")), dict, "model.json")
+            version = field(facts, "features_version", int, "model.json")
+            if version != VERSION or tuple(field(facts, "features", list, "model.json")) != FEATURES:
+                raise TuningError(
+                    explain(
+                        f"the cost model in {folder} belongs to other features",
+                        why=f"it has version {version} of them; these are version {VERSION}",
+                        **{"try": "python -m raido.autotune.model.train"},
+                    )
                 )
-            )
-        members = []
-        for k in range(facts["members"]):
-            booster = xgboost.Booster({"nthread": 1})
-            booster.load_model(folder / f"member_{k}.ubj")
-            members.append(booster)
-        return cls(members, facts["slope"], facts["scales"])
+            slope = field(facts, "slope", float, "model.json")
+            scales = [expect(each, float, "a scale") for each in field(facts, "scales", list, "model.json")]
+            if len(scales) != len(FEATURES) or min(scales) <= 0:
+                raise Unreadable(f"`scales` of model.json are {len(FEATURES)} numbers above 0")
+            members = [
+                _booster(xgboost, folder / f"member_{k}.ubj", expect(digest, str, "a digest"))
+                for k, digest in enumerate(field(facts, "members", list, "model.json"))
+            ]
+        except Unreadable as error:
+            remedy = "CostModel.shipped(), or python -m raido.autotune.model.train, which makes one"
+            text = explain(f"there is no cost model in {folder}", why=str(error), **{"try": remedy})
+            raise TuningError(text) from None
+        return cls(members, slope, scales)
 
     def save(self, folder: str | Path) -> None:
         """Writes the trained boosters (xgboost's UBJSON) and what they belong to; what a job added is left out."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        digests = []
         for k, member in enumerate(self._members):
-            member.save_model(folder / f"member_{k}.ubj")
+            path = folder / f"member_{k}.ubj"
+            member.save_model(path)
+            digests.append(hashlib.sha256(path.read_bytes()).hexdigest())
         facts = {
             "features_version": VERSION,
             "features": list(FEATURES),
-            "members": len(self._members),
+            "members": digests,
             "slope": self._slope,
             "scales": [round(float(scale), 4) for scale in self._scales],
         }
@@ -135,6 +146,16 @@ class CostModel:
             return physics[None]
         data = self._xgboost.DMatrix(table)
         return physics[None] + np.stack([member.predict(data) for member in self._members])
+
+
+def _booster(xgboost: Any, path: Path, digest: str) -> Booster:
+    """The booster in a file that has that digest: xgboost's reader ends the process at some that are damaged."""
+    content = read_bytes(path)
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise Unreadable(f"{path.name} is damaged: it is not what model.json was written with")
+    booster = xgboost.Booster({"nthread": 1})
+    booster.load_model(bytearray(content))
+    return booster
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ out; trials of format 1, which took no turns, by the fastest run of each. Failed
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import tempfile
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from raido.algo.documents import LARGEST, Unreadable, read_bytes
 from raido.algo.errors import TuningError, explain
 from raido.autotune.features import VERSION
 from raido.autotune.records.database import Database
@@ -45,11 +48,23 @@ def read_records(paths: Sequence[str | Path]) -> list[Record]:
             text = path
             if path.suffix == ".gz":
                 text = Path(folder) / path.stem
-                text.write_bytes(gzip.decompress(path.read_bytes()))
+                text.write_bytes(_unpacked(path))
             with Database(Path(folder) / "read.db") as database:
                 import_text(database, text)
                 records += database.records()
     return records
+
+
+def _unpacked(path: Path) -> bytes:
+    """The content of a compressed file, of which there may be as much as of any document."""
+    try:
+        with gzip.open(io.BytesIO(read_bytes(path))) as file:
+            data = file.read(LARGEST + 1)
+    except (Unreadable, OSError, EOFError, zlib.error) as error:
+        raise TuningError(f"{path} cannot be read: {error}") from None
+    if len(data) > LARGEST:
+        raise TuningError(f"{path} cannot be read: it unpacks to more than {LARGEST >> 20} MB")
+    return data
 
 
 def groups_of(records: Iterable[Record]) -> list[Group]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from raido.algo.documents import Unreadable, expect, parse_json, shown
 from raido.algo.errors import TuningError, explain
 from raido.autotune.records.record import COLUMNS, Record, from_row, to_row
 
@@ -35,6 +36,15 @@ CREATE TABLE jobs (id TEXT PRIMARY KEY, settings TEXT NOT NULL, spent REAL NOT N
 """
 
 
+_LIMIT_LENGTH = 0  # sqlite3.SQLITE_LIMIT_LENGTH
+_LONGEST = 64 << 20  # bytes of a value: a schedule has some thousands
+_STEPS = 1_000_000  # of SQLite's machine, some milliseconds, between two looks at how many there have been
+_STEPS_OF_A_BYTE = 10  # a row has at least 128 bytes, and reading and sorting one takes some hundred steps
+
+
+FAILURES = (sqlite3.Error, UnicodeDecodeError)  # the second: of sqlite3 itself, where its message quotes a damaged name
+
+
 @dataclass(frozen=True)
 class JobState:
     """How far a job has come: what it is, the seconds it has taken in all its runs, and why it ended ("" while it has not):
@@ -45,18 +55,33 @@ class JobState:
     ended: str = ""
 
 
+def _tables_of(schema: str) -> dict[str, str]:
+    """Name and text of every table and index, as SQLite keeps them, but without spaces."""
+    return {each.split()[2]: "".join(each.split()) for each in schema.split(";") if each.strip()}
+
+
+_KNOWN_TABLES = [_tables_of(_SCHEMA), _tables_of(_SCHEMA.replace(", relative REAL", ""))]
+
+
 class Database:
-    """A database of measurements at a path; `create=False` refuses to make a new one. For one thread at a time; a context manager."""
+    """A database of measurements at a path; `create=False` only reads one that is there. For one thread at a time; a context manager."""
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
         try:
             self.path = Path(path)
         except TypeError:
             raise TuningError(f"the database is a path, not {path!r}") from None
-        if not create and not self.path.is_file():
+        if "\0" in str(path):
+            raise TuningError(f"the database is a path, not {path!r}")
+        there = os.path.lexists(self.path)
+        self._reading = not create
+        self._columns = list(COLUMNS)
+        self._steps = 0
+        if self._reading and not there:
             raise TuningError(f"there is no database {self.path}")
-        if self.path.is_dir():
-            raise TuningError(_unusable(self.path, "it is a folder", "a file, such as tuning.db"))
+        if there and not self.path.is_file():
+            what = "a folder" if self.path.is_dir() else "no regular file"
+            raise TuningError(_unusable(self.path, f"it is {what}", "a file, such as tuning.db"))
         if not self.path.parent.is_dir():
             raise TuningError(f"the database {self.path} cannot be made: there is no folder {self.path.parent}")
         with self._reported():
@@ -81,7 +106,7 @@ class Database:
         """Measurements whose fields have the wanted values (`program=`, `target=`, `machine=`, `job=`, `key=`, `kind=`, `name=`), the
         oldest first."""
         where = " AND ".join(f"{name} = ?" for name in wanted) or "1"
-        query = f"SELECT {', '.join(COLUMNS)} FROM measurements WHERE {where} ORDER BY at, number, rowid"
+        query = f"SELECT {', '.join(self._columns)} FROM measurements WHERE {where} ORDER BY at, number, rowid"
         with self._reported():
             return [from_row(row) for row in self._connection.execute(query, tuple(wanted.values()))]
 
@@ -89,7 +114,7 @@ class Database:
         """The state of a job, or None for one never begun."""
         with self._reported():
             row = self._connection.execute("SELECT settings, spent, ended FROM jobs WHERE id = ?", (digest,)).fetchone()
-            return None if row is None else JobState(json.loads(row[0]), row[1], row[2])
+            return None if row is None else _job_state(digest, *row)
 
     def set_job(self, digest: str, state: JobState) -> None:
         """Writes the state of a job."""
@@ -103,7 +128,7 @@ class Database:
         """All jobs by digest."""
         with self._reported():
             rows = self._connection.execute("SELECT id, settings, spent, ended FROM jobs").fetchall()
-            return {digest: JobState(json.loads(settings), spent, ended) for digest, settings, spent, ended in rows}
+            return {row[0]: _job_state(*row) for row in rows}
 
     def close(self) -> None:
         """Closes the file."""
@@ -116,26 +141,53 @@ class Database:
         self.close()
 
     def _open(self) -> sqlite3.Connection:
-        if not self.path.exists() or (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
+        connection = self._connected()
+        connection.execute("PRAGMA trusted_schema = OFF")  # nothing that the file's own tables say is run
+        connection.execute("PRAGMA cell_size_check = ON")
+        if self._reading:
+            connection.execute("PRAGMA query_only = ON")
+            connection.set_progress_handler(self._count_steps, _STEPS)
+        bound_values(connection)
+        return connection
+
+    def _connected(self) -> sqlite3.Connection:
+        """Open for writing even where it is only read, since SQLite otherwise leaves its index of a WAL behind; but never where a rollback
+        journal, which raido does not write, lies beside it: opening would put what it says into the file."""
+        writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
+        uri = self.path.absolute().as_uri()
+        if not self.path.exists():
             return sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
-        uri = self.path.absolute().as_uri() + "?mode=ro"
-        connection = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
+        if writable and not (self._reading and self._beside("-journal").exists()):
+            return sqlite3.connect(uri + "?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None)
+        connection = sqlite3.connect(uri + "?mode=ro", uri=True, timeout=_PATIENCE, isolation_level=None)
         try:
             connection.execute("SELECT count(*) FROM sqlite_master")
         except sqlite3.OperationalError:  # no room beside it for the index of what waits to be written into it
             connection.close()
-            waiting = self.path.with_name(self.path.name + "-wal")
-            if waiting.exists() and waiting.stat().st_size:
-                raise sqlite3.OperationalError(
-                    f"it cannot be read without {waiting.name}, nor with it in this folder"
-                ) from None
-            return sqlite3.connect(uri + "&immutable=1", uri=True, isolation_level=None)
+            for waiting in (self._beside("-wal"), self._beside("-journal")):
+                if waiting.exists() and waiting.stat().st_size:
+                    raise sqlite3.OperationalError(
+                        f"it cannot be read without {waiting.name}, nor with it in this folder"
+                    ) from None
+            return sqlite3.connect(uri + "?mode=ro&immutable=1", uri=True, isolation_level=None)
         return connection
+
+    def _count_steps(self) -> int:
+        """Ends a query that takes more steps than all rows of so large a file could: its pages then lie within each other."""
+        self._steps += _STEPS
+        waiting = self._beside("-wal")
+        size = self.path.stat().st_size + (waiting.stat().st_size if waiting.exists() else 0)
+        return self._steps > _STEPS + _STEPS_OF_A_BYTE * size
+
+    def _beside(self, ending: str) -> Path:
+        return self.path.with_name(self.path.name + ending)
 
     def _check(self) -> None:
         """Makes the tables of a new file; refuses any other that is not ours."""
         connection = self._connection
         if self._pragma("application_id") == 0 and not self._tables():
+            if self._reading:
+                raise sqlite3.DatabaseError("it is empty, and so the database of another program")
             self._set_wal()
             with self._writing():
                 if not self._tables():  # another process may have made them meanwhile
@@ -146,9 +198,11 @@ class Database:
         if not is_ours(connection):
             raise sqlite3.DatabaseError("it is the database of another program")
         version = self._pragma("user_version")
-        if version == 1:
+        if version == 1 and self._reading:
+            self._columns[-1] = "NULL"
+        elif version == 1:
             version = self._add_relative()
-        if version != FORMAT:
+        if version not in (1, FORMAT):
             raise sqlite3.DatabaseError(f"it has format {version}, and this raido knows format {FORMAT}")
         connection.execute("PRAGMA synchronous = FULL")
 
@@ -193,16 +247,39 @@ class Database:
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
+        self._steps = 0
         try:
             yield
-        except (sqlite3.Error, TuningError) as error:  # the second: a row that holds no measurement
-            remedy = next(remedy for words, remedy in _REMEDIES if words in str(error))
-            raise TuningError(_unusable(self.path, str(error)[:300], remedy.format(path=self.path))) from None
+        except TuningError as error:  # a row that holds no measurement
+            raise TuningError(_unusable(self.path, str(error)[:300], _SAVE.format(path=self.path))) from None
+        except FAILURES as error:
+            why = str(error)[:300]
+            remedy = next(remedy for words, remedy in _REMEDIES if words in why.partition(" with text ")[0])
+            raise TuningError(_unusable(self.path, why, remedy.format(path=self.path))) from None
+
+
+def bound_values(connection: sqlite3.Connection) -> None:
+    """From here on a value that is longer than any of a measurement is an error."""
+    set_limit: Any = getattr(connection, "setlimit", None)  # from Python 3.11 on
+    if set_limit is not None:
+        set_limit(_LIMIT_LENGTH, _LONGEST)
 
 
 def is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether a SQLite file is marked as a database of measurements."""
-    return int(connection.execute("PRAGMA application_id").fetchone()[0]) == _APPLICATION
+    """Whether a SQLite file is marked as a database of measurements, and its tables are those that raido makes: no views, which could be
+    endless, no triggers, no columns that are computed."""
+    if int(connection.execute("PRAGMA application_id").fetchone()[0]) != _APPLICATION:
+        return False
+    query = "SELECT name, sql FROM sqlite_master WHERE lower(tbl_name) IN ('measurements', 'jobs') AND NOT (type = 'index' AND sql IS NULL)"
+    return {name: "".join(str(sql).split()) for name, sql in connection.execute(query)} in _KNOWN_TABLES
+
+
+def _job_state(digest: object, settings: object, spent: object, ended: object) -> JobState:
+    try:
+        known = expect(parse_json(expect(settings, str, "its settings")), dict, "its settings")
+        return JobState(known, expect(spent, float, "its time"), expect(ended, str, "its end"))
+    except Unreadable as error:
+        raise TuningError(f"job {shown(digest)} cannot be read: {error}") from None
 
 
 def _unusable(path: Path, why: str, remedy: str) -> str:
@@ -220,6 +297,7 @@ _REMEDIES = (  # by what SQLite, or a check of ours, says
     ("readonly", "a database that you may write to; `compile(db=…)` and `raido db list` only read"),
     ("unable to open", "a file in a folder that you may write in"),
     ("-wal", "a copy of both files in a folder that you may write in"),
+    ("-journal", "a copy of it without that file, which raido does not write"),
     ("locked", "again, when whoever else writes to it has done so"),
     (f"knows format {FORMAT}", "the version of raido that wrote it, or a later one"),
     ("another program", "another file"),

@@ -7,10 +7,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from raido.algo import documents
+from raido.algo.documents import Unreadable, parse_json
 from raido.algo.errors import TuningError
 from raido.autotune.records.database import FORMAT, Database
 from raido.autotune.records.record import Record, from_json, to_json
 from raido.autotune.records.salvage import read_records
+from raido.targets.replacing import replaced
 
 _HEADER = {"raido measurements": FORMAT}
 _READ = [{"raido measurements": version} for version in range(1, FORMAT + 1)]
@@ -28,12 +31,10 @@ def merge(into: str | os.PathLike[str], others: Sequence[str | os.PathLike[str]]
 def export(database: Database, path: str | os.PathLike[str]) -> int:
     """Writes all measurements as text, into a new file that replaces an old one when it is whole; returns how many."""
     records = database.records()
-    beside = Path(f"{os.fspath(path)}.new")
     try:
-        with beside.open("w", encoding="utf-8") as file:
+        with replaced(Path(path)) as new, new.open("w", encoding="utf-8") as file:
             file.write(json.dumps(_HEADER) + "\n")
             file.writelines(to_json(record) + "\n" for record in records)
-        os.replace(beside, path)
     except OSError as error:
         raise TuningError(f"{path} cannot be written: {error.strerror}") from None
     return len(records)
@@ -47,12 +48,13 @@ def import_text(database: Database, path: str | os.PathLike[str]) -> int:
 def read_text(path: str | os.PathLike[str]) -> list[Record]:
     """The measurements of a file that `export` wrote. TuningError names the bad line."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = documents.read_text(path).split("\n")
+    except Unreadable as error:
         raise TuningError(f"{path} cannot be read: {error}") from None
+    lines = lines[:-1] if not lines[-1] else lines
     try:
-        known = json.loads(lines[0]) in _READ if lines else False
-    except ValueError:
+        known = bool(lines) and parse_json(lines[0]) in _READ
+    except Unreadable:
         known = False
     if not known:
         raise TuningError(f"{path} holds no measurements: `raido db export` writes such files")

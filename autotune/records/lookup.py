@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 
 from raido.algo.errors import ScheduleError
+from raido.algo.printable import printable
 from raido.autotune.measure.machine import this_machine
 from raido.autotune.records.choose import Choice, best_record
 from raido.autotune.records.database import Database
@@ -27,6 +28,7 @@ def best_schedule(
     the database is not there or cannot be read.
     """
     schedule, why = _found(db, graph, target, sizes)
+    why = printable(why)
     _log.info("%s", why)
     return schedule, why
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from raido.algo.documents import Unreadable, expect, parse_json, shown
 from raido.algo.errors import TuningError
+from raido.algo.printable import printable
 
 # "default": the default schedule, as any other candidate. "trial": a candidate of the search. "final": one of those that were run in
 # turns at the end of a job, the default among them; the times of one such set can be compared with one another.
@@ -56,7 +58,7 @@ class Record:
 
     def __repr__(self) -> str:
         best = "not run" if self.best is None else f"{self.best * 1e3:.4g} ms"
-        return f"<Record {self.kind} {self.number} of {self.name}: {self.failure or best}>"
+        return printable(f"<Record {self.kind} {self.number} of {self.name}: {self.failure or best}>")
 
     @property
     def best(self) -> float | None:
@@ -98,11 +100,15 @@ _TEXTS = ("id", "program", "name", "target", "machine", "job", "kind", "key", "s
 _KINDS_OF_FIELDS: dict[str, Any] = {
     **dict.fromkeys(_TEXTS, str),
     **dict.fromkeys(("sizes", "host", "versions"), dict),
+    **dict.fromkeys(("dtypes", "seconds", "features"), list),
     **dict.fromkeys(("number", "features_version"), int),
     **dict.fromkeys(("at", "compile_seconds"), (int, float)),
     **dict.fromkeys(("predicted", "relative"), (int, float, NoneType)),
     "failure": (str, NoneType),
 }
+_REALS = ("predicted", "compile_seconds", "at", "relative")  # whole numbers among them may be larger than SQLite's
+_LAST = 253402300799  # seconds since the epoch: the end of the year 9999, the last that has a name
+_LARGEST = float(np.finfo(np.float32).max)  # features are kept as f32
 
 
 def to_row(record: Record) -> tuple[Any, ...]:
@@ -119,27 +125,41 @@ def from_row(row: tuple[Any, ...]) -> Record:
     values = dict(zip(COLUMNS, row, strict=True))
     try:
         for name in _JSON:
-            values[name] = json.loads(values[name])
-        values["dtypes"], values["seconds"] = tuple(values["dtypes"]), tuple(map(float, values["seconds"]))
-        values["features"] = tuple(np.frombuffer(values["features"], "<f4").tolist())
-        _check(values)
-    except (ValueError, TypeError) as error:
-        raise TuningError(f"measurement {values['id']} cannot be read: {error}") from None
-    return Record(**values)
+            values[name] = parse_json(expect(values[name], str, f"its {name}"))
+        features = np.frombuffer(expect(values["features"], bytes, "its features"), "<f4")
+        return _record({**values, "features": features.tolist()})
+    except ValueError as error:
+        raise TuningError(f"measurement {shown(values['id'])} cannot be read: {error}") from None
 
 
-def _check(values: Mapping[str, Any]) -> None:
-    """ValueError for a field that holds what it cannot: a time below 0 would be the best of all."""
+def _record(values: dict[str, Any]) -> Record:
+    """The record of plain values, or Unreadable for a field that holds what it cannot: a time below 0 would be the best of all."""
     for name, kind in _KINDS_OF_FIELDS.items():
         if not isinstance(values[name], kind) or isinstance(values[name], bool):
-            raise ValueError(f"its {name} is {values[name]!r}")
+            raise Unreadable(f"its {name} is {shown(values[name])}")
     if not values["id"] or values["kind"] not in KINDS:
-        raise ValueError(f"its id is {values['id']!r} and its kind {values['kind']!r}")
-    if not all(isinstance(each, int) and not isinstance(each, bool) for each in values["sizes"].values()):
-        raise ValueError(f"its sizes are {values['sizes']!r}")
-    times = (*values["seconds"], values["at"], values["compile_seconds"], values["relative"] or 0.0)
-    if not all(isinstance(each, int | float) and 0 <= each < math.inf for each in times):
-        raise ValueError("one of its times is none")
+        raise Unreadable(f"its id is {shown(values['id'])} and its kind {shown(values['kind'])}")
+    if values["kind"] == "default" and values["number"] != 0:
+        raise Unreadable(f"its kind is 'default' and its number {shown(values['number'])}, not 0")
+    whole = [*values["sizes"].values(), values["number"], values["features_version"]]
+    if not all(isinstance(each, int) and not isinstance(each, bool) and 0 <= each < 1 << 63 for each in whole):
+        raise Unreadable(f"one of its sizes or numbers is none: {shown(whole)}")
+    times = [*values["seconds"], values["at"], values["compile_seconds"], values["relative"] or 0.0]
+    if not all(_is_number(each) and each >= 0 for each in times) or values["at"] > _LAST:
+        raise Unreadable("one of its times is none")
+    if not all(
+        _is_number(each) and abs(each) <= _LARGEST for each in [*values["features"], values["predicted"] or 0.0]
+    ):
+        raise Unreadable("one of its features is no number")
+    if not all(isinstance(each, str) for each in values["dtypes"]):
+        raise Unreadable(f"its dtypes are {shown(values['dtypes'])}")
+    lists = {"dtypes": tuple(values["dtypes"]), "seconds": tuple(map(float, values["seconds"]))}
+    reals = {name: None if values[name] is None else float(values[name]) for name in _REALS}
+    return Record(**{**values, **lists, **reals, "features": tuple(map(float, values["features"]))})
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def to_json(record: Record) -> str:
@@ -150,14 +170,10 @@ def to_json(record: Record) -> str:
 def from_json(text: str) -> Record:
     """The record that `to_json` wrote; TuningError when the text is none."""
     try:
-        values = json.loads(text)
-        if not isinstance(values, dict) or "id" not in values:
-            raise ValueError("it has no id")
-        for name in ("dtypes", "seconds", "features"):
-            values[name] = tuple(values[name])
-        record = Record(**values)
-        to_row(record)
-        _check({name: getattr(record, name) for name in COLUMNS})
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        values = {"relative": None, **expect(parse_json(text), dict, "a measurement")}  # format 1 had no `relative`
+        for name in (*COLUMNS, *values):
+            if name not in values or name not in COLUMNS:
+                raise Unreadable(f"it has {'no' if name not in values else 'a'} {shown(name)}")
+        return _record(values)
+    except Unreadable as error:
         raise TuningError(f"not a measurement: {error}") from None
-    return record

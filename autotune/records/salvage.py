@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 from raido.algo.errors import TuningError
-from raido.autotune.records.database import FORMAT, Database, is_damage, is_ours
+from raido.autotune.records.database import FAILURES, FORMAT, Database, bound_values, is_damage, is_ours
 from raido.autotune.records.record import COLUMNS, Record, from_row
 
 _LEAST = 128  # bytes that a measurement takes up at least
@@ -36,16 +36,17 @@ def _salvaged(path: Path) -> list[Record]:
     found = []
     with contextlib.closing(connection):
         try:
+            bound_values(connection)
             connection.execute("PRAGMA writable_schema = ON")  # SQLite then opens files that have lost their end, too
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if not is_ours(connection) or not 1 <= version <= FORMAT:
                 return []
-        except sqlite3.Error:
+        except FAILURES:
             return []
         columns = [name if version > 1 or name != "relative" else "NULL" for name in COLUMNS]
         query = f"SELECT {', '.join(columns)} FROM measurements WHERE rowid = ?"
         for number in range(1, _size(path) // _LEAST + 1):
-            with contextlib.suppress(sqlite3.Error, TuningError):
+            with contextlib.suppress(*FAILURES, TuningError):
                 row = connection.execute(query, (number,)).fetchone()
                 if row is not None:
                     found.append(from_row(row))

@@ -58,10 +58,12 @@ def program(name: str, sizes: Sequence[int]) -> Any:
 
 
 def target() -> Any:
-    """This processor."""
+    """This processor, as raido knows it."""
     from tvm.target import Target
 
-    return Target({"kind": "llvm", "mcpu": "znver4", "num-cores": THREADS})
+    from raido.targets.target import host_cpu
+
+    return Target({"kind": "llvm", "mcpu": host_cpu().name, "num-cores": THREADS})
 
 
 def only_x86() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from measure import contest, own, under
+from host import machine
+from measure import completed, contest, noise_of, own, under
 from peers.contestant import Arena, Contestant
-from report import figures_of, machine
+from report import figures_of
 
 from tuners import autoschedulers, metaschedule
 from tuners.kept import Found, folder_of
@@ -20,13 +21,17 @@ OURS = {TUNED: "tuned", CHOICE: "choice", EARLIER: "earlier"}
 
 
 def compare(name: str, found: Found, rounds: int) -> Found:
-    """Everyone's medians, in milliseconds; SystemExit where a result is wrong."""
+    """Everyone's medians, in milliseconds, and which schedules are the default one itself; SystemExit where a result is wrong."""
+    same: list[str] = []
 
     def everyone(arena: Arena) -> Iterator[Contestant]:
         yield from own(arena)
+        default = completed(arena, arena.row.algorithm.schedule())
         for side, key in OURS.items():
             if text := found.get(key, {}).get("schedule"):
-                yield under(arena, side, "", scheduled(arena.row, text))
+                schedule = scheduled(arena.row, text)
+                same.extend([side] if completed(arena, schedule) == default else [])
+                yield under(arena, side, "", schedule)
         for scheduler in autoschedulers.AUTOSCHEDULERS:
             if "seconds" in found.get(scheduler, {}):
                 yield autoschedulers.contestant(arena, scheduler, folder_of(name))
@@ -37,7 +42,9 @@ def compare(name: str, found: Found, rounds: int) -> Found:
     return {
         "milliseconds": figures_of(times),
         "rounds": rounds,
-        "others": round(disturbance, 2),
+        "others": round(disturbance, 3),
+        "noise": round(noise_of(times), 4),
+        "same": same,
         "machine": machine(),
         "date": time.strftime("%Y-%m-%d"),
     }

@@ -1,10 +1,12 @@
 """The default schedule: `complete` answers, by the rules below, what the user left open, and writes the answers out as steps.
 
-Placement. What costs little where it is read is inlined (`demand`). A stage inside a mapped function is computed in that function's
-loops. What only one stage needs, near its own rows (a stencil chain), is computed for each strip of that stage's rows; strips are as
-high as lets the chain's rows fit in half of L2 (at most 32; at least 16 where strips make rows of their neighbours again), and where 8
-rows do not fit, rows slide. Pointwise stages of one shape share loops where one reads the other or both read a third, and two short
-stencils in strips where they read the same elements and are needed at the same places (`joins`). The rest is computed whole.
+Placement. What costs little where it is read is inlined (`demand`); what a scan or a filter in blocks reads twice is made once for each
+block. A stage inside a mapped function is computed at the innermost loop that decides, with every loop around it, what is needed. What
+only one stage needs, near its own rows (a stencil chain), is computed for each strip of that stage's rows; strips are as high as lets
+the chain's rows fit in half of L2 (at most 32; at least 16 where strips make rows of their neighbours again), and where 8 rows do not
+fit, rows slide. A chain is cut where strips would make more than half as many rows again. Pointwise stages of one shape share loops
+where one reads the other or both read a third, and two short stencils in strips where they read the same elements and are needed at the
+same places (`joins`). The rest is computed whole.
 Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt. The outermost pure axis is
 parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks, in which each lane has a block
 of its own where the operator does not commute. Where results share what they read, as in a product of matrices, a tile of sixteen sums
@@ -26,16 +28,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from raido.algo.errors import ScheduleError, explain
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.facts import (
     FEWEST_ROWS,
+    is_low,
     is_tiled_product,
+    moving_axes,
+    outer_axes,
     reads_by_rows,
     row_axis,
     row_bytes,
+    rows_around,
     vector_axis,
 )
 from raido.schedule.defaults.loops import say_loops
@@ -46,8 +53,19 @@ from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
 from raido.schedule.replay import apply_step
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, has_loops_said, initial_state, is_inlined, loops_from, position
+from raido.schedule.state import (
+    State,
+    axes_of,
+    enclosing,
+    has_loops_said,
+    initial_state,
+    is_inlined,
+    loops_from,
+    position,
+    shared_count,
+)
 from raido.schedule.steps import Step
+from raido.schedule.strategies import PHASES, strategy_name
 
 if TYPE_CHECKING:
     from raido.schedule.schedule import Schedule
@@ -135,24 +153,45 @@ def say_placement(draft: Draft, name: str) -> None:
 
 
 def nested_place(draft: Draft, name: str) -> At | None:
-    """For a stage inside a mapped function: the innermost loop of its reader over the axes that it is made for."""
+    """For a stage inside mapped functions: the innermost loop around all its readers that, with every loop around it, decides what is needed.
+
+    A loop inside one that does not (a reduction in the rounds of an axis that the stage knows nothing of) would make the same again.
+    """
     state = draft.state
     stage = state.stage(name)
     readers = draft.demand.readers(name)
-    if stage.outer == 0 or len(readers) != 1:
+    if stage.outer == 0 or not readers:
         return None
-    ((reader, points),) = readers.items()
-    target = state.stage(reader)
-    by_var = {axis.var: axis.name for axis in target.all_axes}
-    names = {tuple(by_var.get(e, "") for e in point[: stage.outer]) for point in points}  # type: ignore[call-overload]
-    if len(names) != 1 or "" in (own := next(iter(names))):
-        return None
-    plan = state.plan(reader)
-    loops = [loop.name for loop in plan.loops if any(loop.name in loops_from(plan, axis) for axis in own)]
-    at = plan.compute
-    if isinstance(at, At) and target.outer >= stage.outer and own == tuple(a.name for a in target.axes[: stage.outer]):
+    if len(readers) == 1 and (at := beside_reader(draft, stage, *readers)) is not None:
         return at
-    return At(reader, loops[-1]) if loops else None
+    around = [deciding_loops(draft, reader, outer_axes(draft, stage, reader)) for reader in readers]
+    common = [loops[0] for loops in takewhile(lambda loops: len(set(loops)) == 1, zip(*around, strict=False))]
+    return At(*common[-1]) if common else None
+
+
+def beside_reader(draft: Draft, stage: Stage, reader: str) -> At | None:
+    """Where the reader is computed, if that is inside a loop, for the same elements of the mapped functions."""
+    at, target = draft.state.plan(reader).compute, draft.state.stage(reader)
+    if not isinstance(at, At) or target.outer < stage.outer:
+        return None
+    return at if outer_axes(draft, stage, reader) == tuple(a.name for a in target.axes[: stage.outer]) else None
+
+
+def deciding_loops(draft: Draft, reader: str, axes: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The loops around an element of a reader, outermost first, down to the first that runs over other axes than these."""
+    state = draft.state
+    plan, stage = state.plan(reader), state.stage(reader)
+    around: list[tuple[str, str]] = []
+    if isinstance(plan.compute, At):
+        places = enclosing(state, reader)
+        home = plan.compute.stage
+        chosen = moving_axes(draft, stage, home)
+        within = deciding_loops(draft, home, tuple(chosen[axis] for axis in axes if axis in chosen))
+        around = [loop for loop, other in zip(places, within, strict=False) if loop == other]
+        if len(around) < len(places):
+            return around
+    own = takewhile(lambda loop: set(axes_of(plan, loop.name)) <= set(axes), plan.loops[shared_count(state, reader) :])
+    return [*around, *((reader, loop.name) for loop in own)]
 
 
 def strip_place(draft: Draft, name: str) -> At | None:
@@ -165,10 +204,29 @@ def strip_place(draft: Draft, name: str) -> At | None:
     if is_tiled_product(draft, state.stage(name), vector_axis(draft, state.stage(name))):
         return None
     (head,) = heads
+    if strategy_name(state, head) in PHASES:  # which go over the axis twice, and would make it twice
+        return None
     if not all(reads_by_rows(draft, reader, name, points) for reader, points in readers.items()):
         return None
-    loop = strip_loop(draft, head)
-    return At(head, loop) if loop else None
+    strips = strip_loop(draft, head)
+    if strips is None or not is_low(halo(draft, name, head), strips.factor):
+        return None
+    return At(head, strips.outer)
+
+
+def halo(draft: Draft, name: str, head: str) -> int:
+    """The rows of a stage of a chain that a strip needs besides its own, as strips next to it do."""
+    rows = {head: 0}
+    todo = [name]
+    while todo:
+        readers = draft.demand.readers(todo[-1])
+        open_ = [reader for reader in readers if reader not in rows]
+        if open_:
+            todo += open_
+            continue
+        at = todo.pop()
+        rows[at] = max((rows[r] + rows_around(draft, r, points) for r, points in readers.items()), default=0)
+    return rows[name]
 
 
 def head_of(state: State, reader: str) -> str:
@@ -177,8 +235,8 @@ def head_of(state: State, reader: str) -> str:
     return at.stage if isinstance(at, At) else reader
 
 
-def strip_loop(draft: Draft, head: str) -> str | None:
-    """The loop over strips of rows: the outer half of a split by 8 or more."""
+def strip_loop(draft: Draft, head: str) -> Split | None:
+    """The split into strips of rows, 8 or more, whose outer half is a loop that a stage may be computed in."""
     plan = draft.state.plans[head]
     rows = row_axis(draft, draft.state.stage(head))
     for relation in plan.relations:
@@ -191,7 +249,7 @@ def strip_loop(draft: Draft, head: str) -> str | None:
                 or position(plan, inner[0]) < position(plan, loop.name)
             ):
                 return None
-            return loop.name
+            return relation
     return None
 
 

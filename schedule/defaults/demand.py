@@ -12,15 +12,16 @@ where they are read: those the user said so of, and those that cost least that w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 
 from raido.algo.graph import index
+from raido.algo.graph.cost import FUNCTION, cost_of, is_cheaper_made_twice, operations
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Cond, Const, Expr, Load, Loop, Node, Op, Reduce, Var, While
+from raido.algo.graph.expr import Cond, Expr, Load, Loop, Node, Op, Reduce, Var, While
 from raido.algo.graph.index import BOUNDARY_OPS
-from raido.algo.graph.primitives import DIVISIONS
-from raido.algo.graph.rewrite import scalar_nodes, substitute
+from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_readers, join_twins
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.remember import remembered
@@ -30,14 +31,7 @@ from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, has_loops_said, is_inlined, places
 
 AGAIN = 16
-BY_CONSTANT = 3  # a product, a shift, a correction
 MANY = 1 << 20
-_CHEAP = """
-add sub mul neg abs sign minimum maximum fma div sqrt floor ceil trunc rint select cast bitcast copysign
-lt le gt ge eq ne logical_and logical_or logical_xor logical_not isnan isinf isfinite signbit
-bit_and bit_or bit_xor bit_not shl shr clamp_index wrap_index mirror_index symmetric_index
-"""
-CHEAP = frozenset(_CHEAP.split())
 SEGMENTS = Var("segments", i64, 0)
 Point = tuple["Expr | None", ...]
 
@@ -60,18 +54,27 @@ class Demand:
 
 
 def find_demand(state: State) -> Demand:
-    """Walks the stages, readers first, and decides for each whether it is inlined."""
+    """The reads of a state, with what costs little inlined, and the stages that share loops."""
+
+    def inlines(demand: Demand, stage: Stage) -> bool:
+        may = may_inline(state, stage.name)
+        pays = may and pays_inline(stage, demand.readers(stage.name), state)
+        return pays or join_readers(state, demand, stage, may)
+
+    demand = walk_demand(state, inlines)
+    join_twins(state, demand)
+    return demand
+
+
+def walk_demand(state: State, inlines: Callable[[Demand, Stage], bool]) -> Demand:
+    """Walks the stages, readers first, and asks of each whether it is inlined."""
     demand = Demand()
-    for name in reversed(list(state.uses.stages)):
-        stage = state.uses.stages[name]
+    for stage in reversed(list(state.uses.stages.values())):
         if isinstance(stage, ControlStage):
             continue
-        may = may_inline(state, name)
-        pays = is_inlined(state, name) or (may and pays_inline(stage, demand.readers(name), state))
-        if pays or join_readers(state, demand, stage, may):
-            demand.inlined.add(name)
+        if is_inlined(state, stage.name) or inlines(demand, stage):
+            demand.inlined.add(stage.name)
         _add_reads(state, demand, stage)
-    join_twins(state, demand)
     return demand
 
 
@@ -137,10 +140,44 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
     if not readers:
         return False
     times = sum(rounds(state.stage(reader), point) for reader, points in readers.items() for point in points)
+    if reads_functions(stage, state) and any(is_dependent(state.stage(reader)) for reader in readers):
+        return False
+    if any(turns_rows(stage, state.stage(reader), point) for reader, points in readers.items() for point in points):
+        return False
+    if times == 1 and any(goes_over_twice(state, reader) for reader in readers):
+        return is_cheaper_made_twice(cost(stage) + len(loads_of(stage)))
     again = cost(stage) + len(loads_of(stage)) - 1
     return times == 1 or (
         (times - 1) * again <= AGAIN and (is_pointwise(stage) or is_shared_by_rows(stage, readers, state))
     )
+
+
+def reads_functions(stage: Stage, state: State) -> bool:
+    """Whether a stage reads arrays that mapped functions make, which want loops over its elements to be made in."""
+    read = (state.uses.stages.get(array_name(load.array, state.uses.names)) for load in loads_of(stage))
+    return any(isinstance(other, Stage) and other.outer for other in read)
+
+
+def turns_rows(stage: Stage, reader: Stage, point: Point) -> bool:
+    """Whether a reader goes through a stage's axes in another order, where functions of some axes alone are shared by rows of the others."""
+    order = {axis.var: k for k, axis in enumerate(reader.all_axes)}
+    places = [order[e] for e in point if isinstance(e, Var) and e in order]
+    own = {axis.var for axis in stage.axes}
+    return places != sorted(places) and any(
+        cost_of(node) >= FUNCTION and 0 < len(own & free_variables(node)) < len(own) for node in scalars_of(stage)
+    )
+
+
+def is_dependent(stage: Stage) -> bool:
+    """Whether elements depend on one another: nothing can be made in the loops of a sort, and little in those of the others."""
+    return any((stage.scan, stage.filter, stage.sort, stage.update))
+
+
+def goes_over_twice(state: State, name: str) -> bool:
+    """Whether a stage reads each of its blocks twice: a long scan, or a filter, unless it is one step after the other."""
+    stage, strategy = state.stage(name), state.plan(name).strategy
+    serial = stage.outer > 0 if strategy is None else strategy[0] == "serial"
+    return not serial and (stage.filter is not None or (stage.scan is not None and len(stage.axes) == 1))
 
 
 def is_shared_by_rows(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:
@@ -194,18 +231,8 @@ def is_pointwise(stage: Stage) -> bool:
 
 @remembered
 def cost(stage: Stage) -> int:
-    """Operations for one element: 1 each, 20 for a mathematical function, 1000 for a loop or a segment; index arithmetic is free.
-
-    Integers are divided by a constant in `BY_CONSTANT`.
-    """
-    total = 1000 * len(segment_counters(stage))
-    for node in scalars_of(stage):
-        if isinstance(node, (Loop, While)):
-            total += 1000
-        elif isinstance(node, Op) and (node.dtype is not i64 or stage.bodies[0].dtype is i64):
-            known = node.name in DIVISIONS and not node.dtype.is_float and isinstance(node.args[1], Const)
-            total += 1 if node.name in CHEAP else BY_CONSTANT if known else 20
-    return total
+    """Operations for one element: those of `operations`, and 1000 for each segment."""
+    return 1000 * len(segment_counters(stage)) + operations(scalars_of(stage), stage.bodies[0].dtype is i64)
 
 
 def meets_boundary(state: State, demand: Demand, reader: str) -> bool:

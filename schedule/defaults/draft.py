@@ -25,12 +25,12 @@ class Draft:
 
     __slots__ = ("demand", "machine", "sizes", "state", "steps")
 
-    def __init__(self, state: State, machine: Machine, sizes: Mapping[str, int]) -> None:
+    def __init__(self, state: State, machine: Machine, sizes: Mapping[str, int], demand: Demand | None = None) -> None:
         self.state = state
         self.machine = machine
         self.sizes = sizes
         self.steps: list[Step] = []
-        self.demand: Demand = find_demand(state)
+        self.demand: Demand = demand or find_demand(state)
 
     def say(self, stage: str, directive: str, /, **args: Value) -> bool:
         """Records a step if it is legal; whether it was."""
@@ -50,6 +50,6 @@ def known(draft: Draft, e: Expr) -> Expr:
 
 
 def extent(draft: Draft, e: Expr) -> int:
-    """A size as a number; unknown ones count as `UNKNOWN`."""
+    """A size as a number, at least 1, since rules divide by products of sizes; unknown ones count as `UNKNOWN`."""
     value = index.constant_value(known(draft, e))
-    return UNKNOWN if value is None else value
+    return UNKNOWN if value is None else max(value, 1)

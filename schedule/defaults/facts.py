@@ -6,21 +6,24 @@ Numbers here are sizes of chunks and strips; none depends on the number of threa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from math import prod
 
 from raido.algo.graph import index
+from raido.algo.graph.cost import CHEAP
 from raido.algo.graph.expr import Axis, Expr, Op, Var
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
-from raido.schedule.defaults.demand import CHEAP, SEGMENTS, Point, cost
+from raido.schedule.defaults.demand import SEGMENTS, Point, cost
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.joins import guests_of
-from raido.schedule.defaults.neighbours import are_apart
+from raido.schedule.defaults.neighbours import are_apart, offsets
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
 MOST_ROWS, FEWEST_ROWS = 32, 8
 SMALL = 8
+LINE_CHUNK = 1 << 14  # elements
 
 
 def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
@@ -66,14 +69,35 @@ def moves(e: Expr, var: Var) -> bool:
 
 
 def function_axes(draft: Draft, stage: Stage) -> set[str]:
-    """Axes inside whose rounds whole arrays are made (by stages of a mapped function): lanes would need an array each."""
+    """Axes inside whose iterations whole arrays are made (by stages of a mapped function): lanes would need an array each."""
     found: set[str] = set()
     for array in draft.demand.reads(stage.name):
         inner = draft.state.uses.stages.get(array)
-        if isinstance(inner, Stage) and inner.outer and len(draft.demand.readers(array)) == 1:
-            own = inner.axes[inner.outer :]
-            if any(extent(draft, axis.extent) > SMALL for axis in own):
-                found |= {axis.name for axis in stage.axes[: inner.outer]}
+        if isinstance(inner, Stage) and any(extent(draft, axis.extent) > SMALL for axis in inner.axes[inner.outer :]):
+            chosen = outer_axes(draft, inner, stage.name)
+            found.update(takewhile(chosen.__contains__, (axis.name for axis in stage.all_axes)))
+    return found
+
+
+def outer_axes(draft: Draft, stage: Stage, reader: str) -> tuple[str, ...]:
+    """The reader's axes that choose the element of the mapped functions which it reads a stage for; () where they do not, or vary."""
+    by_var = {axis.var: axis.name for axis in draft.state.stage(reader).all_axes}
+    points = draft.demand.readers(stage.name).get(reader, ())
+    names = {tuple(by_var.get(e, "") for e in point[: stage.outer]) for point in points}  # type: ignore[call-overload]
+    own = names.pop() if len(names) == 1 else ()
+    return () if "" in own else own
+
+
+def moving_axes(draft: Draft, stage: Stage, reader: str) -> dict[str, str]:
+    """For axes of a stage: the one axis of a reader with which the index that it reads at moves."""
+    points = draft.demand.readers(stage.name).get(reader, ())
+    by_var = {axis.var: axis.name for axis in draft.state.stage(reader).all_axes}
+    found: dict[str, str] = {}
+    for k, axis in enumerate(stage.axes):
+        indices = [point[k] for point in points]
+        names = {by_var[node] for e in indices if e is not None for node in scalar_nodes(e) if node in by_var}  # type: ignore[index]
+        if None not in indices and len(names) == 1:
+            found[axis.name] = names.pop()
     return found
 
 
@@ -120,17 +144,21 @@ def has_chain(draft: Draft, stage: Stage) -> bool:
 
 def chain(draft: Draft, stage: Stage) -> list[str]:
     """The stages that will be computed in strips of this one, nearest first."""
+    return chain_in_strips(draft, stage, chain_rows(draft, stage) if len(stage.all_axes) > 1 else LINE_CHUNK // 4)
+
+
+def chain_in_strips(draft: Draft, stage: Stage, rows: int) -> list[str]:
+    """The stages that are needed row by row by strips of so many rows of this one: what neighbouring strips both make of them is bounded."""
     state, demand = draft.state, draft.demand
-    members = {stage.name}
-    found: list[str] = []
+    halos = {stage.name: 0}
     for name in reversed(list(state.uses.stages)):
         other = state.uses.stages[name]
-        if name in members or not isinstance(other, Stage) or name in demand.inlined or is_inlined(state, name):
+        if name in halos or not isinstance(other, Stage) or name in demand.inlined or is_inlined(state, name):
             continue
         readers = demand.readers(name)
         if (
             readers
-            and set(readers) <= members
+            and readers.keys() <= halos.keys()
             and name not in state.uses.outputs
             and (name, "placement") not in state.asked
             and not other.outer
@@ -138,10 +166,23 @@ def chain(draft: Draft, stage: Stage) -> list[str]:
             and state.uses.readers[name]
             and all(isinstance(state.uses.stages[r], Stage) for r in state.uses.readers[name])
             and all(reads_by_rows(draft, reader, name, points) for reader, points in readers.items())
+            and is_low(halo := max(halos[r] + rows_around(draft, r, points) for r, points in readers.items()), rows)
         ):
-            members.add(name)
-            found.append(name)
-    return found
+            halos[name] = halo
+    return list(halos)[1:]
+
+
+def is_low(halo: int, rows: int) -> bool:
+    """Whether strips of so many rows may make `halo` rows more: half as many again, of the stage that is furthest from the strip."""
+    return 2 * halo <= rows
+
+
+def rows_around(draft: Draft, reader: str, points: set[Point]) -> int:
+    """The rows that one row of a reader needs besides one."""
+    rows = row_axis(draft, draft.state.stage(reader))
+    assert rows is not None
+    found = offsets(points, rows.var)
+    return max(found) - min(found) if found else 0
 
 
 def chain_work(draft: Draft, stage: Stage) -> int:
@@ -180,17 +221,21 @@ def chain_rows(draft: Draft, stage: Stage) -> int:
 
     Where strips make the rows between them twice, they are higher: that costs more than rows that only the next cache holds.
     """
-    each = sum(row_bytes(draft, name) for name in chain(draft, stage)) or 1
     rows = MOST_ROWS
     fewest = 2 * FEWEST_ROWS if makes_rows_twice(draft, stage) else FEWEST_ROWS
-    while rows > fewest and (rows + 2) * each > draft.machine.l2 // 2:
+    while rows > fewest and (rows + 2) * bytes_of_rows(draft, stage, rows) > draft.machine.l2 // 2:
         rows //= 2
     return rows
 
 
+def bytes_of_rows(draft: Draft, stage: Stage, rows: int) -> int:
+    """Bytes of one row of each stage that strips of so many rows make."""
+    return sum(row_bytes(draft, name) for name in chain_in_strips(draft, stage, rows))
+
+
 def makes_rows_twice(draft: Draft, stage: Stage) -> bool:
     """Whether neighbouring strips of a chain need the same rows of one of its stages."""
-    for name in chain(draft, stage):
+    for name in chain_in_strips(draft, stage, MOST_ROWS):
         for reader, points in draft.demand.readers(name).items():
             rows = row_axis(draft, draft.state.stage(reader))
             if rows is not None and are_apart(points, rows.var):

@@ -13,9 +13,10 @@ each, are sixteen sums that share both (`sums_in_pairs`).
 
 from __future__ import annotations
 
+from raido.algo.graph.cost import CHEAP
 from raido.algo.graph.expr import Axis, Cond, Expr, Load, Loop, Node, Op, Var, While
 from raido.algo.graph.rewrite import children, free_variables, scalar_nodes
-from raido.schedule.defaults.demand import CHEAP, cost, is_divergent
+from raido.schedule.defaults.demand import cost, is_divergent
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.facts import has_chain, whole_cost
 from raido.schedule.defaults.neighbours import reads_rows

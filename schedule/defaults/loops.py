@@ -9,6 +9,7 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.demand import cost, find_demand, has_ragged_folds, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
+    LINE_CHUNK,
     chain_rows,
     chain_work,
     fits_strips,
@@ -29,17 +30,15 @@ from raido.schedule.defaults.neighbours import read_by_planes
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.transposes import say_turned_loops
-from raido.schedule.defaults.updates import say_update_loops
+from raido.schedule.defaults.updates import TASK, say_update_loops
 from raido.schedule.lower.steps import is_plain_operator
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
-LINE_CHUNK = 1 << 14
 FEWEST_ELEMENTS = 16
 FOLD_CHUNK = 1 << 16
 COLUMN_CHUNK, COLUMN_JAM = 256, 8
 FEWEST_CHUNKS = 8
-TASK = 1 << 15
 UNKNOWN_GRAIN = 4
 AHEAD = 4  # rows
 MOST_UNROLLED = 32

@@ -26,7 +26,12 @@ def read_by_planes(draft: Draft, stage: Stage) -> list[str]:
 
 def are_apart(points: set[Point], var: Var) -> bool:
     """Whether reads are at several fixed distances along an axis."""
-    return len({_offset(point, var) for point in points if None not in point} - {None}) > 1
+    return len(offsets(points, var)) > 1
+
+
+def offsets(points: set[Point], var: Var) -> set[int]:
+    """How far from an index of a reader's own its reads are, those at fixed distances."""
+    return {offset for point in points if None not in point and (offset := _offset(point, var)) is not None}
 
 
 def _offset(point: Point, var: Var) -> int | None:

@@ -14,7 +14,7 @@ from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import loops_from
-from raido.schedule.strategies import CHAIN_BYTES, strategies_of
+from raido.schedule.strategies import block_of, results_of, strategies_of
 
 STRIP_BYTES = 1 << 12
 MANY_BLOCKS = 64
@@ -28,7 +28,7 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     plan = draft.state.plan(name)
     if not others and plan.strategy is None and not isinstance(plan.compute, At):
         count = index.constant_value(known(draft, axis.extent))
-        block = strategies_of(stage)["chain"].numbers["block"]
+        block = chain_block(draft, stage)
         if count is None or count > block:
             draft.say(name, "strategy", name="chain", block=block)
     strips = vector is not None and vector is not axis and len(others) > 0
@@ -68,13 +68,16 @@ def say_filter_loops(draft: Draft, stage: Stage) -> None:
     draft.say(name, "vectorize", axis=loops_from(draft.state.plan(name), (last if last is not axis else axis).name)[-1])
 
 
+def chain_block(draft: Draft, stage: Stage) -> int:
+    """Elements of a block that is gone over twice: as many as half of L2 holds."""
+    return block_of(draft.machine.l2 // 2, sum(body.dtype.itemsize for body in results_of(stage)))
+
+
 def filter_block(draft: Draft, stage: Stage) -> int:
     """Elements of a block of a filter: all of L2 where that leaves many blocks, as each waits for the one before; else half of it."""
-    large = block = strategies_of(stage)["chain"].numbers["block"]
-    while 2 * large // block * CHAIN_BYTES <= draft.machine.l2:
-        large *= 2
+    block = chain_block(draft, stage)
     count = index.constant_value(known(draft, stage.reduction_axes[0].extent))
-    return large if count is not None and count >= MANY_BLOCKS * large else block
+    return 2 * block if count is not None and count >= MANY_BLOCKS * 2 * block else block
 
 
 def say_sort_loops(draft: Draft, stage: Stage) -> None:

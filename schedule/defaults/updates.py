@@ -7,16 +7,22 @@ last-level cache, its steps are sorted instead. Indivisible steps are for thread
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from raido.algo.graph import index
-from raido.schedule.defaults.draft import Draft, known
+from raido.algo.graph.expr import Axis, Expr, Load
+from raido.algo.graph.rewrite import scalar_nodes
+from raido.schedule.defaults.demand import cost
+from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.plan import At
+from raido.schedule.stages.dependence import place_of
 from raido.schedule.stages.stage import Stage
 
 FEW_BINS = 4096
 TURNS = 4
 CHUNK = 1 << 14
+TASK = 1 << 15  # operations that are worth a thread's while
 
 
 def say_update_loops(draft: Draft, stage: Stage) -> None:
@@ -24,6 +30,9 @@ def say_update_loops(draft: Draft, stage: Stage) -> None:
     assert stage.update is not None
     name, first = stage.name, stage.all_axes[0]
     placed = isinstance(draft.state.plan(name).compute, At)
+    if not placed and stage.update.mode == "unique" and _is_evenly_placed(stage):
+        say_place_loops(draft, stage)
+        return
     side_by_side = first not in stage.reduction_axes
     if side_by_side and not placed:
         draft.say(name, "parallel", axis=first.name)
@@ -44,6 +53,60 @@ def say_update_loops(draft: Draft, stage: Stage) -> None:
         draft.say(name, "vectorize", axis=last.name + "i")
         return
     draft.say(name, "vectorize", axis=last.name)
+
+
+def say_place_loops(draft: Draft, stage: Stage) -> None:
+    """Steps that change different places, evenly spread: lanes along those that follow each other in memory, threads over the others."""
+    name = stage.name
+    steps = [axis for axis in _step_axes(stage) if index.constant_value(known(draft, axis.extent)) != 1]
+    if not steps:
+        return
+    lanes = _axis_of_lanes(stage, steps)
+    first = next((axis for axis in steps if axis is not lanes), None)
+    if first is None or (lanes is None and len(steps) == 1):
+        count = index.constant_value(known(draft, steps[0].extent))
+        chunk = CHUNK if lanes is not None else CHUNK >> 4
+        inner = steps[0].name
+        if (count is None or count > chunk) and draft.say(name, "split", axis=inner, factor=chunk):
+            draft.say(name, "parallel", axis=inner + "o")
+            inner += "i"
+        if lanes is not None:
+            draft.say(name, "vectorize", axis=inner)
+        return
+    each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in steps if axis is not first)
+    if each * extent(draft, first.extent) > TASK // 4:
+        grain = max(1, TASK // each)
+        draft.say(name, "parallel", axis=first.name, **({"grain": grain} if grain > 1 else {}))
+    if lanes is not None:
+        draft.say(name, "vectorize", axis=lanes.name)
+
+
+def _step_axes(stage: Stage) -> list[Axis]:
+    """The axes that steps run over, in the order of the loops."""
+    return [axis for axis in stage.all_axes if axis not in stage.whole_axes]
+
+
+def _is_evenly_placed(stage: Stage) -> bool:
+    """Whether no place is read from an array."""
+    return not any(isinstance(node, Load) for e in _places(stage) for node in scalar_nodes(e))
+
+
+def _places(stage: Stage) -> list[Expr]:
+    assert stage.update is not None and stage.reduction is not None
+    values = stage.reduction.values
+    return [
+        axis.var if number is None else place_of(values[number])
+        for axis, number in zip(stage.axes, stage.update.places, strict=True)
+    ]
+
+
+def _axis_of_lanes(stage: Stage, steps: Sequence[Axis]) -> Axis | None:
+    """The axis along which steps change neighbours."""
+    *outer, last = _places(stage)
+    for axis in reversed(steps):
+        if index.linear(last)[1].get(axis.var) == 1 and not any(axis.var in scalar_nodes(e) for e in outer):
+            return axis
+    return None
 
 
 def turns(draft: Draft, stage: Stage) -> int:

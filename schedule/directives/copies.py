@@ -23,6 +23,7 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.program import Site
+from raido.algo.graph.stage_names import RULE, is_stage_path
 from raido.schedule.directives.hints import SCOPES, check_layout
 from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.placement import check_encloses_readers, place_at
@@ -155,6 +156,8 @@ def new_stage_name(state: State, name: str | None, wish: str) -> str:
     """A free name for a new stage: the one given, which must be free, or one made of the wish."""
     taken = set(state.uses.stages) | {parameter.name for parameter in state.graph.program.parameters}
     if name is not None:
+        if not is_stage_path(name):
+            raise Refusal(f"{RULE}, not {name!r}", "give another name")
         if name in taken:
             raise Refusal(f'the name "{name}" is taken', "give another name", stages=listed(state.uses.stages))
         return name

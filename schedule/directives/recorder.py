@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from raido.algo.trace.arguments import LARGEST_SIZE
 from raido.schedule.holes import Hole
 from raido.schedule.refusal import Refusal
 from raido.schedule.state import State
@@ -79,6 +80,8 @@ def positive(value: object, what: str, least: int = 1, most: int | None = None) 
     """`value` if it is an int in range, else a refusal."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise Refusal(f"{what} is a whole number, not {value!r}")
+    if abs(value) > LARGEST_SIZE:
+        raise Refusal(f"{what} is larger than any size, which is at most 2**60")
     if value < least or (most is not None and value > most):
         raise Refusal(f"{what} is {value}; it must be " + (f"{least} … {most}" if most else f"at least {least}"))
     return value

@@ -23,7 +23,7 @@ from raido.schedule.lower.builder import new_serial
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
 from raido.schedule.lower.share_buffers import share_buffers
-from raido.schedule.nest.nodes import Block, If, Nest, Statement
+from raido.schedule.nest.nodes import Block, If, Nest, RepeatedCopy, Statement
 from raido.schedule.nest.values import Buffer, buffer_for
 from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.stages.stage import StageGraph
@@ -49,13 +49,17 @@ def lower(graph: StageGraph, variants: Sequence[Variant]) -> Nest:
     }
     sites = Sites({})
     blocks: list[tuple[Expr | None, Block]] = []
+    copies: dict[RepeatedCopy, None] = {}
     for variant in variants:
         plans: dict[str, StagePlan] = {plan.stage: plan for plan in variant.plans}
         own = getattr(variant, "graph", None) or graph
-        blocks.append((variant.test, Host(own, plans, sites, outputs, counts).lower()))
+        host = Host(own, plans, sites, outputs, counts)
+        blocks.append((variant.test, host.lower()))
+        copies |= dict.fromkeys(host.copies)
     body = _choose(blocks)
     inputs = tuple(buffer_for(parameter) for parameter in program.parameters)
-    nest = Nest(program.name, inputs, program.sizes, outputs, body, tuple(sites.used), tuple(counts.items()), shapes)
+    used = tuple(sites.used)
+    nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
     return share_buffers(nest)
 
 

@@ -7,18 +7,23 @@ level k may be computed in scope k.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import DType
+from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.facts import Facts
 from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Statement
 from raido.schedule.nest.values import Buffer, NestExpr, Read
+
+if TYPE_CHECKING:
+    from raido.algo.graph.program import Site
+    from raido.schedule.lower.convert import Sites
 
 _serials = count(1)
 
@@ -47,6 +52,7 @@ class Builder:
         self.level_of: dict[Node, int] = {}
         self.meaning: dict[Var, Expr] = {}
         self.threaded = 0  # loops over threads that are open
+        self._site_of: Callable[[DType, tuple[Expr, ...]], int] = lambda dtype, shape: -1  # of an array made here
 
     @property
     def scope(self) -> Scope:
@@ -100,6 +106,18 @@ class Builder:
         if scope.statements:
             self.add(If(condition, closed(scope)))
 
+    def can_be_empty(self, extents: Iterable[Expr]) -> list[Expr]:
+        """Those of these sizes that may be 0."""
+        return [n for n in dict.fromkeys(extents) if not self.facts.less_equal(1, n)]
+
+    @contextmanager
+    def unless_empty(self, extents: Iterable[Expr]) -> Iterator[None]:
+        """An `if` around what is added meanwhile that leaves it out where one of these sizes is 0, unless none can be."""
+        with ExitStack() as tests:
+            for n in self.can_be_empty(extents):
+                tests.enter_context(self.when(Op("lt", bool_, (ix.as_index(0), n)), ix.sub(n, 1)))
+            yield
+
     def name(self, name: str, value: NestExpr, level: int | None = None, lasting: bool = False) -> Var:
         """A `Let` in the scope of that level (the present one unless told).
 
@@ -131,8 +149,21 @@ class Builder:
         """New memory for the rest of the present block."""
         buffer = Buffer(name, dtype, shape, scope, next(_serials), strides, 1, None)
         self.level_of[buffer] = self.scope.level
-        self.add(Alloc(buffer))
+        self.add(self.allocation(buffer))
         return buffer
+
+    @contextmanager
+    def at(self, sites: Sites, line: Site | None) -> Iterator[None]:
+        """While what is lowered comes from that line."""
+        around, self._site_of = self._site_of, functools.partial(sites.of_array, line)
+        try:
+            yield
+        finally:
+            self._site_of = around
+
+    def allocation(self, buffer: Buffer) -> Alloc:
+        """The statement that makes a buffer; one that may fail names the line."""
+        return Alloc(buffer, self._site_of(buffer.dtype, buffer.shape) if buffer.scope == "heap" else -1)
 
 
 def end_of_rounds(low: Expr, high: Expr, facts: Facts) -> Expr:

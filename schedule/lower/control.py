@@ -15,7 +15,6 @@ from raido.algo.graph.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Expr,
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.lower.builder import Scope, closed, new_serial
 from raido.schedule.lower.convert import Storage
-from raido.schedule.lower.in_place import updates_in_place
 from raido.schedule.nest.nodes import For, If, Let, Swap, View, While
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.stages.stage import AnyStage, ControlStage
@@ -80,31 +79,37 @@ class Control:
 
     # Loops
 
+    def changing_results(self, stages: Iterable[AnyStage]) -> set[Array]:
+        """The results of loops and branches whose shapes others of them hold."""
+        found: set[Array] = set()
+        for stage in stages:
+            if isinstance(stage, ControlStage):
+                after: list[Array] = [Result(stage.form, k) for k in range(len(stage.results))]
+                found |= {after[k] for k in self._changing(after)}
+        return found
+
     def _rounds(self, stage: ControlStage, form: ArrayLoop | ArrayWhile) -> None:
         host, builder = self.host, self.builder
         changing = self._changing(stage.state)
         current: list[Buffer] = []
         for m, (parameter, init) in enumerate(zip(stage.state, stage.init, strict=True)):
-            buffer = self._new(parameter.name, parameter, host.converter.shape_of(init if m in changing else parameter))
-            host.copy(init, buffer)
+            if Result(form, m) in host.hands.taken:
+                buffer = host.buffer(init)
+            else:
+                buffer = self._new(
+                    parameter.name, parameter, host.converter.shape_of(init if m in changing else parameter)
+                )
+                host.copy(init, buffer)
+                host.note_copy(stage, init)
             host.storages[parameter] = Storage(buffer)
             current.append(buffer)
-        in_place = updates_in_place(stage, host.jobs)
-        in_place = {m: where for m, where in in_place.items() if m not in changing}
-        for m, (job, k) in in_place.items():
-            job.in_place = True
-            host.storages[Result(job.form, k)] = Storage(current[m])
-        following = {
-            m: self._new(f"{buffer.name}_next", stage.state[m], buffer.shape)
-            for m, buffer in enumerate(current)
-            if m not in in_place and m not in changing
-        }
-        direct = host.direct
-        host.direct = {}
-        for m, buffer in following.items():
-            result = stage.results[m]
-            if isinstance(result, Result) and isinstance(result.form, type(stage.form)) is False:
-                host.direct.setdefault(result, buffer)
+        direct, host.direct = host.direct, {}
+        body_stages = host.plan_memory(
+            stage.body, stage.results, {state for m, state in enumerate(stage.state) if m not in changing}
+        )
+        given = self._given(stage, changing)
+        following = self._following(stage, current, (*changing, *given))
+        host.rounds += 1
         with builder.block() as setup:
             if isinstance(form, ArrayWhile):
                 self._begin_round(stage, current, changing, setup)
@@ -115,13 +120,17 @@ class Control:
                     builder.level_of[form.index] = 0
                     body.facts = body.facts.with_range(form.index, 0, ix.sub(form.count, 1))
                     self._begin_round(stage, current, changing, body)
-                host.stages(stage.body)
+                host.run(body_stages)
                 for m, buffer in following.items():
-                    host.copy(stage.results[m], buffer)
+                    if buffer not in current and host.copy(stage.results[m], buffer):
+                        several = stage.results.count(stage.results[m]) > 1
+                        why = "it becomes several states" if several else "it is not made in the loop"
+                        host.note_copy(stage, stage.results[m], why)
                 self.hand_over([stage.results[m] for m in changing], [current[m] for m in changing], stage.body)
-                for m, buffer in following.items():
-                    builder.add(Swap(current[m], buffer))
+                self._exchange(current, following)
+                self.hand_over([stage.results[m] for m in given], [current[m] for m in given], stage.body)
         host.direct = direct
+        host.rounds -= 1
         if isinstance(form, ArrayLoop):
             count = host.scalar(form.count)
             how = {"stage": stage.name, "loop": "t"}
@@ -130,6 +139,44 @@ class Control:
             assert condition is not None
             builder.add(While(closed(setup), condition, closed(body)))
         self._end(form, current, changing)
+
+    def _given(self, stage: ControlStage, changing: Sequence[int]) -> list[int]:
+        """The states that become what loops and branches of the body leave in memory of their own, which they take over."""
+        made = {inner.form for inner in stage.body if isinstance(inner, ControlStage)}
+        origins = {m: self.host.hands.origin(a) for m, a in enumerate(stage.results) if m not in changing}
+        return [
+            m
+            for m, origin in origins.items()
+            if isinstance(origin, Result) and origin.form in made and origin is stage.results[m]
+        ]
+
+    def _following(self, stage: ControlStage, current: Sequence[Buffer], others: Sequence[int]) -> dict[int, Buffer]:
+        """For each state, the memory in which a round leaves what it becomes: that of a state, or another one, where it is made."""
+        host, hands = self.host, self.host.hands
+        following: dict[int, Buffer] = {}
+        origins = {m: hands.origin(array) for m, array in enumerate(stage.results) if m not in others}
+        own_first = sorted(origins, key=lambda m: origins[m] is not stage.state[m])
+        for m in own_first:
+            origin = origins[m]
+            k = stage.state.index(origin) if origin in stage.state else None  # type: ignore[arg-type]
+            if k is None or k in others or current[k] in following.values() or not _alike(current[k], current[m]):
+                following[m] = self._new(f"{current[m].name}_next", stage.state[m], current[m].shape)
+                if isinstance(origin, Result) and not isinstance(origin.form, (ArrayLoop, ArrayWhile, ArrayCond)):
+                    host.direct.setdefault(origin, following[m])
+            else:
+                following[m] = current[k]
+        return dict(sorted(following.items()))
+
+    def _exchange(self, current: Sequence[Buffer], following: dict[int, Buffer]) -> None:
+        """Each state's memory becomes that in which the round has left what it is now."""
+        held = {buffer: buffer for buffer in (*current, *following.values())}  # where the memory of each buffer is now
+        for m, wanted in following.items():
+            taker, holder = current[m], held[wanted]
+            if holder is taker:
+                continue
+            self.builder.add(Swap(taker, holder))
+            moved = next(buffer for buffer, at in held.items() if at is taker)
+            held[wanted], held[moved] = taker, holder
 
     def _begin_round(self, stage: ControlStage, current: list[Buffer], changing: list[int], scope: Scope) -> None:
         """Reads the sizes of the round."""
@@ -155,17 +202,19 @@ class Control:
         host, builder = self.host, self.builder
         after = [Result(form, k) for k in range(len(form.then))]
         changing = self._changing(after)
+        branches = ((stage.body, stage.results), (stage.orelse, stage.orelse_results))
+        outside = dict(host.storages)
         results = []
         for k, array in enumerate(after):
             shape = host.converter.shape_of(array)
             shape = tuple(ix.as_index(0) for _ in shape) if k in changing else shape
-            results.append(self._new(stage.name, array, shape))
+            taken = host.hands.taken.get(array)
+            results.append(self._new(stage.name, array, shape) if taken is None else host.buffer(taken))
         fixed = [k for k in range(len(after)) if k not in changing]
         blocks = []
-        for stages, arrays in ((stage.body, stage.results), (stage.orelse, stage.orelse_results)):
-            outside = dict(host.storages)
+        for stages, arrays in branches:
             with builder.block() as scope:
-                host.stages(stages)
+                host.run(host.ordered(stages))
                 for k in fixed:
                     host.copy(arrays[k], results[k])
                 self.hand_over([arrays[k] for k in changing], [results[k] for k in changing], stages)
@@ -174,3 +223,8 @@ class Control:
             host.storages.update(outside)
         builder.add(If(host.scalar(form.predicate), *blocks))
         self._end(form, results, changing)
+
+
+def _alike(one: Buffer, other: Buffer) -> bool:
+    """Whether two buffers may be swapped for good: what one holds, the other can."""
+    return one.dtype is other.dtype and one.shape == other.shape and one.strides == other.strides

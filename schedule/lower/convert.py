@@ -8,17 +8,19 @@ that are known to change nothing here disappear. What may fail becomes safe (a p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import bool_, i32, i64, u32
-from raido.algo.graph.expr import Array, Checked, Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, const
-from raido.algo.graph.facts import Facts
-from raido.algo.graph.faults import is_never_negative, is_never_zero
+from raido.algo.graph.dtypes import DType, bool_, i32, i64, u32
+from raido.algo.graph.expr import Array, Checked, Const, Expr, Load, Node, Op, SizeVar, Var, const
+from raido.algo.graph.facts import Facts, with_inner_ranges
+from raido.algo.graph.faults import is_never_negative, is_never_zero, unsigned_kind
+from raido.algo.graph.limits import array_text, sizes_within
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import rebuild, scalar_nodes
+from raido.schedule.lower.unneeded import Extents, extents_brought_into
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.stage import CountedSize
@@ -102,7 +104,19 @@ class Sites:
 
     def number(self, node: Node) -> int:
         """The number of a node's line."""
-        return self.used.setdefault(self.known.get(node), len(self.used))
+        return self.of_line(self.known.get(node))
+
+    def of_line(self, site: Site | None) -> int:
+        """The number of a line."""
+        return self.used.setdefault(site, len(self.used))
+
+    def of_array(self, site: Site | None, dtype: DType, shape: tuple[Expr, ...]) -> int:
+        """The number of a line, and an array there whose size may be at fault."""
+        sizes = sizes_within(shape)
+        text = array_text(dtype, shape)
+        if shape != sizes and len(sizes) > 1:
+            text += f", of sizes {', '.join(size.name for size in sizes)}"
+        return self.used.setdefault(replace(site or Site("", 0, ""), array=text), len(self.used))
 
 
 class Converter:
@@ -114,6 +128,7 @@ class Converter:
         self.faults: dict[Node, tuple[Fault, ...]] = {}
         self.forward: dict[Node, Expr] = {}
         self.counts: tuple[CountedSize, ...] = ()
+        self._brought_into: dict[Node, Extents] = {}
         self._orders: dict[tuple[Any, ...], list[Node]] = {}
 
     def shape_of(self, array: Array) -> tuple[Expr, ...]:
@@ -151,7 +166,7 @@ class Converter:
         if isinstance(node, Load):
             return self._load(node, tuple(ix.canonical(memo[i]) for i in node.indices), facts)  # type: ignore[arg-type]
         if isinstance(node, Checked):
-            return self._checked(node, memo)
+            return self._checked(node, memo, facts)
         if isinstance(node, Op):
             args = tuple(memo[a] for a in node.args)
             if node.name in ix.BOUNDARY_OPS:
@@ -159,7 +174,7 @@ class Converter:
             if node.name in DIVISIONS and node.dtype.is_integer:
                 return self._division(node, args, facts)  # type: ignore[arg-type]
             if node.name == "ipow":
-                return self._power(node, args)  # type: ignore[arg-type]
+                return self._power(node, args, facts)  # type: ignore[arg-type]
             if node.name in _COMPARISONS and node.args[0].dtype is i64:
                 settled = self._comparison(node, args, facts, inside)  # type: ignore[arg-type]
                 if settled is not None:
@@ -171,14 +186,25 @@ class Converter:
             return Op(node.name, node.dtype, args)
         return rebuild(node, lambda child: memo.get(child, child))
 
-    def _checked(self, node: Checked, memo: dict[Node, Node]) -> Node:
+    def _needed(self, holds: Expr, parts: Iterable[Any], facts: Facts) -> Expr:
+        """What has to hold where a value made of these parts is needed at all (`unneeded`)."""
+        for n in self._maybe_empty(parts, facts):
+            holds = Op("logical_or", bool_, (Op("le", bool_, (n, const(i64, 0))), holds))
+        return holds
+
+    def _maybe_empty(self, parts: Iterable[Any], facts: Facts) -> list[Expr]:
+        found = extents_brought_into(parts, self._brought_into)
+        return [n for n in found if not facts.nonnegative(ix.sub(n, 1))]
+
+    def _checked(self, node: Checked, memo: dict[Node, Node], facts: Facts) -> Node:
         """The value where the condition holds; elsewhere a fault, and 0."""
         holds: Any = memo[node.holds]
         value: Any = memo[node.value]
         details: tuple[Any, ...] = tuple(memo[e] for e in node.details[:3])
         shown = tuple(e if e.dtype is i64 else Op("cast", i64, (e,)) for e in details)
         safe = Op("select", node.dtype, (holds, value, const(node.dtype, 0)))
-        self.faults.setdefault(safe, (Fault(holds, node.kind, self.sites.number(node), shown),))
+        due = self._needed(holds, (holds, value), facts)
+        self.faults.setdefault(safe, (Fault(due, node.kind, self.sites.number(node), shown),))
         return safe
 
     def _boundary(self, node: Op, args: tuple[Expr, Expr], facts: Facts, identity: Any) -> Node:
@@ -224,9 +250,11 @@ class Converter:
                 if parts:
                     holds = conjunction(parts)
                     values = (const(i64, d), i, n)
-                    faults.append(Fault(holds, "index", self.sites.number(node), values))
+                    due = self._needed(holds, indices, facts)
+                    kind = unsigned_kind("index", node.indices[d])
+                    faults.append(Fault(due, kind, self.sites.number(node), values))
                     predicate = holds if predicate is None else conjunction((predicate, holds))
-        empty = [n for n in extents_brought_into(indices) if not facts.nonnegative(ix.sub(n, 1))]
+        empty = self._maybe_empty(indices, facts)
         if empty:
             some = [Op("gt", bool_, (n, const(i64, 0))) for n in empty]
             predicate = conjunction(some if predicate is None else (*some, predicate))
@@ -248,10 +276,11 @@ class Converter:
         safe = Op(node.name, node.dtype, (a, Op("select", b.dtype, (holds, b, const(b.dtype, 1)))))
         kind = "unsigned_division" if a.dtype.kind == "u" and a.dtype.bits == 64 else "division"
         shown = a if a.dtype is i64 else Op("cast", i64, (a,))
-        self.faults.setdefault(safe, (Fault(holds, kind, self.sites.number(node), (shown,)),))
+        due = self._needed(holds, args, facts)
+        self.faults.setdefault(safe, (Fault(due, kind, self.sites.number(node), (shown,)),))
         return safe
 
-    def _power(self, node: Op, args: tuple[Expr, Expr]) -> Node:
+    def _power(self, node: Op, args: tuple[Expr, Expr], facts: Facts) -> Node:
         a, b = args
         if node.dtype.kind == "u" or is_never_negative(b):
             return Op(node.name, node.dtype, args)
@@ -259,7 +288,8 @@ class Converter:
         holds = Op("ge", bool_, (b, zero))
         safe = Op(node.name, node.dtype, (a, Op("select", b.dtype, (holds, b, zero))))
         shown = b if b.dtype is i64 else Op("cast", i64, (b,))
-        self.faults.setdefault(safe, (Fault(holds, "power", self.sites.number(node), (shown,)),))
+        due = self._needed(holds, args, facts)
+        self.faults.setdefault(safe, (Fault(due, "power", self.sites.number(node), (shown,)),))
         return safe
 
 
@@ -283,17 +313,6 @@ def conjunction(parts: Iterable[Expr]) -> Expr:
     return const(bool_, True) if total is None else total
 
 
-def with_inner_ranges(facts: Facts, order: Iterable[Node]) -> Facts:
-    """The facts and the ranges of variables that the expressions bind themselves."""
-    for node in order:
-        if isinstance(node, Loop):
-            facts = facts.with_range(node.index, 0, ix.sub(node.count, 1))
-        elif isinstance(node, Reduce):
-            for axis in node.axes:
-                facts = facts.with_range(axis.var, 0, ix.sub(axis.extent, 1))
-    return facts
-
-
 def is_affine(e: Expr) -> bool:
     """Whether an index is made of variables and sizes by index arithmetic alone (nothing loaded, nothing computed)."""
     stack: list[Expr] = [e]
@@ -307,19 +326,6 @@ def is_affine(e: Expr) -> bool:
             return False
         stack += e.args
     return False
-
-
-def extents_brought_into(indices: Iterable[Expr]) -> list[Expr]:
-    """The extents that boundary operations bring indices into: where one of them is 0, there is nothing to read."""
-    found: dict[Expr, None] = {}
-    stack = [i for i in indices if isinstance(i, Op)]
-    while stack:
-        e = stack.pop()
-        if e.name in ix.BOUNDARY_OPS:
-            found[e.args[1]] = None
-        if e.name in _INDEX_OPS:
-            stack += [a for a in e.args if isinstance(a, Op)]
-    return list(found)
 
 
 def _is_narrow(i: Expr) -> bool:

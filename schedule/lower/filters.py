@@ -17,7 +17,7 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Expr, Item, Op, Reduce, Result, fresh
+from raido.algo.graph.expr import Expr, Op, Result, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
@@ -189,16 +189,13 @@ class Filters:
                 builder.add(Store(register, (), ix.add(Read(register, (), None), 1)))
 
     def _values(self, work: Work, which: Sequence[int], copy: int = 0) -> list[NestExpr]:
-        form = self._form(work, copy)
-        return self.loops.emitter.values([form.values[k] for k in which])
-
-    def _form(self, work: Work, copy: int) -> Reduce:
+        """Some values of the fold: what others read may be made in loops further in."""
         values = self.loops.environment(work, copy)
         fold = work.job.reduction
         assert fold is not None
-        (item,) = self.loops.converter.convert((Item(fold, 0),), values, self.builder.facts, work.identity)
-        form: Reduce = item.form
-        return form
+        chosen = tuple(fold.values[k] for k in which)
+        found = self.loops.converter.convert(chosen, values, self.builder.facts, work.identity)
+        return self.loops.emitter.values(list(found))
 
     def element(self, work: Work) -> None:
         """One element: counted, or put where it belongs."""

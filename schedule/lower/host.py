@@ -5,12 +5,14 @@ This is the host's level: memory for arrays, `Produce` blocks (each a kernel), l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, i64
 from raido.algo.graph.expr import (
     Array,
     ArrayCond,
@@ -18,21 +20,28 @@ from raido.algo.graph.expr import (
     ArrayWhile,
     Const,
     Constant,
+    Count,
     Expr,
     Load,
     Node,
+    Parameter,
     Result,
     SizeVar,
     fresh,
 )
+from raido.algo.graph.limits import sized_arrays
+from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import loads_in, scalar_nodes, transform
+from raido.algo.graph.size_numbers import SizeNumber, size_numbers
 from raido.schedule.lower.builder import Builder, closed, new_serial
 from raido.schedule.lower.control import Control
 from raido.schedule.lower.convert import Converter, Sites, Storage
 from raido.schedule.lower.filters import Filters
 from raido.schedule.lower.flat_segments import FlatSegments
+from raido.schedule.lower.in_place import Body, Hands, starts_of
 from raido.schedule.lower.jobs import Job, flat, laid_out_shape, make_jobs, parts_of_layout
 from raido.schedule.lower.lane_blocks import LaneBlocks
+from raido.schedule.lower.limits import Limits
 from raido.schedule.lower.lone_offsets import LoneOffsets
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import Placement, padded
@@ -41,9 +50,10 @@ from raido.schedule.lower.scans import Scans
 from raido.schedule.lower.sharing import Sharing, guests_by_host, outermost
 from raido.schedule.lower.sorts import Sorts
 from raido.schedule.lower.updates import Updates
-from raido.schedule.nest.nodes import Block, Copy, For, Let, Produce, Statement, Store
+from raido.schedule.nest.nodes import Block, Copy, For, Let, Produce, RepeatedCopy, Statement, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read, buffer_for
 from raido.schedule.plan import At, StagePlan
+from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize, Stage, StageGraph
 from raido.schedule.stages.tables import Tables
 
@@ -72,6 +82,7 @@ class Host:
         self.loops = Loops(self.builder, self.converter, graph.program.contract)
         self.loops.names = {job.form: job.stage.name for job in self.jobs.values()}
         self.loops.names |= {parameter: parameter.name for parameter in graph.program.parameters}
+        self.loops.names |= {stage.form: stage.name for stage in flat(graph.stages) if isinstance(stage, ControlStage)}
         reductions = Reductions(self.loops)
         LaneBlocks(self.loops, reductions)
         Scans(self.loops, reductions)
@@ -85,7 +96,15 @@ class Host:
         self.lone_offsets = LoneOffsets(self.loops, self.placement, graph.stages)
         self.outputs = list(outputs)
         self.direct: dict[Array, Buffer] = {}
+        self.hands = Hands()
+        self.decided: set[SizeVar] = set()
+        self.numbers: list[SizeNumber] = []
+        self.outermost: list[AnyStage] = []
+        self.rounds = 0  # loops that are open
+        self.copies: list[RepeatedCopy] = []
         self.control = Control(self)
+        held = [*graph.program.parameters, *(b for b in outputs if b.scope == "parameter")]
+        self.limits = Limits([(a.dtype.itemsize, a.shape) for a in held], lambda s: self.builder.add(s))
         for array, buffer in zip(graph.results, outputs, strict=True):
             if isinstance(array, Result) and not isinstance(array.form, ArrayCond) and buffer.scope == "parameter":
                 self.direct.setdefault(array, buffer)
@@ -96,8 +115,13 @@ class Host:
 
     def lower(self) -> Block:
         """The statements of the program."""
+        for array in sized_arrays(self.graph.program):
+            self._require(array.dtype, array.shape, array.site)
+        self.numbers = size_numbers(self.graph.program)
+        self._require_decided()
         self._constants(self.graph.stages)
-        self.stages(self.graph.stages)
+        self.outermost = self.plan_memory(self.graph.stages, self.graph.results, ())
+        self.run(self.outermost)
         kept = [buffer for buffer in self.outputs if buffer.scope == "result"]
         for array, buffer in zip(self.graph.results, self.outputs, strict=True):
             if buffer not in kept:
@@ -112,16 +136,16 @@ class Host:
                 self._leave(counted, counted.value)
         return Block(tuple(self.builder.scope.statements))
 
-    def copy(self, array: Array, destination: Buffer) -> None:
-        """An array into a buffer; element by element where its memory is laid out differently."""
+    def copy(self, array: Array, destination: Buffer) -> bool:
+        """An array into a buffer, unless it is there; element by element where its memory is laid out differently."""
         source = self.buffer(array)
         if source is destination:
-            return
+            return False
         storage = self.storages[array]
         same = source.shape == destination.shape and source.strides == destination.strides
         if same and not (storage.layout or storage.fold or storage.origin):
             self.builder.add(Copy(source, destination))
-            return
+            return True
         shape = self.converter.shape_of(array)
         places = tuple(fresh(f"d{k}") for k in range(len(shape)))
         value = Read(source, storage.place(places, self.builder.facts), None)
@@ -130,6 +154,7 @@ class Host:
             kind = "vector" if k == len(places) - 1 else "serial"
             statement = For(place, ix.as_index(0), extent, 1, Block((statement,)), kind, tail="default")
         self.builder.add(Produce("copy", Block((statement,))))
+        return True
 
     def _constants(self, stages: Iterable[AnyStage]) -> None:
         for job in self.jobs.values():
@@ -145,17 +170,90 @@ class Host:
             self.storages[array] = Storage(buffer)
         return self.storages[array].buffer
 
-    def stages(self, stages: Iterable[AnyStage]) -> None:
-        """The stages of one level, in order."""
-        for stage in self._ordered(stages):
-            if isinstance(stage, ControlStage):
-                self.control.stage(stage)
-                continue
-            job = self.jobs.get(stage.name)
-            if job is not None and not isinstance(job.plan.compute, At) and job.plan.compute_with is None:
-                self._root(job)
+    def stages(self, stages: Iterable[AnyStage], needed: Iterable[Array] = (), own: Collection[Array] = ()) -> None:
+        """The stages of one level, in order, of which some arrays are needed afterwards. They may change `own` arrays."""
+        self.run(self.plan_memory(stages, needed, own))
 
-    def _ordered(self, stages: Iterable[AnyStage]) -> list[AnyStage]:
+    def plan_memory(
+        self, stages: Iterable[AnyStage], needed: Iterable[Array], own: Collection[Array]
+    ) -> list[AnyStage]:
+        """The stages of one level in the order in which they run, once it is decided which memory changes hands there."""
+        ordered = self.ordered(stages)
+        Body(ordered, needed, own, self).decide(self.hands)
+        for array, buffer in list(self.direct.items()):
+            origin = self._made_for(array, buffer)
+            if origin is not array:
+                del self.direct[array]
+                self.direct.setdefault(origin, buffer)
+        return ordered
+
+    def changing(self, stages: Iterable[AnyStage]) -> set[Array]:
+        """The results of loops and branches whose shapes others of them hold."""
+        return self.control.changing_results(stages)
+
+    def note_copy(self, stage: AnyStage, array: Array, why: str = "") -> None:
+        """Remembers that a whole array is copied, if that is so in every round of a loop."""
+        if self.rounds and array.shape:
+            name = self.loops.names.get(array.form if isinstance(array, Result) else array, "a constant")  # type: ignore[call-overload]
+            name = array.name if isinstance(array, Parameter) else name
+            self.copies.append(RepeatedCopy(stage.name, name, why or self.hands.why(stage.name, array), stage.site))
+
+    def _made_for(self, array: Array, buffer: Buffer) -> Array:
+        """The array whose memory becomes another one's: it is made where that one is wanted. Parameters are never swapped, as in loops."""
+        origin = array
+        while origin in self.hands.taken:
+            if isinstance(getattr(origin, "form", None), (ArrayLoop, ArrayWhile)) and buffer.scope == "parameter":
+                return array
+            origin = self.hands.taken[origin]
+        return (
+            origin if isinstance(origin, Result) and origin.form in {job.form for job in self.jobs.values()} else array
+        )
+
+    def run(self, ordered: Sequence[AnyStage]) -> None:
+        """Stages in order."""
+        known = list(self.limits.known)
+        for stage in ordered:
+            with self.builder.at(self.converter.sites, stage.site):
+                self._stage(stage)
+            if ordered is self.outermost:
+                self._require_decided()
+        self.limits.known = known  # what is known inside a loop or branch is not known outside
+
+    def _stage(self, stage: AnyStage) -> None:
+        if isinstance(stage, ControlStage):
+            self.control.stage(stage)
+            return
+        job = self.jobs.get(stage.name)
+        if job is not None and not isinstance(job.plan.compute, At) and job.plan.compute_with is None:
+            self._root(job)
+
+    def _require(self, dtype: DType, shape: tuple[Expr, ...], site: Site | None, itemsize: int = 0) -> None:
+        self.limits.require(dtype, shape, lambda: self.converter.sites.of_array(site, dtype, shape), itemsize)
+
+    def _within_limits(self, job: Job) -> None:
+        """What a stage makes, and how often its loops go round: of loops made of several axes their extents are multiplied."""
+        stage = job.stage
+        itemsize = max((body.dtype.itemsize for body in job.bodies), default=1)
+        widest = next(body.dtype for body in job.bodies if body.dtype.itemsize == itemsize)
+        self._require(widest, tuple(axis.extent for axis in stage.axes), stage.site)
+        extents = {axis.name: axis.extent for axis in stage.all_axes}
+        for names in job.axis_of.values():
+            if len(names) > 1 or stage.reduction_axes:
+                self._require(i64, tuple(extents[name] for name in names if name in extents), stage.site, itemsize=1)
+
+    def _require_decided(self) -> None:
+        """Numbers that every call computes of sizes keep to their limits: checked as soon as data has decided the sizes."""
+        arrays = {counted.array for counted in self.graph.counts}
+        names = {counted.size for counted in self.graph.counts}
+        for number in list(self.numbers):
+            if any(isinstance(node, Count) and node.array not in arrays for node in scalar_nodes(number.value)):
+                continue
+            value = by_name(number.value, self.graph.counts)
+            if names.intersection(scalar_nodes(value)) <= self.decided:
+                self.numbers.remove(number)
+                self.limits.require_number(value, functools.partial(self.converter.sites.of_line, number.site))
+
+    def ordered(self, stages: Iterable[AnyStage]) -> list[AnyStage]:
         """The stages in an order in which they can run when some share the loops of others."""
         stages = list(stages)
         own = [s for s in stages if isinstance(s, Stage) and s.name in self.jobs]
@@ -198,6 +296,7 @@ class Host:
         hosts = ((each, each.plan.compute_with) for each in self.jobs.values())
         together = [job, *(each for each, host in hosts if host and host.stage == job.stage.name)]
         for each in together:
+            self._within_limits(each)
             self._memory(each)
         with self.builder.block() as scope:
             self.loops.emitter.floor = scope.level
@@ -215,14 +314,26 @@ class Host:
                 self._leave(counted, Read(self.buffer(counted.array), (), None))
 
     def _leave(self, counted: CountedSize, value: NestExpr) -> None:
+        if counted.value is not None:
+            self._require(i64, (counted.value,), None, itemsize=1)
         self.builder.add(Let(counted.size, value))
+        self.decided.add(counted.size)
         if counted.size in self.counts:
             self.builder.add(Store(self.counts[counted.size], (), counted.size))
 
     def _memory(self, job: Job) -> None:
-        if job.in_place:
-            return
         stage = job.stage
+        taken = [self.hands.taken.get(Result(job.form, k)) for k in range(len(job.bodies))]  # type: ignore[arg-type]
+        if stage.update is not None and taken[0] is not None:
+            job.in_place = True
+            for k, array in enumerate(taken):
+                self.storages[Result(job.form, k)] = self.storages[array]  # type: ignore[index]
+            return
+        for array in (starts_of(job) or ()) if stage.update is not None else ():
+            self.note_copy(stage, array)
+        if stage.form in self.graph.copies:
+            array, why = self.graph.copies[stage.form]
+            self.note_copy(stage, array, why)
         shape = tuple(axis.extent for axis in stage.axes)
         for k, body in enumerate(job.bodies):
             array = Result(stage.form, k)

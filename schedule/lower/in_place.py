@@ -1,72 +1,271 @@
-"""Which updates of a loop's state may change it where it is, instead of a copy.
+"""Memory that changes hands at its last use: who takes over which array's memory, decided before anything is emitted.
 
-An update of state arrays whose results are the state of the next round needs no copy if nobody else needs the old contents once it
-runs: no other stage that comes later in the round, no other state of the next round, and not its own later steps.
+A consumer makes an array out of another one of the same shape: an update of what it starts as, a whole-array loop of what its state
+starts as, a branch of what it hands through or changes. It takes that array's memory over, instead of a copy, if
+
+- the array is the program's own: the state of the loop whose body this is, or made by a stage of this body, whole, in plain memory
+  (an argument, a constant, and what is needed after this body or by another of its results, are never taken);
+- nobody reads it later: all stages that read it have run by then, in the order in which stages run (those computed in the loops of
+  others run there), and nobody reads it in the consumer's own loops, except
+- the steps of an update themselves, where none reads what another one changes (`schedule/stages/dependence.py`).
+
+Everything else is copied, for a reason that is kept (`Copied`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import prod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Load, Parameter, Result
+from raido.algo.graph.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Load, Node, Result
 from raido.algo.graph.rewrite import loads_in
-from raido.schedule.lower.jobs import Job
-from raido.schedule.plan import Root
-from raido.schedule.stages.stage import ControlStage, Stage
+from raido.schedule.lower.jobs import Job, flat
+from raido.schedule.lower.sharing import outermost
+from raido.schedule.plan import Root, Split
+from raido.schedule.stages.dependence import Steps, conflict
+from raido.schedule.stages.stage import AnyStage, ControlStage, Stage
 
 
-def updates_in_place(stage: ControlStage, jobs: Mapping[str, Job]) -> dict[int, tuple[Job, int]]:
-    """For each state that is changed where it is: the job that does it, and which of its results the state becomes."""
-    found: dict[int, tuple[Job, int]] = {}
-    for inner in stage.body:
-        job = jobs.get(inner.name) if isinstance(inner, Stage) else None
-        states = _states_updated(stage, job) if job is not None and job.stage.update is not None else None
-        if job is not None and states is not None and _nobody_looks_later(stage, job, states, jobs):
-            found |= {m: (job, k) for k, m in enumerate(states)}
-    return found
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """An array that is copied before a consumer changes it, and why; `also`: the stage that needs the old contents, if it is one."""
+
+    stage: str
+    array: Array
+    why: str
 
 
-def _states_updated(stage: ControlStage, job: Job) -> list[int] | None:
-    """The states that the job's results start as and become, each a different one; None unless all do."""
-    fold = job.reduction
-    assert fold is not None
-    if not isinstance(job.plan.compute, Root) or job.plan.layout or job.plan.pad or job.plan.compute_with is not None:
+@dataclass(slots=True)
+class Hands:
+    """What was decided: for a result, the array whose memory it takes over; and what is copied."""
+
+    taken: dict[Array, Array] = field(default_factory=dict)
+    copied: list[Copied] = field(default_factory=list)
+
+    def origin(self, array: Array) -> Array:
+        """The array whose memory holds another one in the end."""
+        while array in self.taken:
+            array = self.taken[array]
+        return array
+
+    def why(self, stage: str, array: Array) -> str:
+        """Why a consumer got a copy of an array."""
+        found = [copied.why for copied in self.copied if copied.stage == stage]
+        exact = [copied.why for copied in self.copied if copied.stage == stage and copied.array is array]
+        return next(iter((*exact, *found)), "it is not this loop's own")
+
+
+class Ways(Protocol):
+    """What deciding needs of the host: the stages, the order in which those of a body run, results whose shapes others hold."""
+
+    @property
+    def jobs(self) -> Mapping[str, Job]: ...
+
+    def ordered(self, stages: Iterable[AnyStage]) -> list[AnyStage]: ...
+
+    def changing(self, stages: Iterable[AnyStage]) -> Collection[Array]: ...
+
+
+class Body:
+    """The stages of one body in the order in which they run, and the arrays that are needed after it."""
+
+    def __init__(
+        self,
+        stages: Sequence[AnyStage],
+        needed: Iterable[Array],
+        own: Collection[Array],
+        host: Ways,
+    ) -> None:
+        self.stages, self.host, self.jobs = stages, host, host.jobs
+        self.changing = host.changing(stages)
+        self.needed = set(needed)
+        self.own: set[Array] = set(own) | {array for stage in stages for array in self._made_by(stage)}
+        self.position = {stage.name: k for k, stage in enumerate(stages)}
+        self.reads: dict[Array, list[tuple[int, str]]] = {}
+        for k, stage in enumerate(stages):
+            self._note(stage, k)
+
+    def _made_by(self, stage: AnyStage) -> list[Array]:
+        """The arrays that a stage leaves in plain memory of their own."""
+        if isinstance(stage, ControlStage):
+            count = len(stage.results)
+            return [a for a in (Result(stage.form, k) for k in range(count)) if a not in self.changing]
+        job = self.jobs.get(stage.name)
+        if job is None or stage.filter is not None or not _is_whole(job):
+            return []
+        return [Result(job.form, k) for k in range(len(job.bodies))]  # type: ignore[arg-type]
+
+    def _note(self, stage: AnyStage, position: int) -> None:
+        """Who reads what, and at which place in the order."""
+        if isinstance(stage, Stage):
+            job = self.jobs.get(stage.name)
+            if job is None:
+                return
+            at = self.position.get(outermost(job, self.jobs).stage.name, position)  # type: ignore[arg-type]
+            for load in loads_in(*job.bodies):
+                self.reads.setdefault(load.array, []).append((at, stage.name))
+            return
+        for array in dict.fromkeys(stage.init):
+            self.reads.setdefault(array, []).append((position, stage.name))
+        inner: list[Array] = [*stage.results, *stage.orelse_results]
+        inner += [load.array for load in loads_in(_host_scalar(stage))]
+        for each in flat((*stage.setup, *stage.body, *stage.orelse)):
+            if isinstance(each, ControlStage):
+                inner += [*each.init, *each.results, *each.orelse_results]
+                inner += [load.array for load in loads_in(_host_scalar(each))]
+            elif each.name in self.jobs:
+                inner += [load.array for load in loads_in(*self.jobs[each.name].bodies)]
+        inside = stage.name if isinstance(stage.form, ArrayCond) else f"{stage.name}/"
+        for array in dict.fromkeys(inner):
+            self.reads.setdefault(array, []).append((position, inside))
+
+    def decide(self, hands: Hands) -> None:
+        """Adds what can be said of this body."""
+        gone: set[Array] = set()
+        for k, stage in enumerate(self.stages):
+            if isinstance(stage, ControlStage):
+                pairs = self._of_control(stage)
+            else:
+                job = self.jobs.get(stage.name)
+                if job is None or job.stage.update is None:
+                    continue
+                pairs = self._of_update(job, hands)
+            if isinstance(stage.form, ArrayCond):
+                assert isinstance(stage, ControlStage)
+                self._branches(stage, k, hands, gone)
+                continue
+            whys = [self._why_not(array, k, stage.name, gone) for _, array in pairs]
+            if isinstance(stage, Stage) and any(whys):
+                pairs = []
+            for (result, array), why in zip(pairs, whys, strict=False):
+                if why is None and array not in gone:
+                    hands.taken[result] = array
+                    gone.add(array)
+                    continue
+                hands.copied.append(Copied(stage.name, array, why or "another state takes it over"))
+            if isinstance(stage, Stage) and any(whys):
+                why = next(w for w in whys if w)
+                hands.copied.append(Copied(stage.name, Result(stage.form, 0), why))  # type: ignore[arg-type]
+
+    def _of_control(self, stage: ControlStage) -> list[tuple[Array, Array]]:
+        """The results of a loop that may take over what its states start as."""
+        results = [Result(stage.form, m) for m in range(len(stage.state))]
+        return [
+            (result, start)
+            for result, start, state in zip(results, stage.init, stage.state, strict=True)
+            if result not in self.changing and start.shape == state.shape
+        ]
+
+    def _branches(self, stage: ControlStage, position: int, hands: Hands, gone: set[Array]) -> None:
+        """Branches may change what dies with them; results that they hand through, or change so, stay in that memory."""
+        dying = {
+            array
+            for array in self.own - gone - self.needed
+            if self._last_reader(array, position, stage.name) is None and self._is_there(array, position)
+        }
+        branches = ((stage.body, stage.results), (stage.orelse, stage.orelse_results))
+        for stages, arrays in branches:
+            Body(self.host.ordered(stages), arrays, dying, self.host).decide(hands)
+        origins = [[hands.origin(array) for array in arrays] for _, arrays in branches]
+        for k in range(len(stage.results)):
+            result = Result(stage.form, k)
+            for array in (origins[0][k], origins[1][k]):
+                others = [origin for arrays in origins for j, origin in enumerate(arrays) if j != k]
+                if (
+                    array in dying
+                    and array not in others
+                    and result not in self.changing
+                    and array.shape == result.shape
+                ):
+                    hands.taken[result] = array
+                    gone.add(array)
+                    break
+
+    def _is_there(self, array: Array, position: int) -> bool:
+        """Whether an array is made before a place in the order."""
+        form = array.form if isinstance(array, Result) else None
+        return all(stage.form is not form for stage in self.stages[position:])
+
+    def _of_update(self, job: Job, hands: Hands) -> list[tuple[Array, Array]]:
+        """The results of an update and what they start as; nothing where the update may not run in place."""
+        starts = starts_of(job)
+        if starts is None:
+            return []
+        why = _why_apart(job, starts, self.jobs)
+        if why is not None:
+            if any(start in self.own for start in starts):
+                hands.copied.append(Copied(job.stage.name, starts[0], why))
+            return []
+        return [(Result(job.form, k), start) for k, start in enumerate(starts)]  # type: ignore[arg-type]
+
+    def _why_not(self, array: Array, position: int, consumer: str, gone: set[Array]) -> str | None:
+        """Why a consumer may not take over an array's memory; None where it may."""
+        if array not in self.own:
+            return "it is not this loop's own"
+        if array in gone:
+            return "another stage has taken it over"
+        if array in self.needed:
+            return "the old contents are a result as well"
+        reader = self._last_reader(array, position, consumer)
+        return None if reader is None else f'"{reader.rstrip("/")}" reads the old contents later'
+
+    def _last_reader(self, array: Array, position: int, consumer: str) -> str | None:
+        """Somebody who reads an array at or after a place in the order, other than the consumer that stands there."""
+        for at, name in self.reads.get(array, ()):
+            if at > position or (at == position and name != consumer):
+                return name
         return None
-    states: list[int] = []
+
+
+def _is_whole(job: Job) -> bool:
+    plan = job.plan
+    return isinstance(plan.compute, Root) and not plan.layout and not plan.pad and plan.scope in ("", None, "heap")
+
+
+def starts_of(job: Job) -> list[Array] | None:
+    """The arrays that an update's results start as, each another one; None where they start as anything else."""
+    assert job.reduction is not None
     own = tuple(axis.var for axis in job.stage.axes)
-    for k, start in enumerate(fold.neutral):
-        plain = isinstance(start, Load) and start.indices == own and start.array in stage.state
-        if not plain:
+    starts: list[Array] = []
+    for start in job.reduction.neutral:
+        if not isinstance(start, Load) or start.indices != own or start.checked or start.array in starts:
             return None
-        m = stage.state.index(start.array)  # type: ignore[union-attr]
-        if m in states or stage.results[m] is not Result(job.form, k):
-            return None
-        states.append(m)
-    one = prod(ix.constant_value(axis.extent) or 0 for axis in job.stage.reduction_axes) == 1
-    one = one and all(axis in job.stage.whole_axes for axis in job.stage.axes)
-    changed = {stage.state[m] for m in states}
-    looks = any(load.array in changed for load in loads_in(*fold.values, *fold.combine))
-    return states if one or not looks else None
+        starts.append(start.array)
+    return starts
 
 
-def _nobody_looks_later(stage: ControlStage, job: Job, states: list[int], jobs: Mapping[str, Job]) -> bool:
-    changed: set[Parameter] = {stage.state[m] for m in states}
-    if any(result in changed for result in stage.results):
-        return False
-    after = False
-    for inner in stage.body:
-        if isinstance(inner, ControlStage):
-            return False
-        other = jobs.get(inner.name)
-        if other is job:
-            after = True
-        elif (
-            other is not None
-            and any(load.array in changed for load in loads_in(*other.bodies))
-            and (after or not isinstance(other.plan.compute, Root) or other.plan.compute_with is not None)
-        ):
-            return False
-    makes = [k for k, result in enumerate(stage.results) if isinstance(result, Result) and result.form is job.form]
-    return sorted(makes) == sorted(states)
+def _why_apart(job: Job, starts: Sequence[Array], jobs: Mapping[str, Job]) -> str | None:
+    """Why the steps of an update may not change what they start as; None where they may."""
+    if not _is_whole(job) or job.plan.compute_with is not None:
+        return "it is not computed whole, in loops and memory of its own"
+    if any(
+        each.plan.compute_with is not None and each.plan.compute_with.stage == job.stage.name for each in jobs.values()
+    ):
+        return "others share its loops"
+    steps = steps_of_job(job)
+    if any(load.array in starts for load in loads_in(*steps.evaluated)):
+        if any(isinstance(r, Split) and r.tail == "shift" for r in job.plan.relations):
+            return "strips that overlap would take some steps twice"
+        if conflict(steps, starts) is not None:
+            return "its steps read what others of them change"
+    return None
+
+
+def steps_of_job(job: Job) -> Steps:
+    """The steps of an update as it will run, with what is inlined into it."""
+    fold, update = job.reduction, job.stage.update
+    assert fold is not None and update is not None
+    count = len(fold.left)
+    indices = iter(fold.values[count : count + sum(place is not None for place in update.places)])
+    pairs = zip(job.stage.axes, update.places, strict=True)
+    places = tuple(axis.var if place is None else next(indices) for axis, place in pairs)
+    mapped = tuple(axis for axis, place in zip(job.stage.axes, update.places, strict=True) if place is None)
+    return Steps((*mapped, *job.stage.reduction_axes), places, (*fold.values, *fold.combine), update.mode == "unique")
+
+
+def _host_scalar(stage: ControlStage) -> Node:
+    form = stage.form
+    if isinstance(form, ArrayLoop):
+        return form.count
+    return form.condition if isinstance(form, ArrayWhile) else form.predicate

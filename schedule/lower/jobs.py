@@ -8,7 +8,7 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Const, Expr, Load, Node, Op, Reduce, Result, SizeVar, Var
+from raido.algo.graph.expr import Const, Expr, Item, Load, Node, Op, Reduce, Result, SizeVar, Var
 from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes
 from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
@@ -136,7 +136,9 @@ def make_jobs(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables: T
             inlined[stage.form] = (stage, bodies)
             continue
         reduction = None
-        if stage.reduction is not None:
+        if stage.update is not None:
+            (reduction,) = {body.form for body in bodies if isinstance(body, Item) and isinstance(body.form, Reduce)}
+        elif stage.reduction is not None:
             same = [r for r in top_reductions(bodies) if r.axes == stage.reduction.axes]
             reduction = same[0]
         jobs[stage.name] = Job(stage, plan, bodies, reduction, len(jobs))

@@ -267,7 +267,8 @@ class Placement:
         kept = laid_out_shape(job, shape)
         for k, body in enumerate(job.bodies):
             scope = asked_scope(job, kept, body.dtype.itemsize) or kept_scope(kept, body.dtype.itemsize)
-            buffer = self.builder.alloc(label, body.dtype, kept, scope, padded(job, kept))
+            with builder.at(self.loops.converter.sites, job.stage.site):
+                buffer = builder.alloc(label, body.dtype, kept, scope, padded(job, kept))
             storage = Storage(buffer, origin, (), parts_of_layout(job))
             self.loops.converter.storages[Result(job.form, k)] = storage  # type: ignore[index]
         return box

@@ -169,7 +169,23 @@ class Reductions:
         span = step if step > 1 else (plan.grain or CHUNK)
         count = ix.ceildiv(ix.sub(high, low), span)
         total = self.allocate(work, position, registers=False)
-        partials = self.partials(work, total, count)
+        within = [axis.extent for axis in work.job.stage.reduction_axes if axis.name not in work.job.axis_of[plan.name]]
+        if guarded := builder.can_be_empty(within):  # chunks of nothing, however many, are not counted
+            self.clear(work, total)
+        with builder.unless_empty(within):
+            partials = self.partials(work, total, count)
+            self._fold_chunks(work, position, total, partials, span)
+            if not guarded:
+                self.clear(work, total)
+            self.join(work, total, partials)
+        self.part(work, position, "finish", total)
+
+    def _fold_chunks(
+        self, work: Work, position: int, total: Accumulators, partials: Sequence[Buffer], span: int
+    ) -> None:
+        """The loop over chunks, each of which folds its part into accumulators of its own."""
+        plan, builder = work.job.plan.loops[position], self.builder
+        low, high, step = work.copies[0].bounds(plan.name)
         var = fresh(plan.name)
         how = {"stage": work.job.stage.name, "loop": plan.name}
         with builder.loop(
@@ -186,8 +202,6 @@ class Reductions:
                 copies[0].narrow(plan.name, var, ix.minimum(ix.add(var, span), high))
                 self.loops.loop(fold, position, "serial")
             self.keep(own, partials, chunk)
-        self.join(work, total, partials)
-        self.part(work, position, "finish", total)
 
     def partials(self, work: Work, total: Accumulators, count: Expr) -> tuple[Buffer, ...]:
         """Memory for the accumulators of every chunk."""
@@ -206,9 +220,8 @@ class Reductions:
         self._fill(work, acc, acc.buffers[0].shape if whole else acc.lengths)
 
     def join(self, work: Work, total: Accumulators, partials: Sequence[Buffer]) -> None:
-        """Combines the chunks' accumulators, in order, into the total."""
+        """Combines the chunks' accumulators, in order, into the total, which is clear."""
         builder = self.builder
-        self.clear(work, total)
         for buffer in partials:
             builder.level_of[buffer] = builder.scope.level
         chunk = fresh("chunk")

@@ -47,7 +47,7 @@ def region_read(
     reads: Reads, form: Node, shape: Sequence[Expr], ranges: Mapping[Var, tuple[Expr, Expr]], facts: Facts
 ) -> list[list[tuple[Expr, Expr] | None]]:
     """For each load of `form`: inclusive bounds of each dimension before clamping; None where nothing is known."""
-    every = {**ranges, **reads.inner}
+    every = {**reads.inner, **ranges}
     return [
         [_reach(i, n, every, reads.opaque, facts) for i, n in zip(indices, shape, strict=True)]
         for indices in reads.loads.get(form, ())

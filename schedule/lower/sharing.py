@@ -174,6 +174,7 @@ class Sharing:
                 continue
             running = self.running.pop(guest.job.stage.name)
             if running.partials:
+                self.reductions.clear(running.outer, running.total)
                 self.reductions.join(running.outer, running.total, running.partials)
             self.reductions.part(running.outer, position, "finish", running.total)
 

@@ -206,7 +206,7 @@ class Sliding:
             shape, dtype = window.storage.buffer.shape, job.bodies[k].dtype
             label = job.stage.name.rsplit("/", 1)[-1]
             buffer = Buffer(label, dtype, shape, kept_scope(shape, dtype.itemsize), new_serial(), (), 1, None)
-            window.scope.statements.append(Alloc(buffer))
+            window.scope.statements.append(self.builder.allocation(buffer))
             window.buffers[k] = buffer
         return window.buffers[k]
 

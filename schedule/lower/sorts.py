@@ -37,8 +37,10 @@ class Sorts:
 
     def sort(self, work: Work, position: int) -> None:
         """The sort whose loop along the axis stands at `position`, for each copy."""
+        count = work.job.stage.reduction_axes[0].extent
         for k in range(len(work.copies)):
-            self._sort(work, k)
+            with self.builder.unless_empty((count,)):
+                self._sort(work, k)
 
     def _sort(self, work: Work, copy: int) -> None:
         builder, stage = self.builder, work.job.stage

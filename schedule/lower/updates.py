@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, const, fresh
+from raido.algo.graph.faults import unsigned_kind
+from raido.algo.graph.rewrite import topological
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.convert import conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates
@@ -297,7 +299,7 @@ class Updates:
         first = 0 if with_values else count
         named = loops.emitter.values(form.values[first : count + indices])
         if job.in_place:
-            named[:] = [value if isinstance(value, (Const, Var)) else builder.name("new", value) for value in named]
+            named[:] = [builder.name("new", value) if _reads(value) else value for value in named]
         places: dict[Axis, NestExpr] = {}
         tests: list[NestExpr] = []
         for d, (axis, number) in enumerate(zip(job.stage.axes, update.places, strict=True)):
@@ -305,7 +307,8 @@ class Updates:
             inside = self._inside(places[axis], axis.extent) if number is not None else []
             if inside and update.checked:
                 details = (const(i64, d), places[axis], axis.extent)
-                builder.add(Check(conjunction(inside), "index", loops.converter.sites.number(job.form), details))
+                kind = unsigned_kind("index", form.values[number or 0])
+                builder.add(Check(conjunction(inside), kind, loops.converter.sites.number(job.form), details))
             tests += inside
         return named[: count - first], places, conjunction(tests) if tests else None
 
@@ -384,3 +387,8 @@ class Updates:
 def _fold(work: Work) -> Reduce:
     assert work.job.reduction is not None
     return work.job.reduction
+
+
+def _reads(e: NestExpr) -> bool:
+    """Whether a value is read from memory, which steps change."""
+    return not isinstance(e, (Const, Var)) and any(isinstance(node, Read) for node in topological(e))

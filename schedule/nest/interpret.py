@@ -30,10 +30,10 @@ def interpret_nest(
 
     Raises the program's fault, or NestError where the nest itself is wrong. `seed`: loops over threads run in a random order.
     """
-    return compile_nest(nest)(arrays, _sizes(nest, arrays, sizes or {}), seed)
+    return compile_nest(nest)(arrays, sizes_of(nest, arrays, sizes or {}), seed)
 
 
-def _sizes(nest: Nest, arrays: Sequence[np.ndarray], given: Mapping[str, int]) -> dict[str, int]:
+def sizes_of(nest: Nest, arrays: Sequence[np.ndarray], given: Mapping[str, int]) -> dict[str, int]:
     """Every size: given, or from a shape in which it is the only unknown and stands linearly."""
     sizes = dict(given)
     pairs = [
@@ -50,11 +50,11 @@ def _sizes(nest: Nest, arrays: Sequence[np.ndarray], given: Mapping[str, int]) -
     return sizes
 
 
-def compile_nest(nest: Nest) -> Any:
-    """A Python function of (arrays, sizes, seed) that runs the nest."""
-    source = PythonSource(nest)
+def compile_nest(nest: Nest, form: type[PythonSource] = PythonSource, known: Mapping[str, Any] | None = None) -> Any:
+    """A Python function of (arrays, sizes, seed) that runs the nest. `known`: what the lines of that form of source mention besides."""
+    source = form(nest)
     code = compile(source.text, f"<nest {nest.name}>", "exec")
-    names: dict[str, Any] = dict(source.constants)
+    names: dict[str, Any] = {**source.constants, **(known or {})}
     names |= {
         "M": Memory,
         "E": evaluate,

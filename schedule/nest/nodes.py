@@ -37,9 +37,10 @@ class Let:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Alloc:
-    """Memory for the rest of the block; contents undefined."""
+    """Memory for the rest of the block; contents undefined. `site`: whose line is named where there is none to be had."""
 
     buffer: Buffer
+    site: int = -1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -273,12 +274,26 @@ Statement: TypeAlias = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class RepeatedCopy:
+    """An array that is copied in every round of a loop: by which stage, why, and the line that asks for it."""
+
+    stage: str
+    array: str
+    why: str
+    site: Site | None
+
+    def __str__(self) -> str:
+        return f'"{self.stage}" copies {self.array} in every round: {self.why}'
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Nest:
     """A whole program as loops: inputs and outputs are parameter buffers; `body` is host level: `Produce`, `Alloc`, host loops, `Swap`.
 
     `counts` are sizes that the host learns on its way, each with a parameter of rank 0 in which it leaves it. `shapes` are what of each
-    output is in use, where these decide (else empty). Outputs of a size that nothing bounds are of scope "result".
+    output is in use, where these decide (else empty). Outputs of a size that nothing bounds are of scope "result". `copies` are what
+    the host copies in loops, where it might have been changed in place.
     """
 
     name: str
@@ -289,3 +304,4 @@ class Nest:
     sites: tuple[Site | None, ...] = ()
     counts: tuple[tuple[SizeVar, Buffer], ...] = ()
     shapes: tuple[tuple[Expr, ...], ...] = ()
+    copies: tuple[RepeatedCopy, ...] = ()

@@ -22,7 +22,7 @@ def map_expressions(s: Any, change: Callable[[Node], Node], allocate: Callable[[
     def statement(s: Any) -> Any:
         if isinstance(s, Alloc):
             made = allocate(s.buffer)
-            return s if made is s.buffer else Alloc(made)
+            return s if made is s.buffer else replace(s, buffer=made)
         changed = {}
         for f in fields(s):
             value = getattr(s, f.name)

@@ -6,22 +6,24 @@ such a size from one of the program's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from dataclasses import replace
 from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Array, Axis, Count, Expr, Node, Result, SizeVar, fresh
 from raido.algo.graph.facts import interval
+from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import loads_in, rebuild, scalar_nodes, substitute
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize
 
 
 class Counts:
-    """Names for the counts of a program, and its expressions with them in place."""
+    """Names for the counts of a program, and its expressions with them in place. `sites`: the user's lines, which follow them."""
 
-    def __init__(self, taken: Iterable[str]) -> None:
+    def __init__(self, taken: Iterable[str], sites: MutableMapping[Node, Site]) -> None:
         self.taken = set(taken)
+        self.sites = sites
         self.found: dict[Array | Expr, CountedSize] = {}
         self.looked_at: set[Expr] = set()
 
@@ -92,6 +94,8 @@ class Counts:
         memo: dict[Node, Any] = {}
         for node in scalar_nodes(*roots):
             memo[node] = self.size_of(node) if isinstance(node, Count) else rebuild(node, lambda c: memo.get(c, c))
+            if node in self.sites:
+                self.sites.setdefault(memo[node], self.sites[node])
         axes = tuple(Axis(axis.var, self.size_of(axis.extent)) for axis in stage.axes)
         reduction = memo[stage.reduction] if stage.reduction else None
         return replace(stage, axes=axes, reduction=reduction, bodies=tuple(memo[body] for body in stage.bodies))

@@ -5,8 +5,8 @@
 The state of all elements stands in one array with the maps' axes in front, so that the loop is closed and its body is stages like any
 other. Where elements take different numbers of rounds the loop goes on as long as one of them does; those that are done keep
 their state, and nothing of their round is evaluated. Outer loops go first: what stands in their body is then open in fresh axes.
-Where the size of a state changes, and differs from element to element, the array is as long as the longest; that size is a state of
-the loop of its own.
+Where the size of a state differs from element to element the array is as long as the longest; if it changes, that size is a state of the
+loop of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from raido.algo.errors import CompileError
+from raido.algo.errors import CompileError, explain
 from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import (
     Array,
@@ -71,6 +71,12 @@ def _exchange(
     outer = [axes_of[v] for v in sorted(outside, key=order.__getitem__)]
     exchange = _Exchange(form, outer, tables)
     closed = exchange.closed()
+    if free_variables(closed) & outside:
+        head = "a loop over arrays inside functions of rows of different sizes has no machine code yet"
+        site = tables.sites.get(form)
+        raise CompileError(
+            explain(head, algorithm=site and str(site), **{"try": ".interpret(…), or rows of one size, and rd.where"})
+        )
     tables.carry(form, closed)
     places = tuple(axis.var for axis in outer)
     elements: dict[Node, Any] = {}
@@ -91,6 +97,10 @@ class _Exchange:
     def __init__(self, form: ArrayLoop | ArrayWhile, outer: Sequence[Axis], tables: Tables) -> None:
         self.form, self.outer, self.tables = form, outer, tables
         self.extents = [axis.extent for axis in outer]
+        self.axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in outer)
+        self.places = tuple(axis.var for axis in self.axes)
+        self.values: dict[Node, Node] = {old.var: new.var for old, new in zip(outer, self.axes, strict=True)}
+        self.private = self._private_sizes()
         counts = [
             n for p in form.state for n in scalar_nodes(*p.shape) if isinstance(n, Count) and n.array in form.state
         ]
@@ -98,19 +108,35 @@ class _Exchange:
         self.longest = {p: fresh_parameter("longest", i64, ()) for p in self.sizes}
         self.longest_at = {p: len(form.state) + k for k, p in enumerate(self.sizes)}
         most = {p: Count(longest, None) for p, longest in self.longest.items()}
+        most |= {array: Count(longest, None) for array, (_, longest) in self.private.items()}
         self.state = tuple(
             fresh_parameter(p.name, p.dtype, (*self.extents, *_with_counts(p.shape, most))) for p in form.state
         )
-        self.axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in outer)
-        self.places = tuple(axis.var for axis in self.axes)
-        self.values: dict[Node, Node] = {old.var: new.var for old, new in zip(outer, self.axes, strict=True)}
-        own_sizes: dict[Any, Expr] = {}
+        if isinstance(form, ArrayLoop):  # a loop that stands in several functions becomes several loops
+            self.index = self.values[form.index] = fresh(form.index.name, form.index.dtype)
+        own_sizes: dict[Any, Expr] = {
+            array: tables.rewrite((Count(array, most[array]),), lambda node: node, self.values)[0]
+            for array in self.private
+        }
         for old, new in sorted(zip(form.state, self.state, strict=True), key=lambda pair: len(pair[0].shape)):
             own = _axes(_with_counts(old.shape, own_sizes))
             body = Load(new, (*self.places, *(axis.var for axis in own)), False)
             self.values[old] = made = _move(own, body, tables)
             if old in self.sizes:
                 self.values[Count(old, None)] = own_sizes[old] = Count(made, most[old])
+
+    def _private_sizes(self) -> dict[Any, tuple[Result, Result]]:
+        """Sizes of states that stay, and differ from element to element: those of all elements, and the longest."""
+        outside = {axis.var for axis in self.outer}
+        found: dict[Any, tuple[Result, Result]] = {}
+        for state in self.form.state:
+            for node in scalar_nodes(*state.shape):
+                if isinstance(node, Count) and free_variables(node) & outside and node.array not in found:
+                    sizes = self._scalars(Load(node.array, (), False), "count")
+                    longest = Generate((), (self._over(sizes, i64, "maximum", 0),))
+                    self.tables.kinds[longest] = "longest"
+                    found[node.array] = sizes, Result(longest, 0)
+        return found
 
     def closed(self) -> ArrayLoop | ArrayWhile:
         """The loop over all elements at once."""
@@ -125,11 +151,11 @@ class _Exchange:
                 condition, state, init, self._all(form.results, self.values, Load(going, self.places, False))
             )
         if not free_variables(form.count) & {axis.var for axis in self.outer}:
-            return ArrayLoop(form.count, form.index, state, init, self._all(form.results, self.values, None))
+            return ArrayLoop(form.count, self.index, state, init, self._all(form.results, self.values, None))
         counts = self._scalars(form.count, "count")
-        going_on = Op("lt", bool_, (form.index, Load(counts, self.places, False)))
+        going_on = Op("lt", bool_, (self.index, Load(counts, self.places, False)))
         count = self._over(counts, i64, "maximum", 0)
-        return ArrayLoop(count, form.index, state, init, self._all(form.results, self.values, going_on))
+        return ArrayLoop(count, self.index, state, init, self._all(form.results, self.values, going_on))
 
     def _scalars(self, e: Expr, kind: str) -> Result:
         """A scalar of every element, as an array over the outer axes."""
@@ -180,6 +206,8 @@ class _Exchange:
 
         Where `sizes` of the elements differ they are as long as the longest, and hold 0 beyond their own size.
         """
+        longest = {**longest, **{array: most for array, (_, most) in self.private.items()}}
+        sizes = {**sizes, **{array: each for array, (each, _) in self.private.items()}}
         own = _axes(_with_counts(shape, {p: Count(array, None) for p, array in longest.items()}))
         inner = tuple(axis.var for axis in own)
         bodies = self.tables.rewrite(tuple(Load(a, inner, False) for a in arrays), lambda node: node, values)

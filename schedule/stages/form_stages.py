@@ -14,13 +14,11 @@ from itertools import count
 from raido.algo.graph.expr import (
     Array,
     ArrayCond,
-    ArrayForm,
     ArrayLoop,
     ArrayWhile,
     Axis,
     Cond,
     Const,
-    Count,
     Expr,
     Filter,
     Generate,
@@ -39,9 +37,10 @@ from raido.algo.graph.expr import (
     fresh,
     fresh_parameter,
 )
-from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.program import Program
-from raido.algo.graph.rewrite import children, rebuild, rewritten, scalar_nodes, topological
+from raido.algo.graph.rewrite import children, rebuild, rewritten, topological
+from raido.schedule.stages.changes import change_in_place, readers_first
+from raido.schedule.stages.count_filters import count_filters
 from raido.schedule.stages.counts import Counts
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, is_ragged, leave_out_copies, mapped_axes, rename_axes
 from raido.schedule.stages.distribute import distribute_loops
@@ -49,6 +48,7 @@ from raido.schedule.stages.expand_segments import expand_segments
 from raido.schedule.stages.guard import guard_branches
 from raido.schedule.stages.inline import inline_elementwise, inline_moves
 from raido.schedule.stages.lift import lift_open, lift_reductions
+from raido.schedule.stages.locations import Path, locations, sections_of
 from raido.schedule.stages.private_arrays import bound_private_arrays
 from raido.schedule.stages.stage import (
     AnyStage,
@@ -57,10 +57,10 @@ from raido.schedule.stages.stage import (
     StageGraph,
 )
 from raido.schedule.stages.step_stages import filter_stage, pure_axis_names, scan_stage, sort_stage, update_stage
-from raido.schedule.stages.tables import FORMS, Tables, merge_names
-from raido.schedule.stages.uses import loops_around
+from raido.schedule.stages.tables import Tables, merge_names
 
 NORMALISE = (
+    count_filters,
     expand_segments,
     inline_moves,
     guard_branches,
@@ -69,6 +69,7 @@ NORMALISE = (
     inline_elementwise,
     lift_open,
     leave_out_copies,
+    change_in_place,
     lift_reductions,
 )
 _DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}
@@ -83,13 +84,13 @@ def form_stages(program: Program) -> StageGraph:
     roots = _materialise_host_scalars(roots, tables)
     roots = _name_states(roots, tables)
     roots = _name_axes(roots, tables)
-    paths = _locations(roots)
+    paths = locations(roots)
     names = _stage_names(roots, tables, paths)
     stages = _stages_at((), roots, tables, paths, names)
-    counts = Counts(size.name for size in program.sizes)
+    counts = Counts((size.name for size in program.sizes), tables.sites)
     stages = counts.in_stages(stages)
     shapes = tuple(tuple(counts.extent_of(extent) for extent in root.shape) for root in roots)
-    return StageGraph(program, stages, roots, tables.sites, shapes, tuple(counts.found.values()))
+    return StageGraph(program, stages, roots, tables.sites, shapes, tuple(counts.found.values()), tables.copies)
 
 
 def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -130,12 +131,17 @@ def _name_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
             taken.add(name)
             if name != state.name:
                 renamed[state] = name
+    if not renamed:
+        return roots
     memo: dict[Node, Node] = {}
-    sizes_first = sorted(renamed, key=lambda p: len(p.shape))  # they are of rank 0, and in the shapes of the others
-    for state in sizes_first:
-        shape = tables.rewrite(state.shape, lambda node: node, memo)
-        memo[state] = fresh_parameter(renamed[state], state.dtype, shape)
-    return tables.rewrite(roots, lambda node: node, memo) if memo else roots
+    for node in topological(*roots):  # a state's sizes, which may be those of other loops' results, come before it
+        if isinstance(node, Parameter) and node in renamed:
+            shape = rewritten(node.shape, memo)
+            memo[node] = fresh_parameter(renamed[node], node.dtype, shape)
+            continue
+        memo[node] = rebuild(node, memo.__getitem__)
+        tables.carry(node, memo[node])
+    return rewritten(roots, memo)
 
 
 def _name_axes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -231,74 +237,6 @@ def top_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
     return list(found)
 
 
-Path = tuple[tuple[Node, str], ...]
-
-
-def _locations(roots: tuple[Array, ...]) -> dict[Node, Path]:
-    """For every form, the whole-array loops and branches it stands in: where all its readers are, but no deeper than it must."""
-    nodes = topological(*roots)
-    homes = loops_around(nodes)
-    paths: dict[Node, Path] = {root.form: () for root in roots if isinstance(root, Result)}
-    for form in reversed([node for node in nodes if isinstance(node, FORMS)]):
-        here = _hoisted(form, paths.get(form, ()), homes)
-        paths[form] = here
-        for section, parts in _sections(form):
-            inside = here if section == "" else (*here, (form, section))
-            for below in _forms_read(parts):
-                paths[below] = _common(paths[below], inside) if below in paths else inside
-    return paths
-
-
-def _sections(form: Node) -> list[tuple[str, tuple[Node, ...]]]:
-    if isinstance(form, ArrayLoop):
-        return [("", (form.count, *form.init)), ("body", form.results)]
-    if isinstance(form, ArrayWhile):
-        return [("", form.init), ("setup", (form.condition,)), ("body", form.results)]
-    if isinstance(form, ArrayCond):
-        return [("", (form.predicate,)), ("then", form.then), ("else", form.orelse)]
-    return [("", tuple(children(form)))]
-
-
-def _forms_read(roots: tuple[Node, ...]) -> list[ArrayForm]:
-    """The forms that these expressions and arrays mention directly."""
-    within = [n for root in roots if not isinstance(root, Result) for n in scalar_nodes(root)]
-    arrays = [n.array for n in within if isinstance(n, (Load, Count))]
-    found = {array.form: None for array in arrays if isinstance(array, Result)}
-    found |= {root.form: None for root in roots if isinstance(root, Result)}
-    return list(found)
-
-
-def _common(a: Path, b: Path) -> Path:
-    shared: list[tuple[Node, str]] = []
-    for (form, section), (other, its) in zip(a, b, strict=False):
-        if form is not other:
-            break
-        if section != its:
-            if {section, its} == {"setup", "body"}:
-                shared.append((form, "setup"))
-            break
-        shared.append((form, section))
-    return tuple(shared)
-
-
-def _hoisted(form: Node, path: Path, homes: dict[Node, frozenset[Node]]) -> Path:
-    """Out of the loops it does not depend on; what may fail stays, for the loop may take no round."""
-    if _may_fail(form):
-        return path
-    while path and path[-1][1] in ("body", "setup") and path[-1][0] not in homes[form]:
-        path = path[:-1]
-    return path
-
-
-def _may_fail(form: Node) -> bool:
-    if not isinstance(form, (Generate, *DEPENDENT)):
-        return True
-    return any(
-        (isinstance(n, Load) and n.checked) or (isinstance(n, Op) and n.dtype.is_integer and n.name in CAN_FAULT)
-        for n in scalar_nodes(*(form.bodies if isinstance(form, Generate) else children(form)))
-    )
-
-
 _KINDS: dict[type, str] = {Scan: "scan", Update: "update", Filter: "filter", Sort: "sort"}
 
 
@@ -367,11 +305,11 @@ def _stages_at(
         else:
             inner = {
                 section: _stages_at((*here, (form, section)), parts, tables, paths, names)
-                for section, parts in _sections(form)
+                for section, parts in sections_of(form)
                 if section
             }
             stages.append(_control(form, names[form], inner, site))
-    return tuple(stages)
+    return readers_first(stages, tables)
 
 
 def _stage(form: Generate, names: dict[Node, tuple[str, ...]], tables: Tables, site: object) -> Stage:

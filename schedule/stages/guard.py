@@ -21,6 +21,7 @@ from raido.algo.graph.expr import (
     ArrayWhile,
     Axis,
     Cond,
+    Const,
     Expr,
     Filter,
     Generate,
@@ -117,8 +118,9 @@ def _reads(reader: Node) -> Iterator[tuple[Node, Guard]]:
         elif isinstance(node, Item) and isinstance(node.form, Loop):
             form = node.form
             stack += [(e, guard) for e in (form.count, *form.init)]
-            some = Op("gt", bool_, (form.count, const(i64, 0)))
-            stack += [(e, (*guard, some)) for e in form.body]
+            runs = isinstance(form.count, Const) and int(form.count.value) > 0
+            inside: Guard = guard if runs else (*guard, Op("gt", bool_, (form.count, const(i64, 0))))
+            stack += [(e, inside) for e in form.body]
         else:
             stack += [(child, guard) for child in children(node)]
 

@@ -6,17 +6,21 @@ own index. All of it is beta-reduction, so no value changes.
 
 from __future__ import annotations
 
+from raido.algo.graph.cost import cost_of_element, is_cheaper_made_twice
 from raido.algo.graph.expr import (
     Array,
     Const,
+    Filter,
     Generate,
     Item,
     Load,
     Node,
     Reduce,
     Result,
+    Scan,
+    Sort,
 )
-from raido.algo.graph.rewrite import free_variables, rebuild, rewritten, scalar_nodes, topological
+from raido.algo.graph.rewrite import free_variables, loads_in, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.tables import Tables, merge_names
 from raido.schedule.stages.uses import Uses, host_variables
 
@@ -64,18 +68,28 @@ def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
     uses = Uses(roots)
     inlined: set[Generate] = set()
     hosts = host_variables(uses.nodes)
+    costs: dict[Node, int] = {}
+
+    def is_kept(form: Generate) -> bool:
+        """Whether the reader goes over elements twice, as blocks of scans and filters do, and it costs less to keep them between."""
+        (reader,) = uses.readers[form]
+        return isinstance(reader, Scan | Filter | Sort) and not is_cheaper_made_twice(costs[form])
+
     for node in uses.nodes:
         if not isinstance(node, Generate) or node in uses.whole or node not in uses.loads:
             continue
+        below = (load.array.form for load in loads_in(*node.bodies) if isinstance(load.array, Result))
+        costs[node] = cost_of_element(node.bodies) + sum(costs[form] - 1 for form in below if form in inlined)
         if free_variables(node) - hosts:
             if _inlines_when_open(node, uses, tables):
                 inlined.add(node)
-        elif _is_plain_elementwise(node, tables) and uses.pointwise(node):
+        elif is_plain_elementwise(node, tables) and uses.pointwise(node) and not is_kept(node):
             inlined.add(node)
     return inline_forms(roots, inlined, tables)
 
 
-def _is_plain_elementwise(form: Generate, tables: Tables) -> bool:
+def is_plain_elementwise(form: Generate, tables: Tables) -> bool:
+    """Whether a form is an unnamed expression of elements, without folds."""
     unnamed = not tables.names.get(form)
     return unnamed and tables.kinds.get(form, "elementwise") == "elementwise" and not _has_reduce(form)
 

@@ -264,10 +264,10 @@ class _Bounding:
                 if node.bound is None:
                     return None
                 names[node] = fresh("size")
-                ranges[names[node]] = (
-                    ix.as_index(0),
-                    self.bound(node.bound) if self.private(node.bound) else node.bound,
-                )
+                most = self.bound(node.bound) if self.private(node.bound) else self.number(node.bound)
+                ranges[names[node]] = (ix.as_index(0), most)
+            elif isinstance(node, Count):
+                names[node] = self.number(node)
         if e in names:
             return ranges[names[e]][1]
         reach = interval(ix.canonical(substitute(e, names)), ranges)

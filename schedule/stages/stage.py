@@ -6,7 +6,7 @@ arrays made inside a mapped function are lifted to stages of their own with the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -161,7 +161,8 @@ class CountedSize:
 class StageGraph(Lasting):
     """A program as stages in an order in which they can run. `results` are the outputs, in terms of the stages' forms.
 
-    `shapes` are the results', and `counts` the sizes that data decides (`schedule/stages/counts.py`).
+    `shapes` are the results', and `counts` the sizes that data decides (`schedule/stages/counts.py`). `copies`: forms that change a part
+    of an array whose old contents others need: that array, and why.
     """
 
     program: Program
@@ -170,3 +171,4 @@ class StageGraph(Lasting):
     sites: dict[Node, Site]
     shapes: tuple[tuple[Expr, ...], ...] = ()
     counts: tuple[CountedSize, ...] = ()
+    copies: dict[Node, tuple[Array, str]] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from typing import Any
 
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import (
+    Array,
     ArrayCond,
     ArrayLoop,
     ArrayWhile,
@@ -41,6 +42,8 @@ class Tables:
         self.contract = program.contract
         self.outer: dict[Node, int] = {}
         self.parents: dict[Node, Node] = {}
+        self.changing: dict[Node, bool] = {}  # updates that take over the memory of what they change
+        self.copies: dict[Node, tuple[Array, str]] = {}  # the others, with the array and the reason
         self.closed: dict[tuple[Node, ...], Generate | Dependent] = {}
 
     def carry(self, old: Node, new: Node) -> None:
@@ -52,7 +55,7 @@ class Tables:
         if isinstance(old, FORMS) and type(old) is type(new):
             if old in self.names:
                 self.names[new] = merge_names(self.names.get(new, ()), self.names[old])
-            for table in (self.kinds, self.ranks, self.outer, self.parents):
+            for table in (self.kinds, self.ranks, self.outer, self.parents, self.changing, self.copies):
                 if old in table:
                     table.setdefault(new, table[old])  # type: ignore[attr-defined]
 

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from raido.algo.graph.dtypes import bool_, i32, i64
-from raido.schedule.nest.nodes import Alloc, Block, Copy, For, If, Let, Produce, Swap, View, While
+from raido.algo.graph.expr import SizeVar
+from raido.algo.graph.limits import LARGEST_SIZE
+from raido.schedule.nest.nodes import Alloc, Block, Check, Copy, For, If, Let, Nest, Produce, Swap, View, While
 from raido.schedule.nest.values import Buffer
 from raido.targets import tvm_corner as T
 from raido.targets.emit.loops import emit_loop, trip_count
@@ -42,12 +44,27 @@ class HostPlan(Statements):
         self.swapped = swapped_buffers(body)
         self.can_fail = False
 
+    def program(self, body: Block, sizes: Sequence[SizeVar]) -> None:
+        """The whole plan, once sizes that may be anything are found to be those of an array."""
+        if not sizes:
+            self.block(body.statements)
+            return
+        for size in sizes:
+            too_large = T.GT(self.unit.variables[size], T.IntImm("int64", LARGEST_SIZE))
+            symbol = self.unit.helpers.runtime.fault(1, "limit_1", -1, [(i64, 1)])
+            record = T.call(symbol, "int32", self.unit.fault, T.IntImm("bool", 1), self.unit.variables[size])
+            self.unit.out.append(T.IfThenElse(too_large, T.Evaluate(record), None))
+        outer = self.unit.block()
+        self.block(body.statements)
+        inner = self.unit.end_block(outer)
+        self.unit.out.append(T.IfThenElse(self.nothing_failed(), inner, None))
+
     def block(self, statements: Sequence[Any]) -> None:
         for position, s in enumerate(statements):
             rest = statements[position + 1 :]
             if isinstance(s, Alloc) and s.buffer.scope == "heap":
                 self.can_fail = True
-                self._with_heap(s.buffer, rest)
+                self._with_heap(s, rest)
                 return
             if self._step(s):
                 self.can_fail = True
@@ -79,6 +96,10 @@ class HostPlan(Statements):
             return self._branch(s)
         elif isinstance(s, While):
             self._host_while(s)
+            return True
+        elif isinstance(s, Check):
+            self._see(s.holds, *s.values)
+            self._check(s)
             return True
         elif isinstance(s, For) and s.kind != "parallel" and _has_host_structure(s.body):
             return self._host_for(s)
@@ -124,16 +145,16 @@ class HostPlan(Statements):
         symbol = self.unit.helpers.runtime.load_pointer()
         return T.call(symbol, T.pointer_type(memory_dtype(buffer.dtype)), data_of(self.slots[buffer]))
 
-    def _with_heap(self, buffer: Buffer, rest: Sequence[Any]) -> None:
+    def _with_heap(self, s: Alloc, rest: Sequence[Any]) -> None:
+        buffer = s.buffer
         if buffer not in self.swapped:
-            super()._with_heap(buffer, rest)
+            super()._with_heap(s, rest)
             return
         unit, memory = self.unit, memory_dtype(buffer.dtype)
         slot = T.flat_buffer(unit.fresh_name("slot"), i64, 1)
         unit.out.append(T.AllocBuffer(slot))
         pointer = T.pointer(unit.fresh_name(buffer.name), memory)
-        taken = T.call(unit.helpers.runtime.take(), T.pointer_type(memory), self.size_in_bytes(buffer), unit.fault)
-        unit.out.append(T.Bind(pointer, taken))
+        unit.out.append(T.Bind(pointer, self.take(s)))
         self.slots[buffer] = slot
         unit.effect(unit.helpers.runtime.store_pointer(), data_of(slot), pointer)
         outer = unit.block()
@@ -224,6 +245,12 @@ class HostPlan(Statements):
         inner = self.unit.end_block(outer)
         self.unit.out.append(T.IfThenElse(condition, inner, None))
         return True
+
+
+def sizes_of_empty_arrays(nest: Nest) -> list[SizeVar]:
+    """The sizes that memory does not bound: another dimension of their arrays may be 0."""
+    sizes = (e for buffer in nest.inputs if len(buffer.shape) > 1 for e in buffer.shape)
+    return [size for size in dict.fromkeys(sizes) if isinstance(size, SizeVar)]
 
 
 class _Guard:

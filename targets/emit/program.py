@@ -16,12 +16,13 @@ from raido.algo.graph.expr import SizeVar
 from raido.schedule.nest.nodes import Block, For, Nest
 from raido.schedule.nest.values import Buffer, lanes_of
 from raido.targets import tvm_corner as T
-from raido.targets.emit.host import HostPlan
+from raido.targets.emit.host import HostPlan, sizes_of_empty_arrays
 from raido.targets.emit.loops import emit_loop, trip_count
 from raido.targets.emit.ordered import emit_ordered_round
 from raido.targets.emit.scopes import Uses, hoist_heap, is_ordered, shared_registers
 from raido.targets.emit.statements import Statements, add_statement
 from raido.targets.emit.unit import Unit, data_of, tir
+from raido.targets.llvm.capabilities import Capabilities
 from raido.targets.llvm.helpers import Helpers
 from raido.targets.llvm.text import llvm_type, memory_dtype
 
@@ -30,22 +31,22 @@ _PIECES = 512  # of a loop whose rounds threads take by ticket, for each thread:
 _FAULT_TYPE = u8  # what a fault record's pointer points to is the runtime's business
 
 
-def emit_program(nest: Nest, entry: str, fused: bool, vector_bits: int) -> dict[str, Any]:
-    """TIR functions by symbol; `entry` among them. `fused`: the machine has a fused multiply-add, `vector_bits`: its registers."""
-    return Program(nest, entry, fused, vector_bits).functions
+def emit_program(nest: Nest, entry: str, can: Capabilities) -> dict[str, Any]:
+    """TIR functions by symbol, `entry` among them, for a processor that `can` do so much."""
+    return Program(nest, entry, can).functions
 
 
 class Program:
     """The functions of one nest."""
 
-    def __init__(self, nest: Nest, entry: str, fused: bool, vector_bits: int) -> None:
-        self.helpers = Helpers(f"{entry}.math", fused, vector_bits)
+    def __init__(self, nest: Nest, entry: str, can: Capabilities) -> None:
+        self.helpers = Helpers(f"{entry}.math", can)
         self.functions: dict[str, Any] = {}
         self.entry = entry
         slots: dict[Buffer, Any] = {}
         unit, parameters = self._entry_unit(nest, slots)
         host = HostPlan(self, unit, nest.body, slots)
-        host.block(nest.body.statements)
+        host.program(nest.body, sizes_of_empty_arrays(nest))
         body = T.sequence(unit.out)
         self._math_functions()
         self.functions[entry] = T.function(entry, parameters, body, self.helpers.text())
@@ -75,7 +76,7 @@ class Program:
 
     def symbol(self, stem: str) -> str:
         """A function's name that is not taken."""
-        clean = "".join(c if c.isalnum() else "_" for c in stem)
+        clean = "".join(c if c.isascii() and c.isalnum() else "_" for c in stem)
         symbol, k = f"{self.entry}.{clean}", 1
         while symbol in self.functions:
             k += 1
@@ -189,7 +190,7 @@ class Program:
         counter = T.pointer("counter", i64)
         inner = Statements(unit, self)
         inner.shared = shared_registers(loop.body)
-        hoisted, moved = hoist_heap(loop.body)
+        hoisted, moved = hoist_heap(loop.body, repeated=True)
         here = [a for a in moved if loop.var in Uses(a).variables]
         body = For(loop.var, loop.low, loop.high, loop.step, Block((*here, *hoisted.statements)))
         ordered = is_ordered(loop.body)

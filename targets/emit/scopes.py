@@ -125,8 +125,11 @@ def is_ordered(block: Block) -> bool:
     )
 
 
-def hoist_heap(block: Block) -> tuple[Block, list[Alloc]]:
-    """Moves heap allocations out of serial loops, branches and nested blocks as far as their sizes are known; returns those moved out."""
+def hoist_heap(block: Block, repeated: bool = False) -> tuple[Block, list[Alloc]]:
+    """Moves heap allocations out of serial loops and nested blocks as far as their sizes are known; returns those moved out.
+
+    Out of branches only in what is `repeated`: a branch that is not taken takes no memory.
+    """
     moved: list[Alloc] = []
     kept: list[Any] = []
     bound: set[Any] = set()
@@ -136,30 +139,33 @@ def hoist_heap(block: Block) -> tuple[Block, list[Alloc]]:
             continue
         if isinstance(s, Let):
             bound.add(s.var)
-        rebuilt, found = _hoist_from(s)
+        rebuilt, found = _hoist_from(s, repeated)
         for alloc in found:
             (kept if _mentions(alloc.buffer, bound) else moved).append(alloc)
         kept.append(rebuilt)
     return Block(tuple(kept)), moved
 
 
-def _hoist_from(s: Any) -> tuple[Any, list[Alloc]]:
+def _hoist_from(s: Any, repeated: bool) -> tuple[Any, list[Alloc]]:
     if isinstance(s, Block):
-        return hoist_heap(s)
+        return hoist_heap(s, repeated)
     if isinstance(s, For) and s.kind != "parallel":
-        body, found = hoist_heap(s.body)
+        body, found = hoist_heap(s.body, True)
         here = [a for a in found if _mentions(a.buffer, {s.var})]
         body = Block((*here, *body.statements)) if here else body
         return replace(s, body=body), [a for a in found if a not in here]
     if isinstance(s, Produce):
-        body, found = hoist_heap(s.body)
+        body, found = hoist_heap(s.body, repeated)
         return replace(s, body=body), found
     if isinstance(s, If):
-        then, found = hoist_heap(s.then)
-        orelse, more = hoist_heap(s.orelse) if s.orelse else (None, [])
+        then, found = hoist_heap(s.then, repeated)
+        orelse, more = hoist_heap(s.orelse, repeated) if s.orelse else (None, [])
+        if not repeated:
+            then, orelse = Block((*found, *then.statements)), orelse and Block((*more, *orelse.statements))
+            return replace(s, then=then, orelse=orelse), []
         return replace(s, then=then, orelse=orelse), found + more
     if isinstance(s, While):
-        body, found = hoist_heap(s.body)
+        body, found = hoist_heap(s.body, True)
         bound = {x.var for x in s.setup.statements if isinstance(x, Let)}
         here = [a for a in found if _mentions(a.buffer, bound)]
         body = Block((*here, *body.statements)) if here else body

@@ -49,6 +49,7 @@ from raido.targets.emit.stream_loops import StreamLoops
 from raido.targets.emit.unit import Unit, data_of, is_heavy, is_plain_index, tir
 from raido.targets.emit.values import Values
 from raido.targets.llvm.roots import LANES
+from raido.targets.llvm.runtime_helpers import LARGEST
 from raido.targets.llvm.text import memory_dtype
 
 _SHORT = 4  # rounds
@@ -80,7 +81,7 @@ class Statements:
         while position < len(statements):
             s = statements[position]
             if isinstance(s, Alloc) and s.buffer.scope == "heap":
-                self._with_heap(s.buffer, statements[position + 1 :])
+                self._with_heap(s, statements[position + 1 :])
                 return
             together = find_interleaved(statements, position)
             if together:
@@ -140,12 +141,27 @@ class Statements:
         total = T.Mul(tir(count), T.IntImm("int64", size))
         return T.Max(total, T.IntImm("int64", 0))  # the extents of what no round needs may be negative
 
-    def _with_heap(self, buffer: Buffer, rest: Sequence[Any]) -> None:
-        unit = self.unit
-        memory = memory_dtype(buffer.dtype)
-        pointer = T.pointer(unit.fresh_name(buffer.name), memory)
-        taken = T.call(unit.helpers.runtime.take(), T.pointer_type(memory), self.size_in_bytes(buffer), unit.fault)
-        unit.out.append(T.Bind(pointer, taken))
+    def take(self, s: Alloc) -> Any:
+        """Memory from the runtime. A size that 64 bits cannot hold counts as the greatest that they can: there is no memory for it."""
+        buffer, runtime, dtype = s.buffer, self.unit.helpers.runtime, memory_dtype(s.buffer.dtype)
+        total: Any = dtype.itemsize * buffer.lanes
+        terms = self.values.prepare(*(canonical(e) for e in (*buffer.shape, *buffer.strides)))
+        if buffer.strides:
+            rank = len(buffer.shape)
+            elements: Any = 1
+            for extent, stride in zip(terms[:rank], terms[rank:], strict=True):
+                elements = T.call(runtime.reach(), "int64", tir(elements), tir(extent), tir(stride))
+            terms = [elements]
+        for known in (term for term in terms if isinstance(term, int)):
+            total = min(total * max(known, 0), LARGEST)
+        for term in (term for term in terms if not isinstance(term, int)):
+            total = T.call(runtime.times(), "int64", tir(total), term)
+        return T.call(runtime.take(s.site), T.pointer_type(dtype), tir(total), self.unit.fault)
+
+    def _with_heap(self, s: Alloc, rest: Sequence[Any]) -> None:
+        unit, buffer = self.unit, s.buffer
+        pointer = T.pointer(unit.fresh_name(buffer.name), memory_dtype(buffer.dtype))
+        unit.out.append(T.Bind(pointer, self.take(s)))
         outer = unit.block()
         unit.declare(buffer, pointer)
         self.block(rest)
@@ -194,7 +210,7 @@ class Statements:
         unit.known.pop(s.var, None)
         before = unit.vector_operations
         around = self.values.by_products
-        if unit.helpers.fused and unit.helpers.vector_bits == LANES * 32:
+        if unit.helpers.can.fused and unit.helpers.can.vector_bits == LANES * 32:
             self.values.by_products = roots_by_products(s.body.statements)
         self.block(s.body.statements)
         self.values.by_products = around

@@ -284,7 +284,7 @@ class Values:
         extra = [] if e.mask is None else [self.tir(e.mask)]
         helpers, memory, table = self.unit.helpers, memory_dtype(dtype), e.buffer.data
         entries = table.array.size if isinstance(table, Data) and e.buffer.lanes == 1 else 0
-        if is_small_table(entries, memory, lanes, helpers.vector_bits):
+        if is_small_table(entries, memory, lanes, helpers.can.vector_bits):
             helper = helpers.memory.look_up(dtype, lanes, e.mask is not None, entries)
         else:
             helper = helpers.memory.gather(dtype, lanes, e.mask is not None)

@@ -14,12 +14,12 @@ from raido.targets.llvm.text import TextBuilder, Value, llvm_type, mangled
 def write_compress(b: TextBuilder, value: Value, mask: Value) -> Value:
     """The lanes that are on, at the front; zeros behind them."""
     bits, size = value.lanes * value.dtype.bits, value.dtype.itemsize
-    if b.vector_bits == 512 and size >= 4 and bits in (128, 256, 512):
+    if b.can.vector_bits == 512 and size >= 4 and bits in (128, 256, 512):
         name = f"llvm.experimental.vector.compress.{mangled(value.dtype, value.lanes)}"
         return b.call(name, value.dtype, value.lanes, value, mask, f"{value.type} zeroinitializer")
-    if bits == 128 and value.lanes <= 8:
+    if bits == 128 and value.lanes <= 8 and b.can.byte_shuffle:
         return _by_bytes(b, value, mask)
-    if bits == 256 and size >= 4 and b.vector_bits >= 256:
+    if bits == 256 and size >= 4 and b.can.vector_bits >= 256:
         return _by_words(b, value, mask)
     return _in_memory(b, value, mask)
 

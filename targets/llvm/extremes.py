@@ -30,7 +30,9 @@ def _extreme(b: TextBuilder, x: Value, y: Value, which: str) -> Value:
     one, other = (_bits(b, _nearer(b, *pair, which)) for pair in ((x, y), (y, x)))
     if which == "min":
         either = b.binary("or", one, other)
-    elif b.vector_bits == x.lanes * x.dtype.bits == 512:  # by each bit: its "and" where that is the sign, else its "or"
+    elif (
+        b.can.vector_bits == x.lanes * x.dtype.bits == 512
+    ):  # by each bit: its "and" where that is the sign, else its "or"
         sign = b.constant(one, -1 << (one.dtype.bits - 1))
         words = [b.result(i32, 16, f"bitcast {v.typed} to <16 x i32>") for v in (one, other, sign)]
         taken = b.call("llvm.x86.avx512.pternlog.d.512", i32, 16, *words, "i32 212")

@@ -18,7 +18,7 @@ _LARGE, _SMALL = 2.0**500, 2.0**-900  # between them nothing overflows or underf
 
 def write_fma(b: TextBuilder, x: Value, y: Value, z: Value) -> Value:
     """x · y + z, rounded once."""
-    if b.fused and x.dtype is not f16:
+    if b.can.fused and x.dtype is not f16:
         return b.intrinsic("fma", x, y, z)
     if x.dtype is f64:
         if x.lanes == 1:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from raido.algo.graph.dtypes import DType
+from raido.targets.llvm.capabilities import Capabilities
 from raido.targets.llvm.text import TextBuilder, Value, llvm_type
 
 Shape: TypeAlias = tuple[DType, int]  # element type and lanes
@@ -13,11 +14,10 @@ _INLINED = 400  # lines
 
 
 class HelperTexts:
-    """Functions by symbol, and what they refer to. `fused`: the machine has a fused multiply-add, `vector_bits`: its registers."""
+    """Functions by symbol, and what they refer to, for a processor that `can` do so much."""
 
-    def __init__(self, fused: bool, vector_bits: int) -> None:
-        self.fused = fused
-        self.vector_bits = vector_bits
+    def __init__(self, can: Capabilities) -> None:
+        self.can = can
         self.constants: dict[str, str] = {}
         self._functions: dict[str, str] = {}
         self._declarations: set[str] = set()
@@ -31,7 +31,7 @@ class HelperTexts:
     def write(self, symbol: str, result: str, shapes: Sequence[Shape | str], body: Callable[..., str]) -> str:
         """The symbol of the function, written unless it is there; `body` appends to a builder and gives the text of what is returned."""
         if symbol not in self._functions:
-            b = TextBuilder(self.fused, self.vector_bits)
+            b = TextBuilder(self.can)
             types = [s if isinstance(s, str) else llvm_type(*s) for s in shapes]
             names = [f"%p{i}" for i in range(len(shapes))]
             parameters = ", ".join(f"{kind} {name}" for kind, name in zip(types, names, strict=True))

@@ -5,6 +5,7 @@ Asking a family for a function writes it, once, and gives its symbol; `text()` i
 
 from __future__ import annotations
 
+from raido.targets.llvm.capabilities import Capabilities
 from raido.targets.llvm.helper_texts import HelperTexts
 from raido.targets.llvm.memory_helpers import MemoryHelpers
 from raido.targets.llvm.runtime_helpers import RuntimeHelpers
@@ -12,12 +13,11 @@ from raido.targets.llvm.value_helpers import ValueHelpers
 
 
 class Helpers:
-    """Helper functions of one module. `fused`: the machine has a fused multiply-add, `vector_bits`: its registers."""
+    """Helper functions of one module, for a processor that `can` do so much."""
 
-    def __init__(self, prefix: str, fused: bool, vector_bits: int) -> None:
-        self.fused = fused
-        self.vector_bits = vector_bits
-        self._texts = HelperTexts(fused, vector_bits)
+    def __init__(self, prefix: str, can: Capabilities) -> None:
+        self.can = can
+        self._texts = HelperTexts(can)
         self.values = ValueHelpers(self._texts, prefix)
         self.memory = MemoryHelpers(self._texts)
         self.runtime = RuntimeHelpers(self._texts)

@@ -11,6 +11,7 @@ from raido.targets.llvm.operations import write_operation
 from raido.targets.llvm.text import TextBuilder, Value
 
 _FAULT_OFFSETS = (4, 8, 16, 24, 32)  # of `RdFault`'s site and values
+LARGEST = (1 << 63) - 1  # what a size in bytes becomes that 64 bits cannot hold: the runtime has no such block
 _FAULT = "declare i32 @rd_fault(ptr, i32, i32, i64, i64, i64, i64)"
 
 
@@ -20,8 +21,25 @@ class RuntimeHelpers:
     def __init__(self, texts: HelperTexts) -> None:
         self._texts = texts
 
-    def take(self) -> str:
-        """(bytes, fault) -> memory from the runtime; null, and a fault on record, when there is none."""
+    def times(self) -> str:
+        """(size, extent) -> size · extent, an extent below 0 counting as 0; `LARGEST` where that is more."""
+
+        def body(b: TextBuilder, size: Value, extent: Value) -> str:
+            return _saturated(b, "smul", size, b.intrinsic("smax", extent, b.constant(extent, 0))).text
+
+        return self._texts.write("rd.times", "i64", [(i64, 1), (i64, 1)], body)
+
+    def reach(self) -> str:
+        """(elements, extent, stride) -> elements + (extent − 1) · stride, as far as a dimension reaches; `LARGEST` where that is more."""
+
+        def body(b: TextBuilder, elements: Value, extent: Value, stride: Value) -> str:
+            last = b.binary("sub", b.intrinsic("smax", extent, b.constant(extent, 1)), b.constant(extent, 1))
+            return _saturated(b, "sadd", elements, _saturated(b, "smul", last, stride)).text
+
+        return self._texts.write("rd.reach", "i64", [(i64, 1)] * 3, body)
+
+    def take(self, site: int) -> str:
+        """(bytes, fault) -> memory from the runtime; null, and a fault at that site on record, when there is none."""
 
         def body(b: TextBuilder, size: Value, fault: str) -> str:
             b.declarations |= {"declare ptr @rd_alloc(i64)", _FAULT}
@@ -29,13 +47,13 @@ class RuntimeHelpers:
             b.line("%absent = icmp eq ptr %block, null")
             b.line("br i1 %absent, label %failed, label %taken")
             b.start_block("failed")
-            arguments = f"ptr {fault}, i32 {FAULT_CODES['memory']}, i32 -1, {size.typed}, i64 0, i64 0, i64 0"
+            arguments = f"ptr {fault}, i32 {FAULT_CODES['memory']}, i32 {site}, {size.typed}, i64 0, i64 0, i64 0"
             b.line(f"%code = call i32 @rd_fault({arguments}) cold")
             b.line("br label %taken")
             b.start_block("taken")
             return "%block"
 
-        return self._texts.write("rd.take", "ptr", [(i64, 1), "ptr"], body)
+        return self._texts.write(f"rd.take.{site}", "ptr", [(i64, 1), "ptr"], body)
 
     def give(self) -> str:
         """(memory) -> 0: back to the runtime."""
@@ -215,3 +233,13 @@ class RuntimeHelpers:
             return "0"
 
         return self._texts.write("rd.copy", "i32", ["ptr", "ptr", (i64, 1)], body)
+
+
+def _saturated(b: TextBuilder, name: str, a: Value, other: Value) -> Value:
+    """`a` plus or times `other`, neither below 0; `LARGEST` where that overflows."""
+    b.declarations.add(f"declare {{ i64, i1 }} @llvm.{name}.with.overflow.i64(i64, i64)")
+    pair = b.name()
+    b.line(f"{pair} = call {{ i64, i1 }} @llvm.{name}.with.overflow.i64({a.typed}, {other.typed})")
+    value = b.result(i64, 1, f"extractvalue {{ i64, i1 }} {pair}, 0")
+    over = b.result(bool_, 1, f"extractvalue {{ i64, i1 }} {pair}, 1")
+    return b.select(over, b.constant(value, LARGEST), value)

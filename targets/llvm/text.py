@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raido.algo.graph.dtypes import DType, bool_, f16, f32, u8
+from raido.targets.llvm.capabilities import Capabilities
 
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 
@@ -68,14 +69,13 @@ class Value:
 
 
 class TextBuilder:
-    """Appends instructions to one function. `fused`: the machine has a fused multiply-add; `vector_bits`: its registers."""
+    """Appends instructions to one function, for a processor that `can` do so much."""
 
-    def __init__(self, fused: bool = True, vector_bits: int = 128) -> None:
+    def __init__(self, can: Capabilities) -> None:
         self.lines: list[str] = []
         self.declarations: set[str] = set()
         self.globals: dict[str, str] = {}
-        self.fused = fused
-        self.vector_bits = vector_bits
+        self.can = can
         self.label = "entry"
         self.call_apart: Callable[[TextBuilder, str, Sequence[Value]], Value] | None = (
             None  # math functions whole, see `Helpers`

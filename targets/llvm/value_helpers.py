@@ -71,7 +71,7 @@ class ValueHelpers:
 
         What fills a register is hidden from it there.
         """
-        one_register = lanes * dtype.bits in (128, 256, 512) and lanes * dtype.bits <= self._texts.vector_bits
+        one_register = lanes * dtype.bits in (128, 256, 512) and lanes * dtype.bits <= self._texts.can.vector_bits
 
         def body(b: TextBuilder, mask: Value, x: Value, step: Value, y: Value) -> str:
             if one_register:
@@ -107,7 +107,7 @@ class ValueHelpers:
 
     def below(self, lanes: int) -> str:
         """(base, high) -> which of base, base + 1, … are below `high`: one comparison in lanes as narrow as fill a register."""
-        narrow = signed(min(64, max(8 if lanes < 256 else 16, self._texts.vector_bits // lanes)))
+        narrow = signed(min(64, max(8 if lanes < 256 else 16, self._texts.can.vector_bits // lanes)))
 
         def body(b: TextBuilder, base: Value, high: Value) -> str:
             count = b.binary("sub", b.intrinsic("smax", high, base), base)

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "raido_runtime.h"
+#include "raido_runtime_limit.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -327,6 +328,7 @@ void rd_ordered_done(int64_t* turn, int64_t ticket) {
 #define SMALL_SLOTS 16
 #define SMALL_BYTES ((size_t)16 << 20)
 #define LARGE_SLOTS 64
+#define HUGE_BLOCK ((size_t)1 << 30) /* takes 100 ms to fill: reading the limit of memory first takes 0.1 ms */
 
 typedef struct Header { /* in the 64 bytes before a block */
   size_t capacity;
@@ -360,13 +362,15 @@ static void release(void* block) {
   }
 }
 
-static void* obtain(size_t bytes) {
+static void* map_block(size_t bytes) {
   char *base, *block;
   size_t capacity, mapped = 0;
   if (bytes >= LARGE_BLOCK) {
+    if (bytes >= HUGE_BLOCK && bytes > memory_limit()) return NULL;
     capacity = (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
     mapped = capacity + HUGE_PAGE + 4096; /* room to align, and a page for the header */
-    base = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    /* Accounted for, unlike with MAP_NORESERVE: what the kernel would refuse malloc it refuses us, rather than kill us later. */
+    base = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) return NULL;
     block = (char*)(((uintptr_t)base + 4096 + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
 #ifdef MADV_HUGEPAGE
@@ -381,6 +385,14 @@ static void* obtain(size_t bytes) {
   }
   *header_of(block) = (Header){capacity, base, mapped};
   return block;
+}
+
+/* New memory; where there is none, what is kept for reuse goes back first. */
+static void* obtain(size_t bytes) {
+  void* block = map_block(bytes);
+  if (block || !rd_cached_bytes()) return block;
+  rd_trim();
+  return map_block(bytes);
 }
 
 void* rd_alloc(uint64_t requested) {

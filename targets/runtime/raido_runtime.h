@@ -60,7 +60,8 @@ RD_API void rd_ordered_done(int64_t* turn, int64_t ticket);
 
 /* --- memory --- */
 
-/* 64-byte aligned; from 4 MiB on 2 MiB-aligned, backed by huge pages, and recycled.  NULL when there is none left.
+/* 64-byte aligned; from 4 MiB on 2 MiB-aligned, backed by huge pages, and recycled.  NULL when there is none left:
+ * what the system would refuse malloc, and what is more than the limit of the process's control group.
  * Contents are arbitrary.  Any thread may free. */
 RD_API void* rd_alloc(uint64_t bytes);
 RD_API void rd_free(void* block);

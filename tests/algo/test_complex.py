@@ -138,13 +138,12 @@ def test_errors_name_what_is_wrong() -> None:
     for function, error, words in [
         (lambda z: z < z, rd.DTypeError, "complex numbers have no order"),
         (lambda z: rd.maximum(z, 1j), rd.DTypeError, "complex numbers have no order"),
-        (lambda z: rd.sin(z), rd.DTypeError, r"rd\.sin of complex numbers"),
-        (lambda z: z**0.5, rd.DTypeError, "exponents are whole literals"),
+        (lambda z: rd.erf(z), rd.DTypeError, r"rd\.erf of complex numbers"),
         (lambda z: rd.complex64(z, 1), rd.DTypeError, "the parts of rd.complex64 are real"),
     ]:
         with pytest.raises(error, match=words):
             rd.algorithm(function, z=z).trace()
-    with pytest.raises(rd.ArgumentError, match=r"'z' is float32; complex64\[n\] is expected"):
+    with pytest.raises(rd.ArgumentError, match=r'"z" must be complex64\[n\], got an array of dtype float32'):
         rd.algorithm(lambda z: z, z=z).interpret(np.zeros(3, np.float32))
 
 
@@ -180,4 +179,4 @@ def test_arrays_of_complex_numbers_are_moved_and_changed_as_others(case: str) ->
 
 def test_only_structures_of_one_kind_are_joined() -> None:
     with pytest.raises(rd.TraceError, match="structures of one kind"):
-        rd.algorithm(lambda z: rd.concat([z, z.real])).interpret(np.array([1j]))
+        rd.algorithm(lambda z: rd.concat([z, (z.real, z.imag)])).interpret(np.array([1j]))

@@ -69,3 +69,15 @@ def test_faults_inside_them_are_reported_with_their_line() -> None:
         assert "test_private_sizes.py" in str(caught.value)
         with pytest.raises(rd.SizeMismatch, match="empty axis"):
             again(ROWS)
+
+
+def test_long_expressions_with_shared_parts_are_looked_through_once():
+    """Each statement reads the one before twice: as a tree, the last would have 2**60 operations."""
+
+    @rd.algorithm
+    def squared(x: rd.f64):
+        for _ in range(60):
+            x = x * x
+        return x
+
+    assert squared.interpret(np.float64(1.0)) == 1.0

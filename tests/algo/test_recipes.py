@@ -148,7 +148,8 @@ def test_halves_are_computed_in_f32_and_rounded():
 
 
 def test_coefficients_are_what_the_generator_derives():
-    generate = pytest.importorskip("raido.algo.recipes.generate")
+    from raido.algo.recipes import generate
+
     rows = {row.name: row for row in generate.FITS}
     for name, dtype in (("exp", "f32"), ("sin", "f32"), ("cosh", "f64")):
         assert tuple(generate.fit(rows[name], dtype)[0]) == COEFFICIENTS[name, dtype]

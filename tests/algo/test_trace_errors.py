@@ -133,9 +133,9 @@ def plain(x: rd.f32["n"], y: rd.f32["n"]):
     ("arguments", "error", "words"),
     [
         ((), rd.ArgumentError, ("2 arguments", "x, y")),
-        ((np.zeros(3), np.zeros(3)), rd.ArgumentError, ("'x'", "f64", "f32[n]", "astype('float32')")),
-        ((np.zeros((3, 3), "f"), np.zeros(3, "f")), rd.ArgumentError, ("rank 2", "rank 1")),
-        (([1.0], np.zeros(1, "f")), rd.ArgumentError, ("list",)),
+        ((np.zeros(3), np.zeros(3)), rd.ArgumentError, ('"x"', "float64", "f32[n]", '.astype("float32")')),
+        ((np.zeros((3, 3), "f"), np.zeros(3, "f")), rd.ArgumentError, ("shape (3, 3)", "f32[n]")),
+        ((["1"], np.zeros(1, "f")), rd.ArgumentError, ("list",)),
         ((None, None), rd.ArgumentError, ("NoneType",)),
         ((np.zeros(3, "f"), np.zeros(4, "f")), rd.SizeMismatch, ("3", "4", '"y"')),
     ],

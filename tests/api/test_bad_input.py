@@ -185,8 +185,15 @@ CALLS = table(
         "overlap each other",
     ),
     ("unknown keyword", lambda: add(A, B, radius=1), rd.ArgumentError, "no static parameter 'radius'; it has: k"),
-    ("arrays by keyword", lambda: add(a=A, b=B), rd.ArgumentError, r"'a' is passed by position: add\(a, b\)"),
-    ("unknown keyword of an executable", lambda: add.compile()(A, B, radius=1), TypeError, "radius"),
+    ("an array twice", lambda: add(A, a=A), rd.ArgumentError, '"a" is passed by position and by keyword'),
+    ("one array by keyword", lambda: add(b=B), rd.ArgumentError, '"a" is missing'),
+    ("one array by keyword, interpreted", lambda: add.interpret(b=B), rd.ArgumentError, '"a" is missing'),
+    (
+        "unknown keyword of an executable",
+        lambda: add.compile()(A, B, radius=1),
+        rd.ArgumentError,
+        "'radius'[\\s\\S]*takes +a, b",
+    ),
     ("unknown static", lambda: rd.capture(add, radius=1), rd.ArgumentError, "radius"),
     ("capture of a function", lambda: rd.capture(len, k=1), rd.ArgumentError, "takes an algorithm"),
     ("negative size", lambda: first(V, -1), rd.SizeMismatch, '"k".*negative'),
@@ -369,3 +376,43 @@ def test_a_schedule_is_completed_for_the_target_it_was_asked_for() -> None:
     schedules = [str(product.schedule(target=f"llvm:{cpu}").complete()) for cpu in ("x86-64-v2", "x86-64-v4")]
     assert schedules == [str(product.schedule().complete(f"llvm:{cpu}")) for cpu in ("x86-64-v2", "x86-64-v4")]
     assert schedules[0] != schedules[1]
+
+
+PROGRAMS = {
+    "import sys; sys.exit(0)": r"p0\.py cannot be run: it ends the program .*__main__.*\(line 1\)",
+    "\n\nraise KeyError(3)": r"p1\.py cannot be run: KeyError: 3 \(line 3\)",
+    "def (": r"p2\.py cannot be run: SyntaxError: .*\(line 1\)",
+    "x = '\0'": r"p3\.py cannot be run: .*null bytes",
+    "def f(): f()\nf()": r"p4\.py cannot be run: RecursionError: .*\(line 1\)",
+    "raise SystemExit('\x1b[2J')": r"p5\.py cannot be run: it ends the program",
+}
+
+
+@pytest.mark.parametrize(("number", "text"), list(enumerate(PROGRAMS)))
+def test_a_program_that_cannot_be_run_names_its_file_and_line(number: int, text: str, tmp_path: Path) -> None:
+    from raido.locate import load_module
+
+    path = tmp_path / f"p{number}.py"
+    path.write_text(text)
+    with pytest.raises(rd.ArgumentError, match=PROGRAMS[text]):
+        load_module(path)
+    assert f"p{number}" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["model.json", "member_0.ubj"])
+def test_a_damaged_cost_model_is_refused_before_xgboost_reads_it(name: str, tmp_path: Path) -> None:
+    """xgboost's reader ends the process at one damaged file in six, and hangs at one in ten."""
+    import shutil
+
+    from raido.autotune.model.cost_model import SHIPPED, CostModel
+
+    shutil.copytree(SHIPPED, tmp_path, dirs_exist_ok=True)
+    CostModel.load(tmp_path)
+    data = bytearray((tmp_path / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    data[20] = 255
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(
+        rd.TuningError, match=r"there is no cost model in [\s\S]*(is damaged|UTF-8)[\s\S]*CostModel\.shipped"
+    ):
+        CostModel.load(tmp_path)

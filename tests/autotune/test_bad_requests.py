@@ -143,3 +143,13 @@ def test_a_wrong_job_is_one_line(name: str, folder: Path, capsys: pytest.Capture
         main(["tune", "jobs.toml"])
     said = capsys.readouterr().err.strip()
     assert stop.value.code == 1 and words in said and len(said.splitlines()) == 1
+
+
+def test_a_static_parameter_with_the_name_of_an_option_is_fixed_first(tmp_path) -> None:
+    @rd.algorithm
+    def noisy(x: rd.f32["n"], *, seed=1):
+        return x * seed
+
+    with pytest.raises(rd.ArgumentError, match="'seed' is a static parameter of noisy and an option"):
+        rd.autotune(noisy, {"n": 4}, trials=0, db=tmp_path / "t.db", seed=3)
+    assert rd.autotune(rd.capture(noisy, seed=3), {"n": 4}, trials=0, db=tmp_path / "t.db", seed=3).best is not None

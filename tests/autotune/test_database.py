@@ -267,6 +267,12 @@ def test_databases_travel_as_text_and_are_put_together(tmp_path: Path) -> None:
         {"id": None},
         {"relative": float("inf")},
         {"more": 1},
+        {"number": 1 << 63},
+        {"sizes": {"h": -1}},
+        {"features": [1e39]},
+        {"features": ["1"]},
+        {"at": 1e12},
+        {"detail": "\ud800"},
     ],
 )
 def test_a_measurement_that_is_none_is_not_imported(tmp_path: Path, harm: dict[str, Any]) -> None:
@@ -279,6 +285,17 @@ def test_a_measurement_that_is_none_is_not_imported(tmp_path: Path, harm: dict[s
         with pytest.raises(rd.TuningError, match=r"a\.jsonl, line 3: not a measurement"):
             import_text(other, text)
         assert other.records() == []
+
+
+def test_whole_numbers_where_others_stand_are_kept(tmp_path: Path) -> None:
+    text = tmp_path / "a.jsonl"
+    with Database(tmp_path / "a.db") as database, Database(tmp_path / "b.db") as other:
+        database.add(BASE)
+        export(database, text)
+        head, line = text.read_text().splitlines()
+        text.write_text(f"{head}\n{json.dumps({**json.loads(line), 'predicted': 1 << 63, 'at': 5})}\n")
+        assert import_text(other, text) == 1
+        assert other.records() == [replace(BASE, predicted=float(1 << 63), at=5.0)]
 
 
 def test_the_best_is_of_the_nearest_sizes_and_says_so() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_jobs import Dice, Drawn, drawn, made_up_job
+from fake_jobs import Dice, Drawn, MadeUpTime, drawn, made_up_job
 from tuning_programs import BODIES, any_size, double, object_of, task
 
 import raido as rd
@@ -64,19 +64,31 @@ def test_a_space_that_is_exhausted_ends_the_job_for_good(database: Database) -> 
     assert len(made_up_job(database, 1000, measurer="none is needed").run().history) == 6
 
 
-def test_minutes_end_a_job_and_more_minutes_go_on(database: Database) -> None:
-    tuning = made_up_job(database, 10**6, minutes=0.3 / 60, measurer=Dice(0.02)).run()
-    assert tuning.ended == "minutes" and 3 <= len(tuning.history) < 16
-    assert made_up_job(database, 10**6, minutes=0.3 / 60, measurer="none is needed").run().records == tuning.records
-    longer = made_up_job(database, 10**6, minutes=0.6 / 60, measurer=Dice(0.02)).run()
-    assert len(longer.history) > len(tuning.history) and 0.4 < longer.seconds < 0.8
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> MadeUpTime:
+    """The time that jobs see: only measurements take any."""
+    made = MadeUpTime()
+    monkeypatch.setattr("raido.autotune.jobs.job.time", made)
+    return made
 
 
-def test_time_is_kept_for_the_finalists_and_no_round_begins_that_would_end_too_late(database: Database) -> None:
-    tuning = made_up_job(database, 10**6, minutes=1 / 60, measurer=Dice(0.04)).run()
+def test_minutes_end_a_job_and_more_minutes_go_on(database: Database, clock: MadeUpTime) -> None:
+    """Of 3 s, at 0.2 s a measurement, a tenth is kept for the finalists: thirteen are within 2.7 s, and the fourteenth ends it."""
+    tuning = made_up_job(database, 10**6, minutes=3 / 60, measurer=Dice(0.2, clock)).run()
+    assert tuning.ended == "minutes" and len(tuning.history) == 14
+    assert made_up_job(database, 10**6, minutes=3 / 60, measurer="none is needed").run().records == tuning.records
+    longer = made_up_job(database, 10**6, minutes=6 / 60, measurer=Dice(0.2, clock)).run()
+    assert longer.history[:14] == tuning.history and len(longer.history) > 20 and 4.5 < longer.seconds <= 6
+
+
+def test_time_is_kept_for_the_finalists_and_no_round_begins_that_would_end_too_late(
+    database: Database, clock: MadeUpTime
+) -> None:
+    """At 0.4 s, the default and a round of eight take 3.6 s of ten, and another round 6.8: less than half of a third would be left."""
+    tuning = made_up_job(database, 10**6, minutes=10 / 60, measurer=Dice(0.4, clock)).run()
     assert tuning.ended == "minutes" and tuning.finals
-    assert tuning.seconds < 1.1 and len(tuning.history) >= 9
-    assert made_up_job(database, 10**6, minutes=1 / 60, measurer="none is needed").run().records == tuning.records
+    assert len(tuning.history) in (17, 23) and tuning.seconds <= 10
+    assert made_up_job(database, 10**6, minutes=10 / 60, measurer="none is needed").run().records == tuning.records
 
 
 def test_what_a_job_starts_from_is_settled_when_it_begins(database: Database) -> None:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,16 +15,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_jobs import MadeUpTime
 from tuning_programs import BODIES, SIZES, completed, double, object_of, task
 
 import raido as rd
 from raido.autotune.jobs.guides import FeatureTable
-from raido.autotune.measure.child import Child, ChildFailed
-from raido.autotune.measure.local import BuilderProcess, Built, LocalMeasurer, Request, RunnerProcess
+from raido.autotune.measure.local import RUNNER, BuilderProcess, Built, LocalMeasurer, Request, RunnerProcess
 from raido.autotune.measure.machine import measuring_alone
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
 from raido.autotune.measure.run import in_turns, timed
 from raido.autotune.space import Space
+from raido.targets.child import Child, ChildFailed
 from raido.targets.compile import Compilation
 from raido.targets.target import Target
 
@@ -128,9 +128,10 @@ def test_processes_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
     script.write_text(
         textwrap.dedent("""
             import time
-            from raido.autotune.measure.child import Child
+            from raido.autotune.measure.local import RUNNER
+            from raido.targets.child import Child
             assert __name__ == "__main__", "a child ran the user's script"
-            child = Child("runner")
+            child = Child(RUNNER)
             child.request({"do": "inputs", "specs": [], "sizes": {}, "places": []})
             print(child.pid, flush=True)
             time.sleep(60)
@@ -151,7 +152,7 @@ def test_processes_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
 
 
 def test_what_a_child_cannot_do_is_a_failure_and_leaves_it_alive() -> None:
-    child = Child("runner")
+    child = Child(RUNNER)
     with pytest.raises(ChildFailed, match="AttributeError"):
         child.request({"do": "nothing of the kind"})
     pid = child.pid
@@ -219,24 +220,32 @@ def test_a_measurement_knows_its_best_its_median_and_its_spread() -> None:
     assert failed.best is failed.median is failed.spread is None
 
 
-def test_a_job_waits_while_another_measures_but_not_for_ever() -> None:
+def test_a_job_waits_while_another_measures_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = MadeUpTime()
+    monkeypatch.setattr("raido.autotune.measure.machine.time", clock)
     code = "from raido.autotune.measure.machine import measuring_alone\nimport time\n"
     code += "with measuring_alone():\n    print('held', flush=True); time.sleep(60)"
     other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert other.stdout is not None and other.stdout.readline() == "held\n"
-    start = time.perf_counter()
-    with measuring_alone(0.3):
-        assert time.perf_counter() - start >= 0.3
-    threading.Timer(0.3, other.kill).start()
-    start = time.perf_counter()
-    with measuring_alone(50):
-        assert time.perf_counter() - start < 40
+    begun = clock.now
+    with measuring_alone(30):
+        assert 30 <= clock.now - begun < 31
+
+    def end_the_other(seconds: float) -> None:
+        clock.now += seconds
+        if clock.now - begun > 5:
+            other.kill()
+            other.wait()
+
+    clock.sleep, begun = end_the_other, clock.now  # type: ignore[method-assign]
+    with measuring_alone(30):
+        assert 5 < clock.now - begun < 6
     other.communicate()
 
 
 def test_large_arrays_travel() -> None:
     array = np.arange(3_000_000, dtype=np.float32)
-    child = Child("runner")
+    child = Child(RUNNER)
     specs = [{"given": 0, "dtype": "<f4", "shape": [3_000_000]}]
     assert child.request({"do": "inputs", "specs": specs, "sizes": {}, "places": [0]}, (memoryview(array),), 20) == (
         {},

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
-from fake_jobs import Dice, made_up_job
+from fake_jobs import Dice, MadeUpTime, made_up_job
 
 import raido as rd
 from raido.autotune.jobs.job import Progress
@@ -41,12 +40,13 @@ def test_the_same_job_begun_twice_is_measured_once(tmp_path: Path) -> None:
     assert waited == sorted(waited) and waited[0] > 0 and phases[1][-1][0] == "done"
 
 
-def test_whoever_stands_still_is_not_waited_for(tmp_path: Path) -> None:
-    steps = iter([1, 2, 3])
+def test_whoever_stands_still_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, clock = iter([1, 2, 3]), MadeUpTime()
+    monkeypatch.setattr("raido.autotune.jobs.turn.time", clock)
     with taking_turns(str(tmp_path), lambda: 0, 60):
-        begun = time.monotonic()
-        with taking_turns(str(tmp_path), lambda: next(steps, 3), 0.5):
-            assert 0.9 < time.monotonic() - begun < 10  # three steps, and then half a second
+        begun = clock.now
+        with taking_turns(str(tmp_path), lambda: next(steps, 3), 50):
+            assert 50.4 < clock.now - begun < 51.1  # three looks, 0.2 s apart, and then so many seconds
         with taking_turns(str(tmp_path) + " another", lambda: pytest.fail("it waits for another job"), 60):
             pass
     with taking_turns(str(tmp_path), lambda: pytest.fail("nobody holds it"), 60):

@@ -18,6 +18,7 @@ import numpy as np
 from random_programs import RandomProgram, make_input
 
 from raido.algo.graph.bind_sizes import bind_sizes, evaluate_size
+from raido.algo.graph.program import Program
 from raido.algo.passes.unchecked import without_checks
 from raido.targets.compile import Compilation, executable_of
 from raido.targets.executable import Executable
@@ -87,6 +88,11 @@ def resized(program: RandomProgram, random: Random) -> list[Any]:
     sizes = {size.name: random.choice(SIZES) for size in traced.sizes}
     while any(prod(evaluate_size(e, sizes) for e in p.shape) > MOST_ELEMENTS for p in traced.parameters):
         sizes[max(sizes, key=sizes.__getitem__)] //= 2
+    return of_sizes(program, traced, sizes, random)
+
+
+def of_sizes(program: RandomProgram, traced: Program, sizes: dict[str, int], random: Random) -> list[Any]:
+    """Arguments of a program for these sizes."""
     parameters = iter(traced.parameters)
 
     def again(array: np.ndarray) -> np.ndarray:

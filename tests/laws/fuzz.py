@@ -1,4 +1,4 @@
-"""The long run of the law: `python tests/laws/fuzz.py --programs 50000 --first 1000000`.
+"""The long run of a law: `python tests/laws/fuzz.py --programs 50000 --first 1000000`; `--against numpy` for the law against NumPy.
 
 Slices of seeds are checked one after the other, each in a process of its own, and written down in `done.txt` of the output folder: a
 run that is interrupted, or that goes on after a fault has been mended, takes up where it stopped. Counter-examples are narrowed by
@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -19,23 +20,33 @@ import typer
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 
+import numpy_law.law  # noqa: E402
 from law import Shape, check, shape_of  # noqa: E402
 
 SLICE = 250
 
 
-def check_slice(first: int, count: int, out: Path, every: int) -> None:
+class Against(str, Enum):
+    """What programs are held against: raido's other ways to run them, or NumPy."""
+
+    itself = "itself"
+    numpy = "numpy"
+
+
+def check_slice(first: int, count: int, out: Path, every: int, against: Against) -> None:
     """Checks these seeds, and writes a line for the slice when all of them are done."""
+    hold = check if against is Against.itself else numpy_law.law.check
     runs = broken = 0
     start = time.process_time()
     for seed in range(first, first + count):
         try:
-            runs += check(seed, compiled=seed % every == 0)
+            runs += hold(seed, compiled=seed % every == 0)
         except BaseException as error:  # noqa: PERF203
             if isinstance(error, KeyboardInterrupt):
                 raise
             broken += 1
-            (out / f"{seed}.txt").write_text(narrow(seed, seed % every == 0))
+            told = narrow(seed, seed % every == 0) if against is Against.itself else traceback.format_exc()
+            (out / f"{seed}.txt").write_text(told)
             print(
                 f"{seed}: {type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}", flush=True
             )
@@ -61,19 +72,20 @@ def main(
     workers: Annotated[int, typer.Option(help="processes at a time")] = 2,
     every: Annotated[int, typer.Option(help="compile one program in so many; the others are interpreted")] = 1,
     out: Annotated[Path, typer.Option(help="where counter-examples and progress are written")] = Path("out/fuzz"),
+    against: Annotated[Against, typer.Option(help="the law: raido's ways to run a program, or NumPy")] = Against.itself,
     slices: Annotated[int, typer.Option(help="stop after so many slices; 0: after all")] = 0,
     here: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Check that many random programs and count; go on where an earlier run stopped."""
     out.mkdir(parents=True, exist_ok=True)
     if here:
-        check_slice(first, programs, out, every)
+        check_slice(first, programs, out, every, against)
         return
     finished = {line.split()[0] for line in progress(out)}
     starts = [k for k in range(first, first + programs, SLICE) if str(k) not in finished]
     with ThreadPoolExecutor(workers) as pool:
         jobs = {
-            pool.submit(in_its_own_process, k, min(SLICE, first + programs - k), every, out): k
+            pool.submit(in_its_own_process, k, min(SLICE, first + programs - k), every, out, against): k
             for k in starts[: slices or None]
         }
         for job in as_completed(jobs):
@@ -91,9 +103,16 @@ def progress(out: Path) -> list[str]:
     return done.read_text().splitlines() if done.exists() else []
 
 
-def in_its_own_process(first: int, count: int, every: int, out: Path) -> int:
+def in_its_own_process(first: int, count: int, every: int, out: Path, against: Against) -> int:
     """Runs one slice; its exit status."""
-    options = [f"--programs={count}", f"--first={first}", f"--every={every}", f"--out={out}", "--here"]
+    options = [
+        f"--programs={count}",
+        f"--first={first}",
+        f"--every={every}",
+        f"--out={out}",
+        f"--against={against.value}",
+        "--here",
+    ]
     return subprocess.run([sys.executable, __file__, *options], check=False).returncode
 
 

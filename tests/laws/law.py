@@ -1,7 +1,8 @@
 """The law: however a program is run, it gives the same answer.
 
 `check(seed)` draws a random program and holds against the graph interpreter: the scalar nest, the gang nest (both well formed) and the
-compiled code on one, two and eight threads, under a random legal schedule, for one instruction set or another; of one program in
+compiled code on one, two and eight threads, under a random legal schedule, for one instruction set or another (a program that drew
+one which this machine lacks is compiled for the widest that it has: `HERE`); of one program in
 `DEFAULTS` under its default schedule too, and of one in `OTHERS` in another way: for the sizes of its arguments only, without checks,
 or exported to a library. One of the calls has strided views as arguments, one is given memory for its results, and one has arguments
 of other sizes.
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from calls import as_views, call_into, exported, resized, specialised, unchecked
+from processors import lacking, widest_here
 from random_programs import Grammar, RandomProgram, leaves_of, random_program
 
 from raido.algo.errors import RaidoError, ScheduleError
@@ -37,6 +39,7 @@ from raido.targets.native import set_threads
 from raido.targets.target import Target
 
 CPUS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+HERE = {cpu: widest_here(CPUS) if lacking(cpu) else cpu for cpu in CPUS}  # where code for each is run on this machine
 FIRST_RUN = range(1_000_000, 1_050_000)  # numbers of the first long run, which drew from two grammars
 SECOND_RUN = range(2_000_000, 2_050_000)  # of the second, which drew from these and `random_more_forms`
 FULL = 0.7  # the share of other programs that the grammar of everything draws
@@ -88,13 +91,18 @@ def check(seed: int, shape: Shape | None = None, *, compiled: bool = True) -> in
     want = outcome(lambda: interpret(traced, *program.algorithm.flatten(program.arguments)))
     runs = 0
     for k, steps in ((0, 0), (1, shape.steps)) if seed % DEFAULTS == 0 else ((1, shape.steps),):
-        cpu = CPUS[(seed + k) % len(CPUS)]
+        cpu = drawn_cpu(seed + k)
         schedule = random_schedule(traced, 1000 * seed + k, steps)
         complete = schedule.complete(Target.parse(f"llvm:{cpu}").machine)
         runs += hold(program, complete, want, cpu, compiled)
     if compiled and seed not in SECOND_RUN and seed % OTHERS == OTHERS // 4:
-        runs += hold_otherwise(program, want, CPUS[seed % len(CPUS)], seed // OTHERS)
+        runs += hold_otherwise(program, want, drawn_cpu(seed), seed // OTHERS)
     return runs
+
+
+def drawn_cpu(number: int) -> str:
+    """The instruction set for which a schedule of that number is lowered."""
+    return CPUS[number % len(CPUS)]
 
 
 def random_schedule(program: Program, seed: int, steps: int) -> Schedule:
@@ -130,6 +138,8 @@ def hold(program: RandomProgram, schedule: Schedule, want: Any, cpu: str = CPUS[
     compare("gang nest", outcome(lambda: interpret_nest(work.gang, *inputs, seed=2)))
     if not compiled:
         return 2
+    if HERE[cpu] != cpu:
+        work = Completed(schedule.graph.program, Target.parse(f"llvm:{HERE[cpu]}"), schedule, {})
     executable = executable_of(work)
     first = run_on(2, lambda: executable(*program.arguments))
     compare("compiled", leaves(first))
@@ -165,7 +175,7 @@ def hold_resized(program: RandomProgram, schedule: Schedule, executable: Executa
 
 def hold_otherwise(program: RandomProgram, want: Any, cpu: str, which: int) -> int:
     """Compiles a program in another way; returns how many answers were compared. Raises `Broken`."""
-    target = Target.parse(f"llvm:{cpu}")
+    target = Target.parse(f"llvm:{HERE[cpu]}")
     ways: tuple[tuple[str, Any], ...] = (("specialised", specialised), ("exported", exported), ("unchecked", unchecked))
     way, make = ways[which % len(ways)]
     if way == "unchecked" and isinstance(want, type):

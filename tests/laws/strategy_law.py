@@ -6,7 +6,7 @@ import random
 import zlib
 
 import numpy as np
-from law import CPUS, outcome
+from law import CPUS, HERE, outcome
 from random_programs import leaves_of
 
 from raido.algo.errors import ScheduleError
@@ -71,7 +71,8 @@ def hold(programs, strategies, name, seed, compiled):
         for each in (nest, gang):
             same(want, outcome(lambda each=each: interpret_nest(each, flat, sizes, seed=seed)))
         if compiled:
-            executable = compile_program(traced, target, schedule, use_cache=False)
+            here = Target.parse(f"llvm:{HERE[target.cpu]}")
+            executable = compile_program(traced, here, schedule, use_cache=False)
             for threads in (1, 2, 8):
                 set_threads(threads)
                 same(want, outcome(lambda: leaves_of(executable(*arguments))))

@@ -33,6 +33,36 @@ def agrees(
 # Empty arrays
 
 
+INDICES: dict[str, Callable[[Any, Any], Any]] = {
+    "index by an array": lambda x, i: x[i],
+    "index in a function": lambda x, i: rd.map(lambda j: x[j], i),
+    "index in a stage": lambda x, i: rd.map(lambda j: x[j], i).named("indexed"),
+    "division": lambda x, i: rd.map(lambda j: rd.f32(7 // j), i),
+    "power": lambda x, i: rd.map(lambda j: rd.f32(2 ** (j - 1)), i),
+    "size": lambda x, i: rd.map(lambda j: rd.sum(rd.iota(j - 1)).astype(rd.f32), i),
+}
+
+
+@pytest.mark.parametrize("what", INDICES)
+@pytest.mark.parametrize("n", [0, 2])
+def test_what_an_empty_part_would_have_computed_does_not_fail(what: str, n: int) -> None:
+    @rd.algorithm
+    def joined(b: rd.f32["k"], x: rd.f32["m"], i: rd.i64["n"]):
+        part = INDICES[what](x, i)
+        return rd.concat([b, part]), rd.pad(part, (1, 2), mode="constant"), rd.shift(part, 1)
+
+    agrees(joined, np.ones(3, np.float32), np.ones(n, np.float32), np.ones(n, np.int64), cpus=CPUS[1:2])
+
+
+@pytest.mark.parametrize("shape", [(19, 0), (0, 0), (0, 3), (2, 3)])
+def test_an_empty_row_that_is_joined_is_not_looked_for(shape: tuple[int, int]) -> None:
+    @rd.algorithm
+    def joined(b: rd.f32["k"], a: rd.f32["n", "m"]):
+        return rd.concat([b, a[0, :1]]), rd.pad(a[0, :1], (1, 1), mode="constant"), rd.shift(a[0, 1:], 1)
+
+    agrees(joined, np.ones(3, np.float32), np.ones(shape, np.float32), cpus=CPUS[1:2])
+
+
 @rd.algorithm
 def padded(a: rd.i32["n", "m"]):
     doubled = rd.elementwise(lambda x: x * 2, a, name="doubled")
@@ -96,6 +126,26 @@ def test_a_division_by_an_empty_dimension_faults() -> None:
         return a // b.shape[0]
 
     agrees(divided, np.ones(3, np.int64), np.ones(0, np.float32))
+
+
+def test_rules_divide_by_no_empty_dimension() -> None:
+    """Chunks of loops are work over the operations of a row: there is at least one row, as far as defaults are concerned."""
+
+    @rd.algorithm
+    def emptied(x: rd.f32["n", "m", 5]):
+        return x[0:0] + 1, rd.sum(x[0:0] + 1, axis=0), x[:, 0:0] * 2, rd.sum(x[:, :, 0:0], axis=1)
+
+    agrees(emptied, np.ones((3, 4, 5), np.float32))
+
+
+def test_an_empty_state_is_no_registers() -> None:
+    """A loop in a function keeps a few elements as scalars; of an array without elements there is none."""
+
+    @rd.algorithm
+    def emptied(a: rd.i64["n"]):
+        return rd.map(lambda v: v + rd.sum(rd.loop(2, lambda i, s: s + v, a[0:0])), a)
+
+    agrees(emptied, np.arange(3), cpus=CPUS[1:2])
 
 
 def test_memory_for_an_empty_result_is_taken() -> None:
@@ -287,6 +337,111 @@ def test_what_reads_a_copy_divides_as_before(way: str) -> None:
     said(schedule)
     with pytest.raises(rd.ArithmeticFault, match="test_counter_examples"):
         divided.compile(schedule=schedule)(np.array([1, 4, 2]))
+
+
+# Filters
+
+
+@pytest.mark.parametrize("strategy", ["serial", "chain", "count_write"])
+@pytest.mark.parametrize("what", ["cache", "stage"])
+def test_what_rows_are_made_of_is_no_part_of_the_choice(strategy: str, what: str) -> None:
+    """What a filter keeps is decided once for each row, outside the loops in which the values of rows are made."""
+
+    @rd.algorithm
+    def kept(a: rd.f32["n", "m"], mask: rd.bool_["n"]):
+        doubled = rd.elementwise(lambda x: x * 2, a, name="doubled")
+        return doubled[mask].named("kept")
+
+    def said(s: Schedule) -> None:
+        s["kept"].strategy(strategy)
+        if what == "cache":
+            s["kept"].cache("doubled", "kept", "x")
+        else:
+            s["doubled"].compute_at("kept", "x")
+
+    agrees(kept, np.arange(12, dtype=np.float32).reshape(3, 4), np.arange(3) % 2 == 0, said=said, cpus=CPUS[1:2])
+
+
+# Sizes that data decides
+
+
+def test_operators_on_rows_know_their_rows_by_any_size() -> None:
+    """Writing an operator out at an element rewrites no size: its operands, which have that size, would no longer be met."""
+
+    @rd.algorithm
+    def scanned(a: rd.f32["n"], b: rd.f32["p", "q", 3]):
+        return rd.scan(rd.add, 1.0, rd.unique(a) / b, axis=1), rd.reduce(rd.maximum, 0.0, rd.unique(a) * b, axis=1)
+
+    agrees(scanned, np.arange(3, dtype=np.float32), np.ones((4, 5, 3), np.float32))
+    agrees(scanned, np.arange(4, dtype=np.float32), np.ones((4, 5, 3), np.float32))
+
+
+def test_the_bound_of_a_private_size_follows_the_loop_that_decides_it() -> None:
+    """An array that shrinks in a loop inside a function is as long as the longest, which is a state of the loop as it then is."""
+
+    @rd.algorithm
+    def last(a: rd.f32["n", "m"]):
+        shrunk = lambda row: rd.while_loop(lambda x: x.shape[0] > 1, lambda x: x[1:], row)
+        return rd.map(lambda row: shrunk(row)[0], a), rd.map(lambda row: rd.sum(rd.sort(shrunk(row) + row[:1])), a)
+
+    agrees(last, np.arange(12, dtype=np.float32).reshape(3, 4))
+
+
+STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "pointwise": lambda row, v: rd.loop(3, lambda i, s: s + i, row),
+    "as often as its size": lambda row, v: rd.loop(v, lambda i, s: s.at[i].add(s[0]), row),
+    "until it is large": lambda row, v: rd.while_loop(lambda s: rd.sum(s) < 9, lambda s: s + 1, row),
+}
+
+
+@pytest.mark.parametrize("what", STEPS)
+def test_loops_over_arrays_of_private_size_end(what: str) -> None:
+    """A size that stays, and differs from element to element, is no part of the loop over all elements: that is as long as the longest."""
+
+    @rd.algorithm
+    def looped(a: rd.i64["n"], b: rd.i64["m"]):
+        return rd.map(lambda v: rd.sum(STEPS[what](a[:v], v)), b)
+
+    agrees(looped, np.arange(1, 6), np.array([1, 4, 2]), cpus=CPUS[1:2])
+
+
+def test_a_loop_in_functions_of_rows_of_private_size_is_refused() -> None:
+    @rd.algorithm
+    def looped(a: rd.i64["n"], b: rd.i64["m"]):
+        step = lambda i, s: s.at[i].add(s[0])
+        return rd.map(lambda v: rd.sum(rd.map(lambda e: rd.sum(rd.loop(2, step, a + e)), rd.sort(a[:v]))), b)
+
+    assert looped.interpret(np.arange(5), np.array([1, 4, 2])).shape == (3,)
+    with pytest.raises(rd.CompileError, match=r"rows of different sizes[\s\S]*test_counter_examples"):
+        looped.compile()
+
+
+def test_the_states_of_loops_are_renamed_in_the_sizes_of_others() -> None:
+    """Three loops name their states alike; the second's has a size that the first decides, which stays one loop."""
+
+    @rd.algorithm
+    def chained(b: rd.f32["n", "m"]):
+        halved = rd.while_loop(lambda s: s.shape[0] > 3, lambda s: s[:-1], b)
+        added = rd.map(lambda row: rd.loop(row.shape[0], lambda i, s: s.at[i].add(s[0]), row)[0], halved)
+        return rd.loop(2, lambda i, s: rd.filter(lambda e: e > 0, s), added)
+
+    agrees(chained, np.arange(15, dtype=np.float32).reshape(5, 3) % 4 - 1, cpus=CPUS[1:2])
+
+
+def test_a_loop_that_stands_in_two_functions_counts_in_each() -> None:
+    """Each becomes a loop over all rows of its function; what both compute from their counter is computed in both."""
+
+    def step(k, m):
+        solve = lambda j, r: r.at[j].set(r[j] - rd.sum(rd.where(rd.iota(17) < j, r, 0)))
+        left = rd.map(lambda b: rd.map(lambda row: rd.loop(17, solve, row), b), m[k + 1 :])
+        inner = rd.map(lambda solution, row: rd.map(lambda b: b - rd.sum(solution), row), left, m[k + 1 :])
+        return m.at[k + 1 :].set(left).at[k + 1 :].set(inner)
+
+    @rd.algorithm
+    def solved(m: rd.i64["n", 2, 17]):
+        return rd.loop(2, step, m)
+
+    agrees(solved, np.arange(102).reshape(3, 2, 17) % 5, cpus=CPUS[1:2])
 
 
 # Operators that are not commutative

@@ -220,28 +220,89 @@ def test_stencils_that_read_the_same_and_are_read_alike_are_made_in_one_pass():
     assert "compute_with" not in default_of(derivatives(2))
 
 
-def test_filters_have_blocks_of_the_usual_size_where_the_second_level_cache_is_smaller():
+def test_blocks_of_scans_and_filters_fit_half_of_the_second_level_cache_and_all_of_it_where_filters_have_many():
     def kept(a: rd.f32["n"]):
         return rd.filter(lambda x: x > 0, a, name="s")
 
-    assert "block=131072" in default_of(kept, Machine(l2=256 << 10), n=64 * 524288)
+    def running(a: rd.f32["n"]):
+        return rd.scan(rd.add, 0.0, a, name="s")
+
+    for l2 in (4 << 10, 256 << 10, 1 << 20, 2 << 20):
+        machine, block = Machine(l2=l2), l2 // 2 // 4
+        assert f"block={block})" in default_of(kept, machine) and f"block={block})" in default_of(running, machine)
+        assert f"block={block})" in default_of(kept, machine, n=128 * block - 1)
+        assert f"block={2 * block})" in default_of(kept, machine, n=128 * block)
+    assert "block=131072)" in default_of(kept, Machine(l2=1280 << 10))  # a power of two
 
 
-def test_long_filters_have_blocks_of_all_of_the_second_level_cache_and_count_six_gangs_at_a_time():
-    def kept(keep):
-        def filtered(a: rd.f32["n"]):
-            return rd.filter(keep, a, name="s")
+def test_counts_run_six_gangs_at_a_time_where_the_predicate_is_short():
+    def cheap(a: rd.f32["n"]):
+        return rd.filter(lambda x: x > 0, a, name="s")
 
-        return lambda **sizes: default_of(filtered, **sizes)
+    def long(a: rd.f32["n"]):
+        return rd.filter(lambda x: rd.exp(x) > 2, a, name="s")
 
-    cheap, long = kept(lambda x: x > 0), kept(lambda x: rd.exp(x) > 2)
+    assert 'part("count").vectorize("xi", interleave=6)' in default_of(cheap)
+    assert 'part("count").vectorize("xi", interleave=4)' in default_of(long)
+
+
+def test_what_a_scan_reads_is_made_once_for_each_block_unless_it_is_cheaper_to_make_it_twice():
+    def costly(a: rd.f32["n"]):
+        return rd.scan(rd.add, 0.0, rd.exp(a).named("made"), name="s")
+
+    def cheap(a: rd.f32["n"]):
+        return rd.scan(rd.add, 0.0, (2 * a).named("made"), name="s")
+
+    def phases(a: rd.f32["n"]):
+        return rd.scan(rd.add, 0.0, rd.exp(a).named("made"), name="s")
+
+    assert 's["made"].compute_at("s", "xo")' in default_of(costly)
+    assert 's["made"].inline()' in default_of(cheap)
+    schedule = Schedule(form_stages(rd.algorithm(phases).trace()))
+    schedule["s"].strategy("three_phase")
+    assert 's["made"].root()' in str(schedule.complete(AVX512, {}))
+
+
+def test_what_a_function_makes_is_placed_by_the_loops_that_decide_it():
+    """Products of matrices for each row: inner ones depend on the row, and on a reduction axis of their readers, not on its other axes."""
+
+    def products(ys: rd.f32["m", "n"], b: rd.f32["k", "n"], a: rd.f32["k", "k"], x: rd.f32["p", "k"]):
+        return rd.map(lambda y: x @ (a @ (b @ y)), ys)
+
+    schedule = default_of(products)
     assert (
-        "block=524288" in cheap(n=64 * 524288)
-        and "block=131072" in cheap(n=64 * 524288 - 1)
-        and "block=131072" in cheap()
+        's["reduce_2"].compute_at("map_1", "yo")' in schedule
+        and 's["reduce_1"].compute_at("reduce_2", "y")' in schedule
     )
-    assert 'part("count").vectorize("xi", interleave=6)' in cheap()
-    assert 'part("count").vectorize("xi", interleave=4)' in long()
+
+    def sums(x: rd.f32["n"], v: rd.f32["d"]):
+        return rd.sum(rd.map(lambda a: rd.scan(rd.add, 0.0, v * a)[2], x))
+
+    assert 's["scan_1"].compute_at("reduce_1", "ri")' in default_of(sums)
+
+    def filtered(a: rd.f32["n", "m"]):
+        rows = rd.map(lambda row: rd.cond(rd.exp(row)[0] > rd.exp(-row)[1], lambda: row[0], lambda: rd.max(row)), a)
+        return rd.filter(lambda v: v > 0, rows, name="kept")
+
+    text = default_of(filtered)
+    assert 's["map_1"].compute_at("kept", "xo")' in text and text.count('.compute_at("map_1", "x")') == 2
+
+
+def test_chains_are_cut_where_strips_would_make_more_than_half_of_their_rows_again():
+    def chain(img: rd.f32["h", "w"]):
+        for k in range(12):
+            img = rd.stencil(lambda p: p[-2, 0] + p[0, 1] + p[2, 0], img, boundary="clamp", name=f"s{k}")
+        return img
+
+    def heads(**sizes: int) -> list[str]:
+        return [part.split('"')[-2] for part in default_of(chain, **sizes).split("].root()")[:-1]]
+
+    assert heads(w=256) == [
+        "s11",
+        "s6",
+        "s1",
+    ]  # strips of 32 rows: four stages of four rows more each are half as many again
+    assert heads(w=2048) == ["s11", "s8", "s5", "s2"]  # of 16 rows, which caches hold
 
 
 def test_chunks_of_columns_are_shorter_where_there_would_be_few():

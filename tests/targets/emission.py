@@ -5,35 +5,29 @@ import functools
 
 import numpy as np
 import pytest
+from processors import lacking, needs, widest_here
 
+import raido as rd
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import SizeVar, const, fresh
 from raido.schedule.nest.nodes import Block, Nest
 from raido.schedule.nest.values import Buffer
+from raido.targets.compile import Compilation
 from raido.targets.loader import load_object
 from raido.targets.native import Fault
-
-pytest.importorskip("tvm")
+from raido.targets.target import Target
 
 CPUS = ("x86-64-v2", "haswell", "skylake-avx512")
-VECTOR_BITS = dict(zip(CPUS, (128, 256, 512), strict=True))
+WIDEST = widest_here(CPUS)
 n = SizeVar("n")
 
-
-def host_has(cpu):
-    """Whether this machine runs code for that CPU."""
-    needs = {"x86-64-v2": {"sse4_2"}, "haswell": {"avx2", "fma"}, "skylake-avx512": {"avx512f", "avx512vl", "avx512dq"}}
-    with open("/proc/cpuinfo") as file:
-        flags = next(line for line in file if line.startswith("flags")).split()
-    return needs[cpu] <= set(flags)
+# For tests that run code; those that only look at it take all of `CPUS`.
+every_cpu = pytest.mark.parametrize("cpu", [needs(cpu) for cpu in CPUS])
 
 
-def on_cpu(cpu):
-    """A test parameter that is skipped where the machine lacks that CPU's instructions."""
-    return pytest.param(cpu, marks=[] if host_has(cpu) else pytest.mark.skip(reason=f"needs {cpu}"))
-
-
-every_cpu = pytest.mark.parametrize("cpu", [on_cpu(cpu) for cpu in CPUS])
+def assembly_of(algorithm, cpu, schedule=None, **sizes):
+    """The assembly of a program for a processor that need not be this one."""
+    return Compilation(algorithm.trace(), rd.Target("llvm", cpu=cpu), schedule, sizes).source("asm")
 
 
 def index(value):
@@ -46,14 +40,18 @@ def array(name, dtype, *shape, scope="parameter", lanes=1, data=None):
 
 
 class Compiled:
-    """A compiled nest: call it with input arrays, sizes, and output arrays that it fills; returns the fault record."""
+    """A compiled nest: call it with input arrays, sizes, and output arrays that it fills; returns the fault record.
 
-    def __init__(self, nest, cpu="skylake-avx512"):
+    A test that calls code which this machine cannot run is skipped there.
+    """
+
+    def __init__(self, nest, cpu=WIDEST):
         from raido.targets.emit.program import emit_program
         from raido.targets.tvm_corner import CompiledModule
 
-        self.module = CompiledModule(emit_program(nest, "entry", cpu != "x86-64-v2", VECTOR_BITS[cpu]), cpu)
+        self.module = CompiledModule(emit_program(nest, "entry", Target("llvm", cpu).capabilities), cpu)
         self.loaded = load_object(self.module.object_bytes())
+        self.lacking = lacking(cpu)
         count = len(nest.inputs) + len(nest.sizes) + len(nest.outputs) + 1
         self.entry = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * count)(self.loaded.address("entry"))
 
@@ -62,6 +60,8 @@ class Compiled:
         return self.module.text("asm")
 
     def __call__(self, inputs=(), sizes=(), outputs=()):
+        if self.lacking:
+            pytest.skip(self.lacking)
         fault = Fault()
         pointers = lambda arrays: [a.ctypes.data for a in arrays]
         assert all(isinstance(a, np.ndarray) and a.flags.c_contiguous for a in (*inputs, *outputs))
@@ -69,7 +69,7 @@ class Compiled:
         return fault
 
 
-def compile_body(statements, inputs=(), outputs=(), sizes=(n,), cpu="skylake-avx512", host=False):
+def compile_body(statements, inputs=(), outputs=(), sizes=(n,), cpu=WIDEST, host=False):
     """A nest whose only kernel (or, with `host`, whose host plan) holds these statements."""
     from raido.schedule.nest.nodes import Produce
 

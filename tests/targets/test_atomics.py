@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from processors import needs
 
 import raido as rd
 from raido.targets.export import load
@@ -82,7 +83,7 @@ def same_on_threads(executable, arguments, expected):
             np.testing.assert_array_equal(part, want)
 
 
-@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("cpu", [needs(cpu) for cpu in CPUS])
 def test_a_count_is_one_instruction(cpu):
     schedule = atomic(counts, "count")
     executable = counts.compile(target=f"llvm:{cpu}", schedule=schedule)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from emission import every_cpu, on_cpu
+from emission import assembly_of, every_cpu
 
 import raido as rd
 
@@ -67,23 +67,19 @@ def check_wherever_results_begin(exe, algorithm, dtype, width):
         np.testing.assert_array_equal(out, want)
 
 
-@pytest.mark.parametrize("cpu", [on_cpu("skylake-avx512")])
-def test_all_lines_of_short_rows_are_streamed_without_a_gather(cpu):
+def test_all_lines_of_short_rows_are_streamed_without_a_gather():
     algorithm = neighbours(rd.f32, 1)
-    assembly = lambda **sizes: algorithm.compile(
-        rd.Target("llvm", cpu=cpu), schedule=streamed(algorithm), sizes=sizes
-    ).source("asm")
+    assembly = lambda **sizes: assembly_of(algorithm, "skylake-avx512", streamed(algorithm), **sizes)
     for text in (assembly(h=64, w=512), assembly(h=64)):
         assert "gather" not in text
         assert text.count("vmovnt") >= 3  # the first line, those between, the last
     assert "vmovnt" not in assembly(h=64, w=500)  # rows of 2000 bytes begin anywhere in a line
 
 
-@pytest.mark.parametrize("cpu", [on_cpu("skylake-avx512")])
-def test_what_clamps_in_lanes_is_a_vector_and_two_elements(cpu):
+def test_what_clamps_in_lanes_is_a_vector_and_two_elements():
     """Borders of 20 elements are wider than a gang: lanes clamp there."""
-    algorithm = neighbours(rd.f32, 20)
-    exe = algorithm.compile(rd.Target("llvm", cpu=cpu), schedule=streamed(algorithm), sizes={"h": 8, "w": 100})
-    assert "gather" not in exe.source("asm")
+    algorithm, sizes = neighbours(rd.f32, 20), {"h": 8, "w": 100}
+    assert "gather" not in assembly_of(algorithm, "skylake-avx512", streamed(algorithm), **sizes)
+    exe = algorithm.compile(schedule=streamed(algorithm), sizes=sizes)
     given = values(rd.f32, (8, 100))
     np.testing.assert_array_equal(exe(given), algorithm(given))

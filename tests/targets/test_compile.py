@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("tvm")
 sys.path.append(str(Path(__file__).parent.parent / "schedule"))
 
 import programs
@@ -23,7 +22,7 @@ from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.targets.cache import Cache
 from raido.targets.compile import Compilation, compile_program
-from raido.targets.target import CPUS, Target, host_cpu, targets
+from raido.targets.target import CPUS, Target, host_cpu, host_features, targets
 
 EXACT = [
     *(
@@ -135,7 +134,7 @@ def test_every_step_of_the_way_can_be_read():
 
 SECOND_RUN = """
 import sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = [{tests!r}, {tests!r} + "/.."]
 import numpy as np
 from test_compile import sample, arguments
 from raido.targets.cache import Cache
@@ -191,11 +190,11 @@ def test_the_host_is_known_and_runs_its_own_code():
 
 
 def test_named_processors_have_the_vectors_that_llvm_says():
-    from raido.targets.tvm_corner import cpu_features, llvm_cpus
+    from raido.targets.tvm_corner import llvm_cpus, llvm_features
 
     for name, cpu in CPUS.items():
         assert name in llvm_cpus()
-        features = cpu_features(name)
+        features = llvm_features(name)
         assert ("avx512f" in features) == (cpu.machine.vector_bits == 512), name
         assert ("fma" in features) == ("fma" in cpu.features), name
 
@@ -216,10 +215,30 @@ def test_wrong_targets_are_refused(make, message):
 
 
 def test_code_for_another_machine_is_made_but_not_run(monkeypatch):
-    monkeypatch.setattr("raido.targets.target.host_features", lambda: frozenset({"sse4_2"}))
-    with pytest.raises(TargetError, match="it lacks"):
+    monkeypatch.setenv("RAIDO_HIDE_FEATURES", "avx512f,avx512vl")
+    with pytest.raises(TargetError, match=r"it lacks .*avx512f.*; `Compilation` makes the object only"):
         compile_program(sample("blur"), Target("llvm", "znver4"))
     assert Compilation(sample("blur"), Target("llvm", "znver4"), None, {}).object_bytes.startswith(b"\x7fELF")
+
+
+def test_hidden_instruction_sets_are_none_of_the_hosts(monkeypatch):
+    monkeypatch.delenv("RAIDO_HIDE_FEATURES", raising=False)
+    assert host_features(("avx512f", "fma")) == host_features(()) - {"avx512f", "fma"}
+    narrow = Target("llvm", hidden=("avx", "avx2", "avx512f"))
+    assert narrow.machine.vector_bits == 128 and narrow.cpu == "x86-64-v2" and narrow.runs_here
+    assert not Target("llvm", "x86-64-v3", hidden=("avx2",)).runs_here
+    monkeypatch.setenv("RAIDO_HIDE_FEATURES", "avx, avx2,avx512f")
+    assert Target() == narrow and not Target("llvm", "haswell").runs_here
+    assert Target("llvm", hidden=()).cpu == host_cpu(()).name, "the keyword has the last word"
+    if "avx" in host_features(()):
+        assert "RAIDO_HIDE_FEATURES hides avx" in targets()[0].detail
+
+
+def test_a_misspelt_instruction_set_is_not_hidden_in_silence(monkeypatch):
+    monkeypatch.setenv("RAIDO_HIDE_FEATURES", "avx512")
+    with pytest.raises(TargetError, match=r'no instruction set is called "avx512".*avx512f'):
+        Target()
+    assert not targets()[0].available and "avx512f" in targets()[0].detail
 
 
 def test_a_result_smaller_than_its_input_compiles_for_known_sizes() -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from emission import CPUS, on_cpu
+from emission import assembly_of, every_cpu
 from test_emit_assembly import loops
 
 import raido as rd
@@ -18,7 +18,7 @@ def kept(dtype):
     return program
 
 
-@pytest.mark.parametrize("cpu", [on_cpu(cpu) for cpu in CPUS])
+@every_cpu
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_is_kept_is_in_order(cpu, dtype):
     exe = kept(dtype).compile(rd.Target("llvm", cpu=cpu))
@@ -27,11 +27,9 @@ def test_what_is_kept_is_in_order(cpu, dtype):
         np.testing.assert_array_equal(exe(a), a[a > 3])
 
 
-@pytest.mark.parametrize(
-    "cpu, moves", [(on_cpu("x86-64-v2").values[0], "pshufb"), (on_cpu("haswell").values[0], "vpermps")]
-)
+@pytest.mark.parametrize("cpu, moves", [("x86-64-v2", "pshufb"), ("haswell", "vpermps")])
 def test_the_shuffle_is_looked_up(cpu, moves):
-    bodies = loops(kept("f32").compile(rd.Target("llvm", cpu=cpu)).source("asm"))
+    bodies = loops(assembly_of(kept("f32"), cpu))
     shuffling = [body for body in bodies if any(i.startswith((moves, "vpermd")) for i in body)]
     assert shuffling
     assert not any(

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from emission import array, compile_body, every_cpu, index
+from emission import WIDEST, array, compile_body, every_cpu, index
 
 from raido.algo.graph.dtypes import DTYPES, bool_, dtype_named, f64, i64
 from raido.algo.graph.expr import Const, Op, const, fresh
@@ -125,7 +125,7 @@ def test_vector_operations_give_the_interpreters_bits(name, cpu):
 @pytest.mark.parametrize("name", [dtype.name for dtype in DTYPES])
 def test_scalar_operations_give_the_interpreters_bits(name):
     dtype = dtype_named(name)
-    check(dtype, "skylake-avx512", 1, list(operations(dtype)))
+    check(dtype, WIDEST, 1, list(operations(dtype)))
 
 
 @pytest.mark.parametrize("name", ["f16", "f32", "f64"])
@@ -139,7 +139,7 @@ def test_math_functions_give_the_interpreters_bits(name, cpu):
 
 def test_math_functions_have_the_same_bits_without_lanes():
     recipes = [(row, f64) for row in PRIMITIVES.values() if row.recipe]
-    check(f64, "skylake-avx512", 1, recipes)
+    check(f64, WIDEST, 1, recipes)
 
 
 @pytest.mark.parametrize("lanes", [1, LANES])
@@ -147,15 +147,14 @@ def test_boundary_indices_are_the_interpreters(lanes):
     rules = [(PRIMITIVES[name], i64) for name in ("clamp_index", "wrap_index", "mirror_index", "symmetric_index")]
     pairs = np.array([(e, size) for size in (1, 2, 3, 7) for e in range(-20, 20)])
     columns = [np.ascontiguousarray(pairs[:, k]) for k in range(2)]
-    check(i64, "skylake-avx512", lanes, rules, {2: columns})
+    check(i64, WIDEST, lanes, rules, {2: columns})
 
 
-@pytest.mark.parametrize("divisor", [1, 2, 7, 16, -3])
-@pytest.mark.parametrize("name", ["i32", "i64", "u8"])
+@pytest.mark.parametrize(
+    "name, divisor", [*itertools.product(["i32", "i64", "u8"], [1, 2, 7, 16]), ("i32", -3), ("i64", -3)]
+)
 def test_division_by_a_constant_is_division(name, divisor):
     dtype = dtype_named(name)
-    if dtype.kind == "u" and divisor < 0:
-        return
     (values,) = operand_columns(dtype, 1)
     source, x = array("a", dtype, len(values)), fresh("x")
     names = ("floordiv", "floormod", "truncdiv", "truncrem", "shl", "shr")

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from emission import array, compile_body, every_cpu, fresh, index, n
-from test_emit_assembly import LANES, is_clean, loop_with, loops
+from emission import WIDEST, array, compile_body, every_cpu, fresh, index, n
+from test_emit_assembly import CPU, LANES, is_clean, loop_with, loops
 
 from raido.algo.graph.dtypes import f32
 from raido.algo.graph.index import add
@@ -13,7 +13,7 @@ from raido.schedule.nest.values import VectorRead
 WIDTH = add(n, 0)
 
 
-def rows_by_gangs(rows, gangs=1, above=0, low=0, high=WIDTH, kind="unroll"):
+def rows_by_gangs(rows, gangs=1, above=0, low=0, high=WIDTH, kind="unroll", cpu=WIDEST):
     """b[y, x +: 16] = a[y, x +: 16] for `rows` rows side by side, `gangs` gangs side by side."""
     source, result = array("a", f32, rows, n), array("b", f32, rows, n)
     x, y = fresh("x"), fresh("y")
@@ -21,7 +21,7 @@ def rows_by_gangs(rows, gangs=1, above=0, low=0, high=WIDTH, kind="unroll"):
     stores = [VectorStore(result, p, VectorRead(source, p, 1, LANES, None), stream=above) for p in places]
     inner = For(y, index(0), index(rows), 1, Block(tuple(stores)), kind)
     step = LANES * gangs
-    return compile_body([For(x, index(low), add(high, 1 - step), step, Block((inner,)))], [source], [result])
+    return compile_body([For(x, index(low), add(high, 1 - step), step, Block((inner,)))], [source], [result], cpu=cpu)
 
 
 def aligned(shape, offset=0):
@@ -33,14 +33,14 @@ def aligned(shape, offset=0):
 
 @pytest.mark.parametrize(("rows", "gangs"), [(1, 1), (4, 1), (1, 4), (2, 2)])
 def test_the_loop_that_streams_tests_nothing(rows, gangs):
-    body = loop_with(rows_by_gangs(rows, gangs), "vmovntps")
+    body = loop_with(rows_by_gangs(rows, gangs, cpu=CPU), "vmovntps")
     assert is_clean(body)
     assert sum(i.startswith("j") for i in body) == 1
     assert not any(i.startswith(("test", "cmov", "vmovups\t%")) for i in body)
 
 
 def test_gangs_side_by_side_are_streamed_together():
-    body = loop_with(rows_by_gangs(2, 4), "vmovntps")
+    body = loop_with(rows_by_gangs(2, 4, cpu=CPU), "vmovntps")
     assert sum(i.startswith("vmovntps") for i in body) % 8 == 0
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-import timeit
+from collections.abc import Callable
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import c_programs as programs
@@ -349,10 +351,50 @@ def test_flags_and_nested_structures() -> None:
             exe(*wrong)
 
 
+def python_work(call: Callable[[], Any]) -> tuple[int, int]:
+    """Instructions of Python that a call runs, and functions in C that it calls: the same on every machine, however busy."""
+    counts = {"opcode": 0, "c_call": 0}
+
+    def step(frame: FrameType, event: str, _: Any) -> Any:
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        counts["opcode"] += event == "opcode"
+        return step
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        counts["c_call"] += event == "c_call"
+
+    for install, function in ((trace, step), (sys.setprofile, profile)):
+        call()
+        install(function)  # type: ignore[operator]
+        try:
+            call()
+        finally:
+            install(None)
+    return counts["opcode"], counts["c_call"]
+
+
+def trace(step: Any) -> None:
+    """`sys.settrace`, whose instructions Python 3.13.0 does not report: from 3.12 on `sys.monitoring` counts them."""
+    if sys.version_info < (3, 12):
+        sys.settrace(step)
+        return
+    monitor, tool = sys.monitoring, sys.monitoring.PROFILER_ID
+    if step is None:
+        monitor.set_events(tool, 0)
+        monitor.free_tool_id(tool)
+        return
+    monitor.use_tool_id(tool, "raido's tests")
+    monitor.register_callback(
+        tool, monitor.events.INSTRUCTION, lambda code, offset: step(sys._getframe(), "opcode", None)
+    )
+    monitor.set_events(tool, monitor.events.INSTRUCTION)
+
+
 @pytest.mark.parametrize("which", ["plain", "out", "faults", "existential", "structure"])
-def test_a_call_costs_at_most_five_microseconds(
+def test_a_call_is_a_few_hundred_instructions_of_python(
     add: Executable, gather: Executable, statistics: Executable, which: str
 ) -> None:
+    """About 200, at some ten nanoseconds each, and fifteen functions in C: a few microseconds."""
     a, b = matrices(2, 2)
     out = np.empty_like(a)
     one = add.with_threads(None)
@@ -362,5 +404,6 @@ def test_a_call_costs_at_most_five_microseconds(
     positive = programs.make_executable(programs.POSITIVE, programs.positive_signature())
     x, y = np.array([1, -1], "int32"), np.zeros(2, "float32")
     calls |= {"existential": lambda: positive(x), "structure": lambda: statistics(y, 2.0)}
-    best = min(timeit.repeat(calls[which], number=500, repeat=200)) / 500
-    assert best < 5e-6, f"{best * 1e6:.2f} µs"
+    instructions, functions = python_work(calls[which])
+    assert 20 < instructions < 300
+    assert 1 < functions < 24

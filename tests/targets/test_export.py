@@ -206,6 +206,8 @@ def test_refusals_are_clear_and_leave_nothing_behind(tmp_path: Path, monkeypatch
     rows = [("add", signature, data)]
     with pytest.raises(ExportError, match=r'ends in "\.so"'):
         export.write_library(tmp_path / "blur.dll", rows)
+    with pytest.raises(ExportError, match=r'ends in "\.so", unlike .a.x00b'):
+        export.write_library(tmp_path / "a\0b.so", rows)
     with pytest.raises(ExportError, match="at least one"):
         export.write_library(tmp_path / "libblur.so", [])
     with pytest.raises(ExportError, match='"add" twice'):
@@ -240,22 +242,6 @@ def test_other_files_are_not_loaded(tmp_path: Path) -> None:
             continue
         with pytest.raises(TargetError, match=message):
             export.load(path)
-
-
-def test_a_missing_cpu_feature_is_an_error_code(tmp_path: Path) -> None:
-    wrapper = export.write_wrapper(
-        "lib",
-        [
-            export.describe_function(
-                "lib", "add", "e", replace(programs.add_signature(), requires=("avx512f", "fma", "unknown"))
-            )
-        ],
-    )
-    assert "has_bit(7, 'b', 16)" in wrapper and "has_bit(1, 'c', 12)" in wrapper and 'return "unknown"' not in wrapper
-    assert "LIB_UNSUPPORTED_CPU" in wrapper
-    exe = programs.make_executable(programs.ADD, replace(programs.add_signature(), requires=("sse4.2",)))
-    ones = np.ones((1, 1), "float32")
-    assert export.load(exe.export(tmp_path / "libx.so"))(ones, ones) == 3
 
 
 def test_the_compiler_of_the_ziglang_package_serves_too(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from emission import on_cpu
+from emission import assembly_of
 from test_emit_assembly import is_clean, loops
 
 import raido as rd
+from raido.targets.compile import Compilation
 
 CPU = "skylake-avx512"
-pytestmark = pytest.mark.parametrize("cpu", [on_cpu(CPU)])
 
 
 @rd.algorithm
@@ -49,8 +49,12 @@ def product(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
     return a @ b
 
 
-def assembly_loops(algorithm, cpu, **sizes):
-    return loops(algorithm.compile(rd.Target("llvm", cpu=cpu), sizes=sizes).source("asm"))
+def assembly_loops(algorithm, **sizes):
+    return loops(assembly_of(algorithm, CPU, **sizes))
+
+
+def nest_of(algorithm):
+    return Compilation(algorithm.trace(), rd.Target("llvm", cpu=CPU), None, {}).source("nest")
 
 
 def busiest(found, instruction):
@@ -62,40 +66,40 @@ def busiest(found, instruction):
     return body, count(body)
 
 
-def test_a_stencil_makes_four_rows_at_once_and_streams_them(cpu):
-    body, stores = busiest(assembly_loops(jacobi, cpu), "vmovnt")
+def test_a_stencil_makes_four_rows_at_once_and_streams_them():
+    body, stores = busiest(assembly_loops(jacobi), "vmovnt")
     assert stores == 4
     assert sum("(%r" in i and not i.startswith("vmovnt") for i in body) <= 17  # 20 without sharing
 
 
-def test_planes_are_walked_one_row_at_a_time(cpu):
-    body, adds = busiest(assembly_loops(volume, cpu), "vaddps")
+def test_planes_are_walked_one_row_at_a_time():
+    body, adds = busiest(assembly_loops(volume), "vaddps")
     assert adds == 6 * sum(i.startswith("vdivps") for i in body)
 
 
-def test_chains_are_read_from_the_strip(cpu):
+def test_chains_are_read_from_the_strip():
     """Two rows at a time where registers hold the eighteen values of one."""
-    body, products = busiest(assembly_loops(edges, cpu), "vfmadd")
+    body, products = busiest(assembly_loops(edges), "vfmadd")
     assert products == 18
     assert sum("(%r" in i and not i.startswith("vmovnt") for i in body) <= 24  # 36 without sharing
 
 
-def test_sums_of_columns_take_eight_rows_for_one_store(cpu):
-    body, adds = busiest(assembly_loops(column_sums, cpu, h=1024, w=1000), "vaddps")
+def test_sums_of_columns_take_eight_rows_for_one_store():
+    body, adds = busiest(assembly_loops(column_sums, h=1024, w=1000), "vaddps")
     stores = sum(i.startswith("vmov") and i.endswith(")") for i in body)
     assert adds == 16
     assert stores == 2
 
 
-def test_sums_of_rows_keep_four_accumulators(cpu):
-    body, adds = busiest(assembly_loops(row_sums, cpu), "vaddps")
+def test_sums_of_rows_keep_four_accumulators():
+    body, adds = busiest(assembly_loops(row_sums), "vaddps")
     targets = {i.split(",")[-1].strip() for i in body if i.startswith("vaddps")}
     assert len(targets) == 4
     assert adds % 4 == 0
 
 
-def test_products_keep_their_tile_in_registers(cpu):
-    body, products = busiest(assembly_loops(product, cpu), "vfmadd231ps")
+def test_products_keep_their_tile_in_registers():
+    body, products = busiest(assembly_loops(product), "vfmadd231ps")
     assert products == 16
     assert sum(i.startswith("vbroadcastss") or "{1to16}" in i for i in body) == 8
     assert not any(i.startswith("vmov") and i.endswith(")") for i in body)
@@ -116,15 +120,15 @@ def filtered(a: rd.f32["c", "h", "w"], k: rd.f32["o", "c", 3, 3]):
     return rd.tabulate((k.shape[0], height, width), point)
 
 
-def test_products_of_rows_load_eight_vectors_for_sixteen_sums(cpu):
-    body, products = busiest(assembly_loops(product_of_rows, cpu), "vfmadd231ps")
+def test_products_of_rows_load_eight_vectors_for_sixteen_sums():
+    body, products = busiest(assembly_loops(product_of_rows), "vfmadd231ps")
     sums = {i.split(",")[-1].strip() for i in body if i.startswith("vfmadd")}
     assert len(sums) == 16
     assert 2 * sum("(%r" in i for i in body) <= products
 
 
-def test_convolutions_keep_sixteen_sums_in_registers(cpu):
-    body, products = busiest(assembly_loops(filtered, cpu), "vfmadd231ps")
+def test_convolutions_keep_sixteen_sums_in_registers():
+    body, products = busiest(assembly_loops(filtered), "vfmadd231ps")
     sums = {i.split(",")[-1].strip() for i in body if i.startswith("vfmadd")}
     assert len(sums) == 16
     assert (
@@ -137,9 +141,9 @@ def transposed(a: rd.f32["h", "w"]):
     return a.T * 2
 
 
-def test_transpositions_shuffle_registers(cpu):
+def test_transpositions_shuffle_registers():
     """Sixteen rows, sixteen columns: a vector each, and sixty-four shuffles of one instruction."""
-    turning = min((body for body in assembly_loops(transposed, cpu) if any("unpck" in i for i in body)), key=len)
+    turning = min((body for body in assembly_loops(transposed) if any("unpck" in i for i in body)), key=len)
     assert not any(i.startswith("call") or "gather" in i or ("(%rsp)" in i and "zmm" in i) for i in turning)
     assert sum(i.startswith(("vunpck", "vshuf", "vperm")) for i in turning) == 64
     assert sum(i.startswith("vmov") and "zmm" in i for i in turning) == 32
@@ -158,20 +162,19 @@ def polar(r: rd.f32["h", "w"], angle: rd.f32["h", "w"]):
     return turned * rd.sin(angle), turned * rd.cos(angle), rd.sum(turned)
 
 
-def test_pointwise_results_share_their_loops_and_what_both_need(cpu):
-    exe = call_and_put.compile(rd.Target("llvm", cpu=cpu))
-    nest = exe.source("nest")
+def test_pointwise_results_share_their_loops_and_what_both_need():
+    nest = nest_of(call_and_put)
     assert nest.count("parallel") == 1
     assert nest.count("exp(") <= 2  # named once, or written where each reads it: LLVM sees one
     random = np.random.default_rng(0)
     spot, strike = (random.random(100_000, dtype="f4") + 1 for _ in range(2))
     discounted = strike * np.exp(spot - strike)
     call = spot * np.sqrt(strike) - discounted * np.log(spot)
-    for got, want in zip(exe(spot, strike), (call, call - spot + discounted), strict=True):
+    for got, want in zip(call_and_put(spot, strike), (call, call - spot + discounted), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
-def test_a_sum_beside_pointwise_results_keeps_what_it_reads(cpu):
+def test_a_sum_beside_pointwise_results_keeps_what_it_reads():
     random = np.random.default_rng(0)
     r, angle = (random.random((300, 70), dtype="f4") for _ in range(2))
     turned = np.exp(angle) * r
@@ -179,8 +182,8 @@ def test_a_sum_beside_pointwise_results_keeps_what_it_reads(cpu):
         np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
-def test_interiors_have_no_clamp(cpu):
-    lines = jacobi.compile(rd.Target("llvm", cpu=cpu)).source("nest").splitlines()
+def test_interiors_have_no_clamp():
+    lines = nest_of(jacobi).splitlines()
     vector = next(k for k, line in enumerate(lines) if "by vector" in line)
     body = [line for line in lines[vector + 1 : vector + 7] if "out[" in line or "a_" in line]
     assert body
@@ -192,10 +195,9 @@ def sparse_product(offsets: rd.i64["m"], columns: rd.i32["k"], values: rd.f32["k
     return rd.segmented_reduce(rd.add, 0, values * x[columns], offsets)
 
 
-def test_a_sparse_product_gathers_in_its_segments(cpu):
-    exe = sparse_product.compile(rd.Target("llvm", cpu=cpu))
-    assert exe.source("nest").count("produce") == 1  # the gather, checked, has no loops of its own
-    gathering = [body for body in loops(exe.source("asm")) if any("gather" in i for i in body)]
+def test_a_sparse_product_gathers_in_its_segments():
+    assert nest_of(sparse_product).count("produce") == 1  # the gather, checked, has no loops of its own
+    gathering = [body for body in assembly_loops(sparse_product) if any("gather" in i for i in body)]
     # the mask of a tail is one comparison, indices are taken as they are, faults are recorded without a call
     assert not any(i.startswith(("call", "vpunpck", "vpmovsx")) for body in gathering for i in body)
     whole = min((body for body in gathering if sum("gather" in i for i in body) == 1), key=len)
@@ -204,11 +206,11 @@ def test_a_sparse_product_gathers_in_its_segments(cpu):
     offsets = np.array([0, 3, 3, 60, 100])
     columns, values, x = np.arange(100, dtype="i4") % 7, np.ones(100, "f4"), np.arange(7, dtype="f4")
     want = [x[columns][a:b].sum() for a, b in itertools.pairwise(offsets)]
-    np.testing.assert_array_equal(exe(offsets, columns, values, x), want)
+    np.testing.assert_array_equal(sparse_product(offsets, columns, values, x), want)
     for wrong in (-1, 7, -(2**31)):
         columns[70] = wrong
         with pytest.raises(rd.IndexOutOfRange, match=f"index {wrong} is out of range"):
-            exe(offsets, columns, values, x)
+            sparse_product(offsets, columns, values, x)
 
 
 def matrices(fold, side):
@@ -226,11 +228,9 @@ def matrices(fold, side):
 
 
 @pytest.mark.parametrize("side", [2, 4])
-def test_products_of_small_matrices_stay_in_registers(cpu, side):
+def test_products_of_small_matrices_stay_in_registers(side):
     """Each lane folds a block of its own, read by one gather. Of sixteen sums and sixteen numbers one goes to the stack and back."""
-    straight = [
-        body for body in assembly_loops(matrices(rd.reduce, side), cpu) if sum(i.startswith("j") for i in body) == 1
-    ]
+    straight = [body for body in assembly_loops(matrices(rd.reduce, side)) if sum(i.startswith("j") for i in body) == 1]
     gathering = [body for body in straight if any("gather" in i for i in body)]
     steps = side * side * (side - 1)
     (body,) = (each for each in gathering if sum(i.startswith("vfmadd") for i in each) >= steps)
@@ -238,16 +238,16 @@ def test_products_of_small_matrices_stay_in_registers(cpu, side):
     assert sum("(%rsp)" in i for i in body) <= (0 if side == 2 else 3)  # and where the next values lie
     assert sum("gather" in i for i in body) == 1
     if side == 2:
-        _, steps = busiest(assembly_loops(matrices(rd.scan, side), cpu), "vfmadd")
+        _, steps = busiest(assembly_loops(matrices(rd.scan, side)), "vfmadd")
         assert steps >= 24
 
 
-def test_a_product_of_small_arrays_is_folded_once(cpu):
+def test_a_product_of_small_arrays_is_folded_once():
     product = rd.algorithm(
         lambda a: rd.reduce(lambda p, q: p @ q, rd.tabulate((4, 4), lambda i, j: rd.f32(i == j)), a), a="f32[n, 4, 4]"
     )
     folds = [stage.reduction for stage in product.schedule().graph.stages if stage.reduction is not None]
     assert folds
     assert all(len(fold.left) <= 17 for fold in folds)  # the numbers, and whether there are any yet
-    _, products = busiest(assembly_loops(product, cpu), "vfmadd")
+    _, products = busiest(assembly_loops(product), "vfmadd")
     assert products == 64

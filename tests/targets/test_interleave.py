@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from emission import CPUS, on_cpu
+from emission import assembly_of, every_cpu
 from test_emit_assembly import loops
 
 import raido as rd
@@ -18,7 +18,7 @@ def planes(count, dtype):
     return program
 
 
-@pytest.mark.parametrize("cpu", [on_cpu(cpu) for cpu in CPUS])
+@every_cpu
 @pytest.mark.parametrize("count, dtype", [(2, "f32"), (3, "u8"), (4, "f64")])
 def test_what_lies_between_is_stored_together(cpu, count, dtype):
     exe = planes(count, dtype).compile(rd.Target("llvm", cpu=cpu))
@@ -27,15 +27,14 @@ def test_what_lies_between_is_stored_together(cpu, count, dtype):
         np.testing.assert_array_equal(exe(a), a + np.roll(a, -1, axis=1))
 
 
-@pytest.mark.parametrize("cpu", [on_cpu("skylake-avx512")])
-def test_no_scatter_is_left(cpu):
+def test_no_scatter_is_left():
     @rd.algorithm
     def product(a: rd.complex64["n"], b: rd.complex64["n"]):
         return a * b
 
     bodies = [
         body
-        for body in loops(product.compile(rd.Target("llvm", cpu=cpu)).source("asm"))
+        for body in loops(assembly_of(product, "skylake-avx512"))
         if sum("vfm" in i or "vfnm" in i for i in body) == 2
     ]
     assert bodies

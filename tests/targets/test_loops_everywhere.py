@@ -4,12 +4,10 @@ import re
 
 import numpy as np
 import pytest
-from emission import every_cpu, on_cpu
+from emission import CPUS, assembly_of, every_cpu
 from test_emit_assembly import is_clean, loops
 
 import raido as rd
-from raido.targets.compile import Compilation
-from raido.targets.target import Target
 
 
 @rd.algorithm
@@ -42,8 +40,7 @@ def vector_loops(algorithm, cpu, schedule=None):
     s = algorithm.schedule()
     if schedule is not None:
         schedule(s)
-    text = Compilation(s.graph.program, Target.parse(f"llvm:{cpu}"), s, {}).source("asm")
-    return [body for body in loops(text) if any(register in i for i in body)]
+    return [body for body in loops(assembly_of(algorithm, cpu, s)) if any(register in i for i in body)]
 
 
 def shortest(found, instruction, count):
@@ -56,21 +53,21 @@ def keeps_its_state(body):
     return not any(re.search(r"^call|gather|, -?[0-9]*\(%rsp\)$", i) for i in body)
 
 
-@every_cpu
+@pytest.mark.parametrize("cpu", CPUS)
 def test_a_divergent_loop_lives_in_registers(cpu):
     body = shortest(vector_loops(mandelbrot, cpu, lambda s: s["steps"].vectorize("x")), "mulps", 2)
     assert is_clean(body) if cpu == "skylake-avx512" else keeps_its_state(body)
     assert len(body) <= {"x86-64-v2": 96, "haswell": 24, "skylake-avx512": 18}[cpu]
 
 
-@pytest.mark.parametrize("cpu", [on_cpu("haswell"), on_cpu("skylake-avx512")])
+@pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
 def test_two_gangs_side_by_side_live_in_registers(cpu):
     body = shortest(vector_loops(mandelbrot, cpu, lambda s: s["steps"].vectorize("x", interleave=2)), "vmulps", 4)
     assert is_clean(body) if cpu == "skylake-avx512" else keeps_its_state(body)
     assert len(body) <= {"haswell": 44, "skylake-avx512": 30}[cpu]
 
 
-@every_cpu
+@pytest.mark.parametrize("cpu", CPUS)
 def test_bytes_widen_in_registers(cpu):
     body = min((b for b in vector_loops(blur, cpu) if any("pmovzxb" in i for i in b)), key=len)
     assert is_clean(body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emission import on_cpu
+from processors import needs
 
 import raido as rd
 from raido.schedule.gang.vectorise import form_gangs
@@ -15,7 +15,7 @@ from raido.targets.compile import Compilation
 from raido.targets.emit.divider import roots_by_products
 
 CPU = "skylake-avx512"
-WIDE = [on_cpu(CPU)]
+WIDE = [needs(CPU)]
 
 
 @rd.algorithm

@@ -44,7 +44,7 @@ static int failing(int task, RdTaskEnv* env, void* data) {
   TVMFFIErrorSetRaisedFromCStr("ValueError", "thirty-seven");
   return -7;
 }
-typedef struct { int64_t counter, turn, sum, n; } Chain;
+typedef struct { int64_t counter, turn; uint64_t sum; int64_t n; } Chain;
 static int chained(int task, RdTaskEnv* env, void* data) {
   (void)task; (void)env;
   Chain* c = data;
@@ -52,7 +52,7 @@ static int chained(int task, RdTaskEnv* env, void* data) {
     int64_t ticket = rd_next_ticket(&c->counter);
     if (ticket >= c->n) return 0;
     rd_ordered_wait(&c->turn, ticket);
-    c->sum = c->sum * 31 + ticket;
+    c->sum = c->sum * 31 + (uint64_t)ticket;
     rd_ordered_done(&c->turn, ticket);
   }
 }
@@ -101,8 +101,8 @@ int main(int argc, char** argv) {
   MUST(!*rd_last_error());
   Chain chain = {0, 0, 0, 3000};
   rd_parallel_launch(chained, &chain, 0);
-  int64_t want = 0;
-  for (int64_t k = 0; k < chain.n; k++) want = want * 31 + k;
+  uint64_t want = 0;
+  for (int64_t k = 0; k < chain.n; k++) want = want * 31 + (uint64_t)k;
   MUST(chain.sum == want);
   int64_t turn = 0;
   pthread_t waiting;

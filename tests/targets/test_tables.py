@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from emission import host_has, on_cpu
+from emission import assembly_of
+from processors import lacking
 from test_emit_assembly import loops
 
 import raido as rd
@@ -13,8 +14,8 @@ RANDOM = np.random.default_rng(0)
 @pytest.mark.parametrize("cpu, width", [("haswell", 256), ("skylake-avx512", 512)])
 @pytest.mark.parametrize("kind, index", [("f4", "i32"), ("i4", "i64"), ("f8", "i32")])
 def test_tables_of_every_size(cpu, width, kind, index):
-    if not host_has(cpu):
-        pytest.skip(f"needs {cpu}")
+    if lacking(cpu):
+        pytest.skip(lacking(cpu))
     lanes = width // 8 // np.dtype(kind).itemsize
     sizes = (1, lanes, lanes + 1, 3 * lanes + 1, 4 * lanes, 4 * lanes + 1)
     tables = [RANDOM.integers(-100, 100, size).astype(kind) for size in sizes]
@@ -35,14 +36,13 @@ def test_tables_of_every_size(cpu, width, kind, index):
                 exe(bad)
 
 
-@pytest.mark.parametrize("cpu", [on_cpu("skylake-avx512")])
 @pytest.mark.parametrize("entries, permutes", [(16, 1), (64, 2)])
-def test_small_tables_are_permuted(cpu, entries, permutes):
+def test_small_tables_are_permuted(entries, permutes):
     @rd.algorithm
     def look_up(places: rd.i32["n"]):
         return rd.array(np.arange(entries, dtype="f4"))[places]
 
-    bodies = loops(look_up.compile(rd.Target("llvm", cpu=cpu)).source("asm"))
+    bodies = loops(assembly_of(look_up, "skylake-avx512"))
     whole = min((body for body in bodies if any(i.startswith("vperm") for i in body)), key=len)
     assert sum(i.startswith("vperm") for i in whole) == permutes
     assert not any(i.startswith("vgather") for i in whole)

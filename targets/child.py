@@ -17,14 +17,17 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import IO, Any
 
-from raido.autotune.measure.messages import Blob, receive, send
+from raido.targets.messages import Blob, receive, send
 
-_START = "import sys; sys.path[:] = {path!r}; from raido.autotune.measure.serve import serve; serve({role!r}, {fd}, {settings!r})"
+_START = (
+    "import sys; sys.path[:] = {path!r}; from raido.targets.serve import serve; serve({role!r}, {fd}, {settings!r})"
+)
+_LLVM_ERROR = "LLVM ERROR:"
 _NO_MEMORY = ("bad_alloc", "out of memory", "MemoryError", "Cannot allocate memory")
 
 
 class ChildFailed(Exception):
-    """What was asked of a child was not done: `kind` is one of `FAILURES`, `detail` says what was seen."""
+    """What was asked of a child was not done: `kind` is "compile", "crash", "hang" or "memory" (or a role's own), `detail` what was seen."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -33,7 +36,7 @@ class ChildFailed(Exception):
 
 
 class Child:
-    """A child process of one role (see `serve`), for one thread at a time.
+    """A child process of one role, "module:Class" (see `serve`), for one thread at a time.
 
     `prepare` is called with a child that has just started, to give it what it needs before the first request.
     """
@@ -110,6 +113,16 @@ class Child:
             with contextlib.suppress(OSError):
                 process.kill()
             process.wait()
+        self._close_files()
+
+    def abandon(self) -> None:
+        """Forgets the process, in a fork of the one that has started it and goes on talking to it."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.returncode = 0  # no child of this process: there is nothing to wait for
+        self._close_files()
+
+    def _close_files(self) -> None:
         if self._socket is not None:
             self._socket.close()
         if self._output is not None:
@@ -124,8 +137,10 @@ class Child:
         except subprocess.TimeoutExpired:
             code = None
         size = self._output.seek(0, 2)
-        self._output.seek(max(0, size - 2000))
+        self._output.seek(max(0, size - (1 << 16)))
         said = self._output.read().decode(errors="replace").strip()
+        if _LLVM_ERROR in said:  # what follows its first line is addresses
+            said = said[said.rindex(_LLVM_ERROR) :].splitlines()[0]
         self.close()
         if code is None:
             return ChildFailed("crash", "the process closed its connection")

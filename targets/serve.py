@@ -1,12 +1,13 @@
 """The life of a child process: limits first, then requests one after another until the parent is gone.
 
 Requests arrive on a thread of their own, so that the end of the connection, which is the end of the parent, ends the process whatever
-the main thread is doing. A role is a class with a method for every request: `(message, blobs) -> (answer, blobs)`.
+the main thread is doing. A role, "module:Class", is a class with a method for every request: `(message, blobs) -> (answer, blobs)`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import queue
@@ -18,8 +19,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from raido.autotune.measure.child import ChildFailed
-from raido.autotune.measure.messages import Blob, receive, send
+from raido.targets.child import ChildFailed
+from raido.targets.messages import Blob, receive, send
 
 Answer: TypeAlias = "tuple[dict[str, Any], Sequence[Blob]]"
 
@@ -70,13 +71,7 @@ def _listen(connection: socket.socket, requests: queue.Queue[tuple[dict[str, Any
 
 
 def _handlers(role: str) -> Callable[[str], Callable[[dict[str, Any], list[bytearray]], Answer]]:
-    """The methods of a role, imported here so that a runner never loads what only builders need."""
-    if role == "builder":
-        from raido.autotune.measure.build import Builder
-
-        worker: Any = Builder()
-    else:
-        from raido.autotune.measure.run import Runner
-
-        worker = Runner()
+    """The methods of a role, whose module alone is imported: no child loads what only others need."""
+    module, _, name = role.partition(":")
+    worker = getattr(importlib.import_module(module), name)()
     return lambda name: getattr(worker, name)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raido.algo.errors import ArgumentError, explain
-from raido.targets.signature import Signature, Tree, Value, branches
+from raido.algo.trace.trees import branches
+
+if TYPE_CHECKING:
+    from raido.algo.trace.arguments import Leaf, Takes, Tree
 
 LITERALS = (bool, int, float, complex)
 
@@ -17,14 +20,14 @@ def counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
-def describe(signature: Signature, tree: Tree) -> str:
+def describe(takes: Takes, tree: Tree) -> str:
     """What an argument must be, as the signature prints it."""
     if isinstance(tree, int):
-        return f"{signature.inputs[tree].name}: {signature.inputs[tree]}"
+        return f"{takes.inputs[tree].name}: {takes.inputs[tree]}"
     ((kind, body),) = tree.items()
     if kind == "size":
         return f"{body}: size"
-    return f"({', '.join(describe(signature, part) for part in branches(kind, body))})"
+    return f"({', '.join(describe(takes, part) for part in branches(kind, body))})"
 
 
 def _came(argument: Any) -> str:
@@ -39,19 +42,19 @@ def _came(argument: Any) -> str:
     return f"{type(argument).__module__}.{type(argument).__qualname__}".removeprefix("builtins.")
 
 
-def wrong(signature: Signature, wanted: str, came: Any) -> ArgumentError:
+def wrong(takes: Takes, wanted: str, came: Any) -> ArgumentError:
     """The refusal of an argument as a whole."""
-    return ArgumentError(f"{signature.name}: {wanted}, got {_came(came)}")
+    return ArgumentError(f"{takes.name}: {wanted}, got {_came(came)}")
 
 
 def misfit(
-    signature: Signature, value: Value, came: Any, hint: str | None = None, why: str | None = None
+    takes: Takes, leaf: Leaf, name: str, came: Any, hint: str | None = None, why: str | None = None
 ) -> ArgumentError:
     """The refusal of an array: what it must be, what came, and what would help."""
-    scalar = " (a scalar)" if not value.shape else ""
+    scalar = " (a scalar)" if not leaf.shape else ""
     return ArgumentError(
         explain(
-            f'{signature.name}: argument "{value.name}" must be {value}{scalar}, got {_came(came)}',
+            f'{takes.name}: argument "{name}" must be {leaf}{scalar}, got {_came(came)}',
             **{"why": why, "try": hint},
         )
     )

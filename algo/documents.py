@@ -1,0 +1,161 @@
+"""Documents that people and other programs write (schedules, jobs, measurements, models), read under one discipline.
+
+Whatever is wrong with one is `Unreadable`, with a reason in a few words, and nothing else is raised: the caller says what was read, from
+where, and what to do. JSON is read strictly, as RFC 8259 has it and a little closer: a key stands once in a table, numbers are finite and
+whole ones fit 64 bits, text is Unicode without lone surrogates, and nesting has an end. Every document that raido writes is of that kind.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import reprlib
+import stat
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+LARGEST = 1 << 30  # bytes of a document: those that raido writes have some thousands, a database as text some millions
+DEEPEST = 200  # brackets within each other: a schedule with choices within choices within choices has some twenty
+_KINDS: Mapping[Any, str] = {
+    dict: "a table",
+    list: "a list",
+    str: "a text",
+    bytes: "bytes",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
+_Kind = TypeVar("_Kind")
+
+
+class Unreadable(ValueError):
+    """A document that is none, and why."""
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The content of a regular file; opening does not wait for a writer, as it would at a FIFO."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise Unreadable("it is a folder" if stat.S_ISDIR(status.st_mode) else "it is no regular file")
+            if status.st_size > LARGEST:
+                raise Unreadable(f"it has {status.st_size >> 20} MB; at most {LARGEST >> 20} MB are read")
+            return file.read()
+    except OSError as error:
+        raise Unreadable("it is a folder" if isinstance(error, IsADirectoryError) else _said(error)) from None
+    except ValueError as error:  # a NUL in the path
+        raise error if isinstance(error, Unreadable) else Unreadable(str(error)) from None
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a regular file in UTF-8, with or without a byte-order mark."""
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"it is not text in UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def parse_json(text: str | bytes, deepest: int = DEEPEST) -> Any:
+    """The value of a JSON text that nests at most `deepest` brackets."""
+    try:
+        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        value = _JSON.decode(text)
+        if "\\" in text or not text.isascii():
+            text.encode()
+            _check_text(value)
+        if text.count("[") + text.count("{") > deepest:
+            _check_depth(value, deepest)
+    except Unreadable:
+        raise
+    except RecursionError:
+        raise Unreadable(f"it nests deeper than {deepest} brackets") from None
+    except json.JSONDecodeError as error:
+        raise Unreadable(f"it is not JSON: {error}") from None
+    except (ValueError, TypeError) as error:  # a surrogate, a number of thousands of digits; no text at all
+        raise Unreadable(f"it is not JSON: {str(error)[:200]}") from None
+    return value
+
+
+def expect(value: Any, kind: type[_Kind], what: str) -> _Kind:
+    """The value, where it is of a kind (`float` takes whole numbers too); finite, where it is a number."""
+    found: Any = value
+    kinds: Any = (int, float) if kind is float else kind
+    if not isinstance(found, kinds) or (isinstance(found, bool) and kind is not bool):
+        raise Unreadable(f"{what} is {_KINDS[kind]}, not {shown(found)}")
+    if kind is float and not math.isfinite(found):
+        raise Unreadable(f"{what} is {found}")
+    return cast("_Kind", found)
+
+
+def field(table: Mapping[str, Any], name: str, kind: type[_Kind], where: str) -> _Kind:
+    """What stands under a name in a table."""
+    if name not in table:
+        raise Unreadable(f"{where} has no `{name}`")
+    return expect(table[name], kind, f"`{name}` of {where}")
+
+
+def shown(value: Any) -> str:
+    """A value for a message: short, whatever it is, and in printable characters."""
+    return reprlib.repr(value)
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Unreadable(f"{shown(twice)} stands twice in one table")
+    return table
+
+
+def _whole(text: str) -> int:
+    if len(text) > 20 or not -(1 << 63) <= (number := int(text)) < 1 << 64:
+        raise Unreadable(f"the number {shown(text)} does not fit 64 bits")
+    return number
+
+
+def _finite(text: str) -> float:
+    if math.isinf(number := float(text)):
+        raise Unreadable(f"the number {shown(text)} does not fit 64 bits")
+    return number
+
+
+def _no(text: str) -> Any:
+    raise Unreadable(f"{text} is no number in JSON")
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_table, parse_int=_whole, parse_float=_finite, parse_constant=_no)
+
+
+def _check_text(value: Any) -> None:
+    """Unreadable for half of a pair of surrogates, which JSON can spell, and no file or terminal can take."""
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, str):
+            if not each.isascii():
+                each.encode()
+        elif isinstance(each, dict):
+            pending += each
+            pending += each.values()
+        elif isinstance(each, list):
+            pending += each
+
+
+def _check_depth(value: Any, deepest: int) -> None:
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > deepest:
+            raise Unreadable(f"it nests deeper than {deepest} brackets")
+        below: list[Any] = []
+        for each in level:
+            below += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        level = below
+
+
+def _said(error: OSError) -> str:
+    return error.strerror or str(error)

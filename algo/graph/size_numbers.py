@@ -1,0 +1,81 @@
+"""Arithmetic on sizes whose value is used as a number: it must keep to the limits of sizes, as extents must."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from raido.algo.graph.bind_sizes import EXACT
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import ARRAY_FORMS, Axis, Const, Count, Expr, Node, Op, Parameter, Result, SizeVar
+from raido.algo.graph.limits import LARGEST_ARRAY, always_needed, reach
+from raido.algo.graph.program import Program, Site
+from raido.algo.graph.rewrite import scalar_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class SizeNumber:
+    """Arithmetic on sizes, and the line that computes with it."""
+
+    value: Op
+    site: Site | None
+
+
+def size_numbers(program: Program) -> list[SizeNumber]:
+    """The numbers that every call computes, made of sizes alone, that some sizes make larger than any array.
+
+    What stands in a branch, or in the body of a loop, may never be computed; extents are the business of `sized_arrays`.
+    """
+    found: dict[Op, SizeNumber] = {}
+    seen: set[Node] = set()
+    stack: list[tuple[Node, Site | None]] = [(node, None) for node in program.results]
+    while stack:
+        node, site = stack.pop()
+        if node in seen or isinstance(node, Parameter):
+            continue
+        seen.add(node)
+        site = program.sites.get(node, site)
+        if isinstance(node, Axis):
+            stack += [(count, site) for count in _counts(node.extent)]
+        elif is_size_arithmetic(node):
+            if reach(node) > LARGEST_ARRAY:
+                lines = (program.sites[part] for part in reversed(scalar_nodes(node)) if part in program.sites)
+                found[node] = SizeNumber(node, next(lines, site))
+            stack += [(count, site) for count in _counts(node)]
+        else:
+            stack += [(below, site) for below in always_needed(node)]
+    return list(found.values())
+
+
+def numbers_within(form: Node) -> list[Op]:
+    """Those that a form computes itself, whatever the data."""
+    found: dict[Op, None] = {}
+    seen: set[Node] = {form}
+    stack = list(always_needed(form))
+    while stack:
+        node = stack.pop()
+        if node in seen or isinstance(node, (Axis, Parameter, Result, *ARRAY_FORMS)):
+            continue
+        seen.add(node)
+        if not is_size_arithmetic(node):
+            stack += always_needed(node)
+        elif reach(node) > LARGEST_ARRAY:
+            found[node] = None
+    return list(found)
+
+
+def is_size_arithmetic(node: Node) -> bool:
+    """Whether a node is an operation on sizes alone."""
+    return isinstance(node, Op) and is_size(node) and any(isinstance(n, (SizeVar, Count)) for n in scalar_nodes(node))
+
+
+def is_size(e: Node) -> bool:
+    """Whether a scalar is arithmetic on sizes alone."""
+    return all(
+        isinstance(node, (SizeVar, Count, Const)) or (isinstance(node, Op) and node.name in EXACT and node.dtype is i64)
+        for node in scalar_nodes(e)
+    )
+
+
+def _counts(e: Expr) -> Iterable[Node]:
+    return [node for node in scalar_nodes(e) if isinstance(node, Count)]

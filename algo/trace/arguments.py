@@ -1,0 +1,222 @@
+"""From what a user passes to arrays of the declared types: the one matcher, for interpreting, calls of compiled code, timing and tuning.
+
+`match_arguments` takes anything array-like (arrays, NumPy and Python scalars, lists of numbers, buffers such as memoryviews, other libraries'
+arrays) and refuses with one error that names the argument, what came and what is right. The arrays that it gives are C-contiguous and
+of exactly the declared dtypes and ranks; sizes are compared by others. `arrange` puts arguments that were passed by keyword in their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from raido.algo.errors import ArgumentError, ArrayTooLarge, SizeMismatch, explain
+from raido.algo.graph.limits import LARGEST_SIZE
+from raido.algo.trace.argument_errors import LITERALS, bytes_text, counted, describe, misfit, wrong
+from raido.algo.trace.foreign import is_buffer, is_foreign, read_foreign
+from raido.algo.trace.trees import branches
+
+_KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+Tree: TypeAlias = Any  # as in `trees`
+
+
+class Leaf(Protocol):
+    """An array that is expected: its name, its NumPy dtype ("float32", "complex64") and, as text, its type (`f32[n]`)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[Any, ...]: ...
+
+
+class Takes(Protocol):
+    """What a program takes: the arrays, and how they nest in its arguments."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def inputs(self) -> Sequence[Leaf]: ...
+    @property
+    def input_tree(self) -> Tree: ...
+
+
+def arrange(
+    program: str, names: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The positional arguments, those passed by keyword in their places, and the keywords that are no parameters' names."""
+    mine = {name: value for name, value in named.items() if name in names}
+    if not mine:
+        return tuple(arguments), dict(named)
+    given = names[: len(arguments)]
+    twice = next((name for name in mine if name in given), None)
+    if twice is not None:
+        raise ArgumentError(f'{program}: argument "{twice}" is passed by position and by keyword')
+    rest = names[len(arguments) :]
+    missing = [name for name in rest if name not in mine]
+    if missing:
+        takes = ", ".join(names)
+        raise ArgumentError(explain(f'{program}: argument "{missing[0]}" is missing', takes=takes))
+    others = {name: value for name, value in named.items() if name not in mine}
+    return (*arguments, *(mine[name] for name in rest)), others
+
+
+def parameter_names(takes: Takes) -> list[str]:
+    """The names of the parameters, from those of the arrays that they are made of."""
+    return [_parameter_name(takes, part) for part in takes.input_tree["tuple"]]
+
+
+def _parameter_name(takes: Takes, tree: Tree) -> str:
+    steps = ""
+    while not isinstance(tree, int):
+        ((kind, body),) = tree.items()
+        if kind == "size":
+            return str(body).removesuffix(steps)
+        fields = range(len(body)) if kind == "tuple" else body if kind == "record" else body["fields"]
+        first = next(iter(fields), None)
+        if first is None:
+            return ""
+        steps, tree = f"{steps}_{first}", branches(kind, body)[0]
+    return takes.inputs[tree].name.removesuffix(steps)
+
+
+def match_arguments(takes: Takes, arguments: Sequence[Any]) -> tuple[list[np.ndarray], dict[str, int]]:
+    """The arrays of a call in the order of `takes.inputs`, and the sizes that are arguments themselves."""
+    found: list[np.ndarray | None] = [None] * len(takes.inputs)
+    explicit: dict[str, int] = {}
+    parts = takes.input_tree["tuple"]
+    if len(arguments) != len(parts):
+        raise ArgumentError(
+            explain(
+                f"{takes.name} takes {counted(len(parts), 'argument')}, got {len(arguments)}",
+                takes=", ".join(describe(takes, part) for part in parts) or "nothing",
+            )
+        )
+    for part, argument in zip(parts, arguments, strict=True):
+        _take(takes, part, _parameter_name(takes, part), argument, found, explicit)
+    return [array for array in found if array is not None], explicit
+
+
+def _take(
+    takes: Takes,
+    tree: Tree,
+    name: str,
+    argument: Any,
+    found: list[np.ndarray | None],
+    explicit: dict[str, int],
+) -> None:
+    """Puts the arrays of one argument, or of a part of one such as `v.x`, into `found`, following the tree."""
+    if isinstance(tree, int):
+        found[tree] = _to_array(takes, takes.inputs[tree], name, argument)
+        return
+    ((kind, body),) = tree.items()
+    if kind == "size":
+        explicit[body] = _to_size(takes, name, argument)
+        return
+    what = describe(takes, tree)
+    if kind == "tuple" or (kind == "namedtuple" and isinstance(argument, tuple)):
+        parts = branches(kind, body)
+        if not isinstance(argument, (tuple, list)) or len(argument) != len(parts):
+            raise wrong(takes, f'argument "{name}" must be a tuple {what}', argument)
+        for k, (part, item) in enumerate(zip(parts, argument, strict=True)):
+            _take(takes, part, f"{name}[{k}]", item, found, explicit)
+        return
+    fields = body if kind == "record" else body["fields"]
+    holder = fields_of(argument)
+    if holder is None:
+        raise wrong(takes, f'argument "{name}" must be a dict of arrays or a structured array {what}', argument)
+    if set(holder) != set(fields):
+        came = f"the fields {', '.join(map(str, holder))}"
+        raise wrong(takes, f'argument "{name}" must have the fields {what}', came)
+    for field, branch in fields.items():
+        _take(takes, branch, f"{name}.{field}", holder[field], found, explicit)
+
+
+def fields_of(argument: Any) -> Mapping[str, Any] | None:
+    """The arrays of a dict or a structured array by their names; None for what is neither."""
+    if isinstance(argument, Mapping):
+        return argument
+    if isinstance(argument, (np.ndarray, np.generic)) and argument.dtype.names is not None:
+        held: Any = argument
+        return {field: held[field] for field in argument.dtype.names}
+    return None
+
+
+def read_array(argument: Any) -> np.ndarray | None:
+    """An argument as a NumPy array of its own dtype, without a copy where that is possible; None for what is none.
+
+    ArgumentError says why an array of another library cannot be read; ValueError and OverflowError come from lists.
+    """
+    if isinstance(argument, (np.ndarray, np.generic)):
+        return np.asarray(argument)
+    if isinstance(argument, (*LITERALS, list, tuple)):
+        return np.array(argument)
+    if is_foreign(argument):
+        return read_foreign(argument)
+    return np.asarray(memoryview(argument)) if is_buffer(argument) else None
+
+
+def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
+    dtype = np.dtype(leaf.dtype)
+    if isinstance(argument, np.ma.MaskedArray):
+        hint = ".filled(…) gives its masked elements a value"
+        raise misfit(takes, leaf, name, argument, hint, "it is a masked array")
+    if isinstance(argument, (*LITERALS, list, tuple)) and not isinstance(argument, np.generic):
+        array = _literal(takes, leaf, name, argument, dtype)
+    else:
+        try:
+            found = read_array(argument)
+        except ArgumentError as error:
+            raise misfit(takes, leaf, name, argument, why=str(error)) from error
+        if found is None:
+            raise misfit(takes, leaf, name, argument)
+        array = found
+    if array.dtype != dtype and array.dtype.newbyteorder("=") != dtype:
+        hint = None
+        if array.dtype.kind in "biufc":
+            hint = f'.astype("{leaf.dtype}") converts it'
+        raise misfit(takes, leaf, name, array, hint)
+    if array.ndim != len(leaf.shape):
+        raise misfit(takes, leaf, name, array)
+    if array.dtype != dtype or not array.flags.c_contiguous:
+        try:
+            array = np.array(array, dtype=dtype, order="C")
+        except MemoryError as error:
+            raise MemoryError(
+                f'{takes.name}: argument "{name}" of shape {array.shape} is not contiguous, and there is not '
+                f"enough memory for a copy of {bytes_text(array.nbytes)}"
+            ) from error
+    return array
+
+
+def _literal(takes: Takes, leaf: Leaf, name: str, argument: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """Python numbers, and lists of them, take the dtype that is wanted where they fit it exactly enough."""
+    try:
+        array = np.array(argument)
+    except (ValueError, OverflowError) as error:
+        raise misfit(takes, leaf, name, argument, why=str(error)) from error
+    typed = isinstance(argument, (list, tuple)) and any(isinstance(x, (np.ndarray, np.generic)) for x in argument)
+    if typed and array.dtype != dtype:
+        raise misfit(takes, leaf, name, array)
+    if array.size == 0:
+        return array.astype(dtype)
+    if _KIND_RANK.get(array.dtype.kind, 9) > _KIND_RANK[dtype.kind]:
+        raise misfit(takes, leaf, name, argument)
+    if dtype.kind in "iu" and array.dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if int(array.min()) < limits.min or int(array.max()) > limits.max:
+            raise misfit(takes, leaf, name, argument, f"{leaf.dtype} holds {limits.min} to {limits.max}")
+    return array.astype(dtype)
+
+
+def _to_size(takes: Takes, name: str, argument: Any) -> int:
+    if isinstance(argument, (bool, np.bool_)) or not isinstance(argument, (int, np.integer)):
+        raise wrong(takes, f'argument "{name}" is a size and must be an int', argument)
+    if argument < 0:
+        raise SizeMismatch(f'{takes.name}: argument "{name}" is a size and must not be negative, got {argument}')
+    if argument > LARGEST_SIZE:
+        raise ArrayTooLarge(f'{takes.name}: argument "{name}" is larger than any array can be: {argument}')
+    return int(argument)

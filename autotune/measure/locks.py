@@ -1,0 +1,75 @@
+"""Locks between the processes of one user on one machine: bytes of one file beside the compiled programs.
+
+The folder may be shared by several machines, so what is locked is the byte that stands for a name on this machine as it runs now. The
+system releases a lock when its holder dies. Where there is no folder that is this user's own, all go on without locks, said once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import os
+import platform
+import struct
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from raido.targets.cache import default_folder
+from raido.targets.private_files import ELSEWHERE, Untrusted, closing, open_file, open_folder
+
+_FILE = "locks"
+
+
+@contextmanager
+def locking(name: str) -> Iterator[Callable[[], bool]]:
+    """A function that tries to take the lock of a name, and says whether it is held; it is held until the end of the block. Every
+    block is for itself, of one process and thread or of several."""
+    try:
+        descriptor = _opened()
+    except OSError as error:
+        _say(error)
+        yield lambda: True
+        return
+    with closing(descriptor):
+        yield lambda: _locked(descriptor, name)
+
+
+def _opened() -> int:
+    folder = default_folder()
+    if folder is None:
+        raise Untrusted("there is no home directory to keep them in", ELSEWHERE)
+    with closing(open_folder(str(folder.absolute()), make=True)) as root:
+        return open_file(_FILE, root, os.O_RDWR | os.O_CREAT)[0]
+
+
+def _locked(descriptor: int, name: str) -> bool:
+    """Tries to lock the byte that stands for a name: one of so many that no two names meet."""
+    place = int(hashlib.sha256(f"{_running_machine()} {name}".encode()).hexdigest()[:15], 16)
+    lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0)  # struct flock
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, lock)  # of this opening of the file: threads exclude each other too
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError as error:  # a file system that has no locks
+        _say(error)
+    return True
+
+
+def _running_machine() -> str:
+    """This machine since it was last started, for all its containers."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return platform.node()
+
+
+def _say(error: OSError) -> None:
+    _warn(str(error) if isinstance(error, Untrusted) else f"{default_folder()} cannot hold them ({error.strerror})")
+
+
+@functools.cache  # once in the life of a process
+def _warn(why: str) -> None:
+    warnings.warn(f"raido works without locks, and jobs at once may disturb each other: {why}", RuntimeWarning, 4)

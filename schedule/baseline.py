@@ -1,0 +1,44 @@
+"""The baseline of the law of work: the schedule of a program that makes nothing twice, and keeps nothing longer than it must.
+
+A pointwise stage that one stage reads once is computed there; a stage inside mapped functions at the innermost loop that decides, with
+the loops around it, what is needed; every other stage whole. Loops are plain, and strategies serial.
+"""
+
+from __future__ import annotations
+
+from raido.schedule.defaults.complete import nested_place
+from raido.schedule.defaults.demand import Demand, is_pointwise, may_inline, rounds, walk_demand
+from raido.schedule.defaults.draft import Draft
+from raido.schedule.machine import Machine
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.stage import Stage, StageGraph
+from raido.schedule.state import State, initial_state
+
+
+def baseline(graph: StageGraph) -> Schedule:
+    """The baseline of a program's stages, complete: `print` it, or compile it.
+
+    >>> from raido.schedule.stages.form_stages import form_stages
+    >>> print(baseline(form_stages(blur.trace(np.zeros((8, 8), "f4")))))
+    s = blur.schedule()
+    s["cols"].root()
+    s["rows"].root()
+    """
+    state = initial_state(graph)
+    draft = Draft(state, Machine(), {}, walk_demand(state, lambda demand, stage: _reads_once(state, demand, stage)))
+    for name in reversed(list(state.uses.stages)):
+        if not isinstance(state.uses.stages[name], Stage) or (
+            name in draft.demand.inlined and draft.say(name, "inline")
+        ):
+            continue
+        at = nested_place(draft, name)
+        if at is None or not draft.say(name, "compute_at", stage=at.stage, axis=at.loop):
+            draft.say(name, "root")
+    return Schedule.trusted(graph, tuple(draft.steps), draft.state, None)
+
+
+def _reads_once(state: State, demand: Demand, stage: Stage) -> bool:
+    """Whether a pointwise stage may be inlined, and each of its elements is read at most once."""
+    readers = demand.readers(stage.name)
+    reads = [rounds(state.stage(reader), point) for reader, points in readers.items() for point in points]
+    return may_inline(state, stage.name) and is_pointwise(stage) and reads == [1]

@@ -1,0 +1,114 @@
+"""Checks that sizes keep within their limits, before anything is computed with them or memory taken.
+
+`require` adds one where it cannot be proved: from the bound of every size, or because an argument or a result is as large, whose
+memory the caller has. The checks multiply floats, which do not overflow, and stop at half of what 64 bits hold: rounding is far
+below that. A check costs a multiplication for each dimension and a branch, once in a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, bool_, f64
+from raido.algo.graph.expr import Const, Expr, Op, SizeVar, const
+from raido.algo.graph.facts import Facts
+from raido.algo.graph.limits import LARGEST_ARRAY, magnitude, reach, sizes_within
+from raido.algo.graph.rewrite import topological
+from raido.schedule.lower.convert import conjunction
+from raido.schedule.nest.nodes import Check, Statement
+
+LARGEST_NUMBER = (1 << 63) - 1  # what 64 bits with a sign hold
+
+_Held = tuple[int, tuple[Expr, ...]]  # bytes of an element, and the sizes that are no literals
+
+
+class Limits:
+    """What is known to be within the limits, and the checks for what is not. `held`: arrays whose memory the caller has."""
+
+    def __init__(self, held: Iterable[tuple[int, Sequence[Expr]]], add: Callable[[Statement], None]) -> None:
+        self.known: list[_Held] = [_split(itemsize, shape) for itemsize, shape in held]
+        self.add = add
+
+    def require(self, dtype: DType, shape: Sequence[Expr], site: Callable[[], int], itemsize: int = 0) -> None:
+        """An array of this shape must be within the limits, its extents too, and all that is computed on the way to them."""
+        shape = tuple(ix.canonical(extent) for extent in shape)
+        if not shape or not all(isinstance(node, (Const, SizeVar, Op)) for node in topological(*shape)):
+            return
+        itemsize = itemsize or dtype.itemsize
+        held = _split(itemsize, shape)
+        parts = [_at_most(magnitude(e), LARGEST_ARRAY) for e in shape if reach(e) > LARGEST_ARRAY]
+        if not self._is_held(held):
+            parts.append(_at_most(_product(itemsize, shape), LARGEST_ARRAY))
+        if parts:
+            sizes = sizes_within(shape)
+            self.add(Check(conjunction(parts), f"limit_{len(sizes)}", site(), sizes))
+            self.known.append(held)
+
+    def require_number(self, e: Expr, site: Callable[[], int]) -> None:
+        """Arithmetic on sizes must keep within the limits, and all that is computed on the way to it."""
+        if self._most(e) > LARGEST_NUMBER and all(isinstance(n, (Const, SizeVar, Op)) for n in topological(e)):
+            sizes = sizes_within((e,))
+            self.add(Check(_at_most(magnitude(e), LARGEST_ARRAY), f"limit_{len(sizes)}", site(), sizes))
+
+    def _most(self, e: Expr) -> int:
+        """The most that a number and those on the way to it can be; a product of sizes may be known as that of an array."""
+        if not isinstance(e, Op):
+            return reach(e)
+        most = [self._most(a) for a in e.args]
+        if e.name != "mul":
+            return sum(most) if e.name in ("add", "sub") else max(most)
+        held = _split(1, _factors(e))
+        inner = all(isinstance(factor, (Const, SizeVar)) for factor in _factors(e))
+        return LARGEST_ARRAY if inner and self._is_held(held) else most[0] * most[1]
+
+    def _is_held(self, wanted: _Held) -> bool:
+        size, extents = wanted
+        for extent in extents:
+            size *= max(reach(extent), 1)
+        if size <= LARGEST_ARRAY:
+            return True
+        return any(_fits_in(wanted, known) for known in self.known)
+
+
+def _factors(e: Expr) -> list[Expr]:
+    return [f for a in e.args for f in _factors(a)] if isinstance(e, Op) and e.name == "mul" else [e]
+
+
+def _split(itemsize: int, shape: Sequence[Expr]) -> _Held:
+    """Literal extents count as bytes of an element."""
+    rest = []
+    for extent in shape:
+        value = ix.constant_value(extent)
+        if value is None:
+            rest.append(extent)
+        else:
+            itemsize *= max(value, 1)
+    return itemsize, tuple(rest)
+
+
+def _fits_in(wanted: _Held, known: _Held) -> bool:
+    """Whether every extent is at most one of the known array's, a different one for each."""
+    if wanted[0] > known[0] or len(wanted[1]) > len(known[1]):
+        return False
+    facts, free = Facts(), list(known[1])
+    for extent in wanted[1]:
+        match = next((e for e in free if extent is e), None) or next(
+            (e for e in free if facts.less_equal(extent, e)), None
+        )
+        if match is None:
+            return False
+        free.remove(match)
+    return True
+
+
+def _product(itemsize: int, shape: Sequence[Expr]) -> Expr:
+    size, extents = _split(itemsize, shape)
+    total: Expr = const(f64, size)
+    for extent in extents:
+        total = Op("mul", f64, (total, Op("cast", f64, (ix.maximum(extent, 1),))))
+    return total
+
+
+def _at_most(e: Expr, limit: int) -> Expr:
+    return Op("le", bool_, (e, const(f64, limit)))

@@ -1,0 +1,156 @@
+"""The work of a nest: a run of it in Python that counts what is executed, by which tests hold the law of work.
+
+A scalar nest counts exactly what its program does: it has no lanes, masks or tails. Operations on values count as in
+`algo/graph/cost.py`, reads and writes of memory as one each, a step of a fold in memory as one; index arithmetic (subscripts, bounds of
+loops) and registers are free. Memory lives from its `Alloc` to the end of the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raido.algo.graph.cost import cost_of
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Op
+from raido.algo.graph.rewrite import children, topological
+from raido.schedule.nest.interpret import compile_nest, sizes_of
+from raido.schedule.nest.nodes import (
+    Alloc,
+    Append,
+    AtomicUpdate,
+    Block,
+    Check,
+    Copy,
+    Fold,
+    If,
+    Let,
+    Nest,
+    Prefix,
+    Statement,
+    Store,
+    While,
+)
+from raido.schedule.nest.python_source import PythonSource
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+
+
+@dataclass(slots=True)
+class Work:
+    """Operations on values and accesses to memory that were executed; bytes of temporary memory alive now, and at most."""
+
+    operations: int = 0
+    accesses: int = 0
+    alive: int = 0
+    most: int = 0
+
+    @property
+    def total(self) -> int:
+        """Operations and accesses."""
+        return self.operations + self.accesses
+
+    def did(self, operations: int, accesses: int) -> None:
+        """A statement was executed."""
+        self.operations += operations
+        self.accesses += accesses
+
+    def take(self, size: int) -> None:
+        """Memory of so many bytes lives from here on."""
+        self.alive += size
+        self.most = max(self.most, self.alive)
+
+
+def count_work(
+    nest: Nest, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None
+) -> tuple[Work, list[np.ndarray]]:
+    """The work of a scalar nest on these inputs, and its outputs; `sizes` gives sizes by name, those that the shapes do not tell."""
+    work = Work()
+    run = compile_nest(nest, CountingSource, {"work": work})
+    return work, run(arrays, sizes_of(nest, arrays, sizes or {}))
+
+
+class CountingSource(PythonSource):
+    """Source that tells `work` of each statement, and of memory taken and given back."""
+
+    def block(self, block: Block) -> None:
+        """The lines of a block, at whose end its memory is free."""
+        super().block(block)
+        for statement in block.statements:
+            if isinstance(statement, Alloc) and statement.buffer.scope != "register":
+                name = self.name(statement.buffer)  # an output may have taken its memory, and left none
+                self.line(f"work.alive -= 0 if {name} is None else {name}.data.nbytes")
+
+    def statement(self, s: Statement) -> None:
+        """The lines of a statement, and what it counts for."""
+        operations, accesses = counts_of(s)
+        if operations or accesses:
+            self.line(f"work.did({operations}, {accesses})")
+        super().statement(s)
+        if isinstance(s, Alloc) and s.buffer.scope != "register":
+            self.line(f"work.take({self.name(s.buffer)}.data.nbytes)")
+        elif isinstance(s, Copy):
+            self.line(f"work.did(0, 2 * {self.name(s.destination)}.data.size)")
+
+
+def counts_of(s: Statement) -> tuple[int, int]:
+    """Operations on values and accesses to memory of one execution of a statement, without those of the statements inside it."""
+    if isinstance(s, Let):
+        return (0, 0) if _is_index(s.value) else _values([s.value])
+    if isinstance(s, Store):
+        operations, accesses = _values([s.value, *_given(s.predicate)], s.indices)
+        return operations, accesses + _is_memory(s.buffer)
+    if isinstance(s, Fold):
+        operations, accesses = _values(s.step, s.indices)
+        return operations, accesses + sum(map(_is_memory, s.buffers))
+    if isinstance(s, Prefix):
+        operations, accesses = _values([*s.values, *s.combine], s.indices)
+        return operations, accesses + sum(map(_is_memory, s.buffers))
+    if isinstance(s, AtomicUpdate):
+        operations, accesses = _values([s.value, s.combine], s.indices)
+        return operations, accesses + _is_memory(s.buffer)
+    if isinstance(s, Append):
+        operations, accesses = _values([*s.values, s.predicate])
+        return operations, accesses + len(s.buffers)
+    if isinstance(s, (If, While)):
+        return (0, 0) if _is_index(s.condition) else _values([s.condition])
+    return _values([s.holds]) if isinstance(s, Check) and not _is_index(s.holds) else (0, 0)
+
+
+def _given(e: NestExpr | None) -> tuple[NestExpr, ...]:
+    return () if e is None else (e,)
+
+
+def _is_memory(buffer: Buffer) -> bool:
+    return buffer.scope != "register"
+
+
+def _is_index(e: NestExpr) -> bool:
+    """Whether an expression is arithmetic on loop variables and sizes alone."""
+    return not any(isinstance(n, Read) or (isinstance(n, Op) and n.args[0].dtype is not i64) for n in topological(e))
+
+
+def _values(values: Iterable[NestExpr], subscripts: Iterable[NestExpr] = ()) -> tuple[int, int]:
+    """Operations and accesses of values, shared ones once; of subscripts only what they read."""
+    counted: set[object] = set()
+    operations = 0
+    reads: set[Read] = set()
+    stack: list[object] = list(values)
+    below: list[NestExpr] = list(subscripts)
+    while stack:
+        node = stack.pop()
+        if node in counted:
+            continue
+        counted.add(node)
+        if isinstance(node, Read):
+            reads.add(node)
+            below += node.indices
+            stack += _given(node.predicate)
+        elif isinstance(node, Op):
+            operations += cost_of(node)
+            stack += node.args
+        else:
+            stack += children(node)  # type: ignore[arg-type]
+    reads.update(node for node in topological(*below) if isinstance(node, Read))
+    return operations, sum(_is_memory(read.buffer) for read in reads)

@@ -1,0 +1,106 @@
+"""Loops around loops over nothing are not entered: an array with no elements costs no time, however many rows it has.
+
+for y in 0..h:                 becomes, where w is not known,      if 0 < w:
+  for x in 0..w: …                                                   for y in 0..h:
+                                                                       for x in 0..w: …
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var, const
+from raido.algo.graph.primitives import CAN_FAULT
+from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Nest, Prefix, Produce, Store, While
+
+_Conditions = frozenset[Expr]  # a statement does nothing unless all of them hold
+_NEVER: _Conditions = frozenset((const(bool_, False),))
+_ALWAYS: _Conditions = frozenset()
+
+
+def skip_empty_loops(nest: Nest) -> Nest:
+    """The nest with tests around loops whose bodies may be loops of no iteration."""
+    return replace(nest, body=_block(nest.body))
+
+
+def _block(block: Block) -> Block:
+    statements = tuple(_statement(s) for s in block.statements)
+    return block if all(a is b for a, b in zip(statements, block.statements, strict=True)) else Block(statements)
+
+
+def _statement(s: Any) -> Any:
+    if isinstance(s, For) and s.kind != "vector":
+        needed = _needed_by_block(s.body, frozenset((s.var,)))
+        if needed and needed != _NEVER:
+            return If(_conjunction(needed), Block((s,)))
+    if isinstance(s, (For, Produce, While)):
+        body = _block(s.body)
+        return s if body is s.body else replace(s, body=body)
+    if isinstance(s, If):
+        then, orelse = _block(s.then), None if s.orelse is None else _block(s.orelse)
+        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
+    return _block(s) if isinstance(s, Block) else s
+
+
+def _needed(s: Any, bound: frozenset[Node]) -> _Conditions:
+    """What must hold, of names that are not `bound` meanwhile, for a statement to do anything; memory that is given back is nothing."""
+    if isinstance(s, For):
+        inner = _needed_by_block(s.body, bound | {s.var})
+        trips = ix.constant_value(ix.sub(s.high, s.low))
+        if inner == _NEVER or (trips is not None and trips <= 0):
+            return _NEVER
+        own = Op("lt", bool_, (s.low, s.high))
+        return inner if trips is not None or not bound.isdisjoint(topological(own)) else inner | {own}
+    if isinstance(s, If):
+        inner = _any_of([_needed_by_block(part, bound) for part in (s.then, s.orelse) if part is not None])
+        if s.orelse is None and inner != _NEVER and _is_known_before(s.condition, bound):
+            return inner | {s.condition}
+        return inner
+    if isinstance(s, Block):
+        return _needed_by_block(s, bound)
+    if isinstance(s, (Let, Alloc)):
+        return _NEVER
+    changed = s.buffers if isinstance(s, (Fold, Prefix)) else (s.buffer,) if isinstance(s, Store) else ()
+    return _NEVER if changed and bound.issuperset(changed) else _ALWAYS
+
+
+def _is_known_before(condition: Expr, bound: frozenset[Node]) -> bool:
+    """Whether a condition may be asked for earlier: it reads no memory, divides nothing and names nothing that is not there yet."""
+    nodes = topological(condition)
+    plain = (
+        isinstance(node, (Const, SizeVar, Var)) or (isinstance(node, Op) and node.name not in CAN_FAULT)
+        for node in nodes
+    )
+    return bound.isdisjoint(nodes) and all(plain)
+
+
+def _needed_by_block(block: Block, bound: frozenset[Node]) -> _Conditions:
+    bound = bound | {s.var for s in block.statements if isinstance(s, Let)}
+    bound = bound | {s.buffer for s in block.statements if isinstance(s, Alloc)}
+    return _any_of([_needed(s, bound) for s in block.statements])
+
+
+def _any_of(parts: list[_Conditions]) -> _Conditions:
+    """What several statements together need: what all of them do, and one of the rests."""
+    parts = list(dict.fromkeys(part for part in parts if part != _NEVER))
+    if not parts:
+        return _NEVER
+    common = frozenset.intersection(*parts)
+    rests = [part - common for part in parts]
+    if len(parts) == 1 or not all(rests):
+        return common
+    either = _conjunction(rests[0])
+    for rest in rests[1:]:
+        either = Op("logical_or", bool_, (either, _conjunction(rest)))
+    return common | {either}
+
+
+def _conjunction(needed: _Conditions) -> Expr:
+    first, *rest = sorted(needed, key=ix.text)
+    for condition in rest:
+        first = Op("logical_and", bool_, (first, condition))
+    return first

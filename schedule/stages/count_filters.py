@@ -1,0 +1,40 @@
+"""Filters of which only the number of elements is wanted are sums of ones: nothing is moved, and no memory is taken.
+
+filter(p, a).shape[0]      becomes      sum(1 where p(a) else 0)
+"""
+
+from __future__ import annotations
+
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Array, Filter, Generate, Item, Node, Op, Reduce, Result, const, fresh
+from raido.algo.graph.rewrite import rebuild, rewritten, topological
+from raido.schedule.stages.tables import Tables
+
+
+def count_filters(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """The graph without filters whose elements nobody reads."""
+    nodes = topological(*roots)
+    used = {(node.form, node.index) for node in nodes if isinstance(node, Result) and isinstance(node.form, Filter)}
+    read = {form for form, index in used if index < len(form.values)}
+    if all(form in read for form, _ in used):
+        return roots
+    memo: dict[Node, Node] = {}
+    for node in nodes:
+        new = rebuild(node, memo.__getitem__)
+        if isinstance(node, Result) and isinstance(node.form, Filter) and node.form not in read:
+            assert isinstance(new, Result) and isinstance(new.form, Filter)
+            new = Result(_count(new.form, tables), 0)
+        tables.carry(node, new)
+        memo[node] = new
+    return rewritten(roots, memo)
+
+
+def _count(form: Filter, tables: Tables) -> Generate:
+    """How many elements a filter keeps, under its name."""
+    left, right = fresh("a"), fresh("b")
+    one = Op("select", i64, (form.predicate, const(i64, 1), const(i64, 0)))
+    fold = (left,), (right,), (Op("add", i64, (left, right)),), (const(i64, 0),), (one,), True, "add"
+    made = Generate((), (Item(Reduce(form.axes[:1], *fold), 0),))
+    tables.kinds[made] = "reduce"
+    tables.pass_names(form, made)
+    return made

@@ -1,0 +1,138 @@
+"""Whether the steps of an update may change the array that they read: no step reads what another one changes.
+
+A read is harmless where it is of the element that its own step changes (or of others that only this step changes), and where it is
+provably beside everything that is changed: above, below, or between the places of a stride. Both hold for any order of the steps, in
+lanes and on threads. All else is taken for a conflict: what is unknown is never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Array, Axis, Cond, Expr, Item, Load, Node, Op, Reduce, Update, Var
+from raido.algo.graph.expr import Loop as ScalarLoop
+from raido.algo.graph.facts import Facts, interval, with_inner_ranges
+from raido.algo.graph.rewrite import bound_variables, loads_in, scalar_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of an update: their axes, the place that each changes, all that each evaluates, and whether places are promised to differ."""
+
+    axes: tuple[Axis, ...]
+    places: tuple[Expr, ...]
+    evaluated: tuple[Expr, ...]
+    promised: bool
+
+
+def steps_of(form: Update) -> Steps:
+    """The steps of an update in the graph."""
+    return Steps(form.axes, form.indices, (*form.values, *form.indices), form.mode == "unique")
+
+
+def meets_none_twice(steps: Steps) -> bool:
+    """Whether no two steps provably change one element."""
+    return {axis.var for axis in _moving(steps)} <= set(_coordinates(steps))
+
+
+def conflict(steps: Steps, arrays: Collection[Array]) -> Load | None:
+    """The first read of these arrays, the ones that are changed, that another step may have changed."""
+    found = [load for load in loads_in(*steps.evaluated) if load.array in arrays]
+    if not found:
+        return None
+    order = scalar_nodes(*steps.evaluated)
+    ranges = {axis.var: (ix.as_index(0), ix.sub(axis.extent, 1)) for axis in steps.axes}
+    facts = with_inner_ranges(Facts((), ranges), order)
+    unsteady = _unsteady(order) - set(facts.ranges)
+    return next((load for load in found if not _harmless(load, steps, facts, unsteady)), None)
+
+
+def leaves_alone(steps: Steps, indices: Sequence[Expr], others: Sequence[Axis], order: Sequence[Node]) -> bool:
+    """Whether steps provably change no element that is read at indices over other axes; `order`: the nodes that the read stands in."""
+    ranges = {axis.var: (ix.as_index(0), ix.sub(axis.extent, 1)) for axis in (*steps.axes, *others)}
+    facts = with_inner_ranges(Facts((), ranges), order)
+    read = [facts.simplify(ix.canonical(i)) for i in indices]
+    if any(node in _unsteady(order) - set(facts.ranges) for node in scalar_nodes(*read)):
+        return False
+    written = [facts.simplify(ix.canonical(place_of(i))) for i in steps.places]
+    return any(_apart(a, b, facts) for a, b in zip(read, written, strict=True))
+
+
+def _moving(steps: Steps) -> list[Axis]:
+    """The axes that have more than one index."""
+    return [axis for axis in steps.axes if ix.constant_value(axis.extent) != 1]
+
+
+def place_of(e: Expr) -> Expr:
+    """The place that an index names, where it may name none (−1) instead."""
+    while True:
+        if isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1:
+            e = e.args[1]
+        elif isinstance(e, Item) and isinstance(e.form, Cond) and ix.constant_value(e.form.orelse[e.index]) == -1:
+            e = e.form.then[e.index]
+        else:
+            return e
+
+
+def _coordinates(steps: Steps) -> dict[Var, int]:
+    """Axis variables that a dimension of the place depends on, and on no other: different values, different elements."""
+    own = {axis.var for axis in steps.axes}
+    found: dict[Var, int] = {}
+    for d, index in enumerate(steps.places):
+        named = {v for v in own if v in scalar_nodes(place_of(index))}
+        for var in named if len(named) == 1 else ():
+            if ix.linear(ix.canonical(place_of(index)))[1].get(var):
+                found.setdefault(var, d)
+    return found
+
+
+def _unsteady(order: Sequence[Node]) -> set[Var]:
+    """Variables that loops inside of a step bind."""
+    forms = {node.form for node in order if isinstance(node, Item)}
+    return {
+        var
+        for form in (*forms, *(n for n in order if isinstance(n, (Reduce, ScalarLoop))))
+        for var in bound_variables(form)
+    }
+
+
+def _harmless(load: Load, steps: Steps, facts: Facts, unsteady: set[Var]) -> bool:
+    read = [facts.simplify(ix.canonical(i)) for i in load.indices]
+    written = [facts.simplify(ix.canonical(place_of(i))) for i in steps.places]
+    same = [_is_same(a, b, facts) for a, b in zip(read, written, strict=True)]
+    if steps.promised and all(same):
+        return True
+    coordinates = _coordinates(steps)
+    if all(axis.var in coordinates and same[coordinates[axis.var]] for axis in _moving(steps)):
+        return True
+    if any(node in unsteady for node in scalar_nodes(*read)):
+        return False
+    return any(_apart(a, b, facts) for a, b in zip(read, written, strict=True))
+
+
+def _is_same(read: Expr, written: Expr, facts: Facts) -> bool:
+    """Whether one index is the other in each step; where there is none to change, it may be brought inside to be read."""
+    if isinstance(read, Op) and read.name == "clamp_index":
+        read = read.args[0]
+    return read is written or facts.equal(read, written)
+
+
+def _apart(read: Expr, written: Expr, facts: Facts) -> bool:
+    """Whether one index never takes a value of the other, whatever steps the two are of."""
+    a, b = interval(read, facts.ranges), interval(written, facts.ranges)
+    if a is not None and b is not None:
+        plain = Facts()
+        if plain.less(a[1], b[0]) or plain.less(b[1], a[0]):
+            return True
+    (constant, terms), (other, others) = ix.linear(read), ix.linear(written)
+    moving = [c for part in (terms, others) for atom, c in part.items() if atom in facts.ranges]
+    rest = [{atom: c for atom, c in part.items() if atom not in facts.ranges} for part in (terms, others)]
+    stride = gcd(*moving) if moving else 0
+    closed = all(
+        isinstance(n, Var) is False or n not in facts.ranges for part in rest for e in part for n in scalar_nodes(e)
+    )
+    steady = closed and not any(isinstance(n, Load) for part in rest for e in part for n in scalar_nodes(e))
+    return stride > 1 and steady and rest[0] == rest[1] and (constant - other) % stride != 0

@@ -1,0 +1,207 @@
+"""What has to run before what, so that arrays can change where they are.
+
+`Order` knows, of a graph, where each form stands, who reads which array, and which arrays are needed when a body is over. It is asked of
+one change after the other (`may_change`), and remembers who has to run first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import (
+    Array,
+    ArrayCond,
+    ArrayLoop,
+    ArrayWhile,
+    Const,
+    Generate,
+    Node,
+    Parameter,
+    Result,
+    Update,
+    Var,
+)
+from raido.algo.graph.facts import Facts
+from raido.algo.graph.rewrite import children, loads_in, scalar_nodes
+from raido.schedule.stages.inline import is_plain_elementwise
+from raido.schedule.stages.locations import Path, locations, sections_of
+from raido.schedule.stages.tables import Tables
+
+
+class Order:
+    """See the module's text."""
+
+    def __init__(self, roots: tuple[Array, ...], candidates: Mapping[Node, Update]) -> None:
+        self.candidates = candidates
+        self.paths = locations(roots)
+        self.states = {
+            state for form in self.paths if isinstance(form, (ArrayLoop, ArrayWhile)) for state in form.state
+        }
+        self.facts = facts_of(self.paths)
+        self.home: dict[Array, Path] = {}
+        self.readers: dict[Array, dict[Node, Path]] = {}
+        self.kept: dict[Array, list[Path]] = {}
+        self.first: dict[Node, set[Node]] = {}
+        self.apart: set[Node] = set()
+        self.changes: dict[Node, tuple[Array, ...]] = {}
+        for form, path in self.paths.items():
+            if isinstance(form, (ArrayLoop, ArrayWhile)):
+                self.home |= dict.fromkeys(form.state, (*path, (form, "body")))
+        for array in roots:
+            self.kept.setdefault(array, []).append(())
+        for form, path in self.paths.items():
+            for section, parts in sections_of(form):
+                inside = path if section == "" else (*path, (form, section))
+                for part in parts:
+                    self._reads(form, part, inside, ends=section in ("body", "then", "else"))
+        for array in self.readers.keys() | self.kept.keys():
+            if isinstance(array, Result) and array.form in self.paths:
+                self.home[array] = self.paths[array.form]
+
+    def _reads(self, form: Node, part: Node, path: Path, ends: bool) -> None:
+        if isinstance(part, (Parameter, Result)):
+            if ends:
+                self.kept.setdefault(part, []).append(path)
+            else:
+                self.readers.setdefault(part, {})[form] = path
+            return
+        for node in scalar_nodes(part):
+            for array in children(node):
+                if isinstance(array, (Parameter, Result)):
+                    self.readers.setdefault(array, {})[form] = path
+
+    def made_for(self, form: Node, update: Update, tables: Tables) -> set[Node]:
+        """The unnamed maps that make one value for each step, for nobody else, and could as well be made in the steps."""
+        axes = {axis.var for axis in update.axes if ix.constant_value(axis.extent) != 1}
+        facts = self.facts
+        for axis in update.axes:
+            facts = facts.with_range(axis.var, 0, ix.sub(axis.extent, 1))
+        found: dict[Node, bool] = {}
+        for load in loads_in(*update.values):
+            made = load.array.form if isinstance(load.array, Result) else None
+            if not isinstance(made, Generate) or (made in found and not found[made]):
+                continue
+            indices = [facts.simplify(ix.canonical(e)) for e in load.indices]
+            plain = [e for e in indices if not isinstance(e, Const)]
+            found[made] = (
+                len(set(plain)) == len(plain)
+                and all(isinstance(e, Var) for e in plain)
+                and axes <= set(plain)
+                and not load.checked
+                and is_plain_elementwise(made, tables)
+                and self.paths[made] == self.paths[form]
+                and all(self._is_only_for(form, Result(made, k)) for k in range(len(made.bodies)))
+                and not self._reads_what_changes(made, form)
+            )
+        return {made for made, fits in found.items() if fits}
+
+    def _is_only_for(self, form: Node, array: Array) -> bool:
+        return array not in self.kept and set(self.readers.get(array, ())) <= {form}
+
+    def _reads_what_changes(self, made: Generate, form: Node) -> bool:
+        """Whether a map reads an array that changes before the form runs."""
+        read = {load.array for load in loads_in(*made.bodies)}
+        return any(not read.isdisjoint(dest) and self._needs(form, change) for change, dest in self.changes.items())
+
+    def absorb(self, form: Node, made: Iterable[Node]) -> None:
+        """A form reads itself what maps, which are no more, read for it."""
+        for each in made:
+            for readers in self.readers.values():
+                if each in readers:
+                    readers[form] = readers.pop(each)
+            for before in self.first.values():
+                if each in before:
+                    before.add(form)
+
+    def is_read_by_one(self, form: Update) -> bool:
+        """Whether an update has one reader, and is needed by nothing else."""
+        array = Result(form, 0)
+        return len(self.readers.get(array, ())) == 1 and array not in self.kept
+
+    def may_change(self, form: Node, update: Update, apart: bool, absorbed: Update | None) -> str:
+        """Why a form may not take over the memory of what it updates; "" if it may: then others wait for nothing that it must wait for.
+
+        apart: its values are made before it, so that it is no reader any more, only a change; so are those of others that would be
+        late. absorbed: a form that is no more.
+        """
+        here = self.paths[form]
+        before: list[tuple[Node, Node]] = []
+        for dest in update.dest:
+            home = self.home[dest]
+            if here[: len(home)] != home or any(not isinstance(owner, ArrayCond) for owner, _ in here[len(home) :]):
+                return "a loop inside begins with it again and again"
+            if any(not _excludes(path, here) for path in self.kept.get(dest, ())):
+                return "the old contents are a result as well"
+            for reader, path in self.readers.get(dest, {}).items():
+                if reader is form or reader is absorbed:
+                    continue
+                if not _excludes(path, here) and not _is_before_the_round(path, home):
+                    pair = _at_one_level((*path, (reader, "")), (*here, (form, "")))
+                    before += [pair] if pair[0] is not pair[1] else []  # the condition of the choice that it stands in
+        known = set(self.apart)
+        if apart:
+            self.apart.add(form)
+        late = [reader for reader, change in before if self._needs(reader, change)]
+        self.apart |= {reader for reader in late if reader in self.candidates}
+        if any(self._needs(reader, change) for reader, change in before):
+            self.apart = known
+            return "what is made of the change is combined with the old contents"
+        for reader, change in before:
+            self.first.setdefault(change, set()).add(reader)
+        self.changes[form] = update.dest
+        return ""
+
+    def _needs(self, form: Node, other: Node) -> bool:
+        """Whether a form that reads depends on another one that changes, by what it reads or by what must come first."""
+        seen: set[tuple[Node, bool]] = set()
+        stack = [(form, form in self.apart)]  # only the values of what is apart
+        while stack:
+            node, values = pair = stack.pop()
+            if pair in seen:
+                continue
+            seen.add(pair)
+            if node is other and not values:
+                return True
+            update = self.candidates.get(node) if values else None
+            below = children(node) if update is None else (*update.values, *update.indices)
+            stack += [(child, False) for child in below]
+            if not values:
+                stack += [(reader, reader in self.apart) for reader in self.first.get(node, ())]
+        return False
+
+
+def facts_of(nodes: Iterable[Node]) -> Facts:
+    """What is known of the counters of whole-array loops."""
+    facts = Facts()
+    for form in nodes:
+        if isinstance(form, ArrayLoop):
+            facts = facts.with_range(form.index, 0, ix.sub(form.count, 1))
+    return facts
+
+
+def _excludes(path: Path, other: Path) -> bool:
+    """Whether two places are in different branches of one choice."""
+    for (form, section), (its_form, its) in zip(path, other, strict=False):
+        if form is not its_form:
+            return False
+        if section != its:
+            return isinstance(form, ArrayCond)
+    return False
+
+
+def _is_before_the_round(path: Path, home: Path) -> bool:
+    """Whether something is needed by a loop's condition only, which is looked at before each round."""
+    return (
+        len(path) >= len(home) > 0
+        and path[: len(home) - 1] == home[:-1]
+        and path[len(home) - 1] == (home[-1][0], "setup")
+    )
+
+
+def _at_one_level(path: Iterable[tuple[Node, str]], other: Iterable[tuple[Node, str]]) -> tuple[Node, Node]:
+    """The forms, around or equal to the ends of two paths, that stand in the same body."""
+    for one, its in zip(path, other, strict=False):
+        if one != its:
+            return one[0], its[0]
+    raise AssertionError("a form reads what it changes twice")

@@ -1,0 +1,465 @@
+"""Maps that change a part of an array and repeat the rest, as updates of that part.
+
+    out[y, x] = new if y == k + 1 and x >= lo else old[y, x]   →   old with [k + 1, lo + r] = new, for r in 0..w - lo
+
+The body is a choice whose last resort is the old element at the same index. Of the conditions on the way to the new value, an equation
+of an index fixes that index, and bounds (with a remainder, where every third index is changed) become an axis of steps; both must say
+the index in terms of sizes and counters of loops around, or, for an equation, of anything but indices that are fixed themselves. What is
+left over decides in each step whether there is one: a step that is none changes the element −1, which there is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import (
+    Array,
+    Axis,
+    Cond,
+    Const,
+    Count,
+    Expr,
+    Generate,
+    Item,
+    Load,
+    Node,
+    Op,
+    Parameter,
+    Result,
+    SizeVar,
+    Update,
+    Var,
+    const,
+    fresh,
+)
+from raido.algo.graph.facts import Facts
+from raido.algo.graph.primitives import CAN_FAULT
+from raido.algo.graph.rewrite import scalar_nodes
+from raido.schedule.stages.tables import Tables
+
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+_NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq"}
+
+
+@dataclass(slots=True)
+class _Choice:
+    """A new value, and what must hold for it to be taken. `lazy`: those conditions guard its evaluation."""
+
+    dest: Array
+    tests: list[Expr]
+    lazy: list[Expr]
+    value: Expr
+
+
+@dataclass(slots=True)
+class _Reach:
+    """What is known of the changed indices along one axis. `check`: reads the one that is fixed from an array that checks it."""
+
+    fixed: Expr | None = None
+    check: Load | None = None
+    low: list[Expr] = field(default_factory=list)
+    high: list[Expr] = field(default_factory=list)
+    stride: tuple[Expr, int] | None = None  # an index that is changed, and how far the others are apart
+
+    @property
+    def narrow(self) -> bool:
+        return self.fixed is not None or self.stride is not None or bool(self.low or self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An update that does what a body of a map does, and which of its results the body is.
+
+    `absorbed`: the update that it is made of. `value`: the new value in terms of the map's axes, which are `where` in those of the
+    steps; it is taken where `tests` hold. `everywhere`: no index is fixed or bounded, so there is a step for each element.
+    """
+
+    update: Update
+    index: int
+    absorbed: Update | None = None
+    value: Expr | None = None
+    where: tuple[tuple[Var, Expr], ...] = ()
+    tests: tuple[Expr, ...] = ()
+    everywhere: bool = False
+
+
+def updates_of(form: Generate, tables: Tables, facts: Facts) -> dict[int, Change]:
+    """The changes, by the numbers of the bodies that change a part of an array."""
+    groups: dict[tuple[object, ...], list[tuple[int, _Part]]] = {}
+    found: dict[int, Change] = {}
+    taken: set[Array] = set()
+    for k, body in enumerate(form.bodies):
+        guarded = _guarded(form, body, tables)
+        if guarded is not None and guarded.update.dest[0] not in taken:
+            taken.add(guarded.update.dest[0])
+            found[k] = guarded
+            continue
+        part = _part_of(form, body, tables, facts)
+        if part is not None and part.dest not in taken:
+            taken.add(part.dest)
+            groups.setdefault(part.key, []).append((k, part))
+    for members in groups.values():
+        update = _joined([part for _, part in members], tables)
+        for position, (k, part) in enumerate(members):
+            where = part.where if position == 0 else ()
+            found[k] = Change(update, position, None, part.old_value, where, part.old_tests, part.everywhere)
+    return found
+
+
+@dataclass(slots=True)
+class _Part:
+    """One change: its steps' axes, the place that each changes, conditions that are left, and the new value, all in terms of the axes."""
+
+    dest: Array
+    axes: tuple[Axis, ...]
+    places: tuple[Expr, ...]
+    checked: bool
+    tests: tuple[Expr, ...]
+    lazy: tuple[Expr, ...]
+    value: Expr
+    old_value: Expr
+    old_tests: tuple[Expr, ...]
+    where: tuple[tuple[Var, Expr], ...]
+    key: tuple[object, ...]
+    everywhere: bool
+
+
+def _part_of(form: Generate, body: Expr, tables: Tables, facts: Facts) -> _Part | None:
+    choice = _choice(body, tuple(axis.var for axis in form.axes))
+    if choice is None or choice.dest.shape != tuple(axis.extent for axis in form.axes):
+        return None
+    reaches = {axis.var: _Reach() for axis in form.axes}
+    rest = [test for test in _conjuncts(choice.tests, tables) if not _settle(test, reaches)]
+    _leave_out_circles(reaches, rest)
+    if not (any(reach.narrow for reach in reaches.values()) or choice.lazy):
+        return None
+    key = (*choice.lazy, *_conjuncts(choice.tests, tables))
+    return _with_steps(form, choice, reaches, rest, key, tables, facts)
+
+
+def _guarded(form: Generate, body: Expr, tables: Tables) -> Change | None:
+    """An update that is made where conditions hold that say nothing of indices, and else is not."""
+    own = tuple(axis.var for axis in form.axes)
+    choice = _choice(body, own)
+    if choice is None or not isinstance(choice.value, Load) or choice.value.indices != own:
+        return None
+    array = choice.value.array
+    inner = array.form if isinstance(array, Result) else None
+    if not isinstance(inner, Update) or inner.dest != (choice.dest,):
+        return None
+    if any(node in own for node in scalar_nodes(*choice.tests, *choice.lazy)):
+        return None
+    spot = next((d for d, place in enumerate(inner.indices) if not isinstance(place, Var)), 0)
+    places = [_checked(inner, d, tables) if inner.checked else place for d, place in enumerate(inner.indices)]
+    values = list(inner.values)
+    _guard(places, values, choice.tests, choice.lazy, range(len(places)) if inner.checked else [spot])
+    fields = (inner.left, inner.right, inner.combine, inner.neutral, tuple(values), inner.mode, False, inner.monoid)
+    update = Update(inner.dest, inner.axes, tuple(places), *fields)
+    tables.carry(inner, update)
+    return Change(update, 0, inner)
+
+
+def _checked(update: Update, dimension: int, tables: Tables) -> Expr:
+    """An index of an update, read from an array of 0, 1, … that checks it."""
+    place, extent = update.indices[dimension], update.dest[0].shape[dimension]
+    if isinstance(place, Var) and any(axis.var is place and axis.extent is extent for axis in update.axes):
+        return place
+    axes = tuple(Axis(fresh("i"), n) for n in (*[const(i64, 1)] * dimension, extent))
+    counting = Generate(axes, (axes[-1].var,))
+    tables.kinds[counting] = "index"
+    load = Load(Result(counting, 0), (*[const(i64, 0)] * dimension, place), True)
+    tables.carry(update, load)
+    return load
+
+
+def _guard(
+    places: list[Expr], values: list[Expr], tests: Sequence[Expr], lazy: Sequence[Expr], named: Sequence[int]
+) -> None:
+    """Makes steps name the element −1 where conditions do not hold; `lazy` ones guard the evaluation of the `named` places, too."""
+    last = named[-1]
+    if tests:
+        places[last] = Op("select", i64, (_all_of(tests), places[last], const(i64, -1)))
+    if lazy:
+        none = (*[const(i64, -1)] * len(named), *(const(value.dtype, 0) for value in values))
+        cond = Cond(_all_of(lazy), (*(places[d] for d in named), *values), none)
+        for k, d in enumerate(named):
+            places[d] = Item(cond, k)
+        values[:] = [Item(cond, len(named) + k) for k in range(len(values))]
+
+
+# The choice
+
+
+def _choice(body: Expr, places: tuple[Var, ...]) -> _Choice | None:
+    """What a body chooses between: a new value, and an element at the same index."""
+    tests: list[Expr] = []
+    lazy: list[Expr] = []
+    dest: Array | None = None
+    while True:
+        if isinstance(body, Op) and body.name == "select":
+            test, yes, no = body.args
+            sides, strict = (yes, no), True
+        elif isinstance(body, Item) and isinstance(body.form, Cond) and not lazy:
+            test, sides, strict = body.form.predicate, (body.form.then[body.index], body.form.orelse[body.index]), False
+        else:
+            break
+        olds = [_repeated(side, places) for side in sides]
+        old = olds[1] if olds[1] is not None else olds[0]
+        if old is None or (dest is not None and old is not dest):
+            break
+        dest = old
+        kept = olds[1] is not None
+        condition = test if kept else Op("logical_not", bool_, (test,))
+        (tests if strict else lazy).append(condition)
+        body = sides[0] if kept else sides[1]
+    return None if dest is None else _Choice(dest, tests, lazy, body)
+
+
+def _repeated(e: Expr, places: tuple[Var, ...]) -> Array | None:
+    """The array whose element at the same index an expression is."""
+    if isinstance(e, Load) and not e.checked and e.indices == places and isinstance(e.array, (Parameter, Result)):
+        return e.array
+    return None
+
+
+def _conjuncts(tests: Sequence[Expr], tables: Tables) -> list[Expr]:
+    """The parts that must all hold."""
+    found: dict[Expr, None] = {}
+    stack = list(reversed(tests))
+    while stack:
+        test = stack.pop()
+        if isinstance(test, Op) and test.name == "logical_and":
+            stack += reversed(test.args)
+        elif isinstance(test, Op) and test.name == "logical_not" and _negated(test.args[0]) is not None:
+            stack.append(_negated(test.args[0]))  # type: ignore[arg-type]
+        elif (opened := _opened(test, tables)) is not None:
+            stack.append(opened)
+        else:
+            found[test] = None
+    return list(found)
+
+
+def _opened(test: Expr, tables: Tables) -> Expr | None:
+    """A condition on indices that stands in a map, which is broadcast."""
+    made = test.array.form if isinstance(test, Load) and isinstance(test.array, Result) and not test.checked else None
+    if not isinstance(made, Generate) or tables.names.get(made) or not isinstance(test, Load):
+        return None
+    nodes = scalar_nodes(*made.bodies)
+    if not all(
+        isinstance(node, (Const, SizeVar, Count, Var)) or (isinstance(node, Op) and node.name not in CAN_FAULT)
+        for node in nodes
+    ):
+        return None
+    return tables.beta(made, test.array.index, test.indices)  # type: ignore[union-attr]
+
+
+def _negated(e: Expr) -> Expr | None:
+    if isinstance(e, Op) and e.name in _NEGATED and e.args[0].dtype is i64:
+        return Op(_NEGATED[e.name], bool_, e.args)
+    return None
+
+
+# What the conditions say of each axis
+
+
+def _settle(test: Expr, reaches: dict[Var, _Reach]) -> bool:
+    """Takes a condition in, if it is one of an index."""
+    if not isinstance(test, Op) or test.name not in _MIRRORED or test.args[0].dtype is not i64:
+        return False
+    if test.name == "eq" and _settle_stride(test, reaches):
+        return True
+    place, check = _unchecked(test.args[1])
+    constant, terms = ix.linear(ix.sub(test.args[0], place))
+    for var, reach in reaches.items():
+        sign = terms.get(var)
+        if sign not in (1, -1) or any(var in scalar_nodes(atom) for atom in terms if atom is not var):
+            continue
+        rest = ix.sub(ix.sub(ix.as_index(0), constant), 0)
+        for atom, c in terms.items():
+            if atom is not var:
+                rest = ix.sub(rest, ix.mul(atom, c))
+        bound = ix.mul(rest, sign)  # the index compared with var
+        name = test.name if sign == 1 else _MIRRORED[test.name]
+        if name == "eq":
+            if reach.fixed is None:
+                reach.fixed, reach.check = bound, check
+                return True
+            continue
+        if check is not None or not _is_of_sizes(bound, reaches):
+            continue
+        if name in ("ge", "gt"):
+            reach.low.append(ix.add(bound, 1) if name == "gt" else bound)
+        else:
+            reach.high.append(bound if name == "lt" else ix.add(bound, 1))
+        return True
+    return False
+
+
+def _settle_stride(test: Op, reaches: dict[Var, _Reach]) -> bool:
+    """Takes in that the distance from some index is a multiple of a constant."""
+    left, right = test.args
+    if ix.constant_value(right) != 0 or not isinstance(left, Op) or left.name not in ("mod", "floormod"):
+        return False
+    step = ix.constant_value(left.args[1])
+    _, terms = ix.linear(left.args[0])
+    for var, reach in reaches.items():
+        sign = terms.get(var)
+        if sign in (1, -1) and step and reach.stride is None:
+            start = ix.mul(ix.sub(var, ix.mul(left.args[0], sign)), 1)
+            if _is_of_sizes(start, reaches):
+                reach.stride = (start, step)
+                return True
+    return False
+
+
+def _unchecked(e: Expr) -> tuple[Expr, Load | None]:
+    """An index that is read from an array of 0, 1, … to check it, itself; and that read."""
+    if isinstance(e, Load) and e.checked and isinstance(e.array, Result) and isinstance(e.array.form, Generate):
+        counting = e.array.form
+        if len(counting.axes) == 1 and counting.bodies[e.array.index] is counting.axes[0].var:
+            return e.indices[0], e
+    return e, None
+
+
+def _is_of_sizes(e: Expr, reaches: dict[Var, _Reach]) -> bool:
+    """Whether the host knows an index: it is made of sizes and counters of loops around."""
+    return all(
+        isinstance(node, (Const, SizeVar, Count))
+        or (isinstance(node, Var) and node not in reaches)
+        or (isinstance(node, Op) and node.dtype in (i64, bool_) and node.name not in CAN_FAULT)
+        for node in scalar_nodes(e)
+    )
+
+
+def _leave_out_circles(reaches: dict[Var, _Reach], rest: list[Expr]) -> None:
+    """An index that is fixed by another one that is fixed: one of the two stays a condition."""
+    for var, reach in reaches.items():
+        if reach.fixed is not None:
+            others = {v for v, r in reaches.items() if r.fixed is not None or v is var}
+            if any(node in others for node in scalar_nodes(reach.fixed)):
+                rest.append(Op("eq", bool_, (var, reach.check or reach.fixed)))
+                reach.fixed = reach.check = None
+
+
+# The steps
+
+
+def _with_steps(
+    form: Generate,
+    choice: _Choice,
+    reaches: dict[Var, _Reach],
+    rest: list[Expr],
+    key: tuple[object, ...],
+    tables: Tables,
+    facts: Facts,
+) -> _Part:
+    axes: list[Axis] = []
+    values: dict[Node, Node] = {}
+    for axis in form.axes:
+        reach = reaches[axis.var]
+        if reach.fixed is not None:
+            rest += _kept_bounds(axis.var, reach)
+        else:
+            step, index = _steps_along(axis, reach, rest, facts)
+            axes.append(step)
+            tables.named_axes.update([step.var] if axis.var in tables.named_axes else [])
+            values[axis.var] = index
+    guarded = bool(rest or choice.lazy)
+    places = dict(values)
+    for axis in form.axes:
+        reach = reaches[axis.var]
+        if reach.fixed is not None:
+            place = reach.check if reach.check is not None and guarded else reach.fixed
+            bare, shown = tables.rewrite((reach.fixed, place), lambda node: node, values)
+            places[axis.var] = ix.canonical(shown)
+            values[axis.var] = Op("clamp_index", i64, (ix.canonical(bare), axis.extent))
+    checked = not guarded and any(reach.check is not None for reach in reaches.values())
+    value, *new = tables.rewrite((choice.value, *rest, *choice.lazy), lambda node: node, values)
+    tests, lazy = tuple(new[: len(rest)]), tuple(new[len(rest) :])
+    named = tuple(places[axis.var] for axis in form.axes)
+    where: Any = tuple((axis.var, values[axis.var]) for axis in form.axes)
+    old_tests = (*choice.tests, *choice.lazy)
+    everywhere = not any(reach.narrow for reach in reaches.values())
+    return _Part(
+        choice.dest,
+        tuple(axes),
+        named,
+        checked,
+        tests,
+        lazy,
+        value,
+        choice.value,
+        old_tests,
+        where,
+        key,
+        everywhere,  # type: ignore[arg-type]
+    )
+
+
+def _kept_bounds(var: Var, reach: _Reach) -> list[Expr]:
+    """Bounds of an index that is fixed: conditions."""
+    bounds: list[Expr] = [Op("le", bool_, (low, var)) for low in reach.low]
+    bounds += [Op("lt", bool_, (var, high)) for high in reach.high]
+    if reach.stride is not None:
+        start, step = reach.stride
+        bounds.append(_at_stride(var, start, step))
+    return bounds
+
+
+def _at_stride(var: Var, start: Expr, step: int) -> Expr:
+    return Op("eq", bool_, (Op("mod", i64, (ix.sub(var, start), const(i64, step))), const(i64, 0)))
+
+
+def _steps_along(axis: Axis, reach: _Reach, rest: list[Expr], facts: Facts) -> tuple[Axis, Expr]:
+    """The axis of steps along an axis of the array, and the index that a step names."""
+    if not reach.narrow and reach.stride is None:
+        rest += _kept_bounds(axis.var, reach)
+        var = fresh(axis.name)
+        return Axis(var, axis.extent), var
+    low: Expr = ix.as_index(0)
+    for bound in reach.low:
+        low = bound if facts.less_equal(low, bound) else low if facts.less_equal(bound, low) else ix.maximum(low, bound)
+    high = axis.extent
+    for bound in reach.high:
+        high = (
+            bound
+            if facts.less_equal(bound, high)
+            else high
+            if facts.less_equal(high, bound)
+            else ix.minimum(high, bound)
+        )
+    var = fresh(axis.name)
+    step = 1
+    if reach.stride is not None:
+        start, by = reach.stride
+        low, step = ix.add(low, ix.mod(ix.sub(start, low), by)), by
+    span = ix.sub(high, low)
+    count = span if step == 1 else ix.ceildiv(span, step)
+    extent = count if facts.nonnegative(count) else ix.maximum(count, 0)
+    return Axis(var, extent), ix.add(low, ix.mul(var, step))
+
+
+def _joined(parts: Sequence[_Part], tables: Tables) -> Update:
+    """One update of all arrays that change at the same places."""
+    first = parts[0]
+    same = {a.var: b.var for part in parts[1:] for a, b in zip(part.axes, first.axes, strict=True)}
+    values = [part.value for part in parts]
+    if same:
+        values = [first.value, *tables.rewrite(values[1:], lambda node: node, same)]
+    places = list(first.places)
+    named = [d for d, place in enumerate(places) if not isinstance(place, Var)] or [len(places) - 1]
+    _guard(places, values, first.tests, first.lazy, named)
+    axes = first.axes or (Axis(fresh("r"), const(i64, 1)),)
+    dest = tuple(part.dest for part in parts)
+    return Update(dest, axes, tuple(places), (), (), (), (), tuple(values), "unique", first.checked, "")
+
+
+def _all_of(tests: Sequence[Expr]) -> Expr:
+    total = tests[0]
+    for test in tests[1:]:
+        total = Op("logical_and", bool_, (total, test))
+    return total

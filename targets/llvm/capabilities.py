@@ -1,0 +1,18 @@
+"""What a processor can do, as the writers of helper functions ask for it: never its name, never a feature's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """Instructions that helper functions may rely on beyond those of every x86-64.
+
+    vector_bits: width of a vector register. fused: fused multiply-add is one instruction. byte_shuffle: any permutation of the
+    bytes of a 128-bit register is one (`pshufb`).
+    """
+
+    vector_bits: int = 128
+    fused: bool = False
+    byte_shuffle: bool = False

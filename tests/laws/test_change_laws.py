@@ -1,0 +1,63 @@
+"""The law for arrays that change in loops: whoever takes over whose memory, and under whatever schedule, the results are the same."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from law import CPUS, outcome
+from random_changes import random_change
+from random_programs import leaves_of
+from strategy_law import drawn_schedule, same
+
+from raido.algo.interpreter.interpret import interpret
+from raido.schedule.gang.vectorise import form_gangs
+from raido.schedule.lower import lower
+from raido.schedule.nest.checker import check_nest
+from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
+from raido.targets.compile import compile_program
+from raido.targets.native import set_threads
+from raido.targets.target import Target
+
+STRATEGIES = ("", "serial", "private", "sorted")
+
+
+def hold(seed: int, compiled: bool) -> None:
+    """One program, under its default schedule and under a random one."""
+    change = random_change(seed)
+    traced = change.algorithm.trace(*change.arguments)
+    flat, sizes = change.algorithm.flatten(change.arguments)
+    want = outcome(lambda: interpret(traced, flat, sizes))
+    target = Target.parse(f"llvm:{CPUS[seed % len(CPUS)]}")
+    drawn = drawn_schedule(traced, random.Random(seed), STRATEGIES[seed % len(STRATEGIES)])
+    for schedule in (Schedule(form_stages(traced)), drawn):
+        complete = schedule.complete(target.machine)
+        nest = check_nest(lower(complete.graph, complete.variants()), "scalar")
+        gang = check_nest(form_gangs(nest, target.machine.vector_bits), "gang")
+        try:
+            for each in (nest, gang):
+                same(want, outcome(lambda each=each: interpret_nest(each, flat, sizes, seed=seed)))
+            if compiled:
+                executable = compile_program(traced, target, schedule, use_cache=False)
+                for threads in (1, 2):
+                    set_threads(threads)
+                    same(want, outcome(lambda made=executable: leaves_of(made(*change.arguments))))
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}\n{change.source}\n{complete}\n{error}") from error
+        finally:
+            set_threads(None)
+
+
+@pytest.mark.parametrize("first", range(0, 40, 8))
+def test_no_schedule_changes_a_change(first):
+    for seed in range(first, first + 8):
+        hold(seed, compiled=seed % 8 == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 5000, 50))
+def test_no_schedule_changes_a_change_at_length(first):
+    for seed in range(first, first + 50):
+        hold(seed, compiled=seed % 10 == 0)

@@ -1,0 +1,134 @@
+"""The law of work on a sample of random programs, and on the causes that broke it. `work_law.py` runs any number of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from nested_programs import nested_program
+from work_law import CONSTANT, SMALL, check, check_nested, check_work, count_schedule, measure
+
+import raido as rd
+from raido.schedule.baseline import baseline
+from raido.schedule.lower.jobs import flat
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
+from raido.schedule.stages.stage import Stage
+
+
+@pytest.mark.parametrize("first", range(0, 60, 12))
+def test_no_default_does_more_than_random_programs_say(first):
+    assert sum(check(seed) for seed in range(first, first + 12)) >= 6
+
+
+@pytest.mark.parametrize("first", range(0, 120, 10))
+def test_no_default_does_more_than_random_programs_with_nested_arrays_say(first):
+    assert all(check_nested(seed) for seed in range(first, first + 10))
+
+
+def rows(factor: int, *extra: np.ndarray):
+    rng = np.random.default_rng(factor)
+    return [rng.uniform(0.5, 1.5, (12 * factor, 10)).astype(np.float32), *extra], {}
+
+
+def line(factor: int, *extra: np.ndarray):
+    return [np.random.default_rng(factor).uniform(0.5, 1.5, 200 * factor).astype(np.float32), *extra], {}
+
+
+def square(factor: int):
+    rng = np.random.default_rng(factor)
+    return [rng.uniform(0.5, 1.5, (4 * factor, 4 * factor)).astype(np.float32) for _ in range(4)], {}
+
+
+@rd.algorithm
+def sum_of_scans(x: rd.f32["n"], v: rd.f32["d"]):
+    return rd.sum(rd.map(lambda a: rd.scan(rd.add, 0.0, v * a)[2], x))
+
+
+@rd.algorithm
+def chained_products(ys: rd.f32["n", "n"], b: rd.f32["n", "n"], a: rd.f32["n", "n"], x: rd.f32["n", "n"]):
+    return rd.map(lambda y: x @ (a @ (b @ y)), ys)
+
+
+@rd.algorithm
+def tiles_in_a_loop(m: rd.f32["n"]):
+    def step(d, m):
+        tile = lambda k: rd.loop(2, lambda i, t: t * 0.5, rd.replicate((8, 8), rd.f32(k)))
+        tiles = rd.map(tile, rd.iota(rd.minimum(d + 1, 3)))
+        return rd.scatter(m, rd.iota(tiles.shape[0] * 64), tiles.reshape(-1))
+
+    return rd.loop(4, step, m)
+
+
+@rd.algorithm
+def scan_of_sums(a: rd.f32["n", "m"]):
+    return rd.scan(rd.add, 0.0, rd.map(rd.sum, a))
+
+
+@rd.algorithm
+def filter_of_sums(a: rd.f32["n", "m"]):
+    return rd.filter(lambda x: x > 9.0, rd.map(rd.sum, a))
+
+
+@rd.algorithm
+def scan_of_exp(a: rd.f32["n"]):
+    return rd.scan(rd.add, 0.0, rd.exp(a) * rd.sin(a))
+
+
+@rd.algorithm
+def counted(a: rd.f32["n"]):
+    return rd.filter(lambda x: rd.exp(x) > 2.0, a).shape[0]
+
+
+CAUSES = {
+    "a region along a reduced axis is what its loop chose": (sum_of_scans, lambda f: line(f, np.ones(5, np.float32))),
+    "a producer stands inside the loops that decide it": (chained_products, square),
+    "elements of arrays made for each index are read from memory": (tiles_in_a_loop, line),
+    "what a block of a scan reads is the block's": (scan_of_sums, rows),
+    "what a block of a filter reads is the block's": (filter_of_sums, rows),
+    "what two passes read is made once": (scan_of_exp, line),
+    "what is only counted is not moved": (counted, line),
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_causes_that_broke_the_law(cause):
+    program, arguments = CAUSES[cause]
+    check_work(program.trace(*arguments(1)[0]), arguments)
+
+
+def test_the_baseline_of_nested_arrays_does_no_more_than_all_stages_at_root():
+    """The judge itself: a place that made values again would hide the same fault of a default schedule."""
+    for seed in range(60):
+        program = nested_program(seed)
+        arguments = program.arguments(16, 16)
+        graph = form_stages(program.algorithm.trace(*arguments))
+        whole = Schedule(graph)
+        for stage in flat(graph.stages):
+            if isinstance(stage, Stage):
+                whole[stage.name].root()
+        placed, rooted = (count_schedule(each, arguments, {})[0].total for each in (baseline(graph), whole))
+        assert placed <= 1.1 * rooted + CONSTANT, program.source
+
+
+def test_schedules_that_make_values_again_are_seen():
+    @rd.algorithm
+    def smooth(a: rd.f32["n"]):
+        return rd.stencil(lambda p: p[-2] + p[-1] + p[0] + p[1] + p[2], rd.exp(a).named("made"), boundary="clamp")
+
+    (array,), sizes = line(1)
+    graph = form_stages(smooth.trace(array))
+    again = Schedule(graph)
+    again["made"].inline()
+    assert measure(graph, [array], sizes, again.complete(SMALL)).ratio > 1.5
+    assert measure(graph, [array], sizes).ratio < 1.2
+
+
+def test_memory_is_counted_while_it_is_alive():
+    @rd.algorithm
+    def two(a: rd.f32["n"]):
+        first = rd.scan(rd.add, 0.0, a)
+        return rd.sum(first * first[::-1])
+
+    (array,), sizes = line(1)
+    work, _ = count_schedule(baseline(form_stages(two.trace(array))), [array], sizes)
+    assert work.alive == 0 and work.most == array.nbytes

@@ -1,0 +1,1 @@
+"""The law against NumPy: random programs in NumPy's language, run by raido, against NumPy itself (`law.check`)."""
