@@ -46,8 +46,8 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
             return file.read()
     except OSError as error:
         raise Unreadable("it is a folder" if isinstance(error, IsADirectoryError) else _said(error)) from None
-    except ValueError as error:  # a NUL in the path
-        raise error if isinstance(error, Unreadable) else Unreadable(str(error)) from None
+    except ValueError as error:  # a NUL in the path, or half of a pair of surrogates
+        raise error if isinstance(error, Unreadable) else Unreadable("no file can have such a name") from None
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

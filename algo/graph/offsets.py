@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Checked, Cond, Expr, Item, Loop, Node, Op, Parameter, Result, While, const
-from raido.algo.graph.rewrite import children, post_order, scalar_nodes
+from raido.algo.graph.expr import Checked, Expr, Node, Op, const
+from raido.algo.graph.rewrite import evaluated_nodes, scalar_nodes
 
 
 def lone_offset(offset: Expr, size: Expr) -> Checked:
@@ -34,16 +34,9 @@ def lone_offsets(roots: Sequence[Node]) -> set[Node]:
 def counts_and_lone_offsets(roots: Sequence[Node]) -> dict[Checked, Expr]:
     """The checks of first offsets among some expressions, outside branches and loops, with how many segments follow each."""
     found: dict[Checked, Expr] = {}
-    for node in post_order(roots, _evaluated_below):
+    for node in evaluated_nodes(roots):
         if isinstance(node, Checked) and node.kind == "offsets":
             count, lone = node.details[3:]
             assert isinstance(lone, Checked)
             found[lone] = count
     return found
-
-
-def _evaluated_below(node: Node) -> Sequence[Node]:
-    apart = isinstance(node, Result | Parameter) or (
-        isinstance(node, Item) and isinstance(node.form, Cond | Loop | While)
-    )
-    return () if apart else children(node)

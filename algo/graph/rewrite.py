@@ -12,7 +12,7 @@ from itertools import islice
 from operator import is_
 from typing import Any, TypeVar
 
-from raido.algo.graph.expr import Load, Parameter, Result, Var
+from raido.algo.graph.expr import Cond, Item, Load, Loop, Parameter, Result, Var, While
 from raido.algo.graph.node import Node, field_names
 
 N = TypeVar("N", bound=Node)
@@ -88,6 +88,18 @@ def post_order(roots: Sequence[Node], below: Callable[[Node], Sequence[Node]]) -
 def scalar_nodes(*roots: Node, stop: Collection[Node] = ()) -> list[Node]:
     """The scalar nodes reachable without going into an array, nor below `stop`, children first."""
     return post_order(roots, (lambda node: () if node in stop else _scalars_below(node)) if stop else _scalars_below)
+
+
+def evaluated_nodes(roots: Sequence[Node]) -> list[Node]:
+    """The nodes reachable outside branches and loops without going into an array, children first."""
+    return post_order(roots, _evaluated_below)
+
+
+def _evaluated_below(node: Node) -> Sequence[Node]:
+    apart = isinstance(node, (Result, Parameter)) or (
+        isinstance(node, Item) and isinstance(node.form, (Cond, Loop, While))
+    )
+    return () if apart else children(node)
 
 
 def loads_in(*roots: Node) -> list[Load]:

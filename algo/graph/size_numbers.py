@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from raido.algo.graph.bind_sizes import EXACT
 from raido.algo.graph.dtypes import i64
@@ -64,7 +65,7 @@ def numbers_within(form: Node) -> list[Op]:
     return list(found)
 
 
-def is_size_arithmetic(node: Node) -> bool:
+def is_size_arithmetic(node: Node) -> TypeGuard[Op]:
     """Whether a node is an operation on sizes alone."""
     return isinstance(node, Op) and is_size(node) and any(isinstance(n, (SizeVar, Count)) for n in scalar_nodes(node))
 

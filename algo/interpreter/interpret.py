@@ -53,8 +53,8 @@ from raido.algo.graph.size_numbers import numbers_within, size_numbers
 from raido.algo.interpreter import forms as interpret_forms
 from raido.algo.interpreter.blocks import generate, reduce
 from raido.algo.interpreter.dependencies import NOTHING, dependencies
+from raido.algo.interpreter.empty_forms import look_without_elements
 from raido.algo.interpreter.lanes import Bound, Frame, find, grid, home, rank_of
-from raido.algo.interpreter.lone_offsets import look_at_lone_offsets
 from raido.algo.interpreter.machine import Task
 from raido.algo.interpreter.ragged import group_by_sizes, put_lanes, uniform
 from raido.algo.interpreter.rounds import loop, while_loop
@@ -325,7 +325,7 @@ class _Interpreter:
         if extents is not None:
             self._keep_to_limits(form, frame, extents[:rank])
             if 0 in extents[:rank]:
-                yield from look_at_lone_offsets(self, form, frame, extents)
+                yield from look_without_elements(self, form, frame, extents)
             try:
                 return (yield from rule(self, form, frame, extents[:rank]))
             except MemoryError as error:

@@ -12,13 +12,14 @@ from raido.algo.errors import ShapeError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_, i64, u64
 from raido.algo.graph.expr import Expr, Op, const
+from raido.algo.graph.limits import LARGEST_SIZE
 from raido.algo.trace.existential import checked
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.value import STRONG, Array
 
 LARGEST = (1 << 63) - 1
-FAR = 1 << 62  # beyond every array, and its negative too; sums with a size do not overflow
+FAR = LARGEST_SIZE  # beyond every array, and its negative too; sums of two such with two sizes keep to the limit
 
 
 def same_bits(value: Array) -> Expr:

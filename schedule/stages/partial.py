@@ -380,7 +380,7 @@ def _with_steps(
     checked = not guarded and any(reach.check is not None for reach in reaches.values())
     value, *new = tables.rewrite((choice.value, *rest, *choice.lazy), lambda node: node, values)
     tests, lazy = tuple(new[: len(rest)]), tuple(new[len(rest) :])
-    named = tuple(places[axis.var] for axis in form.axes)
+    named: Any = tuple(places[axis.var] for axis in form.axes)
     where: Any = tuple((axis.var, values[axis.var]) for axis in form.axes)
     old_tests = (*choice.tests, *choice.lazy)
     everywhere = not any(reach.narrow for reach in reaches.values())
@@ -396,7 +396,7 @@ def _with_steps(
         old_tests,
         where,
         key,
-        everywhere,  # type: ignore[arg-type]
+        everywhere,
     )
 
 

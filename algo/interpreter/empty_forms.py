@@ -1,38 +1,44 @@
-"""What a form without elements looks at all the same: offsets without segments, which no element would have looked at."""
+"""What a form without elements looks at all the same: sizes that data decides, and offsets without segments, which no element sees.
+
+A slice between traced bounds is checked where it is taken, as NumPy takes it, whether or not anybody looks at an element of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from raido.algo.graph.expr import Generate, Node, Result, Segmented
+from raido.algo.graph.expr import Count, Generate, Node, Result, Segmented
 from raido.algo.graph.offsets import counts_and_lone_offsets
-from raido.algo.graph.rewrite import children, loads_in
+from raido.algo.graph.rewrite import children, evaluated_nodes, loads_in
 from raido.algo.interpreter.lanes import Frame, grid
 from raido.algo.interpreter.machine import Machine
 from raido.algo.interpreter.ragged import uniform
 
 
-def look_at_lone_offsets(
+def look_without_elements(
     machine: Machine, form: Any, frame: Frame, extents: tuple[int, ...]
 ) -> Generator[Any, Any, None]:
-    """Checks the offsets that a form with these extents, one of them 0, reads itself or through arrays that have no elements either."""
+    """Checks what a form with these extents, one of them 0, needs itself or through arrays that have no elements either."""
     some = {axis.var: n for axis, n in zip(form.axes, extents, strict=False) if n}
-    known, place = frame.bound | some.keys(), frame.parent
+    around, place = frame.bound, frame.parent
     while place is not None:
-        known, place = known | place.bound, place.parent
+        around, place = around | place.bound, place.parent
+    known = around | some.keys()
     expressions: list[tuple[Node, ...]] = [children(form)]
     looked_at: list[Node] = []
     seen: set[Node] = set()
     while expressions:
         below = expressions.pop()
+        decided = [size for size in _sizes_of_data(below) if machine.depends_on(size) <= around]
+        yield from machine.values(decided, frame)
         found: list[tuple[Node, Sequence[Node]]] = [
             (each, (count,)) for each, count in counts_and_lone_offsets(below).items()
         ]
         for array in (load.array for load in loads_in(*below) if load.array not in seen):
             seen.add(array)
             if isinstance(array, Result) and isinstance(array.form, Generate | Segmented):
-                if not _leads_to_offsets(array.form):
+                if not _leads_to_checks(array.form):
                     continue
                 if machine.depends_on(array) <= known:
                     found.append((array, array.shape))
@@ -48,14 +54,18 @@ def look_at_lone_offsets(
         yield from machine.values([node], _along(machine, node, some, frame))
 
 
-def _leads_to_offsets(form: Generate | Segmented) -> bool:
+def _sizes_of_data(roots: Sequence[Node]) -> list[Count]:
+    return [node for node in evaluated_nodes(roots) if isinstance(node, Count)]
+
+
+def _leads_to_checks(form: Generate | Segmented) -> bool:
     """Whether an array without elements has anything to look at: else the indices of its rows, which may be any number, are not made."""
     stack: list[Any] = [form]
     seen = {form}
     while stack:
         form = stack.pop()
         below = children(form)
-        if isinstance(form, Segmented) or counts_and_lone_offsets(below):
+        if isinstance(form, Segmented) or counts_and_lone_offsets(below) or _sizes_of_data(below):
             return True
         found = {load.array.form for load in loads_in(*below) if isinstance(load.array, Result)}
         stack += [each for each in found - seen if isinstance(each, Generate | Segmented)]
