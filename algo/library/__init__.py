@@ -1,0 +1,1 @@
+"""NumPy's other names, composed of the language: nothing here knows the graph."""
