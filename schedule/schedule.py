@@ -196,9 +196,13 @@ class Schedule:
         """What `show` prints: the loop nest with every default written out."""
         from raido.schedule.lower import lower
         from raido.schedule.nest.printer import print_nest
+        from raido.schedule.repeats import repeats
 
         complete = self.complete()
-        return print_nest(lower(complete.graph, complete.variants()))
+        variants = complete.variants()
+        nest = lower(complete.graph, variants)
+        notes = repeats(nest, complete.graph.stages, variants)
+        return print_nest(nest) + "".join(f"  # {note}\n" for note in notes)
 
     def diff(self, other: Schedule) -> Difference:
         """Compares two schedules step by step; prints as a list of steps kept, taken away (-) and added (+)."""

@@ -1,0 +1,130 @@
+"""Stages that a schedule computes more than twice over, as `show()` says them: how often each of their elements is stored.
+
+The loops of the scalar nest are counted, not run: sizes that are not constants are taken to be `SIZE`, and what depends on a loop's
+variable is taken as it is half-way through the loop. What only data decides is left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar
+from raido.algo.graph.primitives import evaluate
+from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.nodes import Block, For, If, Let, Nest, Statement, Store
+from raido.schedule.nest.values import NestExpr
+from raido.schedule.nest.walk import blocks_of
+from raido.schedule.plan import At, Variant
+from raido.schedule.stages.stage import AnyStage, ControlStage, Stage
+
+SIZE = 1024  # of every dimension that nobody knows
+MOST = 2.0  # times that a stage is computed without a word
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A stage, and how many times over it is computed."""
+
+    stage: str
+    times: float
+
+    def __str__(self) -> str:
+        times = f"{self.times:.1f}" if self.times < 10 else f"{self.times:.0f}"
+        return f'"{self.stage}" is computed {times} times over (sizes that are not known taken as {SIZE})'
+
+
+def repeats(nest: Nest, stages: Iterable[AnyStage], variants: Iterable[Variant]) -> list[Repeat]:
+    """The stages of which each element is computed more than twice in every round of the array loops around them."""
+    every = list(_all_stages(stages))
+    inside = {plan.stage for variant in variants for plan in variant.plans if isinstance(plan.compute, At)}
+    count = _Count(every)
+    count.block(nest.body, 1.0)
+    found = []
+    for stage in every:
+        if isinstance(stage, Stage) and stage.name in inside:
+            times = count.stored[_label(stage), len(stage.axes)] / count.elements(stage)
+            found += [Repeat(stage.name, times)] if times > MOST else []
+    return found
+
+
+def _all_stages(stages: Iterable[AnyStage]) -> Iterator[AnyStage]:
+    for stage in stages:
+        yield stage
+        if isinstance(stage, ControlStage):
+            yield from _all_stages((*stage.setup, *stage.body, *stage.orelse))
+
+
+def _label(stage: AnyStage) -> str:
+    """The name of the buffers that hold a stage's results where it is computed inside others."""
+    return stage.name.rsplit("/", 1)[-1]
+
+
+class _Count:
+    """How many elements are stored in the buffers of each name and rank, by stores that are counted with the loops around them.
+
+    Of rank 0 only the buffers that hold results: not those in registers, in which folds keep what they have so far.
+    """
+
+    def __init__(self, stages: Iterable[AnyStage]) -> None:
+        self.array_loops = {stage.name for stage in stages if isinstance(stage, ControlStage)}
+        self.stored: dict[tuple[str, int], float] = defaultdict(float)
+        self.values: dict[Node, int] = {}
+
+    def elements(self, stage: Stage) -> int:
+        """How many elements a stage's results have."""
+        return prod(self.value(axis.extent) or 1 for axis in stage.axes) * len(stage.bodies)
+
+    def block(self, block: Block, times: float) -> None:
+        for statement in block.statements:
+            self.statement(statement, times)
+
+    def statement(self, s: Statement, times: float) -> None:
+        if isinstance(s, For):
+            low, high = self.value(s.low), self.value(s.high)
+            if low is None or high is None or high <= low:
+                return
+            rounds = -(-(high - low) // s.step)
+            self.values[s.var] = low + rounds // 2 * s.step
+            self.block(s.body, times if s.stage in self.array_loops else times * rounds)
+        elif isinstance(s, If):
+            holds = self.value(s.condition)
+            sides = [
+                side for side, taken in ((s.then, holds), (s.orelse, not holds)) if side and (taken or holds is None)
+            ]
+            for side in sides:
+                self.block(side, times / len(sides))
+        elif isinstance(s, Let):
+            value = self.value(s.value)
+            if value is not None:
+                self.values[s.var] = value
+        elif isinstance(s, Store):
+            if s.indices or s.buffer.scope != "register":
+                self.stored[s.buffer.name, len(s.indices)] += times
+        else:
+            for block in blocks_of(s):
+                self.block(block, times)
+
+    def value(self, e: NestExpr | Expr) -> int | None:
+        """An index, a size or a condition; None where data decide it."""
+        found: dict[Node, int | None] = {}
+        for node in topological(e):
+            if not (node.dtype.is_integer or node.dtype is bool_):
+                found[node] = None
+            elif isinstance(node, Const):
+                found[node] = int(node.value)
+            elif node in self.values:
+                found[node] = self.values[node]
+            elif isinstance(node, SizeVar):
+                found[node] = SIZE
+            elif isinstance(node, Op) and all(found[a] is not None for a in node.args):
+                args = [np.asarray(found[a], a.dtype.numpy) for a in node.args]
+                found[node] = int(evaluate(node.name, node.dtype, args))
+            else:
+                found[node] = None
+        return found[e]
