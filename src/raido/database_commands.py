@@ -1,0 +1,1 @@
+../../api/database_commands.py

@@ -1,0 +1,1 @@
+../../api/job_file.py

@@ -1,0 +1,1 @@
+../../api/tune_command.py

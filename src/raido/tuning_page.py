@@ -1,0 +1,1 @@
+../../api/tuning_page.py
