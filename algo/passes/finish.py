@@ -1,5 +1,5 @@
-"""The last passes over a traced program, in order: contract products into sums, start reductions from neutral elements, reduce
-arrays of private size where they are made, make equal expressions one, keep only the tables' live rows."""
+"""The last passes over a traced program, in order: drop results that nobody reads, contract products into sums, start reductions from
+neutral elements, reduce arrays of private size where they are made, make equal expressions one, keep only the tables' live rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from raido.algo.passes.contract import contract_products
 from raido.algo.passes.private_sizes import reduce_private_arrays
 from raido.algo.passes.share import share_equal
 from raido.algo.passes.starts import start_neutral
+from raido.algo.passes.unused import drop_unused
 
-PASSES = (contract_products, start_neutral, reduce_private_arrays, share_equal)
+PASSES = (drop_unused, contract_products, start_neutral, reduce_private_arrays, share_equal)
 
 
 def finish_program(program: Program) -> Program:

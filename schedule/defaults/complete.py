@@ -32,6 +32,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from raido.algo.errors import ScheduleError, explain
+from raido.schedule.defaults.demand import goes_over_twice
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.facts import (
     FEWEST_ROWS,
@@ -178,7 +179,10 @@ def beside_reader(draft: Draft, stage: Stage, reader: str) -> At | None:
 
 
 def deciding_loops(draft: Draft, reader: str, axes: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The loops around an element of a reader, outermost first, down to the first that runs over other axes than these."""
+    """The loops around an element of a reader, outermost first, down to the first that runs over other axes than these.
+
+    Of a reader that goes over its blocks twice, those down to the block.
+    """
     state = draft.state
     plan, stage = state.plan(reader), state.stage(reader)
     around: list[tuple[str, str]] = []
@@ -190,7 +194,10 @@ def deciding_loops(draft: Draft, reader: str, axes: tuple[str, ...]) -> list[tup
         around = [loop for loop, other in zip(places, within, strict=False) if loop == other]
         if len(around) < len(places):
             return around
-    own = takewhile(lambda loop: set(axes_of(plan, loop.name)) <= set(axes), plan.loops[shared_count(state, reader) :])
+    once = plan.loops[shared_count(state, reader) :]
+    if goes_over_twice(state, reader):
+        once = () if strategy_name(state, reader) in PHASES else once[:1]
+    own = takewhile(lambda loop: set(axes_of(plan, loop.name)) <= set(axes), once)
     return [*around, *((reader, loop.name) for loop in own)]
 
 

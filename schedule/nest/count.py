@@ -39,10 +39,14 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 @dataclass(slots=True)
 class Work:
-    """Operations on values and accesses to memory that were executed; bytes of temporary memory alive now, and at most."""
+    """Operations on values and accesses to memory that were executed; bytes of temporary memory alive now, and at most.
+
+    `offered`: the elements that filters have looked at.
+    """
 
     operations: int = 0
     accesses: int = 0
+    offered: int = 0
     alive: int = 0
     most: int = 0
 
@@ -90,6 +94,8 @@ class CountingSource(PythonSource):
         super().statement(s)
         if isinstance(s, Alloc) and s.buffer.scope != "register":
             self.line(f"work.take({self.name(s.buffer)}.data.nbytes)")
+        elif isinstance(s, Append):
+            self.line("work.offered += 1")
         elif isinstance(s, Copy):
             self.line(f"work.did(0, 2 * {self.name(s.destination)}.data.size)")
 

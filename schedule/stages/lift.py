@@ -16,6 +16,7 @@ from raido.algo.graph.expr import (
     Array,
     Axis,
     Expr,
+    Filter,
     Generate,
     Item,
     Load,
@@ -23,6 +24,8 @@ from raido.algo.graph.expr import (
     Parameter,
     Reduce,
     Result,
+    Scan,
+    Sort,
     Update,
     Var,
     While,
@@ -125,7 +128,10 @@ def _closed(form: Generate | Dependent, outer: list[Axis], tables: Tables) -> Ge
 
 
 def lift_reductions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """At most one `Reduce` stands at the top of each form; those under it, or beside it over other axes, become forms."""
+    """At most one `Reduce` stands at the top of each form; those under it, or beside it over other axes, become forms.
+
+    So do those of scans, filters and sorts, which may ask for a value twice.
+    """
     nodes = topological(*roots)
     memo: dict[Node, Node] = {}
     for node in nodes:
@@ -135,10 +141,27 @@ def lift_reductions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
             tables.carry(new, merged)
             tables.carry(node, merged)
             new = merged
+        elif isinstance(new, (Scan, Filter, Sort)):
+            new = _without_reductions(new, tables)
+            tables.carry(node, new)
         elif new is not node:
             tables.carry(node, new)
         memo[node] = new
     return rewritten(roots, memo)
+
+
+def _without_reductions(form: Scan | Filter | Sort, tables: Tables) -> Scan | Filter | Sort:
+    """The form with the folds in its values, and in what a filter asks, made by forms of their own."""
+    axes = {axis.var: axis for axis in form.axes}
+    asked = (form.predicate,) if isinstance(form, Filter) else ()
+    bodies: tuple[Expr, ...] = (*asked, *form.values)
+    while eager := _eager_reductions(bodies):
+        outermost = next(r for r in eager if not any(r in set(scalar_nodes(*s.values)) for s in eager if s is not r))
+        bodies = _lift_reduce(form, bodies, outermost, axes, [], tables)
+    parts = {name: getattr(form, name) for name in field_names(type(form))} | {"values": bodies[len(asked) :]}
+    if asked:
+        parts["predicate"] = bodies[0]
+    return type(form)(*parts.values())
 
 
 def _one_reduction(form: Generate, tables: Tables) -> Generate:
@@ -198,7 +221,7 @@ def _eager_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
 
 
 def _lift_reduce(
-    form: Generate, bodies: tuple[Expr, ...], reduce: Reduce, axes: dict[Var, Axis], eager: list[Reduce], tables: Tables
+    form: Node, bodies: tuple[Expr, ...], reduce: Reduce, axes: dict[Var, Axis], eager: list[Reduce], tables: Tables
 ) -> tuple[Expr, ...]:
     """`reduce` becomes a form of its own over the axes it depends on."""
     available = {**axes, **{a.var: a for r in eager for a in r.axes}}
