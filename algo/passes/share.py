@@ -13,6 +13,7 @@ from raido.algo.graph.expr import (
     Constant,
     Filter,
     Generate,
+    Op,
     Parameter,
     Result,
     Scan,
@@ -22,6 +23,7 @@ from raido.algo.graph.expr import (
     Update,
     Var,
 )
+from raido.algo.graph.faults import can_fault
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import children, rebuild, topological
@@ -41,8 +43,13 @@ def share_equal(program: Program) -> Program:
         new: Node = rebuild(node, memo.__getitem__)
         if isinstance(new, _FORMS) and not open_variables(new):
             new = first.setdefault(_key(new), new)
-        memo[node] = new
+        memo[node] = new.args[1] if isinstance(new, Op) and _chooses_nothing(new) else new
     return follow_tables(program, memo, tuple(memo[result] for result in program.results))
+
+
+def _chooses_nothing(e: Op) -> bool:
+    """Whether an expression chooses between equal values, by a condition that finds nothing wrong."""
+    return e.name == "select" and e.args[1] is e.args[2] and not any(map(can_fault, topological(e.args[0])))
 
 
 def _key(form: Node) -> tuple[Any, ...]:

@@ -50,6 +50,11 @@ def known(draft: Draft, e: Expr) -> Expr:
 
 
 def extent(draft: Draft, e: Expr) -> int:
-    """A size as a number, at least 1, since rules divide by products of sizes; unknown ones count as `UNKNOWN`."""
-    value = index.constant_value(known(draft, e))
-    return UNKNOWN if value is None else max(value, 1)
+    """A size as a number, at least 1, since rules divide by products of sizes; unknown ones count as `UNKNOWN`, or the most they can be."""
+    size = known(draft, e)
+    value = index.constant_value(size)
+    if value is None:
+        counted = {c.size: c.bound for c in draft.state.graph.counts if c.bound is not None}
+        most = index.constant_value(known(draft, substitute(size, counted)))
+        value = UNKNOWN if most is None else min(most, UNKNOWN)
+    return max(value, 1)

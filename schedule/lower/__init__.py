@@ -7,6 +7,7 @@
     placement     producers inside loops: regions, memory                            (regions)
     sliding       producers kept further out than they are computed
     reductions    accumulators, partials                                              (lane_blocks)
+    rows_outside  array loops whose rounds keep to rows run row by row
     share_buffers arrays that are never alive together share memory
     convert, emit expressions: substitution, then statements with shared values named
 
@@ -24,6 +25,7 @@ from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
 from raido.schedule.lower.share_buffers import share_buffers
 from raido.schedule.nest.nodes import Block, If, Nest, RepeatedCopy, Statement
+from raido.schedule.nest.rows_outside import rows_outside
 from raido.schedule.nest.values import Buffer, buffer_for
 from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.stages.stage import StageGraph
@@ -60,7 +62,7 @@ def lower(graph: StageGraph, variants: Sequence[Variant]) -> Nest:
     inputs = tuple(buffer_for(parameter) for parameter in program.parameters)
     used = tuple(sites.used)
     nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
-    return share_buffers(nest)
+    return share_buffers(rows_outside(nest))
 
 
 def _output(array: Array, k: int, count: int, shape: tuple[Expr, ...], loose: set[SizeVar]) -> Buffer:

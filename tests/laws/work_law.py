@@ -27,7 +27,7 @@ from nested_programs import nested_program  # noqa: E402
 from random_programs import Grammar, RandomProgram, random_program  # noqa: E402
 
 from raido.algo.errors import CompileError, RaidoError  # noqa: E402
-from raido.algo.graph.bind_sizes import evaluate_size  # noqa: E402
+from raido.algo.graph.bind_sizes import bind_sizes, evaluate_size  # noqa: E402
 from raido.algo.graph.program import Program  # noqa: E402
 from raido.schedule.baseline import baseline  # noqa: E402
 from raido.schedule.lower import lower  # noqa: E402
@@ -152,6 +152,9 @@ def scaled(program: RandomProgram, traced: Program, factor: int) -> tuple[list[A
     sizes = dict.fromkeys(names, factor * n)
     arguments = of_sizes(program, traced, sizes, Random(program.seed))
     flat, given = program.algorithm.flatten(arguments)
+    bind_sizes(
+        traced, [np.shape(array) for array in flat], given
+    )  # which says where these sizes are none for the program
     return list(flat), {**sizes, **given}
 
 
