@@ -19,14 +19,14 @@ from math import prod
 from raido.algo.graph import index
 from raido.algo.graph.cost import FUNCTION, cost_of, is_cheaper_made_twice, operations
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Cond, Expr, Load, Loop, Node, Op, Reduce, Var, While
+from raido.algo.graph.expr import Cond, Expr, Item, Load, Loop, Node, Op, Reduce, Var, While
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_readers, join_twins
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.remember import remembered
 from raido.schedule.stages.dependent import is_ragged
-from raido.schedule.stages.reads import array_name, loads_of, scalars_of
+from raido.schedule.stages.reads import array_name, loads_of, scalars_of, stage_roots
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, has_loops_said, is_inlined, places
 
@@ -159,12 +159,18 @@ def reads_functions(stage: Stage, state: State) -> bool:
 
 
 def turns_rows(stage: Stage, reader: Stage, point: Point) -> bool:
-    """Whether a reader goes through a stage's axes in another order, where functions of some axes alone are shared by rows of the others."""
+    """Whether a reader goes through a stage's axes in another order, where functions of some axes alone are shared by rows of the others.
+
+    What stands in a branch is shared by none: it is computed where the branch is taken.
+    """
+    branches = {e for e in scalars_of(stage) if isinstance(e, Item) and isinstance(e.form, Cond)}
     order = {axis.var: k for k, axis in enumerate(reader.all_axes)}
     places = [order[e] for e in point if isinstance(e, Var) and e in order]
     own = {axis.var for axis in stage.axes}
     return places != sorted(places) and any(
-        cost_of(node) >= FUNCTION and 0 < len(own & free_variables(node)) < len(own) for node in scalars_of(stage)
+        cost_of(node) >= FUNCTION and 0 < len(own & free_variables(node)) < len(own)
+        for node in scalar_nodes(*stage_roots(stage), stop=branches)
+        if node not in branches
     )
 
 
