@@ -130,6 +130,8 @@ class Complex(Operators, Record):
     sum: Any = Array.sum
     prod: Any = Array.prod
     mean: Any = Array.mean
+    var: Any = Array.var
+    std: Any = Array.std
     any: Any = Array.any
     all: Any = Array.all
     min: Any = Array.min

@@ -179,7 +179,7 @@ def highest(dtype: DType) -> Any:
     return math.inf if dtype.is_float else True if dtype is bool_ else int(np.iinfo(dtype.numpy).max)
 
 
-def _not_empty(a: Array, axis: Any, what: str) -> Callable[[Array], Array]:
+def not_empty(a: Array, axis: Any, what: str) -> Callable[[Array], Array]:
     """Refuses axes without elements; the function gives a result after a check of those sizes that data decides."""
     unknown: list[Expr] = []
     for k in normal_axes(axis, a.ndim):
@@ -206,7 +206,7 @@ def min(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None
         array([1, 2, 3])
     """
     value = _array(a, "rd.min")
-    finish = _with_initial(ufuncs.minimum, initial) or _not_empty(value, axis, "rd.min")
+    finish = _with_initial(ufuncs.minimum, initial) or not_empty(value, axis, "rd.min")
     return _reduced(value, ufuncs.minimum, highest, axis, keepdims, name, finish=finish)
 
 
@@ -219,7 +219,7 @@ def max(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None
                [6]])
     """
     value = _array(a, "rd.max")
-    finish = _with_initial(ufuncs.maximum, initial) or _not_empty(value, axis, "rd.max")
+    finish = _with_initial(ufuncs.maximum, initial) or not_empty(value, axis, "rd.max")
     return _reduced(value, ufuncs.maximum, lowest, axis, keepdims, name, finish=finish)
 
 
@@ -300,7 +300,7 @@ def _arg(
         return lift(np.int64(0))
     if axis is not None and isinstance(axis, tuple):
         raise TraceError(complaint(f"{what} takes one axis, or None"))
-    after_check = _not_empty(value, axis, what)
+    after_check = not_empty(value, axis, what)
     axes = normal_axes(axis, value.ndim)
     extents = [value.extents[k] for k in axes]
 

@@ -146,6 +146,14 @@ class Array(Operators):
         """`rd.mean` of this array."""
         return _reductions().mean(self, axis, **options)
 
+    def var(self, axis: Any = None, dtype: Any = None, **options: Any) -> Any:
+        """`rd.var` of this array."""
+        return _statistics().var(self, axis, dtype, **options)
+
+    def std(self, axis: Any = None, dtype: Any = None, **options: Any) -> Any:
+        """`rd.std` of this array."""
+        return _statistics().std(self, axis, dtype, **options)
+
     def argmin(self, axis: Any = None, **options: Any) -> Any:
         """`rd.argmin` of this array."""
         return _reductions().argmin(self, axis, **options)
@@ -290,6 +298,12 @@ def _reductions() -> Any:
     from raido.algo.language import reductions
 
     return reductions
+
+
+def _statistics() -> Any:
+    from raido.algo.library import statistics
+
+    return statistics
 
 
 TRUE = Const(bool_, 1)

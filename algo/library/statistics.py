@@ -1,0 +1,264 @@
+"""NumPy's statistics that are sums: `var std ptp average`, and sums, means and extremes that leave NaN out.
+
+`axis` is None (all), an int or a tuple, as in `rd.sum`. Deviations are summed in a second pass, from the mean of the first, and f16
+in f32, as NumPy does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.graph.dtypes import DType, f16, f32, f64
+from raido.algo.language import reductions, ufuncs
+from raido.algo.language.combinators import reduce_axes
+from raido.algo.language.complexes import Complex
+from raido.algo.language.moves import astype
+from raido.algo.language.reductions import normal_axes
+from raido.algo.library.operands import numbers_of
+from raido.algo.trace.building import elementwise
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import lift
+from raido.algo.trace.trees import leaves
+from raido.algo.trace.value import Array
+
+
+def size_along(value: Array, axis: Any) -> Any:
+    """The number of elements along `axis`: an int, or a size."""
+    count: Any = 1
+    for k in normal_axes(axis, value.ndim):
+        count = count * value.shape[k]
+    return count
+
+
+def kept(result: Any, axis: Any, rank: int) -> Any:
+    """A reduction over `axis` of an array of that rank, with dimensions of size 1 in place of the reduced ones."""
+    axes = normal_axes(axis, rank)
+    return result[tuple(None if k in axes else slice(None) for k in range(rank))] if axes else result
+
+
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    mean: Any = None,
+    correction: Any = None,
+    name: str | None = None,
+) -> Any:
+    """The variance along `axis`: the mean of the squared distances from the mean, over `n - ddof` of n elements.
+
+    Of integers in f64, of f16 summed in f32, of complex numbers the real mean of squared sizes. `mean` is the mean, with the reduced
+    dimensions kept at size 1, where it is known already; `correction` is another name of `ddof`. NaN for an empty axis; where n is
+    at most `ddof`, what is divided by 0 is NaN or infinite.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.var(a, axis=1)).interpret(np.array([[1.0, 2.0, 3.0], [4.0, 4.0, 4.0]]))
+        array([0.66666667, 0.        ])
+    """
+    return _variance(a, axis, dtype, _correction(ddof, correction), keepdims, mean, name, lambda total: total, "rd.var")
+
+
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    mean: Any = None,
+    correction: Any = None,
+    name: str | None = None,
+) -> Any:
+    """The standard deviation along `axis`: the square root of `rd.var`, with its arguments.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.std(a)).interpret(np.array([1.0, 3.0, 1.0, 3.0]))
+        np.float64(1.0)
+    """
+    return _variance(a, axis, dtype, _correction(ddof, correction), keepdims, mean, name, ufuncs.sqrt, "rd.std")
+
+
+def _correction(ddof: Any, correction: Any) -> Any:
+    if correction is None:
+        return ddof
+    if not (isinstance(ddof, int) and ddof == 0):
+        raise TraceError(complaint("`ddof` and `correction` are one argument by two names", remedy="one of them"))
+    return correction
+
+
+def _variance(
+    a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, mean: Any, name: str | None, finish: Any, what: str
+) -> Any:
+    value = numbers_of(a, what)
+    array = leaves(value)[0]
+    result = dtype or (array.dtype if array.dtype.is_float else f64)
+    if not (isinstance(result, DType) and result.is_float):
+        raise DTypeError(complaint(f"the `dtype` of {what} is a float type, not {dtype!r}"))
+    wide = f32 if result is f16 and dtype is None else result
+    if not isinstance(value, Complex):
+        value = astype(value, wide)
+    centre = reductions.mean(value, axis, keepdims=True) if mean is None else mean
+
+    def squared(x: Any, y: Any) -> Any:
+        distance = x - y
+        if isinstance(distance, Complex):
+            return distance.real * distance.real + distance.imag * distance.imag
+        return astype(distance * distance, wide)
+
+    total = reductions.sum(elementwise(squared, [value, centre]), axis, keepdims=keepdims)
+    count = ufuncs.maximum(astype(lift(size_along(array, axis)), f64) - ddof, 0.0)
+    divisor = astype(count, wide)
+    return elementwise(lambda s, d: astype(finish(s / d), result), [total, divisor], name=name)
+
+
+def ptp(a: Any, axis: Any = None, keepdims: bool = False, *, name: str | None = None) -> Any:
+    """The largest minus the smallest element along `axis`, in their dtype. An empty axis is refused.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.ptp(a, axis=0)).interpret(np.array([[1, 5, 3], [4, 4, 9]]))
+        array([3, 1, 6])
+    """
+    value = numbers_of(a, "rd.ptp")
+    most = reductions.max(value, axis, keepdims=keepdims)
+    return ufuncs.subtract(most, reductions.min(value, axis, keepdims=keepdims), name=name)
+
+
+def average(
+    a: Any,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The mean along `axis`, weighted by `weights`: an array of the shape of `a`, or of that of its axes `axis`.
+
+    Of the common dtype of `a` and the weights, at least f64 where `a` is of integers. `returned`: also the sums of the weights, as a pair.
+    Where these are 0 the result is NaN or infinite. ShapeError for weights of another shape.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.average(a, weights=np.array([3.0, 1.0]))).interpret(np.array([1.0, 5.0]))
+        np.float64(2.0)
+    """
+    value = numbers_of(a, "rd.average")
+    array = leaves(value)[0]
+    if weights is None:
+        result = reductions.mean(value, axis, keepdims=keepdims, name=name)
+        count = astype(lift(size_along(array, axis)), leaves(result)[0].dtype)
+        return (result, elementwise(lambda r, n: n, [result, count])) if returned else result
+    factors = _weights_for(numbers_of(weights, "rd.average"), array, axis)
+    if not isinstance(value, Complex) and not array.dtype.is_float:
+        value = astype(value, f64)
+    products = ufuncs.multiply(value, factors)
+    like = leaves(products)[0].dtype
+    factors = elementwise(lambda w, _: w if isinstance(w, Complex) else astype(w, like), [factors, products])
+    total = reductions.sum(factors, axis, keepdims=keepdims)
+    result = ufuncs.divide(reductions.sum(products, axis, keepdims=keepdims), total, name=name)
+    if returned and isinstance(products, Complex) and not isinstance(total, Complex):
+        total = products.dtype(total)
+    return (result, total) if returned else result
+
+
+def _weights_for(weights: Any, array: Array, axis: Any) -> Any:
+    """Weights as an array that broadcasts along the axes they belong to."""
+    given = leaves(weights)[0]
+    if given.ndim == array.ndim:
+        return weights
+    if axis is None:
+        raise ShapeError(complaint("rd.average with weights of another rank than the array needs an `axis`"))
+    axes = [k % array.ndim for k in (axis if isinstance(axis, tuple) else (axis,))]
+    if given.ndim != len(axes):
+        raise ShapeError(complaint(f"weights of rank {given.ndim} along {len(axes)} axes of rd.average"))
+    order = sorted(range(len(axes)), key=axes.__getitem__)
+    moved = weights.transpose(*order) if len(order) > 1 else weights
+    return moved[tuple(slice(None) if k in axes else None for k in range(array.ndim))]
+
+
+def nansum(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, *, name: str | None = None
+) -> Any:
+    """The sum along `axis` of the elements that are not NaN, with the types of `rd.sum`; 0 where there is none.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.nansum(a)).interpret(np.array([1.0, np.nan, 2.0]))
+        np.float64(3.0)
+    """
+    return reductions.sum(
+        _without_nan(numbers_of(a, "rd.nansum")), axis, dtype=dtype, keepdims=keepdims, initial=initial, name=name
+    )
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, name: str | None = None) -> Any:
+    """The mean along `axis` of the elements that are not NaN, with the types of `rd.mean`; NaN where there is none.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.nanmean(a)).interpret(np.array([1.0, np.nan, 2.0]))
+        np.float64(1.5)
+    """
+    value = numbers_of(a, "rd.nanmean")
+    array = leaves(value)[0]
+    if not array.dtype.is_float:
+        return reductions.mean(value, axis, dtype=dtype, keepdims=keepdims, name=name)
+    result = dtype or array.dtype
+    wide = f32 if result is f16 and dtype is None else result
+    numbers = _without_nan(value)
+    summed = numbers if isinstance(value, Complex) else astype(numbers, wide)
+    total = reductions.sum(summed, axis, dtype=dtype, keepdims=keepdims)
+    count = reductions.sum(ufuncs.logical_not(ufuncs.isnan(value)), axis, keepdims=keepdims)
+
+    def divided(s: Any, n: Any) -> Any:
+        if isinstance(s, Complex):
+            return s / astype(n, s.real.dtype)
+        return astype(s / astype(n, wide), result)
+
+    return elementwise(divided, [total, count], name=name)
+
+
+def _without_nan(value: Any) -> Any:
+    if not leaves(value)[0].dtype.is_float:
+        return value
+    number = lambda x: ufuncs.where(ufuncs.isnan(x), _zero(x), x)
+    return elementwise(number, [value])
+
+
+def _zero(x: Any) -> Any:
+    return x.dtype(0)
+
+
+def nanmin(a: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, name: str | None = None) -> Any:
+    """The smallest element along `axis` that is not NaN; NaN where there is none. An empty axis is refused unless `initial` is given.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.nanmin(a)).interpret(np.array([3.0, np.nan, 2.0]))
+        np.float64(2.0)
+    """
+    return _extreme(a, axis, keepdims, initial, name, ufuncs.fmin, reductions.min, "rd.nanmin")
+
+
+def nanmax(a: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, name: str | None = None) -> Any:
+    """The largest element along `axis` that is not NaN; NaN where there is none. An empty axis is refused unless `initial` is given.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.nanmax(a, axis=0)).interpret(np.array([[3.0, np.nan], [2.0, np.nan]]))
+        array([ 3., nan])
+    """
+    return _extreme(a, axis, keepdims, initial, name, ufuncs.fmax, reductions.max, "rd.nanmax")
+
+
+def _extreme(
+    a: Any, axis: Any, keepdims: bool, initial: Any, name: str | None, pick: Any, plain: Any, what: str
+) -> Any:
+    value = numbers_of(a, what)
+    array = leaves(value)[0]
+    axes = normal_axes(axis, array.ndim)
+    if isinstance(value, tuple) or not array.dtype.is_float or not axes:
+        return plain(value, axis, keepdims=keepdims, initial=initial, name=name)
+    finish = (lambda total: pick(initial, total)) if initial is not None else reductions.not_empty(array, axis, what)
+    start = array.dtype(math.nan)
+    result = reduce_axes(pick, start, array, axes, commutative=True, name=name, finish=finish, keep=False)
+    return kept(result, axis, array.ndim) if keepdims else result
