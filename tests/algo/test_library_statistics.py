@@ -67,7 +67,8 @@ def test_options_of_deviations() -> None:
     near(rd.algorithm(lambda a: rd.var(a, dtype=rd.f64)).interpret(a), np.var(a, dtype=np.float64))
     for ddof in (1, 2):
         near(
-            rd.algorithm(lambda a, *, d=ddof: rd.var(a, ddof=d)).interpret(a[0, :1]), quietly(np.var, a[0, :1], ddof=ddof)
+            rd.algorithm(lambda a, *, d=ddof: rd.var(a, ddof=d)).interpret(a[0, :1]),
+            quietly(np.var, a[0, :1], ddof=ddof),
         )
     with pytest.raises(rd.TraceError, match="one argument by two names"):
         rd.algorithm(lambda a: rd.var(a, ddof=1, correction=1)).interpret(a)
