@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from raido.autotune.measure.locks import locking
-from raido.targets.target import Target
+from raido.targets.target import Target, host_cpu
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,10 @@ class MachineRecord:
 
 
 def this_machine(target: Target) -> MachineRecord:
-    """This machine, as far as code for the target uses it."""
-    return MachineRecord({"model": _model(), "cpu": target.cpu, **asdict(target.machine)})
+    """This machine, as far as code for the target uses it; its own caches, whichever the target is said to have."""
+    here = host_cpu()
+    caches = {"l1": here.l1, "l2": here.l2, "l3": here.l3}
+    return MachineRecord({"model": _model(), "cpu": target.cpu, **asdict(target.machine), **caches})
 
 
 def free_memory() -> int:
