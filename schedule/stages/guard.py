@@ -1,11 +1,12 @@
-"""Arrays that only a branch reads, and that can fail, are made only where the branch is taken.
+"""Arrays that only a branch or a loop reads, and that can fail, are made only where the branch is taken, or the loop has a round.
 
     where p(i): use g[j]      becomes      where p(i): use g'[j],  g'[j] = g[j] where p(i)
 
 A branch not taken is not evaluated: but an array read in it that becomes a stage of its own is. What such a stage can find wrong, or
 take for ever, must not happen where nobody takes the branch, so its elements ask for themselves. The question is the predicate;
-where it mentions axes that the array does not depend on, it is whether any of their indices takes the branch. Arrays that cannot
-fail stay as they are: evaluating them is harmless.
+where it mentions axes that the array does not depend on, it is whether any of their indices takes the branch; of an array loop, whether
+its first round comes, for what does not depend on its rounds is made before them. Arrays that cannot fail stay as they are: evaluating
+them is harmless.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ _GUARDED = (Generate, Scan, Update, Filter, Sort, ArrayLoop, ArrayWhile)
 def guard_branches(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """The graph in which what can fail is evaluated only where its readers are."""
     nodes = topological(*roots)
-    risky = _risky(nodes) if any(isinstance(node, Cond | Loop) for node in nodes) else set()
+    risky = _risky(nodes) if any(isinstance(node, Cond | Loop | ArrayLoop | ArrayWhile) for node in nodes) else set()
     if not risky:
         return roots
-    found = _guards(nodes, roots, risky)
+    found = _without_own_loops(_guards(nodes, roots, risky, tables), nodes, tables)
     _, axes_of, _ = binders(nodes)
     hosts = host_variables(nodes)
     guards: dict[Node, Expr] = {}
@@ -76,17 +77,15 @@ def _risky(nodes: list[Node]) -> set[Node]:
     return {node for node in risky if isinstance(node, _GUARDED)}
 
 
-def _guards(nodes: list[Node], roots: tuple[Array, ...], risky: set[Node]) -> dict[Node, list[Guard]]:
+def _guards(nodes: list[Node], roots: tuple[Array, ...], risky: set[Node], tables: Tables) -> dict[Node, list[Guard]]:
     """For each risky form that is read in branches only, the guards it is read under."""
     always: set[Node] = {root.form for root in roots if isinstance(root, Result)}
     found: dict[Node, list[Guard]] = {}
     for reader in reversed(nodes):
         if not isinstance(reader, ARRAY_FORMS):
             continue
-        if isinstance(reader, ArrayLoop | ArrayWhile):  # its body runs only if it does
-            always |= {array.form for array in reader.results if isinstance(array, Result)}
         around = [()] if reader in always else found.get(reader, [()])
-        for form, guard in _reads(reader):
+        for form, guard in _reads(reader, tables):
             if form not in risky or form in always:
                 found.pop(form, None)
                 continue
@@ -99,9 +98,50 @@ def _guards(nodes: list[Node], roots: tuple[Array, ...], risky: set[Node]) -> di
     return found
 
 
-def _reads(reader: Node) -> Iterator[tuple[Node, Guard]]:
-    """The forms that a form reads, each with the branches it is read in."""
+def _without_own_loops(found: dict[Node, list[Guard]], nodes: list[Node], tables: Tables) -> dict[Node, list[Guard]]:
+    """The guards without the questions whether array loops run that a form's own index or state says it stands in."""
+    asked = {_runs(form, tables): form for form in nodes if isinstance(form, ArrayLoop | ArrayWhile)}
+    inside = _loops_of(nodes)
+    return {
+        form: [tuple(p for p in guard if asked.get(p) not in inside[form]) for guard in alternatives]
+        for form, alternatives in found.items()
+    }
+
+
+def _loops_of(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
+    """The array loops whose index or state each node depends on."""
+    bound: dict[Node, Node] = {}
+    for form in nodes:
+        if isinstance(form, ArrayLoop | ArrayWhile):
+            bound |= dict.fromkeys(form.state, form)
+            bound |= {form.index: form} if isinstance(form, ArrayLoop) else {}
+    inside: dict[Node, frozenset[Node]] = {}
+    for node in nodes:
+        own = frozenset((bound[node],)) if node in bound else frozenset()
+        inside[node] = own.union(*(inside[child] for child in children(node))) - {node}
+    return inside
+
+
+def _runs(form: ArrayLoop | ArrayWhile, tables: Tables) -> Expr | None:
+    """Whether a loop has a first round; None where it always has."""
+    if isinstance(form, ArrayLoop):
+        runs = isinstance(form.count, Const) and int(form.count.value) > 0
+        return None if runs else Op("gt", bool_, (form.count, const(i64, 0)))
+    memo: dict[Node, Node] = dict(zip(form.state, form.init, strict=True))
+    for node in topological(form.condition):
+        if node not in memo:
+            memo[node] = rebuild(node, memo.__getitem__)
+            tables.carry(node, memo[node])
+    return memo[form.condition]  # type: ignore[return-value]
+
+
+def _reads(reader: Node, tables: Tables) -> Iterator[tuple[Node, Guard]]:
+    """The forms that a form reads, each with the branches and loops it is read in."""
     stack: list[tuple[Node, Guard]] = [(child, ()) for child in children(reader)]
+    if isinstance(reader, ArrayLoop | ArrayWhile):
+        runs = _runs(reader, tables)
+        before = (reader.count, *reader.init) if isinstance(reader, ArrayLoop) else (reader.condition, *reader.init)
+        stack = [*((e, ()) for e in before), *((e, () if runs is None else (runs,)) for e in reader.results)]
     seen: set[tuple[Node, Guard]] = set()
     while stack:
         node, guard = stack.pop()
