@@ -220,16 +220,18 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'raido' has no attribute {name!r}")
-    import importlib
+if not TYPE_CHECKING:  # a name that there is not is an error for checkers of types, too
 
-    if _LATER[name] == "raido":
-        return importlib.import_module(f"raido.{name}")
-    value = getattr(importlib.import_module(_LATER[name]), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            raise AttributeError(f"module 'raido' has no attribute {name!r}")
+        import importlib
+
+        if _LATER[name] == "raido":
+            return importlib.import_module(f"raido.{name}")
+        value = getattr(importlib.import_module(_LATER[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -6,8 +6,8 @@ Everything above `raido.algo` is imported when first used, so that `import raido
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from raido.algo.errors import ArgumentError, ScheduleError, explain
 from raido.algo.graph.program import Program
@@ -122,7 +122,27 @@ class Algorithm(traced.Algorithm):
         return self.executable(self.program_for(arrays, static, call=True))(*arrays, out=out)
 
 
-algorithm = traced.decorator(Algorithm)
+@overload
+def algorithm(function: Callable[..., Any], /, *, contract: bool = True, **types: Any) -> Algorithm: ...
+@overload
+def algorithm(*, contract: bool = True, **types: Any) -> Callable[[Callable[..., Any]], Algorithm]: ...
+def algorithm(function: Callable[..., Any] | None = None, /, *, contract: bool = True, **types: Any) -> Any:
+    """Makes a function an algorithm: `@rd.algorithm`, or `@rd.algorithm(img="f32[h, w]")` with types as text.
+
+    `contract=False` rounds after every operation; otherwise `a * b + c` written in one expression is one fused multiply-add. `types`
+    go before annotations: `"f32[h, w]"`, `rd.f32["h", "w"]`, `rd.size`, tuples of these, and `returns`. Types as text, here or in
+    `Annotated[rd.Array, "f32[h, w]"]`, are what checkers of types accept. Raises `ArgumentError` for what is no function, and for a
+    parameter named like an option of calls or of `compile`.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm(a="f32[n]", b="f32[n]")
+        ... def dot(a: rd.Array, b: rd.Array) -> rd.Array:
+        ...     return rd.sum(a * b)
+        >>> dot.interpret(np.float32([1, 2]), np.float32([3, 4]))
+        np.float32(11.0)
+    """
+    return traced.decorated(Algorithm, function, contract, types)
 
 
 def _find_machine(target: Any) -> Any:

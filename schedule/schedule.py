@@ -10,7 +10,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from raido.algo.errors import ScheduleError, explain
 from raido.algo.printable import printable
@@ -306,11 +306,13 @@ class StageView(Directives):
             raise refused(headline, refusal, f'.part("{name}")', user_site()) from None
         return PartView(self._schedule, part_name(self.name, name))
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        refusal = Refusal(f'there is no directive "{name}"', nearest(name, RULES), directives=listed(sorted(RULES)))
-        raise refused(f'cannot {name} stage "{self.name}"', refusal, f".{name}(…)", user_site())
+    if not TYPE_CHECKING:  # a directive that there is not is an error for checkers of types, too
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            refusal = Refusal(f'there is no directive "{name}"', nearest(name, RULES), directives=listed(sorted(RULES)))
+            raise refused(f'cannot {name} stage "{self.name}"', refusal, f".{name}(…)", user_site())
 
     def __repr__(self) -> str:
         return f'<stage "{self.name}": axes {", ".join(self.axes)}>'

@@ -7,9 +7,12 @@ meaning by the tracer through `DType.subscript` and `DType.convert`, so that thi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from raido.algo.trace.value import Array
 
 
 class DType:
@@ -41,7 +44,7 @@ class DType:
     def __getitem__(self, shape: Any) -> Any:
         return DType.subscript(self, shape)
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: Any) -> Array:
         return DType.convert(self, value)
 
     def __repr__(self) -> str:

@@ -20,6 +20,7 @@ from raido.algo.graph.expr import (
     Reduce,
 )
 from raido.algo.trace.building import (
+    Value,
     call,
     check_result,
     collect,
@@ -40,7 +41,7 @@ from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, Array
 
 
-def map(f: Callable[..., Any], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None) -> Any:
+def map(f: Callable[..., Value], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None) -> Value:
     """`f` of every element along the outermost dimension of the arrays: `[f(a[0], b[0]), f(a[1], b[1]), …]`.
 
     Elements are scalars, or rows of arrays of higher rank. `f` may return a scalar, an array (its shape is appended) or a tuple.
@@ -60,7 +61,9 @@ def map(f: Callable[..., Any], *arrays: Any, name: str | None = None, axes: Sequ
     return collect(own, value, "map", name, named_axes=axes is not None)
 
 
-def elementwise(f: Callable[..., Any], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None) -> Any:
+def elementwise(
+    f: Callable[..., Value], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None
+) -> Value:
     """`f` of the elements at every index of all dimensions, with broadcasting of dimensions whose size is the literal 1.
 
     Example:
@@ -76,7 +79,9 @@ def elementwise(f: Callable[..., Any], *arrays: Any, name: str | None = None, ax
     return _elementwise(f, arrays, name=name, axes=axes)
 
 
-def tabulate(shape: Any, f: Callable[..., Any], *, name: str | None = None, axes: Sequence[str] | None = None) -> Any:
+def tabulate(
+    shape: Any, f: Callable[..., Value], *, name: str | None = None, axes: Sequence[str] | None = None
+) -> Value:
     """The array of `shape` with `f(i, j, …)` at index i, j, …. The parameter names of `f` name the axes.
 
     Example:
@@ -136,14 +141,14 @@ def extent_of(dim: Any) -> Expr:
 
 
 def reduce(
-    op: Callable[..., Any],
+    op: Callable[..., Value],
     neutral: Any,
     *arrays: Any,
     axis: int = 0,
     commutative: bool | None = None,
     name: str | None = None,
     axes: Sequence[str] | None = None,
-) -> Any:
+) -> Value:
     """The elements along `axis`, combined by the associative `op(x, y)`, starting from `neutral`, which takes part once whatever it is.
 
     Leading dimensions are mapped over, trailing ones belong to the element. With k arrays, operands and `neutral` are k-tuples:

@@ -257,7 +257,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def conj(z: Any, *, name: str | None = None) -> Any:
+def conj(z: Any, *, name: str | None = None) -> Array:
     """The complex conjugate, element by element; a real number is its own.
 
     Example:
@@ -272,7 +272,7 @@ def conj(z: Any, *, name: str | None = None) -> Any:
     return elementwise(change, [z], name=name)
 
 
-def real(z: Any, *, name: str | None = None) -> Any:
+def real(z: Any, *, name: str | None = None) -> Array:
     """The real part, element by element.
 
     Example:
@@ -282,7 +282,7 @@ def real(z: Any, *, name: str | None = None) -> Any:
     return elementwise(lambda a: as_complex(a).real, [z], name=name)
 
 
-def imag(z: Any, *, name: str | None = None) -> Any:
+def imag(z: Any, *, name: str | None = None) -> Array:
     """The imaginary part, element by element; of a real number 0.
 
     Example:
@@ -293,7 +293,7 @@ def imag(z: Any, *, name: str | None = None) -> Any:
     return elementwise(lambda a: a.imag if isinstance(a, Complex) else zero(a), [z], name=name)
 
 
-def angle(z: Any, deg: bool = False, *, name: str | None = None) -> Any:
+def angle(z: Any, deg: bool = False, *, name: str | None = None) -> Array:
     """The angle of each number from the positive real axis, in radians, or in degrees; of a real number 0 or π.
 
     Example:

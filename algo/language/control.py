@@ -40,7 +40,7 @@ from raido.algo.graph.rewrite import topological
 from raido.algo.graph.scopes import open_variables
 from raido.algo.language.complexes import Complex, as_complex, fitted, of_one_type
 from raido.algo.language.moves import moved
-from raido.algo.trace.building import check_result, collect, make_axes, new_form, structure, wrap
+from raido.algo.trace.building import Value, check_result, collect, make_axes, new_form, structure, wrap
 from raido.algo.trace.context import Trace, current, load
 from raido.algo.trace.existential import count_from, counted, next_size, size_from
 from raido.algo.trace.locations import complaint
@@ -55,7 +55,7 @@ from raido.algo.trace.whole_numbers import counted_exactly
 _ORDER = {"b": 0, "i": 1, "u": 1, "f": 2}
 
 
-def loop(n: Any, body: Callable[..., Any], init: Any, *, name: str | None = None) -> Any:
+def loop(n: Any, body: Callable[..., Value], init: Any, *, name: str | None = None) -> Value:
     """The state after n rounds of `state = body(i, state)`, i = 0 … n − 1, from `init`.
 
     The state is a scalar, an array or a tuple of these; its dtypes and ranks stay the same, its sizes may change from round to round.
@@ -76,8 +76,8 @@ def loop(n: Any, body: Callable[..., Any], init: Any, *, name: str | None = None
 
 
 def while_loop(
-    condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, name: str | None = None
-) -> Any:
+    condition: Callable[[Any], Any], body: Callable[[Any], Value], init: Any, *, name: str | None = None
+) -> Value:
     """The first state for which `condition(state)` does not hold, `state = body(state)` from `init`.
 
     Example:
@@ -369,7 +369,7 @@ def as_node(value: Array) -> Node:
     return new_form((), (value.node,), "elementwise")[0]
 
 
-def cond(predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any], *, name: str | None = None) -> Any:
+def cond(predicate: Any, then: Callable[[], Value], orelse: Callable[[], Any], *, name: str | None = None) -> Value:
     """`then()` where the scalar predicate holds, else `orelse()`; the branch not taken is not evaluated.
 
     Both give values of the same structure, dtypes and ranks; a size in which they may differ is then decided by data.

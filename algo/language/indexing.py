@@ -46,7 +46,7 @@ def index_structure(arrays: Any, key: Any) -> Any:
     return map_leaves(lambda leaf: leaf[key], arrays)
 
 
-def gather(a: Any, index: Any, mode: Any = "raise", *, name: str | None = None) -> Any:
+def gather(a: Any, index: Any, mode: Any = "raise", *, name: str | None = None) -> Array:
     """`a[index]` with a rule for what is out of range: "raise", or any boundary of a stencil (`rd.constant(v)` included).
 
     `index` is an integer array or scalar, or a tuple of them for the leading dimensions; a tuple of arrays is gathered leaf by leaf.

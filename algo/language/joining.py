@@ -186,7 +186,7 @@ def _offset(step: Any) -> Expr:
     return index.as_index(max(-FAR, min(FAR, plain_int(step, "an offset"))))
 
 
-def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = None) -> Any:
+def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = None) -> Array:
     """Elements moved by k along `axis` (towards higher indices for positive k); `fill` comes in.
 
     Example:
@@ -209,7 +209,7 @@ def _shifted(array: Array, by: Expr, fill: Any, axis: int, name: str | None) -> 
     return moved(array.extents, body, name, array.weak)
 
 
-def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *, name: str | None = None) -> Any:
+def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *, name: str | None = None) -> Array:
     """The array with a border, NumPy's `pad`: `width` is n, (before, after), or one such pair for each axis.
 
     `mode`: "constant" (with `constant_values`), "edge", "reflect", "symmetric", "wrap", or any boundary of a stencil.

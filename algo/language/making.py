@@ -36,7 +36,7 @@ def iota(n: Any, dtype: DType | None = None, *, name: str | None = None) -> Arra
     return moved([extent], lambda i: cast(Array(i, STRONG), dtype), name)
 
 
-def replicate(n: Any, value: Any, *, name: str | None = None) -> Any:
+def replicate(n: Any, value: Any, *, name: str | None = None) -> Array:
     """n copies of a value along a new outermost dimension; `n` may be a tuple of sizes.
 
     Example:
@@ -80,7 +80,7 @@ def unzip(zipped: Any) -> tuple[Any, ...]:
     raise TraceError(complaint("rd.unzip takes what rd.zip or a map with a tuple result gave"))
 
 
-def array(value: Any, dtype: Any = None, *, name: str | None = None) -> Any:
+def array(value: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     """An array from NumPy (a constant of the program, copied) or from a list of scalars or arrays, nested at will.
 
     Example:

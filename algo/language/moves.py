@@ -325,7 +325,7 @@ def broadcast_to(a: Any, shape: Any, *, name: str | None = None) -> Array:
     return moved(extents, lambda *p: broadcast_element(array, p).node, name, array.weak)
 
 
-def astype(a: Any, dtype: Any, *, name: str | None = None) -> Any:
+def astype(a: Any, dtype: Any, *, name: str | None = None) -> Array:
     """The elements converted to `dtype`: floats to integers truncate and saturate, NaN gives 0.
 
     Example:
@@ -371,7 +371,7 @@ def convert(dtype: DType, value: Any) -> Any:
 DType.convert = convert
 
 
-def view(a: Any, dtype: Any, *, name: str | None = None) -> Any:
+def view(a: Any, dtype: Any, *, name: str | None = None) -> Array:
     """The bits of the elements read as another type of the same width.
 
     Example:

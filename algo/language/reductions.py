@@ -130,7 +130,7 @@ def _with_initial(op: Callable[..., Any], initial: Any) -> Callable[[Any], Any] 
 
 def sum(
     a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, initial: Any = None, name: str | None = None
-) -> Any:
+) -> Array:
     """The sum over `axis` (all axes for None). Booleans and small integers are summed in i64 or u64, floats in their own type.
 
     Example:
@@ -153,7 +153,7 @@ def sum(
 
 def prod(
     a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, initial: Any = None, name: str | None = None
-) -> Any:
+) -> Array:
     """The product over `axis`, with the types of `rd.sum`.
 
     Example:
@@ -198,7 +198,7 @@ def not_empty(a: Array, axis: Any, what: str) -> Callable[[Array], Array]:
     return after_check
 
 
-def min(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Any:
+def min(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Array:
     """The smallest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given.
 
     Example:
@@ -210,7 +210,7 @@ def min(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None
     return _reduced(value, ufuncs.minimum, highest, axis, keepdims, name, finish=finish)
 
 
-def max(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Any:
+def max(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Array:
     """The largest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given.
 
     Example:
@@ -223,7 +223,7 @@ def max(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None
     return _reduced(value, ufuncs.maximum, lowest, axis, keepdims, name, finish=finish)
 
 
-def any(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+def any(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """Whether some element along `axis` is not zero.
 
     Example:
@@ -234,7 +234,7 @@ def any(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = 
     return _reduced(value, ufuncs.logical_or, lambda _: False, axis, keepdims, name, scalars.truth)
 
 
-def all(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+def all(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """Whether every element along `axis` is not zero.
 
     Example:
@@ -245,7 +245,7 @@ def all(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = 
     return _reduced(value, ufuncs.logical_and, lambda _: True, axis, keepdims, name, scalars.truth)
 
 
-def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, name: str | None = None) -> Array:
     """The mean along `axis`: of integers in f64, of f16 summed in f32. NaN for an empty axis.
 
     Example:
@@ -272,7 +272,7 @@ def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False,
     return _reduced(value, ufuncs.add, lambda _: 0, axis, keepdims, name, prepare, finish)
 
 
-def argmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+def argmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """Where the smallest element along `axis` is (i64): the first of equals, the first NaN if there is one.
 
     Example:
@@ -282,7 +282,7 @@ def argmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None
     return _arg(a, axis, keepdims, name, "lt", "rd.argmin", highest)
 
 
-def argmax(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+def argmax(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """Where the largest element along `axis` is (i64): the first of equals, the first NaN if there is one.
 
     Example:
@@ -337,7 +337,7 @@ def _arg(
     return _kept(result, value.ndim, axes) if keepdims else result
 
 
-def matmul(a: Any, b: Any, *, name: str | None = None) -> Any:
+def matmul(a: Any, b: Any, *, name: str | None = None) -> Array:
     """The matrix product, NumPy's `@`: axes `y`, `x` and reduction axis `r`; leading dimensions broadcast. Never widens.
 
     ShapeError when the inner sizes provably differ.
@@ -426,7 +426,7 @@ def _aligned(variables: list[Any], extents: tuple[Expr, ...]) -> list[Expr]:
     return [zero if index.constant_value(n) == 1 else v for v, n in zip(chosen, extents, strict=True)]
 
 
-def dot(a: Any, b: Any, *, name: str | None = None) -> Any:
+def dot(a: Any, b: Any, *, name: str | None = None) -> Array:
     """NumPy's `dot` for ranks up to 2: the inner product of vectors, the product of matrices; with a scalar, the product.
 
     Example:

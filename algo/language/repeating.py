@@ -31,7 +31,7 @@ from raido.algo.trace.value import COUNTER, Array
 from raido.algo.trace.whole_numbers import same_bits
 
 
-def repeat(a: Any, counts: Any, axis: int = 0, *, name: str | None = None) -> Any:
+def repeat(a: Any, counts: Any, axis: int = 0, *, name: str | None = None) -> Array:
     """Every element along `axis` as often as `counts` says, in order: an int, or an integer array with one for each.
 
     A tuple of arrays is repeated array by array. SizeMismatch for a negative count, when the program runs.

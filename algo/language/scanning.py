@@ -7,7 +7,7 @@ from typing import Any
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph.expr import Scan
-from raido.algo.trace.building import elements, form_results, make_axes, structure
+from raido.algo.trace.building import Value, elements, form_results, make_axes, structure
 from raido.algo.trace.combining import RowsMixed, starting_values, trace_operator
 from raido.algo.trace.context import current
 from raido.algo.trace.existential import joined_size
@@ -17,14 +17,14 @@ from raido.algo.trace.value import Array
 
 
 def scan(
-    op: Callable[..., Any],
+    op: Callable[..., Value],
     neutral: Any,
     *arrays: Any,
     axis: int = 0,
     exclusive: bool = False,
     name: str | None = None,
     axes: Sequence[str] | None = None,
-) -> Any:
+) -> Value:
     """Along `axis`, at i: `neutral` and the elements 0 … i, combined in order by the associative `op(x, y)`.
 
     The shape and the dtypes are those of the arrays. `exclusive`: the elements 0 … i − 1, so that the first result is `neutral`, which

@@ -11,7 +11,7 @@ from raido.algo.graph.expr import Segmented
 from raido.algo.language.complexes import kind_of
 from raido.algo.language.moves import astype
 from raido.algo.language.scanning import operands
-from raido.algo.trace.building import elements, elementwise, form_results, make_axes, structure
+from raido.algo.trace.building import Value, elements, elementwise, form_results, make_axes, structure
 from raido.algo.trace.combining import RowsMixed, starting_values, trace_operator
 from raido.algo.trace.context import current
 from raido.algo.trace.locations import complaint
@@ -22,14 +22,14 @@ from raido.algo.trace.whole_numbers import counted_exactly
 
 
 def segmented_reduce(
-    op: Callable[..., Any],
+    op: Callable[..., Value],
     neutral: Any,
     values: Any,
     offsets: Any,
     *,
     name: str | None = None,
     axes: Sequence[str] | None = None,
-) -> Any:
+) -> Value:
     """For every segment s, `neutral` and the values offsets[s] … offsets[s + 1] − 1, combined in order by the associative `op(x, y)`.
 
     `offsets` is an integer array with one element more than there are segments; it may not decrease and lies in 0 … n, which is
@@ -48,14 +48,14 @@ def segmented_reduce(
 
 
 def segmented_scan(
-    op: Callable[..., Any],
+    op: Callable[..., Value],
     neutral: Any,
     values: Any,
     offsets: Any,
     *,
     name: str | None = None,
     axes: Sequence[str] | None = None,
-) -> Any:
+) -> Value:
     """The inclusive prefixes of every segment, from `neutral`; arguments as for `rd.segmented_reduce`.
 
     The result has the shape of `values`; elements that are in no segment become `neutral`.

@@ -23,7 +23,7 @@ from raido.algo.trace.trees import leaves, map_leaves, rebuild_tuple, unflatten
 from raido.algo.trace.value import Array
 
 
-def sort(a: Any, axis: int | None = -1, *, name: str | None = None) -> Any:
+def sort(a: Any, axis: int | None = -1, *, name: str | None = None) -> Array:
     """The elements along `axis` in increasing order; equal ones keep their order. None: of all elements, flattened.
 
     A tuple of arrays of one shape is sorted as tuples are, by the first array, then the second, and so on. Shapes and dtypes stay.

@@ -18,7 +18,7 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Axis, Const, Expr, Op, fresh
 from raido.algo.language.complexes import spread
 from raido.algo.language.moves import moved as moved_array
-from raido.algo.trace.building import call, collect, element, make_axes, owner, structure
+from raido.algo.trace.building import Value, call, collect, element, make_axes, owner, structure
 from raido.algo.trace.context import current, load, load_chosen
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
@@ -162,14 +162,14 @@ class Window:
 
 
 def stencil(
-    f: Callable[..., Any],
+    f: Callable[..., Value],
     *arrays: Any,
     boundary: Any = "clamp",
     invariant: Any = (),
     stride: Any = 1,
     name: str | None = None,
     axes: Sequence[str] | None = None,
-) -> Any:
+) -> Value:
     """`f(p, q, …)` at every index, where `p[dy, dx]` is the element of the first array dy rows and dx columns away.
 
     `boundary`: "clamp", "wrap", "mirror" (NumPy's reflect), "symmetric", "valid" (only where the whole neighbourhood is inside) or

@@ -25,6 +25,7 @@ from raido.algo.trace.value import Array
 
 OPERATOR_OF_UFUNC: dict[str, Callable[..., Any]] = {}
 Function = Callable[..., Any]
+Ufunc = Callable[..., Array]  # of complex numbers, too, which checkers of types take for arrays
 
 
 def is_operand(value: Any) -> bool:
@@ -32,7 +33,7 @@ def is_operand(value: Any) -> bool:
     return isinstance(value, (Array, Complex, bool, int, float, complex, np.ndarray, np.generic, list))
 
 
-def _define(name: str, function: Function, doc: str, *aliases: str) -> Function:
+def _define(name: str, function: Function, doc: str, *aliases: str) -> Ufunc:
     """A function on scalars as a public one on scalars and arrays; constants alone need no algorithm around them."""
 
     def ufunc(*values: Any, name: str | None = None) -> Any:
@@ -230,7 +231,7 @@ pow, bitwise_not, bitwise_invert = power, invert, invert
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
-def clip(a: Any, low: Any = None, high: Any = None, *, name: str | None = None) -> Any:
+def clip(a: Any, low: Any = None, high: Any = None, *, name: str | None = None) -> Array:
     """`minimum(maximum(a, low), high)`; a bound that is None is left out. Shapes broadcast; the type is the common one."""
     if any(is_complex(v) for v in (a, low, high)):
         from raido.algo.language.complex_functions import function_of
@@ -241,7 +242,7 @@ def clip(a: Any, low: Any = None, high: Any = None, *, name: str | None = None) 
     return a if high is None else minimum(a, high, name=name)
 
 
-def round(a: Any, decimals: int = 0, *, name: str | None = None) -> Any:
+def round(a: Any, decimals: int = 0, *, name: str | None = None) -> Array:
     """Rounded to that many decimals, ties to even (NumPy's: scaled, `rint`, scaled back)."""
     if is_complex(a):
         parts = map_leaves(lambda part: round(part, decimals), complex_constant(a))

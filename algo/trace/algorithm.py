@@ -10,7 +10,7 @@ import functools
 import keyword
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -46,6 +46,8 @@ from raido.algo.trace.signature import (
 from raido.algo.trace.trees import build_tree, describe_tree, leaves, map_leaves, rebuild_tuple
 from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, describe
 from raido.algo.trace.value import COUNTER, LITERAL, Array, is_scalar
+
+Kind = TypeVar("Kind", bound="Algorithm")
 
 
 class Algorithm:
@@ -85,7 +87,7 @@ class Algorithm:
         """The parameters, read when first needed: annotations may name what is defined later."""
         return read_signature(self.function, self._types)
 
-    def captured(self, static: Mapping[str, Any]) -> Algorithm:
+    def captured(self: Kind, static: Mapping[str, Any]) -> Kind:
         """This algorithm with static parameters fixed."""
         self._statics(static, complete=False)
         return type(self)(self.function, self._types, self.contract, {**self.fixed, **static})
@@ -374,7 +376,7 @@ def _unify(algorithm: str, sizes: dict[str, Expr], pairs: list[tuple[Expr, Expr,
         current().equal_sizes(extent, expected, f"{where} of {algorithm}", f"its type's {index.text(own)}")
 
 
-def capture(algorithm: Algorithm, /, **static: Any) -> Any:
+def capture(algorithm: Kind, /, **static: Any) -> Kind:
     """The algorithm with static (keyword-only) parameters fixed.
 
     Example:
@@ -390,28 +392,13 @@ def capture(algorithm: Algorithm, /, **static: Any) -> Any:
     return algorithm.captured(static)
 
 
-def decorator(cls: type[Algorithm]) -> Callable[..., Any]:
-    """`@rd.algorithm` making objects of a class."""
-
-    def algorithm(function: Callable[..., Any] | None = None, /, *, contract: bool = True, **types: Any) -> Any:
-        """Makes a function an algorithm: `@rd.algorithm`, or `@rd.algorithm(img="f32[h, w]")` with types as text.
-
-        `contract=False` rounds after every operation; otherwise `a * b + c` written in one expression is one fused multiply-add.
-
-        Example:
-            >>> import numpy as np, raido as rd
-            >>> @rd.algorithm(a="f32[n]", b="f32[n]")
-            ... def dot(a: rd.Array, b: rd.Array) -> rd.Array:
-            ...     return rd.sum(a * b)
-            >>> dot.interpret(np.float32([1, 2]), np.float32([3, 4]))
-            np.float32(11.0)
-        """
-        if function is None:
-            return lambda f: cls(f, types, contract)
-        return cls(function, types, contract)
-
-    return algorithm
+def decorated(
+    kind: type[Kind], function: Callable[..., Any] | None, contract: bool, types: Mapping[str, Any]
+) -> Kind | Callable[[Callable[..., Any]], Kind]:
+    """A decorator's value: an algorithm of a kind, or, where the function is still to come, what makes it one."""
+    if function is None:
+        return lambda f: kind(f, types, contract)
+    return kind(function, types, contract)
 
 
-algorithm = decorator(Algorithm)
-__all__ = ["Algorithm", "algorithm", "capture", "decorator", "lift"]
+__all__ = ["Algorithm", "capture", "decorated", "lift"]

@@ -7,7 +7,7 @@ row: a view that is itself a `Generate` of kind "move" open in the axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
@@ -20,6 +20,10 @@ from raido.algo.trace.promotion import lift
 from raido.algo.trace.trees import leaves, map_leaves, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
+
+Value = TypeVar(
+    "Value"
+)  # what a user's function gives for elements, and its combinator for arrays: an array or a tuple of them
 
 
 class Zipped:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from raido.algo.trace.value import Array
 
 
 def _apply(name: str, other: Any, *operands: Any) -> Any:
@@ -18,110 +21,110 @@ class Operators:
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Any) -> Array:
         return _apply("add", other, self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: Any) -> Array:
         return _apply("add", other, other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Any) -> Array:
         return _apply("subtract", other, self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Any) -> Array:
         return _apply("subtract", other, other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Any) -> Array:
         return _apply("multiply", other, self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: Any) -> Array:
         return _apply("multiply", other, other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: Any) -> Array:
         return _apply("divide", other, self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: Any) -> Array:
         return _apply("divide", other, other, self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: Any) -> Array:
         return _apply("floor_divide", other, self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: Any) -> Array:
         return _apply("floor_divide", other, other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: Any) -> Array:
         return _apply("remainder", other, self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: Any) -> Array:
         return _apply("remainder", other, other, self)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any) -> Array:
         return _apply("power", other, self, other)
 
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: Any) -> Array:
         return _apply("power", other, other, self)
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: Any) -> Array:
         return _apply("bitwise_and", other, self, other)
 
-    def __rand__(self, other: Any) -> Any:
+    def __rand__(self, other: Any) -> Array:
         return _apply("bitwise_and", other, other, self)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: Any) -> Array:
         return _apply("bitwise_or", other, self, other)
 
-    def __ror__(self, other: Any) -> Any:
+    def __ror__(self, other: Any) -> Array:
         return _apply("bitwise_or", other, other, self)
 
-    def __xor__(self, other: Any) -> Any:
+    def __xor__(self, other: Any) -> Array:
         return _apply("bitwise_xor", other, self, other)
 
-    def __rxor__(self, other: Any) -> Any:
+    def __rxor__(self, other: Any) -> Array:
         return _apply("bitwise_xor", other, other, self)
 
-    def __lshift__(self, other: Any) -> Any:
+    def __lshift__(self, other: Any) -> Array:
         return _apply("left_shift", other, self, other)
 
-    def __rlshift__(self, other: Any) -> Any:
+    def __rlshift__(self, other: Any) -> Array:
         return _apply("left_shift", other, other, self)
 
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self, other: Any) -> Array:
         return _apply("right_shift", other, self, other)
 
-    def __rrshift__(self, other: Any) -> Any:
+    def __rrshift__(self, other: Any) -> Array:
         return _apply("right_shift", other, other, self)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Any) -> Array:
         return _apply("matmul", other, self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Any) -> Array:
         return _apply("matmul", other, other, self)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: Any) -> Array:
         return _apply("less", other, self, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Any) -> Array:
         return _apply("less_equal", other, self, other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: Any) -> Array:
         return _apply("greater", other, self, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: Any) -> Array:
         return _apply("greater_equal", other, self, other)
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: Any) -> Array:  # type: ignore[override]
         return _apply("equal", other, self, other)
 
-    def __ne__(self, other: Any) -> Any:
+    def __ne__(self, other: Any) -> Array:  # type: ignore[override]
         return _apply("not_equal", other, self, other)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Array:
         return _apply("negative", self, self)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Array:
         return _apply("positive", self, self)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Array:
         return _apply("absolute", self, self)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Array:
         return _apply("invert", self, self)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_origin
 
 import numpy as np
 
@@ -86,6 +86,7 @@ def _type(function: Callable[..., Any], name: str, declared: Any) -> Type | None
         or declared is Any
         or declared is Array
         or getattr(declared, "__name__", "") in ("Array", "ndarray")
+        or (get_origin(declared) is tuple and as_type(declared) is None)
     ):
         return None
     found = as_type(declared)

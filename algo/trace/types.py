@@ -1,4 +1,5 @@
-"""Array types as users write them: `rd.f32["h", "w"]`, `rd.f32`, `"f32[h, w + 1]"`, `rd.size`, and tuples of these.
+"""Array types as users write them: `rd.f32["h", "w"]`, `rd.f32`, `"f32[h, w + 1]"`, `rd.size`, tuples of these, and
+`Annotated[rd.Array, "f32[h, w + 1]"]`, which checkers of types read as `rd.Array`.
 
 A dimension is a name, an int, or an expression of names in a string (`+ - * // % min max`). Types are plain data; what they mean
 for an argument is decided in `signature.py`. Importing this file gives `DType` its subscript.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, get_args, get_origin
 
 from raido.algo.documents import shown
 from raido.algo.errors import ShapeError, TraceError
@@ -73,6 +74,10 @@ def as_type(value: Any) -> Type | None:
         return value[()]  # type: ignore[index]
     if isinstance(value, str):
         return parse_type(value)
+    if get_origin(value) is Annotated:  # what checkers of types read comes first
+        return next((found for found in map(as_type, get_args(value)[1:]) if found is not None), None)
+    if get_origin(value) is tuple:
+        return as_type(get_args(value))
     if isinstance(value, tuple):
         parts = tuple(as_type(part) for part in value)
         return None if any(part is None for part in parts) else rebuild_tuple(value, parts)

@@ -78,7 +78,7 @@ class Array(Operators):
         return self
 
     @property
-    def imag(self) -> Any:
+    def imag(self) -> Array:
         """The imaginary part: 0."""
         from raido.algo.language import complex_functions
 
@@ -118,63 +118,63 @@ class Array(Operators):
 
         return updates.At(self)
 
-    def sum(self, axis: Any = None, **options: Any) -> Any:
+    def sum(self, axis: Any = None, **options: Any) -> Array:
         """`rd.sum` of this array."""
         return _reductions().sum(self, axis, **options)
 
-    def prod(self, axis: Any = None, **options: Any) -> Any:
+    def prod(self, axis: Any = None, **options: Any) -> Array:
         """`rd.prod` of this array."""
         return _reductions().prod(self, axis, **options)
 
-    def min(self, axis: Any = None, **options: Any) -> Any:
+    def min(self, axis: Any = None, **options: Any) -> Array:
         """`rd.min` of this array."""
         return _reductions().min(self, axis, **options)
 
-    def max(self, axis: Any = None, **options: Any) -> Any:
+    def max(self, axis: Any = None, **options: Any) -> Array:
         """`rd.max` of this array."""
         return _reductions().max(self, axis, **options)
 
-    def any(self, axis: Any = None, **options: Any) -> Any:
+    def any(self, axis: Any = None, **options: Any) -> Array:
         """`rd.any` of this array."""
         return _reductions().any(self, axis, **options)
 
-    def all(self, axis: Any = None, **options: Any) -> Any:
+    def all(self, axis: Any = None, **options: Any) -> Array:
         """`rd.all` of this array."""
         return _reductions().all(self, axis, **options)
 
-    def mean(self, axis: Any = None, **options: Any) -> Any:
+    def mean(self, axis: Any = None, **options: Any) -> Array:
         """`rd.mean` of this array."""
         return _reductions().mean(self, axis, **options)
 
-    def var(self, axis: Any = None, dtype: Any = None, **options: Any) -> Any:
+    def var(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
         """`rd.var` of this array."""
         return _statistics().var(self, axis, dtype, **options)
 
-    def std(self, axis: Any = None, dtype: Any = None, **options: Any) -> Any:
+    def std(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
         """`rd.std` of this array."""
         return _statistics().std(self, axis, dtype, **options)
 
-    def argmin(self, axis: Any = None, **options: Any) -> Any:
+    def argmin(self, axis: Any = None, **options: Any) -> Array:
         """`rd.argmin` of this array."""
         return _reductions().argmin(self, axis, **options)
 
-    def argmax(self, axis: Any = None, **options: Any) -> Any:
+    def argmax(self, axis: Any = None, **options: Any) -> Array:
         """`rd.argmax` of this array."""
         return _reductions().argmax(self, axis, **options)
 
-    def clip(self, low: Any = None, high: Any = None) -> Any:
+    def clip(self, low: Any = None, high: Any = None) -> Array:
         """`rd.clip` of this array."""
         from raido.algo.language import ufuncs
 
         return ufuncs.clip(self, low, high)
 
-    def round(self, decimals: int = 0) -> Any:
+    def round(self, decimals: int = 0) -> Array:
         """`rd.round` of this array."""
         from raido.algo.language import ufuncs
 
         return ufuncs.round(self, decimals)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Array:
         from raido.algo.language import indexing
 
         return indexing.get_item(self, key)
@@ -223,7 +223,7 @@ class Array(Operators):
     def __complex__(self) -> complex:
         raise TraceError(complaint("`complex()` of a traced value"))
 
-    def __round__(self, decimals: int = 0) -> Any:
+    def __round__(self, decimals: int = 0) -> Array:
         return self.round(decimals)
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:

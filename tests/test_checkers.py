@@ -1,0 +1,128 @@
+"""What checkers of types see of raido in a user's file: the right types, and errors at the lines marked, nowhere else.
+
+`python tests/test_checkers.py PYTHON` checks the same against the raido that is installed for another Python, as CI does with the wheel.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = """
+from typing import Annotated
+
+import numpy as np
+
+import raido as rd
+
+
+@rd.algorithm(img="f32[h, w]")
+def blur(img: rd.Array, *, by: float = 3.0) -> rd.Array:
+    def along(p: rd.Array) -> rd.Array:
+        return (p[0, -1] + p[0, 0] + p[0, 1]) / by
+
+    rows = rd.stencil(along, img, boundary="clamp", name="rows")
+    return rd.where(rows > 0.5, rows, -rows)
+
+
+@rd.algorithm
+def dot(a: Annotated[rd.Array, "f32[n]"], b: Annotated[rd.Array, "f32[n]"]) -> rd.Array:
+    return rd.sum(a * b) + rd.exp(rd.max(a)) + a[0] + 2 * b[-1] + rd.f32(1)
+
+
+@rd.algorithm(contract=False)
+def both(pair: tuple[Annotated[rd.Array, "f32[n]"], Annotated[rd.Array, "f32[n]"]]) -> tuple[rd.Array, rd.Array]:
+    a, b = pair
+    halves = rd.loop(3, lambda i, state: state * 0.5, a)
+    return rd.map(lambda x, y: rd.sqrt(x) + y, halves, b), rd.scan(rd.add, 0.0, a)
+
+
+algorithm: rd.Algorithm = rd.capture(blur, by=2.0)
+s: rd.Schedule = algorithm.schedule()
+s["rows"].tile(y=32, x=512).parallel("yo").vectorize("xi").partition_boundaries()
+exe: rd.Executable = blur.compile(rd.Target("llvm"), schedule=blur.schedule())
+seconds: float = exe.time(np.zeros((4, 5), np.float32)).min
+found: rd.Tuning = rd.autotune(blur, {"h": 4, "w": 5}, trials=1)
+best: rd.Schedule = found.best
+
+s["rows"].vectorise("x")  # error: no such directive
+s["rows"].vectorize("x", lines=3)  # error: no such argument
+s["rows"].tile(y="wide").parallel()  # error: no axis
+blur.compiled()  # error: no such method
+rd.zeroes(3)  # error: no such name
+number: int = blur.schedule()  # error: a schedule is no number
+"""
+MARKED = [k for k, line in enumerate(PROGRAM.splitlines(), 1) if "# error" in line]
+
+
+def lines_of_mypy(file: Path, python: str) -> list[int]:
+    """The lines at which mypy finds errors, at its strictest."""
+    cache = str(file.with_name("cache"))
+    options = ["--strict", "--output=json", "--cache-dir", cache, "--python-executable", python]
+    command = [sys.executable, "-m", "mypy", *options, file.name]
+    done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, check=False)
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert found, done.stdout + done.stderr
+    assert {entry["file"] for entry in found} == {file.name}, done.stdout
+    return [entry["line"] for entry in found if entry["severity"] == "error"]
+
+
+def lines_of_pyright(file: Path, python: str) -> list[int]:
+    """The lines at which pyright finds errors."""
+    command = [sys.executable, "-m", "pyright", "--pythonpath", python, "--outputjson", file.name]
+    done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    return [entry["range"]["start"]["line"] + 1 for entry in found if entry["severity"] == "error"]
+
+
+def check(folder: Path, python: str) -> None:
+    file = folder / "program.py"
+    file.write_text(PROGRAM)
+    assert sorted(set(lines_of_mypy(file, python))) == MARKED
+    assert sorted(set(lines_of_pyright(file, python))) == MARKED
+
+
+@pytest.mark.slow
+def test_checkers_of_types_resolve_the_installed_package(tmp_path: Path) -> None:
+    if Path(rd.__file__).parent == ROOT / "api":
+        pytest.skip("an editable install from before src/raido, which checkers cannot follow: pip install -e . again")
+    check(tmp_path, sys.executable)
+
+
+def test_the_program_for_checkers_runs() -> None:
+    there: dict[str, object] = {}
+    exec(PROGRAM.split("\n\nalgorithm:")[0], there)
+    a, b = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
+    dot, both = there["dot"], there["both"]
+    assert isinstance(dot, rd.Algorithm) and isinstance(both, rd.Algorithm)
+    np.testing.assert_allclose(dot(a, b), 6 + np.exp(3) + 0 + 2 + 1, rtol=1e-6)
+    sums, prefixes = both((a, b))
+    np.testing.assert_allclose(sums, np.sqrt(a / 8) + b, rtol=1e-6)
+    np.testing.assert_array_equal(prefixes, [0, 1, 3, 6])
+    with pytest.raises(rd.ArgumentError):
+        dot.interpret(a.astype(np.float64), b)
+
+
+def test_annotated_types_are_read() -> None:
+    @rd.algorithm
+    def f(a: Annotated[rd.Array, "f32[h, w + 1]"], n: Annotated[int, rd.size]) -> Annotated[rd.Array, "f32[h, w + 1]"]:
+        return a * n
+
+    assert repr(f) == "<algorithm f(a: f32[h, w + 1], n: size)>"
+    with pytest.raises(rd.TraceError, match="cannot read the type"):
+        rd.algorithm(lambda a: a, a=Annotated[rd.Array, "f32[h"]).trace()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        check(Path(scratch), sys.argv[1])
