@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 from math import prod
 
 import numpy as np
@@ -113,7 +114,8 @@ class _Count:
     def value(self, e: NestExpr | Expr) -> int | None:
         """An index, a size or a condition; None where data decide it."""
         found: dict[Node, int | None] = {}
-        for node in topological(e):
+        nodes: list[Any] = topological(e)
+        for node in nodes:
             if not (node.dtype.is_integer or node.dtype is bool_):
                 found[node] = None
             elif isinstance(node, Const):

@@ -35,7 +35,7 @@ def drop_unused(program: Program) -> Program:
             memo[node] = Result(memo[node.form], kept[node.form].index(node.index))  # type: ignore[arg-type]
             continue
         new: Any = rebuild(node, memo.__getitem__)
-        if node in kept:
+        if isinstance(node, Generate) and node in kept:
             new = Generate(new.axes, tuple(new.bodies[k] for k in kept[node]))
         memo[node] = new
     return follow_tables(program, memo, tuple(memo[result] for result in program.results))
