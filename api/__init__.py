@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from raido import linalg
 from raido.algo.errors import (
     ArgumentError,
     ArithmeticFault,
@@ -48,6 +49,9 @@ from raido.algo.language.sorting import argsort, sort, unique
 from raido.algo.language.stencil import constant, stencil
 from raido.algo.language.ufuncs import *  # noqa: F403
 from raido.algo.library.comparing import allclose, array_equal, isclose, nan_to_num
+from raido.algo.library.contraction import einsum
+from raido.algo.library.linear import cross, inner, kron, matvec, outer, tensordot, trace, vdot, vecdot, vecmat
+from raido.algo.library.looping import fori_loop
 from raido.algo.library.numbers import (
     conjugate,
     divmod,
@@ -62,6 +66,10 @@ from raido.algo.library.numbers import (
     nextafter,
     spacing,
 )
+from raido.algo.library.order_statistics import lexsort, median, percentile, quantile
+from raido.algo.library.scores import logsumexp, softmax
+from raido.algo.library.searching import digitize, histogram, interp, isin, searchsorted
+from raido.algo.library.signals import convolve, correlate
 from raido.algo.library.statistics import average, nanmax, nanmean, nanmin, nansum, ptp, std, var
 from raido.algo.trace.algorithm import capture
 from raido.algo.trace.locations import mark_internal
@@ -128,8 +136,13 @@ __all__ = [
     "conj",
     "conjugate",
     "constant",
+    "convolve",
+    "correlate",
+    "cross",
+    "digitize",
     "divmod",
     "dot",
+    "einsum",
     "elementwise",
     "expand_dims",
     "f16",
@@ -138,27 +151,38 @@ __all__ = [
     "filter",
     "flatten",
     "float_power",
+    "fori_loop",
     "frexp",
     "full",
     "gather",
     "gcd",
     "heaviside",
+    "histogram",
     "i8",
     "i16",
     "i32",
     "i64",
     "imag",
+    "inner",
+    "interp",
     "iota",
     "isclose",
+    "isin",
+    "kron",
     "lcm",
     "ldexp",
+    "lexsort",
+    "linalg",
     "load",
     "logaddexp2",
+    "logsumexp",
     "loop",
     "map",
     "matmul",
+    "matvec",
     "max",
     "mean",
+    "median",
     "min",
     "modf",
     "nan_to_num",
@@ -167,10 +191,13 @@ __all__ = [
     "nanmin",
     "nansum",
     "nextafter",
+    "outer",
     "pad",
     "partition",
+    "percentile",
     "prod",
     "ptp",
+    "quantile",
     "real",
     "record",
     "reduce",
@@ -181,10 +208,12 @@ __all__ = [
     "roll",
     "scan",
     "scatter",
+    "searchsorted",
     "segmented_reduce",
     "segmented_scan",
     "shift",
     "size",
+    "softmax",
     "sort",
     "spacing",
     "stack",
@@ -194,6 +223,8 @@ __all__ = [
     "swapaxes",
     "tabulate",
     "targets",
+    "tensordot",
+    "trace",
     "transpose",
     "u8",
     "u16",
@@ -202,6 +233,9 @@ __all__ = [
     "unique",
     "unzip",
     "var",
+    "vdot",
+    "vecdot",
+    "vecmat",
     "view",
     "while_loop",
     "zip",

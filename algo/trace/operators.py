@@ -57,6 +57,14 @@ class Operators:
     def __rmod__(self, other: Any) -> Array:
         return _apply("remainder", other, other, self)
 
+    def __divmod__(self, other: Any) -> tuple[Array, Array]:
+        quotient: Any = self.__floordiv__(other)
+        return quotient if quotient is NotImplemented else (quotient, self.__mod__(other))
+
+    def __rdivmod__(self, other: Any) -> tuple[Array, Array]:
+        quotient: Any = self.__rfloordiv__(other)
+        return quotient if quotient is NotImplemented else (quotient, self.__rmod__(other))
+
     def __pow__(self, other: Any) -> Array:
         return _apply("power", other, self, other)
 

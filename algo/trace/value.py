@@ -162,6 +162,38 @@ class Array(Operators):
         """`rd.argmax` of this array."""
         return _reductions().argmax(self, axis, **options)
 
+    def conj(self) -> Array:
+        """`rd.conj` of this array: its own numbers."""
+        from raido.algo.language import complex_functions
+
+        return complex_functions.conj(self)
+
+    def conjugate(self) -> Array:
+        """`rd.conj` of this array."""
+        return self.conj()
+
+    def dot(self, b: Any) -> Array:
+        """`rd.dot` of this array and another."""
+        return _reductions().dot(self, b)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
+        """`rd.trace` of this array."""
+        from raido.algo.library import linear
+
+        return linear.trace(self, offset, axis1, axis2, dtype)
+
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Array:
+        """`rd.searchsorted` in this array."""
+        from raido.algo.library import searching
+
+        return searching.searchsorted(self, v, side, sorter)
+
+    def argsort(self, axis: int | None = -1) -> Array:
+        """`rd.argsort` of this array."""
+        from raido.algo.language import sorting
+
+        return sorting.argsort(self, axis)
+
     def clip(self, low: Any = None, high: Any = None) -> Array:
         """`rd.clip` of this array."""
         from raido.algo.language import ufuncs

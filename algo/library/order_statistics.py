@@ -1,0 +1,240 @@
+"""NumPy's statistics of sorted elements: `median quantile percentile`, and `lexsort`.
+
+Elements are sorted along the reduced axes; a quantile lies at a place between two of them, which the method decides. Methods are those
+of Hyndman and Fan (Sample quantiles in statistical packages, 1996), by NumPy's names. A NaN among the elements makes the result NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.graph.dtypes import bool_, f16, f32, f64, i64
+from raido.algo.language import ufuncs
+from raido.algo.language.complexes import Complex
+from raido.algo.language.moves import astype, normal_axis, reshape, transpose
+from raido.algo.language.reductions import normal_axes, not_empty
+from raido.algo.language.sorting import argsort, sort
+from raido.algo.library.operands import numbers_of
+from raido.algo.trace.building import elementwise, structure
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import common_type, lift
+from raido.algo.trace.trees import leaves
+from raido.algo.trace.value import Array
+
+Place = Callable[[Any, Any], Any]
+
+
+def _between(alpha: float, beta: float) -> Place:
+    return lambda n, q: _share(n, q) + (alpha + q * (1 - alpha - beta)) - 1
+
+
+def _share(n: Any, q: Any) -> Any:
+    """n * q, which is at most n: the bound keeps the product from being fused with what is subtracted, which would miss ties."""
+    return ufuncs.minimum(n * q, n)
+
+
+BETWEEN: dict[
+    str, Place
+] = {  # places in 0 … n - 1 of the quantile q of n elements, between two of which is interpolated
+    "averaged_inverted_cdf": lambda n, q: _share(n, q) - 1,
+    "hazen": _between(0.5, 0.5),
+    "interpolated_inverted_cdf": _between(0, 1),
+    "linear": lambda n, q: (n - 1) * q,
+    "median_unbiased": _between(1 / 3.0, 1 / 3.0),
+    "midpoint": lambda n, q: 0.5 * (ufuncs.floor((n - 1) * q) + ufuncs.ceil((n - 1) * q)),
+    "normal_unbiased": _between(3 / 8.0, 3 / 8.0),
+    "weibull": _between(0, 0),
+}
+AT: dict[str, Place] = {  # places of one element
+    "closest_observation": lambda n, q: _closest(_share(n, q) - 1.5),
+    "higher": lambda n, q: ufuncs.ceil((n - 1) * q),
+    "inverted_cdf": lambda n, q: ufuncs.ceil(_share(n, q) - 1),
+    "lower": lambda n, q: ufuncs.floor((n - 1) * q),
+    "nearest": lambda n, q: ufuncs.rint((n - 1) * q),
+}
+
+
+def _closest(place: Any) -> Any:
+    """The nearest whole place above, but for ties the even one."""
+    down = ufuncs.floor(place)
+    return ufuncs.where((place == down) & (down % 2.0 == 1.0), down, down + 1.0)
+
+
+def median(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+    """The middle element along `axis` (None: of all; an int or a tuple), or the mean of the two middle ones.
+
+    Of the dtype of floats, f64 of integers. NaN where there is a NaN; an empty axis is refused.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.median(a, axis=1)).interpret(np.array([[9, 1, 2], [4, 6, 5]]))
+        array([2., 5.])
+    """
+    value = _ordered_numbers(a, "rd.median")
+    line, after_check = _sorted(value, axis, "rd.median")
+    result = value.dtype if value.dtype.is_float else f64
+    wide = f32 if result is f16 else result
+
+    def middle(row: Array) -> Array:
+        n = row.shape[0]
+        low, high = astype(row[(n - 1) // 2], wide), astype(row[n // 2], wide)
+        mean = ufuncs.where(low == high, low, (low + high) / 2)
+        return after_check(_unless_nan(row, astype(mean, result)))
+
+    return _finished(line, middle, (), value.ndim, axis, keepdims, name)
+
+
+def quantile(
+    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
+) -> Any:
+    """The elements below which lies a part `q` of all along `axis` (None: of all; an int or a tuple), for q in 0 … 1.
+
+    `q` is a scalar or an array, whose dimensions stand in front. `method` says what lies between two elements: "linear", "lower",
+    "higher", "midpoint", "nearest", or another of NumPy's. Dtypes are NumPy's: of floats their own where `q` is a Python number,
+    f64 of integers, which only "lower", "higher" and "nearest" (and the other methods that choose) keep. NaN where there is a NaN;
+    an empty axis is refused. TraceError for another method or a `q` out of range; a traced `q` is brought into it.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.quantile(a, [0.0, 0.25, 1.0])).interpret(np.array([4.0, 1.0, 3.0, 2.0, 9.0]))
+        array([1., 2., 9.])
+    """
+    return _quantile(a, q, 1.0, axis, method, keepdims, name, "rd.quantile")
+
+
+def percentile(
+    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
+) -> Any:
+    """`rd.quantile` of `q / 100`: the elements below which lie `q` per cent of all along `axis`, for q in 0 … 100.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.percentile(a, 50, method="lower")).interpret(np.array([4, 1, 3, 2]))
+        np.int64(2)
+    """
+    return _quantile(a, q, 100.0, axis, method, keepdims, name, "rd.percentile")
+
+
+def _quantile(a: Any, q: Any, whole: float, axis: Any, method: str, keepdims: bool, name: str | None, what: str) -> Any:
+    value = _ordered_numbers(a, what)
+    if method not in BETWEEN and method not in AT:
+        known = ", ".join(sorted({*BETWEEN, *AT}))
+        raise TraceError(complaint(f"no method {method!r} of {what}", remedy=f"one of {known}"))
+    parts = _ordered_numbers(q, f"the quantiles of {what}")
+    if isinstance(q, (int, float)) and not 0 <= q <= whole:
+        raise TraceError(complaint(f"a quantile of {what} lies in 0 … {whole:g}, not at {q}"))
+    result = _type_of(value, parts, type(q) in (int, float), method, what)
+    part = astype(parts, f64)
+    part = ufuncs.clip(part / whole if whole != 1 else part, 0.0, 1.0)
+    line, after_check = _sorted(value, axis, what)
+
+    def at(row: Array, p: Array) -> Array:
+        n = astype(lift(row.shape[0]), f64)
+        last = astype(lift(row.shape[0]), i64) - 1
+        element = lambda i: row[ufuncs.clip(i, 0, last)]
+        if method in AT:
+            return after_check(_unless_nan(row, element(astype(AT[method](n, p), i64))))
+        place = BETWEEN[method](n, p)
+        down = astype(ufuncs.floor(place), i64)
+        low, high = element(down), element(down + 1)
+        share = place - ufuncs.floor(place)
+        if method == "averaged_inverted_cdf":
+            share = ufuncs.where(share == 0, 0.5, 1.0)
+        share = astype(share, result)
+        step = astype(high - low, result)
+        low, high = astype(low, result), astype(high, result)
+        value = ufuncs.where(share >= 0.5, high - step * (1 - share), low + step * share)
+        return after_check(_unless_nan(row, value))
+
+    if parts.ndim == 0:
+        return _finished(line, lambda row: at(row, part), (), value.ndim, axis, keepdims, name)
+    every = lambda row: elementwise(lambda p: at(row, p), [part])
+    return _finished(line, every, tuple(range(parts.ndim)), value.ndim, axis, keepdims, name)
+
+
+def _type_of(value: Array, parts: Array, weak: bool, method: str, what: str) -> Any:
+    """The type in which is interpolated, which the result has."""
+    if method in AT:
+        return value.dtype
+    if value.dtype is bool_:
+        raise DTypeError(complaint(f"{what} of bool_ between elements", remedy=".astype(rd.f64), or method='nearest'"))
+    if weak:
+        return value.dtype if value.dtype.is_float else f64
+    return common_type([value, parts if parts.dtype.is_float else f64(0)])[0]
+
+
+def _ordered_numbers(a: Any, what: str) -> Array:
+    value = numbers_of(a, what)
+    if isinstance(value, Complex):
+        raise DTypeError(
+            complaint(f"{what} of complex numbers", why="they have no order", remedy=".real, .imag or rd.abs")
+        )
+    return value
+
+
+def _sorted(value: Array, axis: Any, what: str) -> tuple[Array, Callable[[Array], Array]]:
+    """The elements along the reduced axes in order, in one last dimension; and a check that there are any."""
+    after_check = not_empty(value, axis, what)
+    axes = normal_axes(axis, value.ndim)
+    if not axes:
+        return value[..., None], after_check
+    rest = [k for k in range(value.ndim) if k not in axes]
+    moved = transpose(value, [*rest, *axes])
+    if len(axes) > 1:
+        count: Any = 1
+        for k in axes:
+            count = count * value.shape[k]
+        moved = reshape(moved, (*(value.shape[k] for k in rest), count))
+    return sort(moved), after_check
+
+
+def _unless_nan(row: Array, value: Array) -> Array:
+    """A value, or NaN where the last element in order is NaN."""
+    if not row.dtype.is_float:
+        return value
+    return ufuncs.where(ufuncs.isnan(row[-1]), value.dtype(math.nan), value)
+
+
+def _finished(
+    line: Array,
+    function: Callable[[Array], Array],
+    front: tuple[int, ...],
+    rank: int,
+    axis: Any,
+    keepdims: bool,
+    name: str | None,
+) -> Any:
+    """`function` of each row of sorted elements; the dimensions that it adds are brought in front."""
+    from raido.algo.language.combinators import map
+
+    call = function
+    for _ in range(line.ndim - 1):
+        call = lambda rows, inner=call: map(inner, rows)
+    result = call(line)
+    rest = line.ndim - 1
+    if front and rest:
+        result = transpose(result, [*(rest + k for k in front), *range(rest)])
+    if keepdims:
+        axes = normal_axes(axis, rank)
+        result = result[(*(slice(None) for _ in front), *(None if k in axes else slice(None) for k in range(rank)))]
+    return result if name is None else result.named(name)
+
+
+def lexsort(keys: Any, axis: int = -1, *, name: str | None = None) -> Array:
+    """The indices (i64) that sort by several keys, of which the last is the first to count: `argsort` of tuples, stable.
+
+    `keys` is a tuple or list of arrays of one shape, or an array, whose first dimension counts them; they are sorted along `axis`.
+    The result has the shape of one key. ShapeError where there is none.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.lexsort((b, a))).interpret(np.array([1, 0, 1]), np.array([5, 6, 4]))
+        array([1, 2, 0])
+    """
+    if isinstance(keys, (tuple, list)) and not isinstance(keys, Complex):
+        parts = [numbers_of(key, "rd.lexsort") for key in keys]
+    else:
+        parts = list(numbers_of(keys, "rd.lexsort"))
+    if not parts:
+        raise ShapeError(complaint("rd.lexsort without keys"))
+    along = normal_axis(axis, leaves(parts[0])[0].ndim)
+    return argsort(structure(tuple(reversed(parts))), along, name=name)

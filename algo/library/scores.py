@@ -1,0 +1,79 @@
+"""JAX's `softmax` and `logsumexp`, which neither overflow nor lose small terms: exponentials are taken of distances from the maximum."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from raido.algo.errors import DTypeError
+from raido.algo.graph.dtypes import f64
+from raido.algo.language import reductions, ufuncs
+from raido.algo.language.complexes import Complex
+from raido.algo.language.moves import astype
+from raido.algo.library.operands import numbers_of
+from raido.algo.trace.building import elementwise
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.value import Array
+
+
+def softmax(x: Any, axis: Any = -1, *, name: str | None = None) -> Any:
+    """`exp(x) / sum(exp(x))` along `axis`, an int or a tuple (None: all): positive numbers whose sum is 1, as in `jax.nn.softmax`.
+
+    Shape and float dtype stay; integers become f64. NaN where an element is NaN or infinite, or all are −infinity.
+
+    Example:
+        >>> rd.algorithm(lambda x: rd.softmax(x)).interpret(np.array([1000.0, 1000.0, -np.inf]))
+        array([0.5, 0.5, 0. ])
+    """
+    value = _floats(x, "rd.softmax")
+    most = reductions.max(value, axis, keepdims=True, initial=-math.inf)
+    shares = ufuncs.exp(value - most)
+    return ufuncs.divide(shares, reductions.sum(shares, axis, keepdims=True), name=name)
+
+
+def logsumexp(
+    a: Any,
+    axis: Any = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    *,
+    name: str | None = None,
+) -> Any:
+    """`log(sum(b * exp(a)))` along `axis`, an int or a tuple (None: all), as in `jax.nn.logsumexp`; `b` is 1 if not given.
+
+    Of the float dtype of `a` and `b`; f64 of integers. −infinity where the sum is 0, or empty. NaN where it is negative; with `return_sign` a
+    pair: the logarithm of its size, and its sign.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.logsumexp(a) - 1000).interpret(np.array([1000.0, 1000.0]))
+        np.float64(0.693147180559...)
+    """
+    value = _floats(a, "rd.logsumexp")
+    factors = None if b is None else numbers_of(b, "rd.logsumexp")
+    if factors is not None:
+        value = elementwise(lambda x, f: ufuncs.where(f == 0, x.dtype(-math.inf), x), [value, factors])
+    most = reductions.max(value, axis, keepdims=True, initial=-math.inf)
+    most = ufuncs.where(ufuncs.isfinite(most), most, most.dtype(0))
+    terms = ufuncs.exp(value - most)
+    if factors is not None:
+        terms = terms * factors
+    total = reductions.sum(terms, axis, keepdims=keepdims)
+    centre = most if keepdims else _dropped(most, axis, value.ndim)
+    if not return_sign:
+        return elementwise(lambda s, m: ufuncs.log(s) + m, [total, centre], name=name)
+    finish = lambda s, m: (ufuncs.log(ufuncs.absolute(s)) + m, ufuncs.sign(s))
+    return elementwise(finish, [total, centre], name=name)
+
+
+def _dropped(value: Array, axis: Any, rank: int) -> Array:
+    """The array without the dimensions of size 1 that a reduction has kept."""
+    axes = reductions.normal_axes(axis, rank)
+    return value[tuple(0 if k in axes else slice(None) for k in range(rank))] if rank else value
+
+
+def _floats(x: Any, what: str) -> Array:
+    value = numbers_of(x, what)
+    if isinstance(value, Complex):
+        raise DTypeError(complaint(f"{what} of complex numbers", remedy=".real, .imag or rd.abs"))
+    return value if value.dtype.is_float else astype(value, f64)

@@ -1,0 +1,283 @@
+"""NumPy's searches in sorted arrays: `searchsorted digitize isin interp`, and `histogram`, each a binary search for every element.
+
+NaN comes last, as `rd.sort` puts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.graph.dtypes import f64, i64
+from raido.algo.language import reductions, ufuncs
+from raido.algo.language.combinators import tabulate
+from raido.algo.language.complexes import Complex
+from raido.algo.language.control import while_loop
+from raido.algo.language.moves import astype, flatten
+from raido.algo.language.scattering import bincount
+from raido.algo.language.sorting import sort
+from raido.algo.library.operands import numbers_of
+from raido.algo.trace.building import elementwise
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import common_type, lift
+from raido.algo.trace.value import Array
+
+
+def real_of(value: Any, what: str) -> Array:
+    """An operand as an array of numbers that have an order."""
+    given = numbers_of(value, what)
+    if isinstance(given, Complex):
+        raise DTypeError(
+            complaint(f"{what} of complex numbers", why="they have no order", remedy=".real, .imag or rd.abs")
+        )
+    return given
+
+
+def _line(value: Array, what: str) -> Array:
+    if value.ndim != 1:
+        raise ShapeError(complaint(f"{what} is an array of one dimension, not of {value.ndim}", remedy=".flatten()"))
+    return value
+
+
+def below(x: Array, y: Array) -> Array:
+    """x < y, with NaN above all numbers and equal to itself."""
+    less = ufuncs.less(x, y)
+    return less | (ufuncs.isnan(y) & ~ufuncs.isnan(x)) if x.dtype.is_float else less
+
+
+def _search(read: Callable[[Array], Array], size: Any, goes_right: Callable[[Array], Array]) -> Array:
+    """The first index in 0 … size whose element does not lie to the left, by halving."""
+
+    def halve(state: Any) -> Any:
+        low, high = state
+        middle = low + (high - low) // 2
+        right = goes_right(read(middle))
+        return ufuncs.where(right, middle + 1, low), ufuncs.where(right, high, middle)
+
+    start = (i64(0), astype(lift(size), i64))
+    return while_loop(lambda state: state[0] < state[1], halve, start)[0]
+
+
+def _together(*arrays: Array) -> list[Array]:
+    """Arrays in their common type, in which they are compared."""
+    dtype, _ = common_type(arrays)
+    return [astype(array, dtype) for array in arrays]
+
+
+def _on_side(side: Any) -> Callable[[Array, Array], Array]:
+    """Whether an element of the array lies to the left of the place of a value."""
+    if side == "left":
+        return below
+    if side == "right":
+        return lambda element, value: ufuncs.logical_not(below(value, element))
+    raise TraceError(complaint(f"`side` is 'left' or 'right', not {side!r}"))
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, name: str | None = None) -> Any:
+    """The index in the sorted array `a`, of one dimension, before which each element of `v` may be put in: i64, of the shape of `v`.
+
+    `side`: "left", the first such index; "right", the last one. `sorter`: the indices that sort `a`, where it is not sorted.
+    Elements are compared in the common dtype. ShapeError where `a` has more dimensions.
+
+    Example:
+        >>> rd.algorithm(lambda a, v: rd.searchsorted(a, v)).interpret(np.array([1, 3, 3, 7]), np.array([0, 3, 9]))
+        array([0, 1, 4])
+    """
+    table, values = real_of(a, "rd.searchsorted"), real_of(v, "rd.searchsorted")
+    _line(table, "the sorted array of rd.searchsorted")
+    table, values = _together(table, values)
+    left_of = _on_side(side)
+    order = None if sorter is None else numbers_of(sorter, "rd.searchsorted")
+
+    def read(i: Array) -> Array:
+        return table[i] if order is None else table[order[i]]
+
+    return elementwise(lambda x: _search(read, table.shape[0], lambda e: left_of(e, x)), [values], name=name)
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, name: str | None = None) -> Any:
+    """The number of the bin that each element of `x` belongs to: i64, of the shape of `x`.
+
+    `bins`, of one dimension, increases or decreases. Bin i of increasing bins is `bins[i-1] <= x < bins[i]`, with `right`
+    `bins[i-1] < x <= bins[i]`; 0 lies before the first, `len(bins)` after the last one. That bins are in order is not checked.
+
+    Example:
+        >>> rd.algorithm(lambda x: rd.digitize(x, [0.0, 1.0, 2.5])).interpret(np.array([0.2, 6.4, 1.0]))
+        array([1, 3, 2])
+    """
+    values, edges = real_of(x, "rd.digitize"), _line(real_of(bins, "rd.digitize"), "`bins` of rd.digitize")
+    values, edges = _together(values, edges)
+    count = edges.shape[0]
+    left_of = _on_side("left" if right else "right")
+    if isinstance(count, int) and count == 0:
+        return elementwise(lambda _: i64(0), [values], name=name)
+    falls = reductions.any(edges[1:] < edges[:-1])
+
+    def find(value: Array, down: Array) -> Array:
+        read = lambda i: edges[ufuncs.where(down, count - 1 - i, i)]
+        place = _search(read, count, lambda element: left_of(element, value))
+        return ufuncs.where(down, count - place, place)
+
+    return elementwise(find, [values, falls], name=name)
+
+
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """Whether each element occurs in `test_elements`, an array of any shape: bool_, of the shape of `element`. NaN never does.
+
+    `invert`: whether it does not. The test elements are sorted, then searched; `assume_unique` and `kind` are NumPy's, and make no
+    difference.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.isin(a, [1, 5])).interpret(np.array([[5, 2], [1, 1]]))
+        array([[ True, False],
+               [ True,  True]])
+    """
+    values, tested = real_of(element, "rd.isin"), real_of(test_elements, "rd.isin")
+    if kind not in (None, "sort", "table"):
+        raise TraceError(complaint(f"`kind` is None, 'sort' or 'table', not {kind!r}"))
+    values, tested = _together(values, tested)
+    ordered = sort(flatten(tested) if tested.ndim else tested[None])
+    count = astype(lift(ordered.shape[0]), i64)
+
+    def found(x: Array) -> Array:
+        def halve(state: Any) -> Any:
+            low, high, met = state
+            middle = low + (high - low) // 2
+            here = ordered[middle]
+            right = below(here, x)
+            return ufuncs.where(right, middle + 1, low), ufuncs.where(right, high, middle), met | (here == x)
+
+        start = (i64(0), count, lift(np.bool_(False)))
+        met = while_loop(lambda state: state[0] < state[1], halve, start)[2]  # the first equal one is always looked at
+        return ufuncs.logical_not(met) if invert else met
+
+    return elementwise(found, [values], name=name)
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None, *, name: str | None = None
+) -> Any:
+    """The piecewise linear function through the points `(xp[i], fp[i])`, at each element of `x`: f64, of the shape of `x`.
+
+    `xp` increases, which is not checked. Before the first and after the last point, `left` and `right`, else the values there.
+    `period`: the points repeat, in any order, and `left` and `right` do not count. ShapeError for points of more than one dimension.
+
+    Example:
+        >>> rd.algorithm(lambda x: rd.interp(x, [1.0, 2.0, 3.0], [3.0, 2.0, 0.0])).interpret(np.array([0.0, 1.5, 2.5, 9.0]))
+        array([3. , 2.5, 1. , 0. ])
+    """
+    places, starts, values = (astype(real_of(v, "rd.interp"), f64) for v in (x, xp, fp))
+    _line(starts, "`xp` of rd.interp")
+    _line(values, "`fp` of rd.interp")
+    if period is not None:
+        starts, values, places, left, right = *_repeated(starts, values, places, period), None, None
+    last = starts.shape[0] - 1
+    before, after = (values[k] if given is None else astype(lift(given), f64) for given, k in ((left, 0), (right, -1)))
+
+    def at(p: Array, low: Array, high: Array) -> Array:
+        k = _search(lambda i: starts[i], starts.shape[0], lambda e: e <= p) - 1
+        i = ufuncs.clip(k, 0, last)
+        j = ufuncs.minimum(i + 1, last)
+        x0, x1, y0, y1 = starts[i], starts[j], values[i], values[j]
+        slope = (y1 - y0) / (x1 - x0)
+        line = slope * (p - x0) + y0
+        other = slope * (p - x1) + y1
+        line = ufuncs.where(ufuncs.isnan(line), ufuncs.where(ufuncs.isnan(other) & (y0 == y1), y0, other), line)
+        inside = ufuncs.where((p == x0) | (i == last), y0, line)
+        inside = ufuncs.where(p > starts[-1], high, ufuncs.where(p < starts[0], low, inside))
+        return ufuncs.where(ufuncs.isnan(p), p, inside)
+
+    return elementwise(at, [places, before, after], name=name)
+
+
+def _repeated(starts: Array, values: Array, places: Array, period: Any) -> tuple[Array, Array, Array]:
+    """The points of one period in order, with the last one before and the first one after them; and places within it."""
+    length = ufuncs.absolute(astype(lift(period), f64))
+    ordered, along = sort((starts % length, values))
+    n = starts.shape[0]
+
+    def extended(line: Array, by: Any) -> Array:
+        def point(i: Array) -> Array:
+            return ufuncs.where(
+                i == 0, line[n - 1] - by, ufuncs.where(i == n + 1, line[0] + by, line[ufuncs.clip(i - 1, 0, n - 1)])
+            )
+
+        return tabulate(n + 2, point)
+
+    return extended(ordered, length), extended(along, f64(0)), places % length
+
+
+def histogram(
+    a: Any,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: Any = None,
+    *,
+    name: str | None = None,
+) -> tuple[Any, Array]:
+    """`(counts, edges)`: how many elements of `a` fall into each bin, as i64 or in the dtype of the `weights`, and the edges of the bins.
+
+    `bins` is a number of bins of equal width over `range`, a pair, or over all elements; or an increasing array of edges. A bin holds
+    its lower edge, the last one its upper edge too; what lies outside, and NaN, is not counted. `density`: in f64, divided by the sum
+    and the width of the bin, so that the integral is 1. `weights` have the shape of `a`.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.histogram(a, 2, (0, 4))).interpret(np.array([0.5, 1.0, 2.0, 4.0, 5.0]))
+        (array([2, 2]), array([0., 2., 4.]))
+    """
+    values = real_of(a, "rd.histogram")
+    line = flatten(values) if values.ndim else values[None]
+    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
+        if bins < 1:
+            raise ShapeError(complaint(f"rd.histogram of {bins} bins", remedy="at least 1"))
+        count, edges = int(bins), _even_edges(line, int(bins), range)
+    else:
+        edges = _line(real_of(bins, "rd.histogram"), "`bins` of rd.histogram")
+        count = edges.shape[0] - 1
+    own, borders = _together(line, edges)
+
+    def bin_of(x: Array) -> Array:
+        place = _search(lambda i: borders[i], borders.shape[0], lambda e: e <= x) - 1
+        return ufuncs.where(x == borders[-1], count - 1, ufuncs.where(place < count, place, -1))
+
+    indices = elementwise(bin_of, [own])
+    if weights is not None:
+        weights = real_of(weights, "rd.histogram")
+        weights = flatten(weights) if weights.ndim else weights[None]
+    counts = bincount(indices, count, weights, name=name if not density else None)
+    if density:
+        widths = edges[1:] - edges[:-1]
+        counts = ufuncs.divide(astype(counts, f64) / widths, reductions.sum(counts), name=name)
+    return counts, edges
+
+
+def _even_edges(line: Array, count: int, limits: Any) -> Array:
+    """Edges of bins of one width: f64, or of the type of a float array."""
+    dtype = line.dtype if line.dtype.is_float else f64
+    if limits is None:
+        nothing = line.shape[0] == 0
+        low = ufuncs.where(nothing, 0.0, reductions.min(line, initial=reductions.highest(line.dtype)))
+        high = ufuncs.where(nothing, 1.0, reductions.max(line, initial=reductions.lowest(line.dtype)))
+    else:
+        low, high = (lift(limit) for limit in limits)
+    low, high = astype(low, dtype), astype(high, dtype)
+    alone = low == high
+    low, high = ufuncs.where(alone, low - 0.5, low), ufuncs.where(alone, high + 0.5, high)
+
+    def edge(i: Array) -> Array:
+        inside = i * ((high - low) / dtype(count)) + low
+        return ufuncs.where(i == count, high, inside)
+
+    return tabulate(count + 1, edge)
