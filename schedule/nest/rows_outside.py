@@ -5,23 +5,43 @@
         parallel y in 0..n:                        for t in 0..k:
           state[y, t + 1] = … state[y, t]            state[y, t + 1] = … state[y, t]
 
-This is how `rd.map(lambda row: rd.loop(…), rows)` reads. It holds where all stages of a round run over the same rows, and whatever they
-change they read and write at their own row alone.
+This is how `rd.map(lambda row: rd.loop(…), rows)` reads, and a loop of elementwise steps. It holds where all stages of a round run over
+the same rows, and whatever they change they read and write at their own row alone. Rows that lanes make stay in lanes. States that are
+swapped at the end of a round are exchanged row by row, where a row of them is a few numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from operator import is_
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr, Node, Var
+from raido.algo.graph.expr import Node, Var, fresh
 from raido.algo.graph.rewrite import topological
-from raido.schedule.nest.nodes import Alloc, Block, Check, Fold, For, If, Let, Nest, Produce, Statement, Store, While
+from raido.schedule.nest.nodes import (
+    Alloc,
+    Block,
+    Check,
+    Fold,
+    For,
+    If,
+    Let,
+    Nest,
+    Produce,
+    Statement,
+    Store,
+    Swap,
+    While,
+)
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
 
-GRAIN = 4  # rows for a thread at least: each has all rounds of a loop
+CHUNK, GRAIN = 256, 4  # rows in lanes at a time, and as many times that, or as many single rows, for a thread at least
+PIECE = 1024  # rows side by side that go through a round together
+FEW = 16  # numbers of a row that are exchanged rather than their memory swapped
 _KEPT = (Alloc, Block, Check, Fold, For, If, Let, Store, While)
 
 
@@ -33,12 +53,8 @@ def rows_outside(nest: Nest) -> Nest:
 
 def _block(block: Block) -> Block:
     statements = [new for s in block.statements for new in _statement(s)]
-    same = len(statements) == len(block.statements) and all(map(_is, statements, block.statements))
+    same = len(statements) == len(block.statements) and all(map(is_, statements, block.statements))
     return block if same else Block(tuple(statements))
-
-
-def _is(a: object, b: object) -> bool:
-    return a is b
 
 
 def _statement(s: Statement) -> list[Statement]:
@@ -57,88 +73,221 @@ def _statement(s: Statement) -> list[Statement]:
 
 @dataclass(frozen=True)
 class _Rows:
-    """What a stage does for one row: `before` names values for all rows."""
+    """What a stage does for one row, in loops over rows, outermost first; `before` names values for all rows."""
 
-    var: Var
-    low: NestExpr
-    high: NestExpr
+    stage: str
+    loops: tuple[For, ...]
     before: tuple[Let, ...]
-    body: Block
+
+    @property
+    def variables(self) -> tuple[Var, ...]:
+        """The variables that say which row."""
+        return tuple(loop.var for loop in self.loops)
+
+    @property
+    def body(self) -> Block:
+        """What is done for a row."""
+        return self.loops[-1].body
+
+    @property
+    def in_lanes(self) -> bool:
+        """Whether lanes make rows."""
+        return self.loops[-1].kind == "vector"
 
 
 def _turned(loop: For) -> list[Statement]:
     """What stands for an array loop whose rounds keep to rows; nothing for any other."""
-    allocs: list[Statement] = []
-    round_: list[Statement] = []
-    stages: list[str] = []
-    rows: list[_Rows] = []
-    for s in loop.body.statements:
-        if isinstance(s, Alloc):
-            allocs.append(s)
-        elif isinstance(s, Let):
-            round_.append(s)
-        else:
-            found = _rows_of(s) if isinstance(s, Produce) else None
-            if found is None:
-                return []
-            assert isinstance(s, Produce)
-            rows.append(found)
-            stages.append(s.stage)
-            round_ += (
-                [*found.before, Let(found.var, rows[0].var), found.body]
-                if len(rows) > 1
-                else [*found.before, found.body]
-            )
-    if not rows or not _run_over_the_same(rows) or not _keep_to_rows(round_, rows):
+    statements = loop.body.statements
+    swaps = tuple(s for s in statements if isinstance(s, Swap))
+    rest = statements[: len(statements) - len(swaps)]
+    chains = [_rows_of(s) for s in rest if isinstance(s, Produce)]
+    stages = [rows for rows in chains if rows is not None]
+    if not stages or len(stages) < len(chains) or any(isinstance(s, Swap) for s in rest):
         return []
-    named: set[Node] = {loop.var, *(s.var for s in round_ if isinstance(s, Let))}
-    sizes = [e for s in allocs for e in expressions_of(s)]
-    if not named.isdisjoint(topological(*sizes, rows[0].low, rows[0].high)):  # type: ignore[arg-type]
+    if not all(isinstance(s, (Alloc, Let, Produce)) for s in rest) or _reads_memory(loop):
         return []
-    rounds = replace(loop, body=Block(tuple(round_)))
-    how = {"kind": "parallel", "grain": GRAIN, "stage": stages[0], "loop": rows[0].var.name}
-    over_rows = For(rows[0].var, rows[0].low, rows[0].high, 1, Block((rounds,)), **how)  # type: ignore[arg-type]
-    return [*allocs, Produce(stages[0], Block((over_rows,)))]
+    for depth in range(min(len(rows.loops) for rows in stages), 0, -1):
+        turned = _turned_at(loop, rest, swaps, [replace(rows, loops=rows.loops[:depth]) for rows in stages])
+        if turned:
+            return turned
+    return []
+
+
+def _reads_memory(loop: For) -> bool:
+    """Whether memory says how many rounds there are."""
+    return any(isinstance(node, Read) for node in topological(loop.low, loop.high))  # type: ignore[arg-type]
+
+
+def _turned_at(loop: For, rest: Sequence[Statement], swaps: Sequence[Swap], stages: Sequence[_Rows]) -> list[Statement]:
+    """The same, for rows that so many loops of each stage run over."""
+    allocs = [s for s in rest if isinstance(s, Alloc)]
+    first = next((rows for rows in stages if rows.in_lanes), stages[0])
+    round_: list[Statement] = [s for s in rest if isinstance(s, Let)]
+    for rows in stages:
+        names = zip(rows.variables, first.variables, strict=True)
+        round_ += [*rows.before, *(Let(own, var) for own, var in names if own is not var), rows.body]
+    if not all(_run_over_the_same(rows, first) for rows in stages):
+        return []
+    places = _places_of_rows(round_, stages, swaps)
+    if places is None or not all(
+        _is_exchanged(buffer, places[buffer], first) for s in swaps for buffer in (s.left, s.right)
+    ):
+        return []
+    named: set[Node] = {loop.var, *(s.var for s in round_ if isinstance(s, Let)), *first.variables}
+    outside = [e for s in allocs for e in expressions_of(s)] + [
+        e for each in first.loops for e in (each.low, each.high)
+    ]
+    if not named.isdisjoint(topological(*outside)):  # type: ignore[arg-type]
+        return []
+    exchanges = (each for s in swaps for each in _exchange(s, places[s.left], first.variables))
+    rounds = replace(loop, body=_kept_in_caches(Block((*round_, *exchanges))))
+    in_lanes = first.in_lanes and not _has_lanes(round_)
+    if _rounds_lie_apart(round_, loop.var, {rows.variables[-1] for rows in stages}):
+        if len(first.loops) > 1 or not in_lanes:
+            return []
+        over_rows = _over_pieces(first, rounds)
+    else:
+        over_rows = _over_rows(first, rounds, in_lanes)
+    return [*allocs, Produce(first.stage, Block((over_rows,)))]
+
+
+def _rounds_lie_apart(round_: Sequence[Statement], index: Var, rows: set[Var]) -> bool:
+    """Whether what some rows need next lies side by side in memory, and what the next round needs of them far behind."""
+    for s in round_:
+        for each in statements_within(s):
+            for _, (*outer, last) in ((buffer, indices) for buffer, indices in _accesses(each) if indices):
+                if last in rows and any(index in topological(e) for e in outer):  # type: ignore[arg-type]
+                    return True
+    return False
+
+
+def _over_pieces(rows: _Rows, rounds: For) -> For:
+    """The loop over pieces of rows, whose rounds follow one another in all rows of a piece."""
+    (row,) = rows.loops
+    piece = fresh(f"{row.var.name}o")
+    inside = replace(row, low=piece, high=ix.minimum(row.high, ix.add(piece, PIECE)), body=rounds.body)  # type: ignore[arg-type]
+    body = Block((replace(rounds, body=Block((inside,))),))
+    return For(piece, row.low, row.high, PIECE, body, kind="parallel", stage=rows.stage, loop=piece.name)
+
+
+def _over_rows(rows: _Rows, rounds: For, in_lanes: bool) -> For:
+    """The loops over rows, around the rounds of each."""
+    how = {"kind": "parallel", "grain": GRAIN, "stage": rows.stage}
+    *outer, row = rows.loops
+    inside: Statement = replace(row, kind="serial", body=Block((rounds,)))
+    if in_lanes:
+        inside = replace(row, body=Block((rounds,)))
+        if not outer:
+            chunk = fresh(f"{row.var.name}o")
+            piece = replace(inside, low=chunk, high=ix.minimum(row.high, ix.add(chunk, CHUNK)))  # type: ignore[arg-type]
+            return For(chunk, row.low, row.high, CHUNK, Block((piece,)), **how, loop=chunk.name)  # type: ignore[arg-type]
+    for loop in reversed(outer[1:]):
+        inside = replace(loop, kind="serial", body=Block((inside,)))
+    outermost = rows.loops[0]
+    body = Block((inside,)) if outer else Block((rounds,))
+    return For(outermost.var, outermost.low, outermost.high, 1, body, **how, loop=outermost.var.name)  # type: ignore[arg-type]
 
 
 def _rows_of(stage: Produce) -> _Rows | None:
-    """A stage as a loop over rows, if it is one: of single rows, or of pieces with a serial loop over the rows of each."""
+    """A stage as loops over rows, if it is that; the outermost may run over pieces, with a loop over the rows of each."""
     *lets, loop = stage.body.statements or (None,)
     before = tuple(s for s in lets if isinstance(s, Let))
-    if not isinstance(loop, For) or loop.kind != "parallel" or len(before) < len(lets):
+    if not isinstance(loop, For) or len(before) < len(lets):
         return None
-    if loop.step == 1:
-        return _Rows(loop.var, loop.low, loop.high, before, loop.body)
-    (inner, *others) = loop.body.statements
-    if others or not isinstance(inner, For) or inner.kind != "serial" or inner.step != 1 or inner.low is not loop.var:
-        return None
-    end = ix.minimum(loop.high, ix.add(loop.var, loop.step))  # type: ignore[arg-type]
-    if ix.constant_value(ix.sub(inner.high, end)) != 0:  # type: ignore[arg-type]
-        return None
-    return _Rows(inner.var, loop.low, loop.high, before, inner.body)
+    if loop.step > 1:
+        (inner, *others) = loop.body.statements
+        if others or not isinstance(inner, For) or inner.step != 1 or inner.low is not loop.var:
+            return None
+        if not _is_equal(inner.high, ix.minimum(loop.high, ix.add(loop.var, loop.step))):  # type: ignore[arg-type]
+            return None
+        loop = replace(inner, low=loop.low, high=loop.high)
+    loops = [loop]
+    while (
+        isinstance(inner := loops[-1].body.statements[0], For)
+        and inner.step == 1
+        and len(loops[-1].body.statements) == 1
+    ):
+        loops.append(inner)
+    return _Rows(stage.stage, tuple(loops), before)
 
 
-def _run_over_the_same(rows: list[_Rows]) -> bool:
-    first = rows[0]
-    differences = [ix.sub(a, b) for r in rows[1:] for a, b in ((r.low, first.low), (r.high, first.high))]  # type: ignore[arg-type]
-    return all(ix.constant_value(difference) == 0 for difference in differences)
+def _run_over_the_same(rows: _Rows, others: _Rows) -> bool:
+    pairs = zip(rows.loops, others.loops, strict=True)
+    return all(_is_equal(a.low, b.low) and _is_equal(a.high, b.high) for a, b in pairs)
 
 
-def _keep_to_rows(round_: list[Statement], rows: list[_Rows]) -> bool:
-    """Whether the rounds of one row see nothing of what those of others change."""
+def _is_equal(a: NestExpr, b: NestExpr) -> bool:
+    """Whether two bounds are equal."""
+    return ix.constant_value(ix.sub(a, b)) == 0  # type: ignore[arg-type]
+
+
+def _has_lanes(statements: Iterable[Statement]) -> bool:
+    return any(isinstance(each, For) and each.kind == "vector" for s in statements for each in statements_within(s))
+
+
+def _places_of_rows(
+    round_: Sequence[Statement], stages: Sequence[_Rows], swaps: Sequence[Swap]
+) -> dict[Buffer, tuple[int, ...]] | None:
+    """For each buffer that changes, the dimensions whose indices are always the row's; None where rounds do not keep to rows."""
     every = [inner for s in round_ for inner in statements_within(s)]
     if not all(isinstance(s, _KEPT) and not (isinstance(s, For) and s.kind == "parallel") for s in every):
-        return False
+        return None
     own = {s.buffer for s in every if isinstance(s, Alloc)}
     changed = {buffer for s in every for buffer in _changed(s)} - own
-    places: dict[Buffer, set[int]] = {}
-    row: set[Expr] = {r.var for r in rows}
-    for s in every:
-        for buffer, indices in _accesses(s):
-            if buffer in changed:
-                here = {d for d, e in enumerate(indices) if e in row}
-                places[buffer] = places.get(buffer, here) & here
-    return all(places.get(buffer) for buffer in changed)
+    changed |= {buffer for s in swaps for buffer in (s.left, s.right)}
+    found: dict[Buffer, tuple[int, ...]] = {}
+    for buffer in changed:
+        accesses = [indices for s in every for other, indices in _accesses(s) if other is buffer]
+        dimensions: list[int] = []
+        for level in zip(*(rows.variables for rows in stages), strict=True):
+            always = (d for d in range(len(buffer.shape)) if all(indices[d] in level for indices in accesses))
+            dimensions += [next(always, -1)]
+        if -1 in dimensions or not accesses:
+            return None
+        found[buffer] = tuple(dimensions)
+    return found
+
+
+def _is_exchanged(buffer: Buffer, places: tuple[int, ...], rows: _Rows) -> bool:
+    """Whether a row of a buffer is a few numbers, and the loops over rows have all of them."""
+    whole = (
+        _is_equal(loop.low, ix.as_index(0)) and _is_equal(loop.high, buffer.shape[d])
+        for loop, d in zip(rows.loops, places, strict=True)
+    )
+    extents = [ix.constant_value(extent) for d, extent in enumerate(buffer.shape) if d not in places]
+    few = None not in extents and prod(extents) <= FEW  # type: ignore[arg-type]
+    return few and not buffer.strides and all(whole)
+
+
+def _exchange(swap: Swap, places: tuple[int, ...], row: tuple[Var, ...]) -> Iterator[Statement]:
+    """A row of each of two buffers in place of the other's."""
+    variables = dict(zip(places, row, strict=True))
+    ranges = [
+        [variables[d]] if d in variables else [ix.as_index(k) for k in range(ix.constant_value(extent) or 0)]
+        for d, extent in enumerate(swap.left.shape)
+    ]
+    for at in product(*ranges):
+        kept = fresh("kept", swap.left.dtype)
+        yield Let(kept, Read(swap.left, at, None))
+        yield Store(swap.left, at, Read(swap.right, at, None))
+        yield Store(swap.right, at, kept)
+
+
+def _kept_in_caches(block: Block) -> Block:
+    """The block without stores past the caches: the next round reads what this one has stored."""
+    return Block(tuple(map(_without_streams, block.statements)))
+
+
+def _without_streams(s: Statement) -> Statement:
+    if isinstance(s, Store):
+        return s if s.stream is None else replace(s, stream=None)
+    if isinstance(s, Block):
+        return _kept_in_caches(s)
+    if isinstance(s, If):
+        return replace(s, then=_kept_in_caches(s.then), orelse=None if s.orelse is None else _kept_in_caches(s.orelse))
+    if isinstance(s, While):
+        return replace(s, setup=_kept_in_caches(s.setup), body=_kept_in_caches(s.body))
+    return replace(s, body=_kept_in_caches(s.body)) if isinstance(s, For) else s
 
 
 def _changed(s: Statement) -> tuple[Buffer, ...]:
