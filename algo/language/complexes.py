@@ -18,6 +18,7 @@ from raido.algo.graph.expr import Expr, Load, Op, Parameter, const
 from raido.algo.graph.index import as_index
 from raido.algo.language.records import Record, RecordAt
 from raido.algo.trace.locations import complaint
+from raido.algo.trace.methods import Methods
 from raido.algo.trace.operators import Operators
 from raido.algo.trace.promotion import common_type, constant, lift
 from raido.algo.trace.scalars import cast
@@ -67,7 +68,7 @@ complex128 = ComplexType("complex128", f64)
 COMPLEX_TYPES.update({f32: complex64, f64: complex128})
 
 
-class Complex(Operators, Record):
+class Complex(Methods, Operators, Record):
     """A complex number, or an array of them, as its two parts."""
 
     __slots__ = ()
@@ -147,7 +148,6 @@ class Complex(Operators, Record):
     transpose: Any = Array.transpose
     named: Any = Array.named
     view: Any = Array.view
-    ravel: Any = Record.flatten
     __iter__: Any = Array.__iter__
     __len__: Any = Array.__len__
     __contains__: Any = Array.__contains__

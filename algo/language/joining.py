@@ -111,7 +111,7 @@ def stack(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
                [13, 11, 12]])
     """
     parts = [array_of(a, "rd.stack") for a in _sequence(arrays, "rd.stack")]
-    place = axis % (parts[0].ndim + 1)
+    place = normal_axis(axis, parts[0].ndim + 1)
     extents = list(parts[0].extents)
     for part in parts[1:]:
         if part.ndim != parts[0].ndim:
@@ -209,8 +209,10 @@ def _shifted(array: Array, by: Expr, fill: Any, axis: int, name: str | None) -> 
     return moved(array.extents, body, name, array.weak)
 
 
-def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *, name: str | None = None) -> Array:
-    """The array with a border, NumPy's `pad`: `width` is n, (before, after), or one such pair for each axis.
+def pad(
+    array: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = 0, *, name: str | None = None
+) -> Array:
+    """The array with a border, NumPy's `pad`: `pad_width` is n, (before, after), or one such pair for each axis.
 
     `mode`: "constant" (with `constant_values`), "edge", "reflect", "symmetric", "wrap", or any boundary of a stencil.
 
@@ -218,9 +220,9 @@ def pad(a: Any, width: Any, mode: Any = "constant", constant_values: Any = 0, *,
         >>> rd.algorithm(lambda a: rd.pad(a, 2, mode="reflect")).interpret(np.array([3, 1, 2]))
         array([2, 1, 3, 1, 2, 1, 3])
     """
-    given = structure(a)
+    given = structure(array)
     modes = for_leaves(Fill(constant_values) if mode == "constant" else mode, given)
-    padded = iter([_padded(leaf, width, own, name) for leaf, own in zip(leaves(given), modes, strict=True)])
+    padded = iter([_padded(leaf, pad_width, own, name) for leaf, own in zip(leaves(given), modes, strict=True)])
     return unflatten(given, padded)
 
 

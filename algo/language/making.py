@@ -1,4 +1,4 @@
-"""Arrays made from nothing or from values: `array`, `iota`, `replicate`, `full`; and `zip`, `unzip` of arrays."""
+"""Arrays made from nothing or from values: `array`, `iota`, `replicate`; and `zip`, `unzip` of arrays."""
 
 from __future__ import annotations
 
@@ -111,17 +111,3 @@ def _plain(value: Any) -> bool:
     if is_sequence(value):
         return builtins.all(_plain(v) for v in value)
     return isinstance(value, (bool, int, float, complex)) or type(value).__module__ == "numpy"
-
-
-def full(shape: Any, value: Any, *, name: str | None = None) -> Array:
-    """An array of `shape` with one value everywhere.
-
-    Example:
-        >>> @rd.algorithm
-        ... def f(n: rd.size):
-        ...     return rd.full((n, 2), 7)
-        >>> f.interpret(2)
-        array([[7, 7],
-               [7, 7]])
-    """
-    return replicate(tuple(shape) if isinstance(shape, (tuple, list)) else shape, value, name=name)

@@ -7,6 +7,7 @@ it. Sizes are NumPy's; what depends on sizes not known while tracing is worked o
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -47,13 +48,16 @@ Move = TypeVar("Move", bound=Callable[..., Any])
 
 def leaf_by_leaf(move: Move) -> Move:
     """The move for structures too: a tuple, a record or complex numbers are moved array by array."""
+    signature = inspect.signature(move)
 
     @functools.wraps(move)
-    def whole(a: Any, *arguments: Any, **options: Any) -> Any:
+    def whole(*arguments: Any, **options: Any) -> Any:
+        bound = signature.bind(*arguments, **options)
+        a, *rest = bound.args
         given = structure(a)
         if isinstance(given, tuple):
-            return map_leaves(lambda leaf: move(leaf, *arguments, **options), given)
-        return move(given, *arguments, **options)
+            return map_leaves(lambda leaf: move(leaf, *rest, **bound.kwargs), given)
+        return move(given, *rest, **bound.kwargs)
 
     return whole  # type: ignore[return-value]
 
@@ -114,7 +118,7 @@ def transpose(a: Any, axes: Any = None, *, name: str | None = None) -> Array:
 
 
 @leaf_by_leaf
-def swapaxes(a: Any, first: int, second: int, *, name: str | None = None) -> Array:
+def swapaxes(a: Any, axis1: int, axis2: int, *, name: str | None = None) -> Array:
     """Two axes exchanged.
 
     Example:
@@ -125,14 +129,23 @@ def swapaxes(a: Any, first: int, second: int, *, name: str | None = None) -> Arr
     """
     array = array_of(a, "rd.swapaxes")
     order = list(range(array.ndim))
-    one, other = (normal_axis(axis, array.ndim) for axis in (first, second))
+    one, other = (normal_axis(axis, array.ndim) for axis in (axis1, axis2))
     order[one], order[other] = order[other], order[one]
     return transpose(array, order, name=name)
 
 
+def column_major(order: str) -> bool:
+    """Whether NumPy's `order` means the first index changing fastest; arrays are row-major, so "A" and "K" mean "C"."""
+    if order not in ("C", "F", "A", "K"):
+        raise TraceError(complaint(f"`order` is 'C' or 'F', not {order!r}"))
+    return order == "F"
+
+
 @leaf_by_leaf
-def reshape(a: Any, shape: Any, *, name: str | None = None) -> Array:
+def reshape(a: Any, shape: Any, order: str = "C", *, name: str | None = None) -> Array:
     """The same elements in row-major order in another shape; one −1 is worked out. ShapeError where the counts cannot agree.
+
+    `order="F"`: in column-major order, of the array and of the result.
 
     Example:
         >>> rd.algorithm(lambda a: rd.reshape(a, (3, -1))).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -143,6 +156,8 @@ def reshape(a: Any, shape: Any, *, name: str | None = None) -> Array:
     array = array_of(a, "rd.reshape")
     trace = current()
     dims = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    if column_major(order):
+        return transpose(reshape(transpose(array), dims[::-1]), name=name)
     total = _count(array.extents)
     unknown = [k for k, dim in enumerate(dims) if isinstance(dim, int) and dim == -1]
     if len(unknown) > 1:
@@ -290,21 +305,25 @@ def flatten(a: Any, *, name: str | None = None) -> Array:
 
 
 @leaf_by_leaf
-def expand_dims(a: Any, axis: int, *, name: str | None = None) -> Array:
-    """A dimension of size 1 put in at `axis`.
+def expand_dims(a: Any, axis: Any, *, name: str | None = None) -> Array:
+    """Dimensions of size 1 that stand at `axis`, an int or a tuple, in the result. ShapeError for an axis that it does not have.
 
     Example:
         >>> rd.algorithm(lambda a: rd.expand_dims(a, 0)).interpret(np.array([3, 1, 2]))
         array([[3, 1, 2]])
     """
     array = array_of(a, "rd.expand_dims")
-    place = axis % (array.ndim + 1)
-    result = array[tuple([slice(None)] * place + [None])]
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    rank = array.ndim + len(axes)
+    new = {normal_axis(k, rank) for k in axes}
+    if len(new) != len(axes):
+        raise ShapeError(complaint(f"an axis is named twice in {axis}"))
+    result = array[tuple(None if k in new else slice(None) for k in range(rank))] if new else array
     return result if name is None else named(result, name)
 
 
 @leaf_by_leaf
-def broadcast_to(a: Any, shape: Any, *, name: str | None = None) -> Array:
+def broadcast_to(array: Any, shape: Any, *, name: str | None = None) -> Array:
     """The array repeated along dimensions whose size is the literal 1, and along new leading ones.
 
     Example:
@@ -312,7 +331,7 @@ def broadcast_to(a: Any, shape: Any, *, name: str | None = None) -> Array:
         array([[3, 1, 2],
                [3, 1, 2]])
     """
-    array = array_of(a, "rd.broadcast_to")
+    array = array_of(array, "rd.broadcast_to")
     extents = shape_of(shape)
     for k, extent in enumerate(array.extents, len(extents) - array.ndim):
         if k < 0 or (index.constant_value(extent) != 1 and index.constant_value(extents[k]) == 1):

@@ -111,7 +111,8 @@ def _kept(result: Any, rank: int, axes: tuple[int, ...]) -> Any:
     return get_item(result, tuple(None if k in axes else slice(None) for k in range(rank)))
 
 
-def _widened(dtype: DType) -> DType:
+def widened(dtype: DType) -> DType:
+    """The type in which NumPy sums elements of a type."""
     if dtype is bool_ or dtype.kind == "i":
         return i64
     return u64 if dtype.kind == "u" else dtype
@@ -120,7 +121,7 @@ def _widened(dtype: DType) -> DType:
 def _accumulator(a: Array, dtype: Any) -> Callable[[Array], Array]:
     if dtype is not None and not isinstance(dtype, DType):
         raise DTypeError(complaint(f"`dtype` is a raido dtype such as rd.f64, not {dtype!r}"))
-    wide = dtype or _widened(a.dtype)
+    wide = dtype or widened(a.dtype)
     return lambda x: Array(scalars.cast(x, wide))
 
 

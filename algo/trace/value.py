@@ -16,6 +16,7 @@ from raido.algo.graph import index
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Const, Constant, Expr, Parameter, Result
 from raido.algo.trace.locations import complaint, user_site
+from raido.algo.trace.methods import Methods
 from raido.algo.trace.operators import Operators
 from raido.algo.trace.types import describe
 
@@ -23,7 +24,7 @@ STRONG, COUNTER, LITERAL = 0, 1, 2
 _ARRAY_NODES = (Parameter, Constant, Result)
 
 
-class Array(Operators):
+class Array(Methods, Operators):
     """An array or scalar inside an algorithm: `.dtype`, `.shape`, `.ndim`, `.T`, NumPy's operators and indexing.
 
     Example:
@@ -89,15 +90,10 @@ class Array(Operators):
         chosen = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return _moves().transpose(self, chosen or None)
 
-    def reshape(self, *shape: Any) -> Array:
-        """The same elements in row-major order in another shape; one −1 is worked out."""
-        return _moves().reshape(self, shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
-
-    def flatten(self) -> Array:
-        """One dimension, row-major."""
-        return _moves().flatten(self)
-
-    ravel = flatten
+    def reshape(self, *shape: Any, order: str = "C") -> Array:
+        """The same elements in row-major order (column-major for `order="F"`) in another shape; one −1 is worked out."""
+        dims = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return _moves().reshape(self, dims, order)
 
     def astype(self, dtype: Any) -> Array:
         """The elements converted: floats to integers truncate and saturate, NaN gives 0."""

@@ -1,0 +1,109 @@
+"""Diagonals and triangles of matrices, by NumPy's names: `diag diagonal tri tril triu`. Index moves, and elements chosen in place."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from raido.algo.errors import ShapeError
+from raido.algo.language.combinators import tabulate
+from raido.algo.language.indexing import gather
+from raido.algo.language.making import iota
+from raido.algo.language.moves import array_of, leaf_by_leaf, named, normal_axis, transpose
+from raido.algo.language.stencil import constant
+from raido.algo.language.ufuncs import minimum, where
+from raido.algo.library.making import typed, zeros_like
+from raido.algo.trace.building import structure
+from raido.algo.trace.locations import complaint, plain_int
+from raido.algo.trace.promotion import lift
+
+
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | None = None) -> Any:
+    """The matrix [N, M] with ones on its k-th diagonal and below, and zeros above; M is N where it is None, types are those of `rd.eye`.
+
+    Example:
+        >>> rd.algorithm(lambda: rd.tri(2, 3, dtype=rd.i32)).interpret()
+        array([[1, 0, 0],
+               [1, 1, 0]], dtype=int32)
+    """
+    one, zero = (1.0, 0.0) if dtype is None else (typed(lift(value), dtype) for value in (1, 0))
+    return tabulate((N, N if M is None else M), lambda y, x: where(x - y <= k, one, zero), name=name)
+
+
+def tril(m: Any, k: Any = 0, *, name: str | None = None) -> Any:
+    """The array with zeros above the k-th diagonal of its last two dimensions; of rank 1, [n], the lower triangle of n such rows.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.tril(a)).interpret(np.array([[1, 2], [3, 4]]))
+        array([[1, 0],
+               [3, 4]])
+    """
+    return _triangle(m, lambda y, x: x - y <= k, "rd.tril", name)
+
+
+def triu(m: Any, k: Any = 0, *, name: str | None = None) -> Any:
+    """The array with zeros below the k-th diagonal of its last two dimensions; of rank 1, [n], the upper triangle of n such rows.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.triu(a)).interpret(np.array([[1, 2], [3, 4]]))
+        array([[1, 2],
+               [0, 4]])
+    """
+    return _triangle(m, lambda y, x: x - y >= k, "rd.triu", name)
+
+
+def _triangle(m: Any, inside: Any, what: str, name: str | None) -> Any:
+    given = structure(m)
+    if given.ndim == 0:
+        raise ShapeError(complaint(f"{what} of a scalar"))
+    rows, columns = (given.shape * 2)[-2:]
+    return where(tabulate((rows, columns), inside), given, zeros_like(given), name=name)
+
+
+@leaf_by_leaf
+def diag(v: Any, k: int = 0, *, name: str | None = None) -> Any:
+    """Of an array [n], the square matrix with it on the k-th diagonal and zeros elsewhere; of a matrix, its k-th diagonal.
+
+    ShapeError for another rank.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.diag(a, 1)).interpret(np.array([3, 1]))
+        array([[0, 3, 0],
+               [0, 0, 1],
+               [0, 0, 0]])
+    """
+    given, offset = array_of(v, "rd.diag"), plain_int(k, "the number of a diagonal")
+    if given.ndim == 2:
+        return diagonal(given, offset, name=name)
+    if given.ndim != 1:
+        raise ShapeError(complaint(f"rd.diag of an array of rank {given.ndim}"))
+    size = given.shape[0] + builtins.abs(offset)
+    zero = typed(lift(0), given.dtype)
+    along = lambda y, x: gather(given, y if offset >= 0 else x, mode=constant(zero))
+    return tabulate((size, size), lambda y, x: where(x - y == offset, along(y, x), zero), name=name)
+
+
+@leaf_by_leaf
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None) -> Any:
+    """The diagonal `offset` of the matrices along two axes, in their place a last one: a[..., i, i + offset].
+
+    Its size is that of the part of the diagonal inside, 0 where there is none. ShapeError for axes that are one, or a rank below 2.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.diagonal(a, 1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([2, 6])
+    """
+    given, shifted = array_of(a, "rd.diagonal"), plain_int(offset, "the number of a diagonal")
+    first, second = (normal_axis(axis, given.ndim) for axis in (axis1, axis2))
+    if first == second:
+        raise ShapeError(complaint(f"rd.diagonal along one axis, {first}, instead of two"))
+    others = [axis for axis in range(given.ndim) if axis not in (first, second)]
+    matrix = transpose(given, [first, second, *others])
+    down, right = max(-shifted, 0), max(shifted, 0)
+    inner = matrix[down:, right:]
+    rows, columns = inner.shape[:2]
+    both = isinstance(rows, int) and isinstance(columns, int)
+    along = iota(min(rows, columns) if both else minimum(rows, columns))
+    result = inner[along, along]
+    result = transpose(result, [*range(1, result.ndim), 0])
+    return result if name is None else named(result, name)

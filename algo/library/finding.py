@@ -1,0 +1,70 @@
+"""Where the elements are that are not zero, by NumPy's names: `nonzero flatnonzero argwhere count_nonzero`. Data decides the sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raido.algo.errors import ShapeError
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.language.filtering import places_where
+from raido.algo.language.joining import stack
+from raido.algo.language.moves import astype, flatten, named
+from raido.algo.language.reductions import sum
+from raido.algo.language.ufuncs import not_equal
+from raido.algo.trace.building import structure
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.value import Array
+
+
+def nonzero(a: Any) -> tuple[Any, ...]:
+    """The indices of the elements that are not zero, in row-major order: one i64 array for each dimension, all of one size.
+
+    The size is decided by the data, as that of `rd.filter`; `a[rd.nonzero(a)]` are the elements. ShapeError for a scalar.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.nonzero(a)).interpret(np.array([[1, 0, 3], [0, 5, 0]]))
+        (array([0, 0, 1]), array([0, 2, 1]))
+    """
+    mask = _mask(a)
+    if mask.ndim == 0:
+        raise ShapeError(complaint("rd.nonzero of a scalar", remedy="x != 0"))
+    return tuple(places_where(mask))
+
+
+def flatnonzero(a: Any, *, name: str | None = None) -> Any:
+    """The indices, in the flattened array, of the elements that are not zero: i64, of a size that data decides.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.flatnonzero(a)).interpret(np.array([[1, 0, 3], [0, 5, 0]]))
+        array([0, 2, 4])
+    """
+    (places,) = places_where(flatten(_mask(a)))
+    return places if name is None else named(places, name)
+
+
+def argwhere(a: Any, *, name: str | None = None) -> Any:
+    """The indices of the elements that are not zero, one row each: i64[n, rank], where data decides n. ShapeError for a scalar.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.argwhere(a)).interpret(np.array([[1, 0, 3], [0, 5, 0]]))
+        array([[0, 0],
+               [0, 2],
+               [1, 1]])
+    """
+    return stack(list(nonzero(a)), 1, name=name)
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+    """How many elements along `axis` (all axes for None) are not zero: i64. NaN is not zero.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.count_nonzero(a, axis=1)).interpret(np.array([[1, 0, 3], [0, 5, 0]]))
+        array([2, 1])
+    """
+    return sum(astype(_mask(a), i64), axis, keepdims=keepdims, name=name)
+
+
+def _mask(a: Any) -> Array:
+    """Where the elements are not zero."""
+    given = structure(a)
+    return given if isinstance(given, Array) and given.dtype is bool_ else not_equal(given, 0)

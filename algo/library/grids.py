@@ -1,0 +1,118 @@
+"""Indices of grids, by NumPy's names: `meshgrid indices unravel_index ravel_multi_index`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raido.algo.errors import ShapeError, TraceError
+from raido.algo.graph.dtypes import i64
+from raido.algo.language.indexing import gather
+from raido.algo.language.joining import stack
+from raido.algo.language.making import iota
+from raido.algo.language.moves import array_of, astype, broadcast_to, column_major, flatten, named, reshape
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.trees import is_sequence
+
+_MODES = {"raise": "raise", "wrap": "wrap", "clip": "clamp"}
+
+
+def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", name: str | None = None) -> tuple[Any, ...]:
+    """The coordinates of a grid: of arrays [n], [m] …, as many arrays of one shape, each constant along the axes of the others.
+
+    For `indexing="xy"` the first array runs along axis 1 and the second along axis 0; for "ij" each along its own. `sparse` leaves the
+    other dimensions 1. Scalars count as arrays of one element. TraceError for another `indexing`.
+
+    Example:
+        >>> rd.algorithm(lambda x, y: rd.meshgrid(x, y)).interpret(np.array([1, 2, 3]), np.array([7, 8]))
+        (array([[1, 2, 3],
+               [1, 2, 3]]), array([[7, 7, 7],
+               [8, 8, 8]]))
+    """
+    if indexing not in ("xy", "ij"):
+        raise TraceError(complaint(f"the indexing of rd.meshgrid is 'xy' or 'ij', not {indexing!r}"))
+    lines = [flatten(array_of(x, "rd.meshgrid")) for x in xi]
+    rank = len(lines)
+    order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
+    shape = tuple(lines[order.index(k)].shape[0] for k in range(rank))
+    grids = [
+        reshape(a, tuple(a.shape[0] if k == axis else 1 for k in range(rank)))
+        for a, axis in zip(lines, order, strict=True)
+    ]
+    whole = grids if sparse else [broadcast_to(a, shape) for a in grids]
+    return tuple(whole if name is None else [named(a, f"{name}_{k}") for k, a in enumerate(whole)])
+
+
+def indices(dimensions: Any, dtype: Any = None, sparse: bool = False, *, name: str | None = None) -> Any:
+    """The indices of an array of that shape: `rd.indices((n, m))[k, i, j]` is the k-th of i, j. i64, or `dtype`.
+
+    `sparse`: a tuple of arrays with one dimension that is not 1 each, which broadcast to the shape.
+
+    Example:
+        >>> rd.algorithm(lambda: rd.indices((2, 3))).interpret()
+        array([[[0, 0, 0],
+                [1, 1, 1]],
+        <BLANKLINE>
+               [[0, 1, 2],
+                [0, 1, 2]]])
+    """
+    sizes = list(dimensions)
+    lines = [astype(iota(n), i64 if dtype is None else dtype) for n in sizes]
+    grids = [reshape(a, tuple(n if k == axis else 1 for k, n in enumerate(sizes))) for axis, a in enumerate(lines)]
+    if sparse:
+        return tuple(grids)
+    return stack([broadcast_to(a, tuple(sizes)) for a in grids], 0, name=name)
+
+
+def unravel_index(indices: Any, shape: Any, order: str = "C", *, name: str | None = None) -> tuple[Any, ...]:
+    """The indices in an array of `shape` of the elements that stand at `indices` when it is flattened: one i64 array for each dimension.
+
+    `order` is that of the flattened elements: "C", row-major, or "F". IndexOutOfRange for an index that is not inside.
+
+    Example:
+        >>> rd.algorithm(lambda i: rd.unravel_index(i, (2, 3))).interpret(np.array([0, 4, 5]))
+        (array([0, 1, 1]), array([0, 1, 2]))
+    """
+    sizes = list(shape) if is_sequence(shape) else [shape]
+    flat = gather(iota(_product(sizes)), indices)
+    fastest_first = sizes if column_major(order) else sizes[::-1]
+    places: list[Any] = []
+    for n in fastest_first[:-1]:
+        places.append(flat % n)
+        flat = flat // n
+    places.append(flat)
+    places = [astype(p, i64) for p in (places if column_major(order) else places[::-1])]
+    return tuple(places if name is None else [named(p, f"{name}_{k}") for k, p in enumerate(places)])
+
+
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C", *, name: str | None = None
+) -> Any:
+    """The indices in the flattened array, i64, of the elements at `multi_index`, one integer array for each dimension of `dims`.
+
+    `mode`, one for all or one for each dimension, says what is done with indices out of range: "raise" checks them (IndexOutOfRange),
+    "wrap" counts round, "clip" takes the nearest. `order` is that of the flattened elements. ShapeError where the numbers differ.
+
+    Example:
+        >>> rd.algorithm(lambda i, j: rd.ravel_multi_index((i, j), (2, 3))).interpret(np.array([0, 1]), np.array([2, 1]))
+        array([2, 4])
+    """
+    sizes, parts = list(dims), list(multi_index)
+    modes = list(mode) if is_sequence(mode) else [mode] * len(sizes)
+    if not len(sizes) == len(parts) == len(modes):
+        raise ShapeError(complaint(f"rd.ravel_multi_index of {len(parts)} index arrays for {len(sizes)} dimensions"))
+    if any(m not in _MODES for m in modes):
+        raise TraceError(complaint(f"the mode of rd.ravel_multi_index is 'raise', 'wrap' or 'clip', not {mode!r}"))
+    inside = [gather(iota(n), i, mode=_MODES[m]) for n, i, m in zip(sizes, parts, modes, strict=True)]
+    pairs = list(zip(inside, sizes, strict=True))
+    flat: Any = 0
+    for place, n in reversed(pairs) if column_major(order) else pairs:
+        flat = flat * n + place
+    result = astype(flat, i64)
+    return result if name is None else named(result, name)
+
+
+def _product(sizes: list[Any]) -> Any:
+    total: Any = 1
+    for n in sizes:
+        total = total * n
+    return total

@@ -1,0 +1,79 @@
+"""Arrays put together by NumPy's names: `concatenate vstack hstack dstack column_stack`. Index moves over `rd.concat`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raido.algo.language.joining import concat
+from raido.algo.language.making import array
+from raido.algo.language.moves import astype, transpose
+from raido.algo.library.moving import atleast_1d, atleast_2d, atleast_3d, ravel
+from raido.algo.trace.building import structure
+
+
+def concatenate(arrays: Any, axis: Any = 0, *, dtype: Any = None, name: str | None = None) -> Any:
+    """Arrays one after the other along `axis`, flattened first for None; `dtype`, or the type that they have together.
+
+    `arrays` is a sequence of arrays or lists of one rank. ShapeError for ranks or other sizes that differ.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.concatenate([a, b], axis=None)).interpret(np.array([[3, 1]]), np.array([7, 8]))
+        array([3, 1, 7, 8])
+    """
+    parts = [ravel(part) if axis is None else part for part in _parts(arrays)]
+    return concat(_of_type(parts, dtype), 0 if axis is None else axis, name=name)
+
+
+def vstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Any:
+    """Arrays one below the other: along axis 0, those of rank 1 as rows.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.vstack([a, b])).interpret(np.array([3, 1]), np.array([[5, 6], [7, 8]]))
+        array([[3, 1],
+               [5, 6],
+               [7, 8]])
+    """
+    return concat(_of_type([atleast_2d(part) for part in _parts(tup)], dtype), 0, name=name)
+
+
+def hstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Any:
+    """Arrays side by side: along axis 1, those of rank 1 along their only axis.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.hstack([a, b])).interpret(np.array([3, 1]), np.array([5, 6]))
+        array([3, 1, 5, 6])
+    """
+    parts = [atleast_1d(part) for part in _parts(tup)]
+    return concat(_of_type(parts, dtype), 0 if structure(parts[0]).ndim == 1 else 1, name=name)
+
+
+def dstack(tup: Any, *, name: str | None = None) -> Any:
+    """Arrays one behind the other: along axis 2, those of rank 1 and 2 with new dimensions of size 1 (`rd.atleast_3d`).
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.dstack([a, b])).interpret(np.array([3, 1]), np.array([5, 6]))
+        array([[[3, 5],
+                [1, 6]]])
+    """
+    return concat([atleast_3d(part) for part in _parts(tup)], 2, name=name)
+
+
+def column_stack(tup: Any, *, name: str | None = None) -> Any:
+    """Arrays of rank 1 as the columns of a matrix, and matrices, side by side.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.column_stack([a, b])).interpret(np.array([3, 1]), np.array([5, 6]))
+        array([[3, 5],
+               [1, 6]])
+    """
+    parts = [structure(part) for part in _parts(tup)]
+    return concat([part if part.ndim > 1 else transpose(atleast_2d(part)) for part in parts], 1, name=name)
+
+
+def _parts(arrays: Any) -> Any:
+    """A sequence of arrays, lists among them as arrays; an array as its rows."""
+    return [array(part) if isinstance(part, list) else part for part in arrays]
+
+
+def _of_type(parts: list[Any], dtype: Any) -> list[Any]:
+    return parts if dtype is None else [astype(part, dtype) for part in parts]

@@ -1,0 +1,269 @@
+"""Arrays made of sizes and scalars, by NumPy's names: `zeros ones full`, their `_like`, `arange linspace eye identity`.
+
+None is a stage unless it is named: each is computed where it is read. Without `dtype`, an array of Python scalars is as weak as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from raido.algo.errors import DTypeError, ShapeError
+from raido.algo.graph.dtypes import DType, f16, f32, f64, i64, u64
+from raido.algo.language import ufuncs
+from raido.algo.language.combinators import tabulate
+from raido.algo.language.complexes import Complex
+from raido.algo.language.making import iota, replicate
+from raido.algo.language.moves import astype, broadcast_to, convert, named
+from raido.algo.library.moving import moveaxis
+from raido.algo.trace.building import structure
+from raido.algo.trace.context import is_size
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import common_type, lift
+from raido.algo.trace.trees import leaves, rebuild_tuple
+from raido.algo.trace.value import LITERAL, STRONG, Array
+
+
+def zeros(shape: Any, dtype: Any = None, *, name: str | None = None) -> Any:
+    """An array of zeros: of `dtype`, or, without one, weak ones that take the type they meet and are f64 as a result.
+
+    `shape` is an int, a size, or a tuple of them. ShapeError for a negative size.
+
+    Example:
+        >>> @rd.algorithm
+        ... def f(n: rd.size):
+        ...     return rd.zeros((2, n)), rd.zeros(n, rd.i8)
+        >>> f.interpret(3)
+        (array([[0., 0., 0.],
+               [0., 0., 0.]]), array([0, 0, 0], dtype=int8))
+    """
+    return full(shape, 0.0 if dtype is None else 0, dtype, name=name)
+
+
+def ones(shape: Any, dtype: Any = None, *, name: str | None = None) -> Any:
+    """An array of ones, with the types of `rd.zeros`.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.ones(a.shape) + a).interpret(np.array([3, 1]))
+        array([4., 2.])
+    """
+    return full(shape, 1.0 if dtype is None else 1, dtype, name=name)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, name: str | None = None) -> Any:
+    """An array with `fill_value` everywhere: of its type, or of `dtype`.
+
+    `shape` is an int, a size, or a tuple of them; an array `fill_value` is broadcast to it, a tuple gives a tuple of arrays. ShapeError
+    for a negative size, DTypeError for an integer literal that `dtype` cannot hold.
+
+    Example:
+        >>> @rd.algorithm
+        ... def f(n: rd.size):
+        ...     return rd.full((n, 2), 7), rd.full(n, 0.5, rd.f32)
+        >>> f.interpret(2)
+        (array([[7, 7],
+               [7, 7]]), array([0.5, 0.5], dtype=float32))
+    """
+    value = structure(fill_value)
+    if dtype is not None:
+        value = typed(value, dtype)
+    if any(leaf.ndim for leaf in leaves(value)):
+        return broadcast_to(value, shape, name=name)
+    return replicate(tuple(shape) if isinstance(shape, list) else shape, value, name=name)
+
+
+def zeros_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Any:
+    """Zeros of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.zeros_like(a)).interpret(np.float32([[3, 1]]))
+        array([[0., 0.]], dtype=float32)
+    """
+    return full_like(a, 0, dtype, shape=shape, name=name)
+
+
+def ones_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Any:
+    """Ones of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.ones_like(a, rd.bool_)).interpret(np.array([3, 1]))
+        array([ True,  True])
+    """
+    return full_like(a, 1, dtype, shape=shape, name=name)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Any:
+    """`fill_value` everywhere, in an array of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
+
+    The value is converted as by `.astype`; a tuple or a record of arrays gives one. DTypeError for an integer literal that the type
+    cannot hold.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.full_like(a, 2.9)).interpret(np.array([3, 1]))
+        array([2, 2])
+    """
+    given = structure(a)
+    if isinstance(given, tuple) and not isinstance(given, Complex):
+        parts = [full_like(part, fill_value, dtype, shape=shape, name=name) for part in given]
+        return rebuild_tuple(given, parts)
+    wanted = given.real.extents if isinstance(given, Complex) else given.extents
+    sizes = tuple(Array(extent) for extent in wanted) if shape is None else shape
+    return full(sizes, fill_value, given.dtype if dtype is None else dtype, name=name)
+
+
+def typed(value: Any, dtype: Any) -> Any:
+    """A scalar or an array of that type, where an integer literal must fit."""
+    if isinstance(dtype, DType) and isinstance(value, Array) and value.ndim == 0:
+        return convert(dtype, value)
+    return astype(value, dtype)
+
+
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | None = None) -> Any:
+    """The matrix [N, M] with ones on its k-th diagonal and zeros elsewhere; M is N where it is None, types are those of `rd.zeros`.
+
+    `k` may be traced; it is negative for diagonals below the main one.
+
+    Example:
+        >>> rd.algorithm(lambda: rd.eye(2, 3, k=1)).interpret()
+        array([[0., 1., 0.],
+               [0., 0., 1.]])
+    """
+    one, zero = (1.0, 0.0) if dtype is None else (typed(lift(value), dtype) for value in (1, 0))
+    return tabulate((N, N if M is None else M), lambda y, x: ufuncs.where(x - y == k, one, zero), name=name)
+
+
+def identity(n: Any, dtype: Any = None, *, name: str | None = None) -> Any:
+    """The matrix [n, n] with ones on its diagonal: `rd.eye(n)`.
+
+    Example:
+        >>> rd.algorithm(lambda: rd.identity(2, rd.i32)).interpret()
+        array([[1, 0],
+               [0, 1]], dtype=int32)
+    """
+    return eye(n, dtype=dtype, name=name)
+
+
+def arange(start: Any = None, stop: Any = None, step: Any = None, dtype: Any = None, *, name: str | None = None) -> Any:
+    """start, start + step, … below `stop` (above it for a negative step); `rd.arange(n)` counts from 0.
+
+    Bounds are ints, floats, sizes or traced scalars; of traced ones that are no sizes, data decides how many elements there are. Without
+    `dtype`, Python numbers and sizes give weak i64 or f64, traced scalars i64 or f64. As in NumPy, the step is the difference of the first
+    two elements in the type of the result. ShapeError for a step of 0, DTypeError for bounds that are no real numbers.
+
+    Example:
+        >>> @rd.algorithm
+        ... def f(n: rd.size):
+        ...     return rd.arange(n), rd.arange(n, -1, -2), rd.arange(0.5, 2, 0.5, dtype=rd.f32)
+        >>> f.interpret(4)
+        (array([0, 1, 2, 3]), array([4, 2, 0]), array([0.5, 1. , 1.5], dtype=float32))
+    """
+    bounds = (0, start, step) if stop is None else (start, stop, step)
+    first, end, by = (_number(v, default) for v, default in zip(bounds, (0, None, 1), strict=True))
+    along = iota(_steps(first, end, by))
+    own, weak = common_type((first, end, by))
+    if dtype is None and weak == STRONG:
+        dtype = own
+    if dtype is None and not own.is_float:
+        counts = (_literal(first), _literal(by)) == (0, 1)
+        result = along if counts else along * by + first
+    else:
+        first = first * 1.0 if own.is_float else first
+        result = _spaced(along, first, first + by, dtype)
+    return result if name is None else named(result, name)
+
+
+def _number(value: Any, default: int | None) -> Array:
+    """A bound of rd.arange: traced scalars as f64, i64 or u64, as NumPy counts in no smaller type."""
+    number = structure(default if value is None and default is not None else value)
+    if isinstance(number, tuple) or number.ndim:
+        raise DTypeError(complaint("rd.arange takes real numbers as its bounds"))
+    if number.weak != STRONG:
+        return number
+    return astype(number, f64 if number.dtype.is_float else u64 if number.dtype is u64 else i64)
+
+
+def _literal(value: Any) -> Any:
+    """The Python number that a traced one was made of; None for any other."""
+    return getattr(value.node, "value", None) if isinstance(value, Array) and value.weak == LITERAL else None
+
+
+def _spaced(along: Array, first: Array, second: Array, dtype: Any) -> Array:
+    """The elements at the indices `along` of the sequence that begins with those two; f16 is computed in f32, as in NumPy."""
+    if dtype is None:
+        return _multiples(along, second - first) + first
+    first, second = typed(first, dtype), typed(second, dtype)
+    kind = first.dtype
+    if kind is f16:
+        first, second = astype(first, f32), astype(second, f32)
+    return astype(_multiples(astype(along, first.dtype), second - first) + first, kind)
+
+
+def _multiples(along: Array, step: Any) -> Any:
+    """`step`, a number or an array of them, by each of the numbers `along`. A sum with these rounds twice, as in NumPy: none is fused."""
+    return tabulate((*along.shape, *step.shape), lambda *p: along[p[0]] * step[p[1:]])
+
+
+def _steps(start: Array, stop: Array, step: Array) -> Any:
+    """How many steps there are from `start` to `stop`."""
+    values = [_literal(v) for v in (start, stop, step)]
+    if values[2] == 0:
+        raise ShapeError(complaint("the step of rd.arange is 0"))
+    if all(isinstance(v, int) for v in values):
+        return len(range(*values))
+    if None not in values:
+        return max(math.ceil((values[1] - values[0]) / values[2]), 0)
+    if any(v.dtype.is_float for v in (start, stop, step)):
+        return ufuncs.maximum(astype(ufuncs.ceil((stop - start) / step), i64), 0)
+    low, high, by = (astype(v, i64) if v.weak == STRONG else v for v in (start, stop, step))
+    if values[2] is None:
+        count = -((low - high) // by)
+    elif values[2] > 0:
+        count = (high - low + (values[2] - 1)) // values[2]
+    else:
+        count = (low - high - (values[2] + 1)) // -values[2]
+    return count if is_size(count.node) else ufuncs.maximum(count, 0)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    name: str | None = None,
+) -> Any:
+    """`num` numbers from `start` to `stop`, equally far apart, `stop` among them if `endpoint`; with `retstep`, the step as well.
+
+    `num` is an int or a size; bounds are scalars or arrays that broadcast, along whose new dimension `axis` the numbers stand. Of Python
+    numbers they are weak f64, of f32 they are f32, of integers f64; to an integer `dtype` they are rounded down. ShapeError for a negative
+    `num`.
+
+    Example:
+        >>> rd.algorithm(lambda: rd.linspace(0, 1, 5)).interpret()
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    low, high = ufuncs.multiply(start, 1.0), ufuncs.multiply(stop, 1.0)
+    along = iota(num)
+    parts = num - 1 if endpoint else num
+    delta = high - low
+    step = delta / (max(parts, 1) if isinstance(parts, int) else ufuncs.maximum(parts, 1))
+    if isinstance(parts, int) and _literal(step) == 0:
+        result = _multiples(along / max(parts, 1), delta) + low
+    else:
+        result = _multiples(along, step) + low
+    if endpoint and not (isinstance(num, int) and num < 2):
+        last = (along == parts) & (along > 0)
+        result = ufuncs.where(last[(slice(None), *[None] * delta.ndim)], high, result)
+    if axis:
+        result = moveaxis(result, 0, axis)
+    if dtype is not None:
+        result = astype(ufuncs.floor(result) if getattr(dtype, "is_integer", False) else result, dtype)
+    result = result if name is None else named(result, name)
+    if not retstep:
+        return result
+    if isinstance(parts, int):
+        return result, step if parts > 0 else step * math.nan
+    return result, ufuncs.where(ufuncs.greater(parts, 0), step, math.nan)

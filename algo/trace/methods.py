@@ -1,0 +1,66 @@
+"""NumPy's methods of arrays that are functions of the same name: `a.cumsum(axis=1)` is `rd.cumsum(a, axis=1)`; of complex arrays, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def _function(family: str, name: str) -> Any:
+    """A function of the language or the library, found when a method is called: its file imports the file of traced values."""
+    import importlib
+
+    return getattr(importlib.import_module(f"raido.algo.{family}"), name)
+
+
+class Methods:
+    """What `rd.Array` has of NumPy's methods that move, choose and sum up elements."""
+
+    __slots__ = ()
+
+    def argsort(self, axis: Any = -1) -> Any:
+        """`rd.argsort` of this array."""
+        return _function("language.sorting", "argsort")(self, axis)
+
+    def cumprod(self, axis: Any = None, dtype: Any = None) -> Any:
+        """`rd.cumprod` of this array."""
+        return _function("library.running", "cumprod")(self, axis, dtype)
+
+    def cumsum(self, axis: Any = None, dtype: Any = None) -> Any:
+        """`rd.cumsum` of this array."""
+        return _function("library.running", "cumsum")(self, axis, dtype)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        """`rd.diagonal` of this array."""
+        return _function("library.diagonals", "diagonal")(self, offset, axis1, axis2)
+
+    def dot(self, b: Any) -> Any:
+        """`rd.dot` of this array and `b`."""
+        return _function("language.reductions", "dot")(self, b)
+
+    def flatten(self, order: str = "C") -> Any:
+        """One dimension: row-major, or column-major for `order="F"`."""
+        return _function("library.moving", "ravel")(self, order)
+
+    def nonzero(self) -> Any:
+        """`rd.nonzero` of this array."""
+        return _function("library.finding", "nonzero")(self)
+
+    def ravel(self, order: str = "C") -> Any:
+        """`rd.ravel` of this array."""
+        return _function("library.moving", "ravel")(self, order)
+
+    def repeat(self, counts: Any, axis: int = 0) -> Any:
+        """`rd.repeat` of this array: along axis 0 unless `axis` says otherwise."""
+        return _function("language.repeating", "repeat")(self, counts, axis)
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """`rd.squeeze` of this array."""
+        return _function("library.moving", "squeeze")(self, axis)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        """`rd.swapaxes` of this array."""
+        return _function("language.moves", "swapaxes")(self, axis1, axis2)
+
+    def take(self, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
+        """`rd.take` of this array."""
+        return _function("library.taking", "take")(self, indices, axis, mode)
