@@ -21,7 +21,7 @@ from raido.algo.language.scattering import bincount
 from raido.algo.language.sorting import sort
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.building import elementwise
-from raido.algo.trace.locations import complaint
+from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.promotion import common_type, lift
 from raido.algo.trace.value import Array
 
@@ -229,9 +229,9 @@ def histogram(
 ) -> tuple[Any, Array]:
     """`(counts, edges)`: how many elements of `a` fall into each bin, as i64 or in the dtype of the `weights`, and the edges of the bins.
 
-    `bins` is a number of bins of equal width over `range`, a pair, or over all elements; or an increasing array of edges. A bin holds
-    its lower edge, the last one its upper edge too; what lies outside, and NaN, is not counted. `density`: in f64, divided by the sum
-    and the width of the bin, so that the integral is 1. `weights` have the shape of `a`.
+    `bins` is a number of bins of equal width, an int or a size, over `range`, a pair, or over all elements; or an increasing array of
+    edges. A bin holds its lower edge, the last one its upper edge too; what lies outside, and NaN, is not counted. `density`: in f64,
+    divided by the sum and the width of the bin, so that the integral is 1. `weights` have the shape of `a`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.histogram(a, 2, (0, 4))).interpret(np.array([0.5, 1.0, 2.0, 4.0, 5.0]))
@@ -239,13 +239,19 @@ def histogram(
     """
     values = real_of(a, "rd.histogram")
     line = flatten(values) if values.ndim else values[None]
-    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
-        if bins < 1:
-            raise ShapeError(complaint(f"rd.histogram of {bins} bins", remedy="at least 1"))
-        count, edges = int(bins), _even_edges(line, int(bins), range)
-    else:
-        edges = _line(real_of(bins, "rd.histogram"), "`bins` of rd.histogram")
+    if isinstance(bins, str):
+        raise TraceError(complaint(f"rd.histogram with bins {bins!r}", remedy="a number of bins, or their edges"))
+    given = bins if isinstance(bins, (int, np.integer)) else real_of(bins, "rd.histogram")
+    if isinstance(given, Array) and given.ndim:
+        edges = _line(given, "`bins` of rd.histogram")
         count = edges.shape[0] - 1
+    elif isinstance(given, Array):
+        count, edges = given, _even_edges(line, given, range)
+    else:
+        count = plain_int(given, "the number of bins of rd.histogram")
+        if count < 1:
+            raise ShapeError(complaint(f"rd.histogram of {count} bins", remedy="at least 1"))
+        edges = _even_edges(line, count, range)
     own, borders = _together(line, edges)
 
     def bin_of(x: Array) -> Array:
@@ -263,7 +269,7 @@ def histogram(
     return counts, edges
 
 
-def _even_edges(line: Array, count: int, limits: Any) -> Array:
+def _even_edges(line: Array, count: Any, limits: Any) -> Array:
     """Edges of bins of one width: f64, or of the type of a float array."""
     dtype = line.dtype if line.dtype.is_float else f64
     if limits is None:
@@ -277,7 +283,7 @@ def _even_edges(line: Array, count: int, limits: Any) -> Array:
     low, high = ufuncs.where(alone, low - 0.5, low), ufuncs.where(alone, high + 0.5, high)
 
     def edge(i: Array) -> Array:
-        inside = i * ((high - low) / dtype(count)) + low
+        inside = i * ((high - low) / astype(lift(count), dtype)) + low
         return ufuncs.where(i == count, high, inside)
 
     return tabulate(count + 1, edge)

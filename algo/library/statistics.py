@@ -42,9 +42,9 @@ def var(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
+    *,
     ddof: Any = 0,
     keepdims: bool = False,
-    *,
     mean: Any = None,
     correction: Any = None,
     name: str | None = None,
@@ -66,9 +66,9 @@ def std(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
+    *,
     ddof: Any = 0,
     keepdims: bool = False,
-    *,
     mean: Any = None,
     correction: Any = None,
     name: str | None = None,
@@ -115,7 +115,7 @@ def _variance(
     return elementwise(lambda s, d: astype(finish(s / d), result), [total, divisor], name=name)
 
 
-def ptp(a: Any, axis: Any = None, keepdims: bool = False, *, name: str | None = None) -> Any:
+def ptp(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
     """The largest minus the smallest element along `axis`, in their dtype. An empty axis is refused.
 
     Example:
@@ -180,7 +180,7 @@ def _weights_for(weights: Any, array: Array, axis: Any) -> Any:
 
 
 def nansum(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, *, name: str | None = None
+    a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None
 ) -> Any:
     """The sum along `axis` of the elements that are not NaN, with the types of `rd.sum`; 0 where there is none.
 
@@ -193,7 +193,7 @@ def nansum(
     )
 
 
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, name: str | None = None) -> Any:
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
     """The mean along `axis` of the elements that are not NaN, with the types of `rd.mean`; NaN where there is none.
 
     Example:
@@ -230,7 +230,7 @@ def _zero(x: Any) -> Any:
     return x.dtype(0)
 
 
-def nanmin(a: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, name: str | None = None) -> Any:
+def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Any:
     """The smallest element along `axis` that is not NaN; NaN where there is none. An empty axis is refused unless `initial` is given.
 
     Example:
@@ -240,7 +240,7 @@ def nanmin(a: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = N
     return _extreme(a, axis, keepdims, initial, name, ufuncs.fmin, reductions.min, "rd.nanmin")
 
 
-def nanmax(a: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, name: str | None = None) -> Any:
+def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Any:
     """The largest element along `axis` that is not NaN; NaN where there is none. An empty axis is refused unless `initial` is given.
 
     Example:

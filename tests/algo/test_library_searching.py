@@ -138,6 +138,17 @@ def test_histograms_of_special_arrays() -> None:
     assert ours[0].tolist() == [1, 1]
 
 
+def test_numbers_of_bins_that_are_sizes_or_refused() -> None:
+    a, like = np.array([0.0, 1.0, 2.5, 4.0]), np.zeros(3)
+    ours = rd.algorithm(lambda a, b: rd.histogram(a, b.shape[0])).interpret(a, like)
+    for result, expected in zip(ours, np.histogram(a, 3), strict=True):
+        near(result, expected)
+    with pytest.raises(rd.TraceError, match="bins 'auto'"):
+        rd.algorithm(lambda a: rd.histogram(a, "auto")).interpret(a)
+    with pytest.raises(rd.ShapeError, match="of 0 bins"):
+        rd.algorithm(lambda a: rd.histogram(a, 0)).interpret(a)
+
+
 def test_compiled_code_agrees() -> None:
     a, v = np.sort(values_of(np.float32, 50)[:40]), values_of(np.float32, 30, 1)
 
