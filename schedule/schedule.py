@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from raido.algo.errors import ScheduleError, explain
+from raido.algo.graph.program import Program
 from raido.algo.printable import printable
 from raido.schedule.diff import Difference, compare
 from raido.schedule.directives import RULES, Directives
@@ -225,6 +226,10 @@ class Schedule:
     def __repr__(self) -> str:
         return f"<Schedule of {self._graph.program.name}: {len(self._steps)} steps>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        steps = self._prefix + self._steps  # a branch becomes a schedule of its own, as in `copy`
+        return _restored, (type(self), self._graph.program, steps, self.target, Schedule.find_machine)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schedule):
             return NotImplemented
@@ -380,3 +385,17 @@ def _witness(graph: StageGraph, steps: tuple[Step, ...]) -> tuple[State, dict[st
             first = first or error
     assert first is not None
     raise first
+
+
+def _restored(
+    kind: type[Schedule],
+    program: Program,
+    steps: tuple[Step, ...],
+    target: Any,
+    find_machine: Callable[[Any], Machine] | None,
+) -> Schedule:
+    """A pickled schedule, its steps replayed over the stages of its program."""
+    from raido.schedule.stages.form_stages import form_stages
+
+    Schedule.find_machine = Schedule.find_machine or find_machine
+    return kind(form_stages(program), steps, target)

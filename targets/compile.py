@@ -104,6 +104,10 @@ class Compilation:
     given: Schedule | None
     sizes: Mapping[str, int]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        sizes = dict(self.sizes)
+        return Compilation, (self.original, self.target, self.given, sizes)
+
     @functools.cached_property
     def program(self) -> Program:
         """The program for the known sizes."""

@@ -8,7 +8,9 @@ the code at that address. Failures that compiled code records become the contrac
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
+import pickle
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -171,6 +173,16 @@ class Executable:
             raise TargetError(f"{self.signature.name} was loaded from a library: copy that library instead")
         return write_library(path, [(self.signature.name, self.signature, self._object)], cc=cc)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._object is None:
+            labelled = {
+                "why": "its code is in a library, which pickle does not hold",
+                "try": "send the path of the library, and rd.load it there",
+            }
+            raise pickle.PicklingError(explain(f"cannot pickle the executable {self.signature.name}", **labelled))
+        packed = pickle.dumps(self._sources)  # unpacked by who asks for one: that forms the stages anew
+        return _restored, (self.signature.to_json(), self._object, self.threads, tuple(self._sources), packed)
+
     def __repr__(self) -> str:
         inputs = ", ".join(f"{value.name}: {value}" for value in self.signature.inputs)
         outputs = ", ".join(str(value) for value in self.signature.outputs)
@@ -259,6 +271,27 @@ class Call:
 
     def __del__(self) -> None:
         self._release()
+
+
+def _restored(text: str, code: bytes, threads: int | None, kinds: Sequence[str], packed: bytes) -> Executable:
+    """A pickled executable; TargetError where this processor lacks what its code needs."""
+    from raido.targets.loader import load_object
+    from raido.targets.target import host_features
+
+    signature = Signature.from_json(text)
+    if missing := sorted(set(signature.requires) - host_features()):
+        raise TargetError(
+            f"{signature.name} was compiled for a CPU with {', '.join(missing)}, which this one lacks: compile it here"
+        )
+    loaded = load_object(code)
+    sources = {kind: functools.partial(_unpacked, packed, kind) for kind in kinds}
+    return Executable(signature, loaded.address(signature.entry), loaded, sources, object_bytes=code, threads=threads)
+
+
+def _unpacked(packed: bytes, kind: str) -> str:
+    """One of the sources of a pickled executable."""
+    source: Source = pickle.loads(packed)[kind]
+    return source if isinstance(source, str) else source()
 
 
 def _limit_threads(entry: Callable[..., int], threads: int, set_limit: Callable[[int], int]) -> Callable[..., int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
@@ -17,6 +19,9 @@ class Data:
         self.array.setflags(write=False)
         text = f"{self.array.dtype.str}{self.array.shape}".encode()
         self.digest = hashlib.sha256(text + self.array.tobytes()).hexdigest()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Data, (self.array,)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Data) and other.digest == self.digest

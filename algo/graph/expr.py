@@ -436,6 +436,11 @@ def const(dtype: DType, value: Any) -> Const:
     return Const(dtype, bits)
 
 
+def new_serial() -> int:
+    """A serial number that no variable of this process has."""
+    return next(_serials)
+
+
 def fresh(name: str, dtype: DType = i64) -> Var:
     """A new variable, different from every other."""
     return Var(name, dtype, next(_serials))

@@ -65,3 +65,8 @@ class Program:
     contract: bool = True
     complex_inputs: frozenset[int] = frozenset()
     complex_outputs: frozenset[int] = frozenset()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from raido.algo.graph.packing import pack, unpack
+
+        return unpack, pack(self)

@@ -216,6 +216,17 @@ class Algorithm:
         )
         return finish_program(program)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from raido.algo.trace.pickling import reduced
+
+        return reduced(self)
+
+    def __copy__(self: Kind) -> Kind:
+        return self
+
+    def __deepcopy__(self: Kind, known: Any) -> Kind:
+        return self
+
     def __repr__(self) -> str:
         parts = ", ".join(d.name if d.type is None else f"{d.name}: {d.type}" for d in self.signature.positional)
         return f"<algorithm {self.name}({parts})>"

@@ -9,11 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import TuningError
+from raido.algo.graph.program import Program
 from raido.algo.printable import printable
 from raido.autotune.records.choose import best_record, final_sets, in_turns, milliseconds, size_text
 from raido.autotune.records.record import Record
 from raido.schedule.diff import Difference
 from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.stage import StageGraph
 
 if TYPE_CHECKING:
@@ -109,6 +111,10 @@ class Tuning:
 
         return plot_tuning(self, path)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        rest = (self.target, self.records, self.ended, self.seconds, self.default_counts, self.unmeasured)
+        return _restored, (self.name, self.graph.program, dict(self.sizes), *rest)
+
     def __str__(self) -> str:
         count = len(self.history) - 1
         failed = "".join(f", {number} {printable(kind)}" for kind, number in sorted(self.failures.items()))
@@ -137,6 +143,11 @@ class Tuning:
 
     def _schedule(self, record: Record) -> Schedule:
         return Schedule.from_json(record.schedule, self.graph)
+
+
+def _restored(name: str, program: Program, sizes: Mapping[str, int], *rest: Any) -> Tuning:
+    """A pickled tuning, its program taken into stages again."""
+    return Tuning(name, form_stages(program), sizes, *rest)
 
 
 def spearman(pairs: list[tuple[float, float]]) -> float:

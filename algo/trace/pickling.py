@@ -1,0 +1,64 @@
+"""Algorithms in `pickle`: by reference where a module holds the algorithm under its name, else by the function itself, which
+`cloudpickle` takes whole. Programs that were traced, and what was compiled, are no part of it: the cache on disk has them.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.errors import explain
+
+if TYPE_CHECKING:
+    from raido.algo.trace.algorithm import Algorithm
+
+_SUFFIX = ".function"  # where a module's algorithm has its function
+
+
+def reduced(algorithm: Algorithm) -> tuple[Any, ...]:
+    """What `Algorithm.__reduce__` answers; PicklingError for a function that plain `pickle` cannot find by its name."""
+    function = algorithm.function
+    held = _held(function, getattr(function, "__qualname__", ""))
+    if getattr(held, "function", None) is function and held is not function:
+        function.__qualname__ += _SUFFIX  # under its own name the module has the algorithm, and there the function
+    elif held is not function and not _pickler_takes_functions():
+        labelled = {
+            "why": "pickle finds a function by its name in a module, and no module holds this one",
+            "try": "define it at the top level of a module, or use cloudpickle",
+        }
+        raise pickle.PicklingError(explain(f"cannot pickle the algorithm {algorithm.name}", **labelled))
+    return restored, (type(algorithm), function, algorithm._types, algorithm.contract, algorithm.fixed)
+
+
+def restored(
+    kind: type[Algorithm],
+    function: Callable[..., Any],
+    types: Mapping[str, Any],
+    contract: bool,
+    fixed: Mapping[str, Any],
+) -> Algorithm:
+    """The algorithm that a module holds, where it is that; else one of its own."""
+    name = getattr(function, "__qualname__", "")
+    held = _held(function, name.removesuffix(_SUFFIX)) if name.endswith(_SUFFIX) and not fixed else None
+    if isinstance(held, kind) and held.function is function and not held.fixed:
+        return held
+    return kind(function, types, contract, fixed)
+
+
+def _held(function: Callable[..., Any], name: str) -> Any:
+    """What the function's module holds under a qualified name, or None."""
+    found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _pickler_takes_functions() -> bool:
+    """Whether a pickler other than Python's own is at work: cloudpickle's and its like are classes derived from it, and take
+    functions whole."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "raido":
+        frame = frame.f_back
+    return frame is not None and isinstance(frame.f_locals.get("self"), (pickle.Pickler, pickle._Pickler))
