@@ -7,11 +7,11 @@ each kind of line is in a colour of its own, and, folded away and not on paper, 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raido.algo.html import table
 from raido.algo.printable import printable
 from raido.targets.replacing import replaced
 
@@ -74,13 +74,6 @@ def render_page(title: str, schedule: Schedule, code: str | None = None) -> str:
 
 def _section(heading: str, inner: str) -> str:
     return f"<h2>{heading}</h2><pre>{inner.rstrip()}</pre>" if inner.strip() else ""
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table as HTML."""
-    head = "".join(f"<th>{escape(h)}</th>" for h in heads)
-    body = "".join("<tr>" + "".join(f"<td><code>{escape(c)}</code></td>" for c in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def _type(array: Any) -> str:

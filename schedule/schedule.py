@@ -8,12 +8,14 @@ are legal. A branch made by `when` is a schedule too: it starts from the steps b
 from __future__ import annotations
 
 import keyword
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from raido.algo.errors import ScheduleError, explain
 from raido.algo.graph.program import Program
+from raido.algo.html import listing, table, titled
 from raido.algo.printable import printable
 from raido.schedule.diff import Difference, compare
 from raido.schedule.directives import RULES, Directives
@@ -31,7 +33,7 @@ from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import PART, Step, plain, user_site
 from raido.schedule.strategies import Strategy
 from raido.schedule.strategy_parts import part_name
-from raido.schedule.text import from_json, schedule_text, to_json
+from raido.schedule.text import call_text, from_json, schedule_text, to_json
 
 
 class Schedule:
@@ -224,7 +226,16 @@ class Schedule:
         return schedule_text(self._graph.program.name, self._prefix + self._steps)
 
     def __repr__(self) -> str:
-        return f"<Schedule of {self._graph.program.name}: {len(self._steps)} steps>"
+        count = len(self._prefix) + len(self._steps)
+        stages = reprlib.repr(list(self.stages)).replace("'", "").strip("[]")
+        return f"<Schedule of {self._graph.program.name}: {count} step{'' if count == 1 else 's'}; stages {stages}>"
+
+    def _repr_html_(self) -> str:
+        steps = self._prefix + self._steps
+        said = {name: "".join(call_text(step) for step in steps if step.stage == name) for name in self.stages}
+        rows = [(name, ", ".join(self[name].axes), said[name] or "by default") for name in self.stages]
+        whole = listing(str(self)) if any(step.stage not in said for step in steps) else ""  # branches, parts, holes
+        return titled(f"Schedule of {self._graph.program.name}", table(("stage", "axes", "directives"), rows), whole)
 
     def __reduce__(self) -> tuple[Any, ...]:
         steps = self._prefix + self._steps  # a branch becomes a schedule of its own, as in `copy`

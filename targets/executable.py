@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import ArgumentError, RaidoError, TargetError, explain
+from raido.algo.html import table, titled
 from raido.algo.trace.arguments import arrange, parameter_names
 from raido.targets.arguments import Bound, bind_arguments, finish
 from raido.targets.fastcall import quick_call
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Source = str | Callable[[], str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Timing:
     """Measured runs in seconds, in the order they were made, and the compulsory traffic of one run in bytes."""
 
@@ -49,6 +50,21 @@ class Timing:
     def bandwidth(self) -> float:
         """Compulsory traffic over the fastest run, in bytes per second."""
         return self.bytes / self.min if self.min else 0.0
+
+    def __repr__(self) -> str:
+        runs = f"{len(self.runs)} run{'' if len(self.runs) == 1 else 's'}"
+        return f"<Timing {_milliseconds(self.min)}; median {_milliseconds(self.median)} of {runs}; {self.bandwidth / 1e9:.3g} GB/s>"
+
+    def _repr_html_(self) -> str:
+        heads = ("fastest", "median", "runs", "traffic", "bandwidth")
+        traffic, bandwidth = f"{self.bytes / 1e6:.4g} MB", f"{self.bandwidth / 1e9:.3g} GB/s"
+        return table(
+            heads, [(_milliseconds(self.min), _milliseconds(self.median), str(len(self.runs)), traffic, bandwidth)]
+        )
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.4g} ms"
 
 
 class Executable:
@@ -191,6 +207,13 @@ class Executable:
             for e in self.signature.existentials
         )
         return f"<Executable {self.signature.name}({inputs}) -> {outputs}{ghosts}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("argument", value.name, str(value)) for value in self.signature.inputs]
+        rows += [("size", name, "i64") for name in self.signature.sizes]
+        rows += [("result", "", str(value)) for value in self.signature.outputs]
+        limit = "" if self.threads is None else f", at most {self.threads} threads"
+        return titled(f"Executable {self.signature.name}{limit}", table(("", "name", "type"), rows))
 
 
 class Call:

@@ -7,7 +7,10 @@ compiling and scheduling, is added by the front door, which derives the public c
 from __future__ import annotations
 
 import functools
+import inspect
 import keyword
+import reprlib
+import textwrap
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -22,6 +25,7 @@ from raido.algo.graph.expr import Expr, Load, Parameter, Result, SizeVar
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import substitute, topological
 from raido.algo.graph.stage_names import RULE, is_stage_name
+from raido.algo.html import listing, titled
 from raido.algo.language.complexes import Complex, as_complex, interleaved, kind_of, separated
 from raido.algo.language.moves import moved
 from raido.algo.passes.finish import finish_program
@@ -228,8 +232,26 @@ class Algorithm:
         return self
 
     def __repr__(self) -> str:
-        parts = ", ".join(d.name if d.type is None else f"{d.name}: {d.type}" for d in self.signature.positional)
-        return f"<algorithm {self.name}({parts})>"
+        return f"<algorithm {self._heading()}>"
+
+    def _heading(self) -> str:
+        """The name and the parameters, `blur(img: f32[h, w], *, radius=2)`."""
+        signature = self.signature
+        parts = [d.name if d.type is None else f"{d.name}: {d.type}" for d in signature.positional]
+        static = {**dict.fromkeys(sorted(signature.required)), **signature.defaults, **self.fixed}
+        if static:
+            parts.append("*")
+        for name, value in static.items():
+            known = name in self.fixed or name in signature.defaults
+            parts.append(f"{name}={reprlib.repr(value)}" if known else name)
+        return f"{self.name}({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        try:
+            lines = textwrap.dedent(inspect.getsource(self.function))
+        except (OSError, TypeError):  # made by exec, or at a prompt
+            lines = ""
+        return titled(self._heading(), listing(lines))
 
 
 def _declared(declared: Type, name: str, flat: list[Parameter]) -> Any:

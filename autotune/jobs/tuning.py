@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import TuningError
 from raido.algo.graph.program import Program
+from raido.algo.html import listing, text, titled
 from raido.algo.printable import printable
 from raido.autotune.records.choose import best_record, final_sets, in_turns, milliseconds, size_text
 from raido.autotune.records.record import Record
@@ -129,6 +130,10 @@ class Tuning:
 
     def __repr__(self) -> str:
         return f"<Tuning {self}>"
+
+    def _repr_html_(self) -> str:
+        why = "" if self.unmeasured else f"<p>{text(self.why)}</p>"
+        return titled(f"Tuning of {self.name}", f"<p>{text(str(self))}</p>", why, listing(str(self.best)))
 
     @cached_property
     def _choice(self) -> tuple[Record, str]:
