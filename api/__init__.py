@@ -106,6 +106,7 @@ from raido.algo.library.statistics import average, nanmax, nanmean, nanmin, nans
 from raido.algo.library.taking import select, take, take_along_axis
 from raido.algo.trace.algorithm import capture
 from raido.algo.trace.locations import mark_internal
+from raido.algo.trace.remedies import near_names
 from raido.algo.trace.types import size
 from raido.algo.trace.value import Array
 from raido.algorithm import Algorithm, algorithm
@@ -343,7 +344,8 @@ if not TYPE_CHECKING:  # a name that there is not is an error for checkers of ty
 
     def __getattr__(name: str) -> Any:
         if name not in _LATER:
-            raise AttributeError(f"module 'raido' has no attribute {name!r}")
+            near = ", ".join(f"rd.{word}" for word in near_names(name)) if not name.startswith("_") else ""
+            raise AttributeError(f"module 'raido' has no attribute {name!r}" + (f"; near: {near}" if near else ""))
         import importlib
 
         if _LATER[name] == "raido":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 from raido.algo.errors import ArgumentError, ScheduleError, explain
 from raido.algo.graph.program import Program
 from raido.algo.trace import algorithm as traced
+from raido.algo.trace.tracebacks import border
 
 if TYPE_CHECKING:
     from raido.schedule.schedule import Schedule
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 class Algorithm(traced.Algorithm):
     __doc__ = traced.Algorithm.__doc__
 
+    @border
     def compile(
         self,
         target: Target | str | None = None,
@@ -95,6 +97,7 @@ class Algorithm(traced.Algorithm):
             raise ScheduleError(text)
         return program
 
+    @border
     def schedule(self, *like: Any, target: Any = "llvm", **static: Any) -> Schedule:
         """A schedule with nothing said yet: the defaults fill in the rest, for `target` where no other is named. `like` as for `compile`."""
         from raido.schedule.schedule import Schedule
@@ -130,7 +133,8 @@ def algorithm(function: Callable[..., Any] | None = None, /, *, contract: bool =
     """Makes a function an algorithm: `@rd.algorithm`, or `@rd.algorithm(img="f32[h, w]")` with types as text.
 
     `contract=False` rounds after every operation; otherwise `a * b + c` written in one expression is one fused multiply-add. `types`
-    go before annotations: `"f32[h, w]"`, `rd.f32["h", "w"]`, `rd.size`, tuples of these, and `returns`. Types as text, here or in
+    go before annotations: `"f32[h, w]"`, `rd.f32["h", "w"]`, `rd.size`, tuples of these, and `returns`; `name="blur"` names an algorithm
+    whose function has no name, a `lambda`. Types as text, here or in
     `Annotated[rd.Array, "f32[h, w]"]`, are what checkers of types accept. Raises `ArgumentError` for what is no function, and for a
     parameter named like an option of calls or of `compile`.
 

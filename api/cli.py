@@ -6,6 +6,7 @@ Arrays are read from `.npy` files, or from images where Pillow is installed (see
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -298,6 +299,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point of the `raido` command."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     take_any_text()
+    if "--traceback" in arguments:
+        os.environ["RAIDO_TRACEBACK"] = "1"
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: complain(f"raido: {message}")
         try:

@@ -17,14 +17,15 @@ from raido.algo.graph.dtypes import DType, bool_, f32, f64
 from raido.algo.graph.expr import Expr, Load, Op, Parameter, const
 from raido.algo.graph.index import as_index
 from raido.algo.language.records import Record, RecordAt
+from raido.algo.trace.dtype_reading import COMPLEX_TYPES, read_dtype
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.methods import Methods
 from raido.algo.trace.operators import Operators
 from raido.algo.trace.promotion import common_type, constant, lift
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.trees import is_number, map_leaves, parts_of, rebuild_tuple
-from raido.algo.trace.types import COMPLEX_TYPES, ComplexArrayType, subscript_complex
-from raido.algo.trace.value import LITERAL, STRONG, Array
+from raido.algo.trace.types import ComplexArrayType, subscript_complex
+from raido.algo.trace.value import STRONG, Array
 
 
 class ComplexType:
@@ -124,6 +125,7 @@ class Complex(Methods, Operators, Record):
 
     def astype(self, dtype: Any) -> Any:
         """The same numbers with parts of another type."""
+        dtype = read_dtype(dtype)
         if not isinstance(dtype, ComplexType):
             raise DTypeError(complaint(f"complex numbers as {dtype!r}", remedy=".real, .imag or rd.abs"))
         return self if dtype is self.dtype and self.weak == STRONG else dtype(self)
@@ -240,7 +242,7 @@ def _converted(part: Array, dtype: DType, weak: int) -> Array:
         return part
     from raido.algo.trace.building import elementwise
 
-    return elementwise(lambda x: Array(cast(x, dtype)), [part])
+    return elementwise(lambda x: Array(cast(x, dtype), weak), [part])
 
 
 def together(values: Sequence[Any]) -> list[Any]:
@@ -272,7 +274,7 @@ def fitted(value: Any, like: Any, what: str, *, to_all: bool = False) -> Any:
     if isinstance(like, Complex):
         if isinstance(value, tuple) and not isinstance(value, Complex):
             raise TraceError(complaint(f"{what} is a tuple among {like.dtype}"))
-        if LITERAL not in (value.weak, like.weak) and value.dtype is not like.dtype:
+        if value.weak == like.weak == STRONG and value.dtype is not like.dtype:
             remedy = f".astype(rd.{like.dtype})"
             raise DTypeError(complaint(f"{what} is {value.dtype}, where {like.dtype} is due", remedy=remedy))
         return as_complex(value)

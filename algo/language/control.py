@@ -1,6 +1,6 @@
 """`loop`, `while_loop` and `cond`: in functions of elements (each element goes its own way) and over whole arrays.
 
-State is any nesting of tuples; its types may not change, except that a literal in `init` takes the type that the body gives it. With
+State is any nesting of tuples; its types may not change, except that a weak value in `init` takes the type that the body gives it. With
 scalar state the loop is an expression; so it is in a function of elements with rows of few elements, which become scalars. State
 that holds other arrays, or a body that makes arrays from its state, becomes a loop of stages (`ArrayLoop` …). A dimension that a
 round may change has a size that data decides, in every round and after the loop.
@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.errors import DTypeError, ShapeError, TraceError, explain
 from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import (
     ARRAY_FORMS,
@@ -43,16 +43,16 @@ from raido.algo.language.moves import moved
 from raido.algo.trace.building import Value, check_result, collect, make_axes, new_form, structure, wrap
 from raido.algo.trace.context import Trace, current, load
 from raido.algo.trace.existential import count_from, counted, next_size, size_from
-from raido.algo.trace.locations import complaint
-from raido.algo.trace.promotion import common_type
+from raido.algo.trace.locations import complaint, user_site
+from raido.algo.trace.origins import type_origin
+from raido.algo.trace.promotion import common_type, is_above, takes
 from raido.algo.trace.scalars import cast, truth
 from raido.algo.trace.small_rows import MOST, places_of, row_of, scalars_of, small_shape
 from raido.algo.trace.trees import leaves, rebuild_tuple, same_nesting, unflatten
 from raido.algo.trace.types import describe
-from raido.algo.trace.value import COUNTER, LITERAL, STRONG, Array, is_scalar
+from raido.algo.trace.value import COUNTER, LITERAL, STRONG, WEAK, Array, is_scalar
+from raido.algo.trace.weak import strengthened
 from raido.algo.trace.whole_numbers import counted_exactly
-
-_ORDER = {"b": 0, "i": 1, "u": 1, "f": 2}
 
 
 def loop(n: Any, body: Callable[..., Value], init: Any, *, name: str | None = None) -> Value:
@@ -92,7 +92,7 @@ def while_loop(
 
 
 class _BecomesComplex(Exception):
-    """A literal of the state meets a complex number in the body: the loop is traced again, from `init`."""
+    """A weak value of the state meets a complex number in the body: the loop is traced again, from `init`."""
 
     def __init__(self, init: Any) -> None:
         super().__init__()
@@ -100,9 +100,9 @@ class _BecomesComplex(Exception):
 
 
 def _complex_where(init: Any, value: Any) -> Any:
-    """`init` with those literals complex whose `value` is; None where there are none."""
+    """`init` with those weak scalars complex whose `value` is; None where there are none."""
     if isinstance(value, Complex):
-        becomes = isinstance(init, Array) and init.weak == LITERAL and init.ndim == 0
+        becomes = isinstance(init, Array) and init.weak != STRONG and init.ndim == 0
         return as_complex(init) if becomes else None
     if (
         not isinstance(init, tuple)
@@ -137,7 +137,7 @@ class _Iteration:
         self.init = init
         self.flat: list[Array] = leaves(self.init)
         self.dtypes = [leaf.dtype for leaf in self.flat]
-        self.open = [leaf.weak == LITERAL for leaf in self.flat]
+        self.open = [leaf.weak != STRONG for leaf in self.flat]
         self.changing: dict[tuple[int, int], int] = {}
         if not self.flat:
             raise TraceError(complaint("the state of a loop is empty"))
@@ -170,7 +170,7 @@ class _Iteration:
         return len(known) == len(shapes) and sum(known) <= MOST
 
     def _settle(self, attempt: Callable[[], Any]) -> Any:
-        """Attempts until the types of literal state, and which sizes change, no longer change."""
+        """Attempts until the types of weak state, and which sizes change, no longer change."""
         for _ in range(4 + 2 * len(self.flat)):
             tables = self.trace.snapshot()
             before = list(self.dtypes), dict(self.changing)
@@ -187,10 +187,16 @@ class _Iteration:
         return var
 
     def _state_value(self, position: int, node: Any) -> Array:
-        return Array(node, LITERAL if self.open[position] else STRONG)
+        weak = LITERAL if self.flat[position].weak == LITERAL else WEAK
+        return Array(node, weak if self.open[position] else STRONG)
+
+    def _weakness(self) -> int:
+        """How weak the state after the loop is: as the values that it is computed from, where none is strong."""
+        return WEAK if all(self.open) else STRONG
 
     def _run(self, counter: Var, state: Any) -> tuple[list[Array], Expr | None]:
         """One round: the next state's leaves, and the condition's expression."""
+        self.latest = counter, state
         test: Expr | None = None
         if self.condition is not None:
             given = check_result(self.condition(state))
@@ -207,26 +213,31 @@ class _Iteration:
         return leaves(value), test
 
     def _next_state(self, results: list[Array]) -> list[Array]:
-        """The results, with literals given the state's types; the types of open state follow their result."""
+        """The results, with weak ones given the state's types; the types of open state follow their result."""
         settled: list[Array] = []
         for k, result in enumerate(results):
             dtype = self.dtypes[k]
-            if result.weak == LITERAL:
-                if _ORDER[result.dtype.kind] > _ORDER[dtype.kind] and self.open[k]:
-                    self.dtypes[k] = dtype = result.dtype
-                settled.append(result if result.dtype is dtype else Array(cast(result, dtype)))
+            if result.weak != STRONG and self.open[k] and is_above(result.dtype, dtype):
+                self.dtypes[k] = result.dtype
+            elif result.weak != STRONG and takes(result, dtype):
+                settled.append(strengthened(result, dtype))
                 continue
-            if self.open[k] and _ORDER[self.flat[k].dtype.kind] <= _ORDER[result.dtype.kind]:
+            elif result.weak == STRONG and self.open[k] and not is_above(self.flat[k].dtype, result.dtype):
                 self.dtypes[k], self.open[k] = result.dtype, False
             elif result.dtype is not dtype:
-                raise DTypeError(
-                    complaint(
-                        f"the loop's state is {dtype}, its body returns {result.dtype}",
-                        remedy=f"`.astype(rd.{dtype})` in the body, or rd.{result.dtype}(…) in `init`",
-                    )
-                )
+                raise DTypeError(self._changed_type(k, dtype, result))
             settled.append(result)
         return settled
+
+    def _changed_type(self, position: int, dtype: DType, result: Array) -> str:
+        """What is said where the body returns another type than the state has, with the line in which that arose."""
+        origin = type_origin(lambda: self._run(*self.latest)[0][position])
+        labelled: dict[str, str | None] = {
+            "algorithm": str(user_site()),
+            "why": None if origin is None else f"{result.dtype} arises in {origin}",
+            "try": f"`.astype(rd.{dtype})` in the body, or rd.{result.dtype}(…) in `init`",
+        }
+        return explain(f"the loop's state is {dtype}, its body returns {result.dtype}", **labelled)
 
     def _scalar_round(self) -> Any:
         """The loop as an expression; None when its body makes arrays from its state."""
@@ -244,7 +255,7 @@ class _Iteration:
             return None
         init = tuple(cast(leaf, dtype) for leaf, dtype in zip(self.flat, self.dtypes, strict=True))
         form = self._scalar_form(counter, state, init, tuple(result.node for result in results), test)
-        items = [Array(Item(form, k)) for k in range(len(state))]
+        items = [Array(Item(form, k), self._weakness()) for k in range(len(state))]
         value = unflatten(self.init, items)
         if self.trace.depth and self.name is None:
             return value
@@ -283,10 +294,7 @@ class _Iteration:
         state = tuple(var for group in groups for var in group)
         if self._makes_arrays(body, test, (counter, *state)):
             return None
-        init = [
-            Array(cast(leaf, dtype)) if is_scalar(leaf) else leaf
-            for leaf, dtype in zip(self.flat, self.dtypes, strict=True)
-        ]
+        init = [strengthened(leaf, dtype) for leaf, dtype in zip(self.flat, self.dtypes, strict=True)]
         start = tuple(e for leaf, shape in zip(init, shapes, strict=True) for e in scalars_of(leaf, shape))
         form = self._scalar_form(counter, state, start, body, test)
         items = tuple(Array(Item(form, k)) for k in range(len(state)))
@@ -307,10 +315,7 @@ class _Iteration:
         results = self._next_state(results)
         if self.dtypes != before or self._sizes_change(state, results):
             return None
-        init = tuple(
-            as_node(leaf if leaf.dtype is dtype else Array(cast(leaf, dtype)))
-            for leaf, dtype in zip(self.flat, self.dtypes, strict=True)
-        )
+        init = tuple(as_node(strengthened(a, dtype)) for a, dtype in zip(self.flat, self.dtypes, strict=True))
         outcome = tuple(as_node(result) for result in results)
         for group in range(len(sizes)):
             k, axis = next(place for place, own in self.changing.items() if own == group)
@@ -324,7 +329,7 @@ class _Iteration:
             assert self.count is not None
             form = ArrayLoop(self.count, counter, state, init, outcome)
         self.trace.form(form, self.kind, self.name)
-        return unflatten(self.init, [wrap(Result(form, k)) for k in range(len(self.flat))])
+        return unflatten(self.init, [wrap(Result(form, k), self._weakness()) for k in range(len(self.flat))])
 
     def _extents(self, position: int, leaf: Array, sizes: list[Parameter]) -> tuple[Expr, ...]:
         """The extents of a state: those that change are the values of states of rank 0."""
@@ -393,24 +398,25 @@ def cond(predicate: Any, then: Callable[[], Value], orelse: Callable[[], Any], *
     if not same_nesting(first, second):
         raise TraceError(complaint("the branches of rd.cond return different structures"))
     pairs = [_matched(a, b) for a, b in zip(leaves(first), leaves(second), strict=True)]
+    weak = [STRONG if STRONG in (a.weak, b.weak) else WEAK for a, b in zip(leaves(first), leaves(second), strict=True)]
     scalars = all(a.ndim == 0 for a, _ in pairs)
     if trace.depth == 0 and not (scalars and not made_forms):
         form = _branches(test, pairs)
         trace.form(form, "cond", name)
-        return unflatten(first, [wrap(Result(form, k)) for k in range(len(pairs))])
+        return unflatten(first, [wrap(Result(form, k), own) for k, own in enumerate(weak)])
     if scalars:
         form_of = Cond(test, tuple(a.node for a, _ in pairs), tuple(b.node for _, b in pairs))
-        value = unflatten(first, [Array(Item(form_of, k)) for k in range(len(pairs))])
+        value = unflatten(first, [Array(Item(form_of, k), own) for k, own in enumerate(weak)])
         return collect((), value, "cond", name) if trace.depth == 0 or name else value
     return unflatten(first, [_rowwise(test, a, b, name) for a, b in pairs])
 
 
 def alike_branches(first: Any, second: Any) -> tuple[Any, Any]:
-    """The values of two branches of one kind: a literal beside a complex number becomes one."""
+    """The values of two branches of one kind: a weak value beside a complex number becomes one."""
     if isinstance(first, Complex) or isinstance(second, Complex):
-        like = first if isinstance(first, Complex) and first.weak != LITERAL else second
+        like = first if isinstance(first, Complex) and first.weak == STRONG else second
         like = like if isinstance(like, Complex) else first
-        if first.weak == second.weak == LITERAL:
+        if first.weak != STRONG and second.weak != STRONG:
             first, second = of_one_type((first, second))
         return fitted(first, like, "a branch of rd.cond"), fitted(second, like, "a branch of rd.cond")
     if not isinstance(first, tuple) or not isinstance(second, tuple) or len(first) != len(second):
@@ -424,9 +430,7 @@ def _matched(a: Array, b: Array) -> tuple[Array, Array]:
     if a.ndim != b.ndim:
         raise ShapeError(complaint(f"the branches of rd.cond have rank {a.ndim} and {b.ndim}"))
     dtype = _branch_type(a, b)
-    if a.ndim:
-        return a, b
-    return Array(cast(a, dtype)), Array(cast(b, dtype))
+    return strengthened(a, dtype), strengthened(b, dtype)
 
 
 def _branches(test: Expr, pairs: list[tuple[Array, Array]]) -> ArrayCond:
@@ -455,7 +459,11 @@ def _as_count(size: Expr) -> Count:
 
 
 def _branch_type(a: Array, b: Array) -> DType:
-    if a.weak == LITERAL or b.weak == LITERAL:
+    if a.weak == STRONG and takes(b, a.dtype):
+        return a.dtype
+    if b.weak == STRONG and takes(a, b.dtype):
+        return b.dtype
+    if a.weak != STRONG and b.weak != STRONG:
         return common_type((a, b))[0]
     if a.dtype is not b.dtype:
         raise DTypeError(

@@ -24,7 +24,7 @@ from raido.algo.trace.locations import complaint, plain_int, plain_size
 from raido.algo.trace.promotion import common_type
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
-from raido.algo.trace.value import COUNTER, STRONG, Array
+from raido.algo.trace.value import STRONG, WEAK, Array, computed
 from raido.algo.trace.whole_numbers import FAR, brought_near, saturated
 
 Join = TypeVar("Join", bound=Callable[..., Any])
@@ -92,7 +92,7 @@ def concat(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
     if len(parts) > 1:
         parts, starts = _nonempty(parts, starts, place)
     extents = [total if k == place else n for k, n in enumerate(shape)]
-    return moved(extents, body, name, weak if weak == COUNTER else STRONG)
+    return moved(extents, body, name, computed(weak))
 
 
 def _nonempty(parts: list[Array], starts: list[Expr], place: int) -> tuple[list[Array], list[Expr]]:
@@ -118,7 +118,7 @@ def stack(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
             raise ShapeError(complaint("rd.stack takes arrays of one shape"))
         for k, (m, n) in enumerate(zip(extents, part.extents, strict=True)):
             extents[k] = joined_size(m, n, owner(parts[0], k, "one array"), owner(part, k, "another array"))
-    dtype, _ = common_type(parts)
+    dtype, weak = common_type(parts)
 
     def body(*p: Expr) -> Expr:
         inside = (*p[:place], *p[place + 1 :])
@@ -129,7 +129,7 @@ def stack(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
         return result
 
     extents.insert(place, index.as_index(len(parts)))
-    return moved(extents, body, name)
+    return moved(extents, body, name, STRONG if weak == STRONG else WEAK)
 
 
 def broadcast_free(part: Array, places: tuple[Expr, ...]) -> Expr:
@@ -169,7 +169,12 @@ def roll(a: Any, shift: Any, axis: Any = None, *, name: str | None = None) -> Ar
 
 def _turned(step: Any, extent: Expr) -> Expr:
     """By how much to roll: a traced number below the size, so that no difference with it overflows."""
-    if isinstance(step, Array) and step.weak == STRONG and step.dtype in (i64, u64) and not is_size(_offset(step)):
+    if (
+        isinstance(step, Array)
+        and step.weak in (STRONG, WEAK)
+        and step.dtype in (i64, u64)
+        and not is_size(_offset(step))
+    ):
         near = brought_near(step, "wrap_index", extent)
         return Op("wrap_index", i64, (near, index.maximum(extent, 1)))
     literal = None if isinstance(step, Array) else plain_int(step, "an offset")

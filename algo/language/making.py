@@ -14,13 +14,14 @@ from raido.algo.language.joining import stack
 from raido.algo.language.moves import astype, moved, named
 from raido.algo.trace.building import Zipped, outer_extent, structure
 from raido.algo.trace.context import load
+from raido.algo.trace.dtype_reading import read_dtype
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.trees import is_sequence, map_leaves
 from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
 
 
-def iota(n: Any, dtype: DType | None = None, *, name: str | None = None) -> Array:
+def iota(n: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     """0, 1, …, n − 1. Without `dtype` it counts as i64 but takes a float operand's type.
 
     Example:
@@ -33,7 +34,10 @@ def iota(n: Any, dtype: DType | None = None, *, name: str | None = None) -> Arra
     extent = extent_of(n)
     if dtype is None:
         return moved([extent], lambda i: i, name, COUNTER)
-    return moved([extent], lambda i: cast(Array(i, STRONG), dtype), name)
+    kind = read_dtype(dtype)
+    if isinstance(kind, DType):
+        return moved([extent], lambda i: cast(Array(i, STRONG), kind), name)
+    return astype(moved([extent], lambda i: i, None, COUNTER), kind, name=name)
 
 
 def replicate(n: Any, value: Any, *, name: str | None = None) -> Array:
@@ -49,7 +53,7 @@ def replicate(n: Any, value: Any, *, name: str | None = None) -> Array:
     def copies(leaf: Array) -> Array:
         rank = len(extents)
         body = lambda *p: leaf.node if leaf.ndim == 0 else load(leaf.node, tuple(p[rank:]))
-        return moved([*extents, *leaf.extents], body, name)
+        return moved([*extents, *leaf.extents], body, name, leaf.weak)
 
     return map_leaves(copies, structure(value))
 

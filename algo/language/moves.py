@@ -27,6 +27,7 @@ from raido.algo.trace.building import (
     wrap,
 )
 from raido.algo.trace.context import current, load
+from raido.algo.trace.dtype_reading import read_dtype
 from raido.algo.trace.existential import checked, counted, decided_by_data, joined_size
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.promotion import lift
@@ -353,11 +354,9 @@ def astype(a: Any, dtype: Any, *, name: str | None = None) -> Array:
     """
     from raido.algo.trace.building import elementwise
 
-    given = structure(a)
+    given, dtype = structure(a), read_dtype(dtype)
     if isinstance(given, Complex) or isinstance(dtype, ComplexType):
         return _between_complex(given, dtype, name)
-    if not isinstance(dtype, DType):
-        raise DTypeError(complaint(f"`astype` takes a raido dtype such as rd.f32, not {dtype!r}"))
     array = array_of(a, "astype")
     if array.dtype is dtype and name is None:
         return Array(array.node, STRONG)
@@ -399,7 +398,7 @@ def view(a: Any, dtype: Any, *, name: str | None = None) -> Array:
     """
     from raido.algo.trace.building import elementwise
 
-    array = array_of(a, "view")
+    array, dtype = array_of(a, "view"), read_dtype(dtype)
     if not isinstance(dtype, DType) or dtype.bits != array.dtype.bits or bool_ in (dtype, array.dtype):
         raise DTypeError(complaint(f"a view of {array.dtype} as {dtype!r}: both must have the same width"))
     return elementwise(lambda x: Array(Op("bitcast", dtype, (x.node,))), [array], kind="elementwise", name=name)

@@ -13,10 +13,11 @@ from typing import Any, ClassVar
 
 from raido.algo.errors import DTypeError, TraceError
 from raido.algo.graph.dtypes import DType
+from raido.algo.trace.dtype_reading import find_dtype
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.trees import leaves, map_leaves
+from raido.algo.trace.trees import leaves, map_leaves, parts_of, rebuild_tuple
 from raido.algo.trace.types import ArrayType
-from raido.algo.trace.value import LITERAL, Array
+from raido.algo.trace.value import Array
 
 
 class Record(tuple):
@@ -152,12 +153,31 @@ def record(**fields: Any) -> Any:
     """
     if not fields:
         raise TraceError("a record has at least one field")
+    types: dict[str, Any] = {}
     for name, kind in fields.items():
-        if not isinstance(kind, DType) and not (isinstance(kind, type) and issubclass(kind, Record)):
+        is_record = isinstance(kind, type) and issubclass(kind, Record)
+        types[name] = kind if is_record else find_dtype(kind)
+        if not is_record and not isinstance(types[name], DType):
             raise TraceError(f"the field {name!r} of a record has a dtype such as rd.f32, or is a record, not {kind!r}")
         if name.startswith("_") or name == "replace":
             raise TraceError(f"a field of a record cannot be called {name!r}")
-    return record_class(tuple(fields), tuple(fields.values()))
+    return record_class(tuple(types), tuple(types.values()))
+
+
+def as_records(value: Any) -> Any:
+    """A result in which every dict is a record of its values, which becomes a dict again outside."""
+    from raido.algo.trace.building import structure
+
+    if isinstance(value, dict):
+        for name in value:
+            if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
+                raise TraceError(complaint(f"a dict that an algorithm returns has names as keys, not {name!r}"))
+        parts = [structure(as_records(part)) for part in value.values()]
+        kinds = tuple(type(part) if isinstance(part, Record) else getattr(part, "dtype", None) for part in parts)
+        return record_class(tuple(value), kinds)._make(parts)
+    if isinstance(value, tuple) and not isinstance(value, Record):
+        return rebuild_tuple(value, [as_records(part) for part in parts_of(value)])
+    return value
 
 
 @functools.cache
@@ -173,6 +193,7 @@ def _field(name: str, kind: Any, value: Any) -> Any:
     """The value of a field, of its dtype; types and records stay as they are."""
     from raido.algo.language.moves import convert
     from raido.algo.trace.building import structure
+    from raido.algo.trace.promotion import takes
 
     if not isinstance(kind, DType):
         if not isinstance(value, kind):
@@ -185,6 +206,6 @@ def _field(name: str, kind: Any, value: Any) -> Any:
         raise DTypeError(complaint(f"the field {name!r} is {kind}, not a tuple"))
     if given.dtype is kind:
         return given
-    if given.weak != LITERAL or (given.dtype.is_float and not kind.is_float):
+    if not takes(given, kind):
         raise DTypeError(complaint(f"the field {name!r} is {kind}, not {given.dtype}", remedy=f"rd.{kind}(…)"))
     return convert(kind, given)

@@ -23,12 +23,13 @@ from raido.algo.language.moves import astype
 from raido.algo.trace import scalars
 from raido.algo.trace.building import broadcast, collect, element, make_axes, structure
 from raido.algo.trace.context import current
+from raido.algo.trace.dtype_reading import read_dtype
 from raido.algo.trace.existential import checked, decided_by_data, joined_size
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.promotion import common_type, lift
 from raido.algo.trace.trees import map_leaves, parts_of
 from raido.algo.trace.types import describe
-from raido.algo.trace.value import Array, is_scalar
+from raido.algo.trace.value import STRONG, WEAK, Array, computed, is_scalar
 
 
 def _array(a: Any, what: str) -> Array:
@@ -42,7 +43,7 @@ def _array(a: Any, what: str) -> Array:
 
 def _number_of(a: Any, dtype: Any) -> Any:
     """Complex numbers to be summed, in the type wished for, and None for that; other values as they are, and the type."""
-    value = structure(a)
+    value, dtype = structure(a), None if dtype is None else read_dtype(dtype)
     if not isinstance(value, Complex) and not isinstance(dtype, ComplexType):
         return value, dtype
     return value if dtype is None else astype(value, dtype), None
@@ -118,11 +119,9 @@ def widened(dtype: DType) -> DType:
     return u64 if dtype.kind == "u" else dtype
 
 
-def _accumulator(a: Array, dtype: Any) -> Callable[[Array], Array]:
-    if dtype is not None and not isinstance(dtype, DType):
-        raise DTypeError(complaint(f"`dtype` is a raido dtype such as rd.f64, not {dtype!r}"))
+def _accumulator(a: Array, dtype: DType | None) -> Callable[[Array], Array]:
     wide = dtype or widened(a.dtype)
-    return lambda x: Array(scalars.cast(x, wide))
+    return lambda x: Array(scalars.cast(x, wide), computed(x.weak) if dtype is None else STRONG)
 
 
 def _with_initial(op: Callable[..., Any], initial: Any) -> Callable[[Any], Any] | None:
@@ -130,7 +129,7 @@ def _with_initial(op: Callable[..., Any], initial: Any) -> Callable[[Any], Any] 
 
 
 def sum(
-    a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, initial: Any = None, name: str | None = None
+    a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None
 ) -> Array:
     """The sum over `axis` (all axes for None). Booleans and small integers are summed in i64 or u64, floats in their own type.
 
@@ -153,7 +152,7 @@ def sum(
 
 
 def prod(
-    a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, initial: Any = None, name: str | None = None
+    a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None
 ) -> Array:
     """The product over `axis`, with the types of `rd.sum`.
 
@@ -246,7 +245,7 @@ def all(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = 
     return _reduced(value, ufuncs.logical_and, lambda _: True, axis, keepdims, name, scalars.truth)
 
 
-def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, name: str | None = None) -> Array:
+def mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The mean along `axis`: of integers in f64, of f16 summed in f32. NaN for an empty axis.
 
     Example:
@@ -257,7 +256,7 @@ def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False,
     if isinstance(given, Complex):
         return map_leaves(lambda part: mean(part, axis, keepdims=keepdims, name=name), given)
     value = _array(given, "rd.mean")
-    if dtype is not None and not (isinstance(dtype, DType) and dtype.is_float):
+    if dtype is not None and not dtype.is_float:
         raise DTypeError(complaint(f"the `dtype` of rd.mean is a float type, not {dtype!r}"))
     result = dtype or (value.dtype if value.dtype.is_float else f64)
     wide = f32 if result is f16 and dtype is None else result
@@ -266,10 +265,10 @@ def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False,
         count = index.mul(count, value.extents[k])
 
     def finish(total: Array) -> Array:
-        divided = scalars.true_division(total, Array(scalars.cast(Array(count), wide)))
-        return Array(scalars.cast(divided, result))
+        divided = scalars.true_division(total, Array(scalars.cast(Array(count), wide), total.weak))
+        return Array(scalars.cast(divided, result), divided.weak)
 
-    prepare = lambda x: Array(scalars.cast(x, wide))
+    prepare = lambda x: Array(scalars.cast(x, wide), STRONG if dtype is not None or x.weak == STRONG else WEAK)
     return _reduced(value, ufuncs.add, lambda _: 0, axis, keepdims, name, prepare, finish)
 
 

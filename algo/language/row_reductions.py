@@ -27,11 +27,12 @@ from raido.algo.trace.building import (
 from raido.algo.trace.combining import refuse_open_loops
 from raido.algo.trace.context import current, load
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.scalars import cast
+from raido.algo.trace.promotion import takes
 from raido.algo.trace.small_rows import MOST, choose, places_of, row_of, scalars_of, small_shape
 from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
 from raido.algo.trace.types import describe
-from raido.algo.trace.value import LITERAL, Array, is_scalar
+from raido.algo.trace.value import Array, is_scalar
+from raido.algo.trace.weak import strengthened
 
 
 def reduce_rows(
@@ -152,7 +153,7 @@ def checked_operator(op: Callable[..., Any], value: Any, axis: int, what: str) -
 
 def _fitted(result: Array, leaf: Array, axis: int, what: str) -> Array:
     expected = leaf.extents[axis + 1 :]
-    if result.weak != LITERAL and result.dtype is not leaf.dtype:
+    if not takes(result, leaf.dtype):
         raise DTypeError(
             complaint(
                 f"the operator of {what} returns {result.dtype} for elements of {leaf.dtype}",
@@ -160,9 +161,9 @@ def _fitted(result: Array, leaf: Array, axis: int, what: str) -> Array:
                 remedy=f".astype(rd.{result.dtype}) on the array, or .astype(rd.{leaf.dtype}) on the result",
             )
         )
+    result = strengthened(result, leaf.dtype)
     if result.ndim == 0:
-        scalar = cast(result, leaf.dtype)
-        return moved(expected, lambda *_: scalar) if expected else Array(scalar)
+        return moved(expected, lambda *_: result.node) if expected else result
     shapes = f"{describe(result.dtype, result.extents)} for elements {describe(leaf.dtype, expected)}"
     if result.ndim != len(expected):
         raise ShapeError(complaint(f"the operator of {what} returns {shapes}"))
@@ -182,14 +183,13 @@ def start_of(neutral: Any, value: Any, axis: int) -> Any:
 
 def _broadcast(start: Array, leaf: Array, axis: int) -> Array:
     expected = leaf.extents[axis + 1 :]
-    literal = start.weak == LITERAL and (leaf.dtype.is_float or not start.dtype.is_float)
-    if not literal and start.dtype is not leaf.dtype:
+    if not takes(start, leaf.dtype):
         raise DTypeError(
             complaint(f"`neutral` is {start.dtype}, the elements are {leaf.dtype}", remedy=f"rd.{leaf.dtype}(…)")
         )
     if start.ndim > len(expected):
         raise ShapeError(complaint(f"`neutral` of rank {start.ndim} for elements of rank {len(expected)}"))
-    first = Array(cast(start, leaf.dtype)) if start.ndim == 0 else start
+    first = strengthened(start, leaf.dtype)
     if not expected:
         return first
     for a, b in zip(first.extents, expected[len(expected) - first.ndim :], strict=True):

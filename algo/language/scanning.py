@@ -13,7 +13,8 @@ from raido.algo.trace.context import current
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import leaves, unflatten
-from raido.algo.trace.value import Array
+from raido.algo.trace.value import STRONG, Array
+from raido.algo.trace.weak import weakness_of
 
 
 def scan(
@@ -77,7 +78,8 @@ def _scan(
     start = starting_values(neutral, inner, rows)
     values = tuple(leaf.node for leaf in leaves(inner))
     form = Scan(own, along, *operator.fields, start, values, exclusive, operator.monoid)
-    return unflatten(value, form_results(form, "scan", name))
+    weak = weakness_of(leaves(inner)) if operator.monoid else STRONG
+    return unflatten(value, [Array(a.node, weak) for a in form_results(form, "scan", name)])
 
 
 def operands(arrays: Sequence[Any], what: str) -> tuple[Any, tuple[Any, ...]]:

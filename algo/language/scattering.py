@@ -21,11 +21,12 @@ from raido.algo.trace.combining import RowsMixed, starting_values, trace_operato
 from raido.algo.trace.context import current
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.promotion import lift
+from raido.algo.trace.promotion import lift, named, takes
 from raido.algo.trace.scalars import cast
-from raido.algo.trace.trees import leaves, same_nesting, unflatten
+from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
 from raido.algo.trace.types import describe
-from raido.algo.trace.value import LITERAL, STRONG, Array
+from raido.algo.trace.value import STRONG, Array
+from raido.algo.trace.weak import strengthened
 
 
 def reduce_by_index(
@@ -128,6 +129,8 @@ def _operands(
     value = fitted(values[0] if len(values) == 1 else tuple(values), given, f"a value of {what}", to_all=True)
     if not same_nesting(value, given):
         raise TraceError(complaint(f"the values of {what} have another structure than `dest`"))
+    given = map_leaves(_met, given, value)
+    flat = leaves(given)
     extents = [*where, *shape[len(indices) :]]
     for leaf, array in zip(leaves(value), flat, strict=True):
         extents = _fitting(leaf, array, extents, what)
@@ -142,6 +145,12 @@ def _operands(
     return given, flat, own, places, rows, elements
 
 
+def _met(dest: Array, value: Array) -> Array:
+    """A weak array in the type of the strong values that are to stand in it; others as they are."""
+    meets = dest.weak != STRONG and value.weak == STRONG and takes(dest, value.dtype)
+    return strengthened(dest, value.dtype) if meets else dest
+
+
 def _index(value: Any, what: str) -> Array:
     array = structure(value)
     if isinstance(array, tuple):
@@ -153,15 +162,13 @@ def _index(value: Any, what: str) -> Array:
 
 def _fitting(value: Array, dest: Array, extents: list[Expr], what: str) -> list[Expr]:
     """The shape of the places, where a value fits it; DTypeError, ShapeError where it does not."""
-    if value.dtype is not dest.dtype and value.weak != LITERAL:
+    if not takes(value, dest.dtype):
         raise DTypeError(
             complaint(
-                f"{what} of {value.dtype} into an array of {dest.dtype}",
+                f"{what} of {named(value)} into an array of {dest.dtype}",
                 remedy=f".astype(rd.{dest.dtype}) on the values",
             )
         )
-    if value.weak == LITERAL and value.dtype.is_float and not dest.dtype.is_float:
-        raise DTypeError(complaint(f"{what} of a float literal into an array of {dest.dtype}"))
     expected, actual = describe(dest.dtype, tuple(extents)), describe(value.dtype, value.extents)
     if value.ndim > len(extents):
         raise ShapeError(complaint(f"{what} of {actual} where {expected} fits"))

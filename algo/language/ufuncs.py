@@ -6,8 +6,9 @@ Names, argument order and result types are NumPy's, with the promotion of the co
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from raido.algo.trace import scalars
 from raido.algo.trace.building import Zipped, elementwise
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import float_type, lift
+from raido.algo.trace.remedies import rd_form
 from raido.algo.trace.trees import map_leaves
 from raido.algo.trace.value import Array
 
@@ -30,13 +32,16 @@ Ufunc = Callable[..., Array]  # of complex numbers, too, which checkers of types
 
 def is_operand(value: Any) -> bool:
     """Whether a value may stand beside a traced one in an expression."""
-    return isinstance(value, (Array, Complex, bool, int, float, complex, np.ndarray, np.generic, list))
+    return isinstance(value, (Array, Complex, bool, int, float, complex, np.ndarray, np.generic, list, dict, set))
 
 
 def _define(name: str, function: Function, doc: str, *aliases: str) -> Ufunc:
     """A function on scalars as a public one on scalars and arrays; constants alone need no algorithm around them."""
+    parameters = _PARAMETERS.get(name) or _NUMBERED[len(inspect.signature(function).parameters)]
 
     def ufunc(*values: Any, name: str | None = None) -> Any:
+        if len(values) != len(parameters):
+            raise TraceError(_arity_complaint(ufunc.__name__, parameters, len(values)))
         if any(is_complex(v) for v in values):
             from raido.algo.language.complex_functions import function_of
 
@@ -52,10 +57,30 @@ def _define(name: str, function: Function, doc: str, *aliases: str) -> Ufunc:
 
     ufunc.__name__ = ufunc.__qualname__ = name
     ufunc.__doc__ = doc
+    ufunc.__signature__ = _signature(parameters)
     ufunc.primitive = function
     for alias in (name, *aliases):
         OPERATOR_OF_UFUNC[alias] = ufunc
     return ufunc
+
+
+_NUMBERED = {1: ("x",), 2: ("x1", "x2"), 3: ("x1", "x2", "x3")}
+_PARAMETERS = {"where": ("condition", "x", "y")}
+
+
+def _signature(names: Sequence[str]) -> inspect.Signature:
+    """NumPy's signature of a ufunc: operands by position; and the name of the stage."""
+    kinds = inspect.Parameter
+    named = kinds("name", kinds.KEYWORD_ONLY, default=None, annotation="str | None")
+    return inspect.Signature([*(kinds(own, kinds.POSITIONAL_ONLY, annotation=Any) for own in names), named])
+
+
+def _arity_complaint(name: str, parameters: Sequence[str], given: int) -> str:
+    takes = f"{len(parameters)} value{'s' if len(parameters) > 1 else ''}, ({', '.join(parameters)})"
+    remedy = "rd.where(condition, x, y)" if name == "where" else None
+    if remedy and rd_form("nonzero"):
+        remedy += ", or rd.nonzero(condition) for the indices"
+    return complaint(f"rd.{name} takes {takes}, not {given}", remedy=remedy)
 
 
 def _two(build: Function, primitive: str) -> Function:
@@ -231,8 +256,14 @@ pow, bitwise_not, bitwise_invert = power, invert, invert
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
-def clip(a: Any, low: Any = None, high: Any = None, *, name: str | None = None) -> Array:
-    """`minimum(maximum(a, low), high)`; a bound that is None is left out. Shapes broadcast; the type is the common one."""
+def clip(
+    a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None, name: str | None = None
+) -> Array:
+    """`minimum(maximum(a, a_min), a_max)`; a bound that is None is left out. Shapes broadcast; the type is the common one.
+
+    The bounds may be called `min` and `max`, too.
+    """
+    low, high = a_min if min is None else min, a_max if max is None else max
     if any(is_complex(v) for v in (a, low, high)):
         from raido.algo.language.complex_functions import function_of
 

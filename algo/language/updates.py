@@ -34,9 +34,10 @@ from raido.algo.trace.combining import trace_operator
 from raido.algo.trace.context import current, is_size, load
 from raido.algo.trace.existential import checked, counted, joined_size
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.scalars import cast
+from raido.algo.trace.promotion import takes
 from raido.algo.trace.types import describe
-from raido.algo.trace.value import LITERAL, STRONG, Array, is_scalar
+from raido.algo.trace.value import STRONG, Array, is_scalar
+from raido.algo.trace.weak import strengthened, weakness_of
 
 _NEUTRAL: dict[Any, Callable[[Any], Any]] = {
     ufuncs.add: lambda _: 0,
@@ -88,19 +89,27 @@ class Changed:
 
 
 def _updated(array: Array, key: Any, value: Any, operation: Callable[..., Any] | None, name: str | None) -> Array:
-    trace = current()
     given = value if isinstance(value, Zipped) else structure(value)
     if isinstance(given, (tuple, Zipped)):
         raise TraceError(complaint(f"{kind_of(given)} where one array of {array.dtype} is updated"))
     new: Array = given
+    both = weakness_of([array, new])
+    if array.weak != STRONG and new.weak == STRONG and takes(array, new.dtype):
+        array = strengthened(array, new.dtype)
+    changed = _changed(array, key, new, operation, name)
+    return Array(changed.node, both)
+
+
+def _changed(array: Array, key: Any, new: Array, operation: Callable[..., Any] | None, name: str | None) -> Array:
+    trace = current()
     if new.dtype is not array.dtype:
-        if new.weak != LITERAL or (new.dtype.is_float and not array.dtype.is_float):
+        if not takes(new, array.dtype):
             raise DTypeError(
                 complaint(
                     f"{new.dtype} into an array of {array.dtype}", remedy=f".astype(rd.{array.dtype}) on the value"
                 )
             )
-        new = Array(cast(new, array.dtype))
+        new = strengthened(new, array.dtype)
     parts = selection(array, key)
     if parts is None or (trace.depth == 0 and _is_small(parts, array)):
         return _scattered(array, key, new, operation, name)

@@ -18,6 +18,7 @@ from raido.algo.language.moves import astype, broadcast_to, convert, named
 from raido.algo.library.moving import moveaxis
 from raido.algo.trace.building import structure
 from raido.algo.trace.context import is_size
+from raido.algo.trace.dtype_reading import read_dtype
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import common_type, lift
 from raido.algo.trace.trees import leaves, rebuild_tuple
@@ -113,6 +114,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, 
 
 def typed(value: Any, dtype: Any) -> Any:
     """A scalar or an array of that type, where an integer literal must fit."""
+    dtype = read_dtype(dtype)
     if isinstance(dtype, DType) and isinstance(value, Array) and value.ndim == 0:
         return convert(dtype, value)
     return astype(value, dtype)
@@ -260,7 +262,8 @@ def linspace(
     if axis:
         result = moveaxis(result, 0, axis)
     if dtype is not None:
-        result = astype(ufuncs.floor(result) if getattr(dtype, "is_integer", False) else result, dtype)
+        kind = read_dtype(dtype)
+        result = astype(ufuncs.floor(result) if kind.is_integer else result, kind)
     result = result if name is None else named(result, name)
     if not retstep:
         return result

@@ -48,7 +48,7 @@ def _running(op: Any, neutral: Any, a: Any, axis: Any, dtype: Any, name: str | N
         raise TraceError(complaint("sums or products of a tuple of arrays", remedy="one array, or rd.scan"))
     if axis is None or given.ndim == 0:
         given, axis = flatten(given), 0 if axis is None else axis
-    if dtype is not None or isinstance(given, Array):
+    if dtype is not None or (isinstance(given, Array) and widened(given.dtype) is not given.dtype):
         given = astype(given, widened(given.dtype) if dtype is None else dtype)
     return scan(op, neutral, given, axis=normal_axis(axis, given.ndim), name=name)
 

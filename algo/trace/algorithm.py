@@ -28,12 +28,13 @@ from raido.algo.graph.stage_names import RULE, is_stage_name
 from raido.algo.html import listing, titled
 from raido.algo.language.complexes import Complex, as_complex, interleaved, kind_of, separated
 from raido.algo.language.moves import moved
+from raido.algo.language.records import as_records
 from raido.algo.passes.finish import finish_program
 from raido.algo.trace.arguments import arrange, match_arguments
 from raido.algo.trace.building import new_form, structure
 from raido.algo.trace.context import Trace, current, load, running, tracing
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.promotion import lift
+from raido.algo.trace.promotion import lift, takes
 from raido.algo.trace.reserved import refuse_reserved_names
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.signature import (
@@ -47,9 +48,11 @@ from raido.algo.trace.signature import (
     static_key,
     takes_of,
 )
+from raido.algo.trace.tracebacks import border, shortened
 from raido.algo.trace.trees import build_tree, describe_tree, leaves, map_leaves, rebuild_tuple
 from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, describe
-from raido.algo.trace.value import COUNTER, LITERAL, Array, is_scalar
+from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
+from raido.algo.trace.weak import strengthened
 
 Kind = TypeVar("Kind", bound="Algorithm")
 
@@ -78,11 +81,10 @@ class Algorithm:
         refuse_reserved_names(function, type(self))
         functools.update_wrapper(self, function)
         self.function = function
-        named = function.__name__.isidentifier() and not keyword.iskeyword(function.__name__)
-        self.name = function.__name__ if named else "algorithm"
         self.contract = contract
         self.fixed = dict(fixed or {})
         self._types = dict(types or {})
+        self.name = _name_of(function, self._types)
         self._lock = threading.RLock()
         self._programs: dict[Any, Program] = {}
 
@@ -91,11 +93,13 @@ class Algorithm:
         """The parameters, read when first needed: annotations may name what is defined later."""
         return read_signature(self.function, self._types)
 
+    @border
     def captured(self: Kind, static: Mapping[str, Any]) -> Kind:
         """This algorithm with static parameters fixed."""
         self._statics(static, complete=False)
         return type(self)(self.function, self._types, self.contract, {**self.fixed, **static})
 
+    @border
     def trace(self, *arguments: Any, **static: Any) -> Program:
         """The program for these arguments or types (none: the declared types) and static parameters; traced once for each.
 
@@ -126,6 +130,7 @@ class Algorithm:
         arrays, sizes = match_arguments(takes, arguments)
         return [split_parts(array) for array in arrays], sizes
 
+    @border
     def interpret(self, *arrays: Any, **static: Any) -> Any:
         """The result by the reference interpreter, over NumPy: the oracle for compiled code."""
         from raido.algo.interpreter.interpret import interpret
@@ -139,9 +144,13 @@ class Algorithm:
         return build_tree(program.output_tree, results)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        if running() is not None:
-            return self.inline(*arguments, **options)
-        return self.run(*arguments, **options)
+        __tracebackhide__ = True
+        try:
+            if running() is not None:
+                return self.inline(*arguments, **options)
+            return self.run(*arguments, **options)
+        except Exception as error:
+            raise shortened(error)  # noqa: B904 - the same error. RAIDO_TRACEBACK=1 shows raido's own frames
 
     def run(self, *arrays: Any, **static: Any) -> Any:
         """The result for NumPy arrays: interpreted here, compiled in the class that users see."""
@@ -166,7 +175,7 @@ class Algorithm:
         trace = current()
         before, trace.prefix = trace.prefix, (*trace.prefix, name or self.name)
         try:
-            return structure(self.function(*bound, **values))
+            return structure(as_records(self.function(*bound, **values)))
         finally:
             trace.prefix = before
 
@@ -195,7 +204,7 @@ class Algorithm:
             value = self.function(*values, **static)
             if value is None:
                 raise TraceError(f"{self.name} returned None: an algorithm returns arrays")
-            result = structure(value)
+            result = structure(as_records(value))
             if self.signature.result is not None:
                 _check_result(self.signature.result, result, self.name)
             result, complex_outputs = interleave_complex(result)
@@ -252,6 +261,17 @@ class Algorithm:
         except (OSError, TypeError):  # made by exec, or at a prompt
             lines = ""
         return titled(self._heading(), listing(lines))
+
+
+def _name_of(function: Callable[..., Any], types: Mapping[str, Any]) -> str:
+    """The algorithm's name: its function's, or the decorator's `name=`, unless that is the type of a parameter called so."""
+    name = types.get("name")
+    if name is None or "name" in inspect.signature(function).parameters:
+        name = function.__name__
+        return name if name.isidentifier() and not keyword.iskeyword(name) else "algorithm"
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise ArgumentError(f"the name of an algorithm is one that a function could have, not {name!r}")
+    return name
 
 
 def _declared(declared: Type, name: str, flat: list[Parameter]) -> Any:
@@ -366,7 +386,7 @@ def _bind(declared: Type, value: Any, name: str, sizes: dict[str, Expr], pairs: 
         return rebuild_tuple(value, [_bind(t, v, name, sizes, pairs) for t, v in zip(declared, value, strict=True)])
     if isinstance(declared, ComplexArrayType):
         part = ArrayType(declared.dtype, declared.shape)
-        if not isinstance(value, Complex) and (isinstance(value, tuple) or value.weak != LITERAL):
+        if not isinstance(value, Complex) and (isinstance(value, tuple) or value.weak == STRONG):
             actual = "a tuple" if isinstance(value, tuple) else describe(value.dtype, value.extents)
             raise ArgumentError(complaint(f"argument {name!r} is {actual}; {declared} is expected"))
         return map_leaves(lambda leaf: _bind(part, leaf, name, sizes, pairs), as_complex(value))
@@ -383,9 +403,9 @@ def _bind(declared: Type, value: Any, name: str, sizes: dict[str, Expr], pairs: 
     if value.ndim != len(declared.shape):
         raise ArgumentError(complaint(f"argument {name!r} is {actual}; {declared} is expected"))
     if value.dtype is not declared.dtype:
-        if value.weak != LITERAL or value.ndim:
+        if not takes(value, declared.dtype):
             raise ArgumentError(complaint(f"argument {name!r} is {actual}; {declared} is expected", remedy=".astype"))
-        value = Array(cast(value, declared.dtype))
+        value = strengthened(value, declared.dtype)
     for k, (extent, own) in enumerate(zip(value.extents, declared.shape, strict=True)):
         if isinstance(own, SizeVar) and own.name not in sizes:
             sizes[own.name] = extent

@@ -152,7 +152,7 @@ def read_array(argument: Any) -> np.ndarray | None:
     """
     if isinstance(argument, (np.ndarray, np.generic)):
         return np.asarray(argument)
-    if isinstance(argument, (*LITERALS, list, tuple)):
+    if isinstance(argument, (*LITERALS, list, tuple, range)):
         return np.array(argument)
     if is_foreign(argument):
         return read_foreign(argument)
@@ -164,7 +164,7 @@ def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
     if isinstance(argument, np.ma.MaskedArray):
         hint = ".filled(…) gives its masked elements a value"
         raise misfit(takes, leaf, name, argument, hint, "it is a masked array")
-    if isinstance(argument, (*LITERALS, list, tuple)) and not isinstance(argument, np.generic):
+    if isinstance(argument, (*LITERALS, list, tuple, range)) and not isinstance(argument, np.generic):
         array = _literal(takes, leaf, name, argument, dtype)
     else:
         try:

@@ -19,7 +19,7 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.trees import leaves, map_leaves, unflatten
 from raido.algo.trace.types import describe
-from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
+from raido.algo.trace.value import STRONG, Array, computed, is_scalar
 
 Value = TypeVar(
     "Value"
@@ -166,8 +166,7 @@ def collect(
         if inner and not named_axes:
             front, bodies = _renamed(axes, axis_names(len(axes) + len(inner)), bodies)
         for p, result in zip(positions, new_form(front + rows, bodies, kind, name), strict=True):
-            weak = COUNTER if flat[p].weak == COUNTER else STRONG
-            done[p] = wrap(result, weak)
+            done[p] = wrap(result, computed(flat[p].weak))
     return unflatten(value, [done[p] for p in range(len(flat))])
 
 

@@ -18,10 +18,10 @@ from raido.algo.language.complexes import fitted
 from raido.algo.trace.building import call
 from raido.algo.trace.context import current, load
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.promotion import lift
+from raido.algo.trace.promotion import lift, named, takes
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
-from raido.algo.trace.value import LITERAL, Array, is_scalar
+from raido.algo.trace.value import Array, is_scalar
 
 
 class RowsMixed(TraceError):
@@ -83,7 +83,7 @@ def refuse_open_loops(bodies: Sequence[Expr], variables: Sequence[Var], what: st
 def _operator_result(leaf: Array, dtype: Any, what: str) -> Expr:
     if not is_scalar(leaf):
         raise TraceError(complaint(f"the operator of {what} returns an array where its operands are scalars"))
-    if leaf.dtype is not dtype and leaf.weak != LITERAL:
+    if not takes(leaf, dtype):
         raise DTypeError(
             complaint(
                 f"the operator of {what} returns {leaf.dtype} for elements of {dtype}",
@@ -112,12 +112,10 @@ def starting_values(neutral: Any, inner: Any, rows: tuple[Axis, ...]) -> tuple[E
     for leaf, like in zip(leaves(given), leaves(inner), strict=True):
         if leaf.ndim > len(rows):
             raise ShapeError(complaint(f"`neutral` of rank {leaf.ndim} for elements of rank {len(rows)}"))
-        if leaf.weak != LITERAL and leaf.dtype is not like.dtype:
+        if not takes(leaf, like.dtype):
             raise DTypeError(
-                complaint(f"`neutral` is {leaf.dtype}, the elements are {like.dtype}", remedy=f"rd.{like.dtype}(…)")
+                complaint(f"`neutral` is {named(leaf)}, the elements are {like.dtype}", remedy=f"rd.{like.dtype}(…)")
             )
-        if leaf.weak == LITERAL and leaf.dtype.is_float and not like.dtype.is_float:
-            raise DTypeError(complaint(f"`neutral` is a float literal, the elements are {like.dtype}"))
         node: Expr
         if leaf.ndim:
             places = tuple(axis.var for axis in rows[len(rows) - leaf.ndim :])
@@ -125,8 +123,8 @@ def starting_values(neutral: Any, inner: Any, rows: tuple[Axis, ...]) -> tuple[E
             ones = [index.constant_value(extent) == 1 for extent in leaf.extents]
             node = load(leaf.node, tuple(zero if one else v for one, v in zip(ones, places, strict=True)))
         else:
-            node = cast(leaf, like.dtype)
-        start.append(node)
+            node = leaf.node
+        start.append(cast(Array(node, leaf.weak), like.dtype))
     return tuple(start)
 
 

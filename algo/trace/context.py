@@ -42,7 +42,7 @@ _running = threading.local()
 
 
 class Trace:
-    """The state of one trace."""
+    """The state of one trace. `origins`, while an error is looked into: the user's line that first had each value."""
 
     def __init__(self, contract: bool) -> None:
         self.contract = contract
@@ -55,6 +55,7 @@ class Trace:
         self.facts = Facts()
         self.depth = 0
         self.prefix: tuple[str, ...] = ()
+        self.origins: dict[Node, Site] | None = None
 
     def form(self, form: ArrayForm, kind: str, name: str | None = None) -> None:
         """Enters an array form into the tables."""

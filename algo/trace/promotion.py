@@ -1,8 +1,8 @@
 """How element types meet: NumPy 2's promotion with the contract's exceptions, and how literals take a type.
 
 Operands are traced values and Python literals (bool, int, float). Literals, and values that are `LITERAL`, bend to any operand's
-type of their kind or above; `COUNTER`s (sizes, counters, indices) bend to floats only. NumPy scalars are not literals: they come
-in as constants of their type. u64 with a signed integer has no common type.
+type of their kind or above; `COUNTER`s (sizes, counters, indices) and `WEAK` values bend to floats only. NumPy scalars are not
+literals: they come in as constants of their type. u64 with a signed integer has no common type.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from raido.algo.graph.dtypes import DType, bool_, dtype_of, f64, i64
 from raido.algo.graph.expr import Constant, const
 from raido.algo.graph.index import as_index
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.value import LITERAL, STRONG, Array
+from raido.algo.trace.value import COUNTER, LITERAL, STRONG, WEAK, Array
 
 _ORDER = {"b": 0, "i": 1, "u": 1, "f": 2}
 
@@ -41,8 +41,18 @@ def lift(value: Any) -> Array:
         return Array(const(i64 if value < 1 << 63 else dtypes.u64, value), LITERAL)
     if isinstance(value, float):
         return Array(const(f64, value), LITERAL)
-    remedy = "rd.array([...]) builds an array of them" if isinstance(value, list) else None
+    remedy = next((words for kind, words in _REMEDIES.items() if isinstance(value, kind)), None)
     raise TraceError(complaint(f"{type(value).__name__} in an expression: {_short(value)}", remedy=remedy))
+
+
+_REMEDIES = {
+    list: "rd.array([...]) for one array of its values, a tuple (a, b) for several values",
+    dict: "a tuple, or a record: Vec = rd.record(x=rd.f32); an algorithm itself may return a dict",
+    str: "a string in the metaprogram only: outside of expressions",
+    type(None): "a function that returns its value",
+    range: "rd.iota(n)",
+    set: "rd.array([...]) of its values",
+}
 
 
 def _short(value: Any) -> str:
@@ -68,30 +78,40 @@ def constant(value: np.ndarray) -> Array:
 
 def common_type(values: Sequence[Array]) -> tuple[DType, int]:
     """The type that operands take together, and how weak it still is."""
-    strong = [v.dtype for v in values if v.weak == STRONG]
-    counters = any(v.weak != STRONG and v.weak != LITERAL for v in values)
-    literals = [v for v in values if v.weak == LITERAL]
     dtype: DType | None = None
-    for other in strong:
-        dtype = other if dtype is None else promote(dtype, other)
-    weak = STRONG if strong else (1 if counters else LITERAL)
-    if counters and (dtype is None or not dtype.is_float):
-        dtype = i64 if dtype is None else promote(dtype, i64)
-    for literal in literals:
-        dtype, weak = _with_literal(dtype, weak, literal.dtype)
+    for value in values:
+        if value.weak == STRONG:
+            dtype = value.dtype if dtype is None else promote(dtype, value.dtype)
+    strong = dtype is not None
+    for value in values:
+        if value.weak in (COUNTER, WEAK) and not (dtype is not None and dtype.is_float):
+            dtype = value.dtype if dtype is None else promote(dtype, value.dtype)
+    for value in values:
+        if value.weak == LITERAL and (dtype is None or is_above(value.dtype, dtype)):
+            dtype = value.dtype
     assert dtype is not None
-    return dtype, weak
+    return dtype, STRONG if strong else _joined_weakness(values, dtype)
 
 
-def _with_literal(dtype: DType | None, weak: int, literal: DType) -> tuple[DType, int]:
-    """The type after a literal of bool_, i64, u64 or f64 has joined."""
-    if dtype is None:
-        return literal, weak
-    if weak == LITERAL:
-        return (literal if _ORDER[literal.kind] > _ORDER[dtype.kind] else dtype), weak
-    if _ORDER[literal.kind] <= _ORDER[dtype.kind]:
-        return dtype, weak
-    return literal, STRONG
+def _joined_weakness(values: Sequence[Array], dtype: DType) -> int:
+    """How weak a value of weak operands is. Whatever is no i64 is no index any more."""
+    kinds = {v.weak for v in values}
+    return LITERAL if kinds == {LITERAL} else COUNTER if WEAK not in kinds and dtype is i64 else WEAK
+
+
+def is_above(a: DType, b: DType) -> bool:
+    """Whether a type is of a higher kind than another: bool_, integers, floats."""
+    return _ORDER[a.kind] > _ORDER[b.kind]
+
+
+def takes(value: Array, dtype: DType) -> bool:
+    """Whether a value may stand where that type is due: it has the type, or is weak and of no higher kind."""
+    return value.dtype is dtype or (value.weak != STRONG and not is_above(value.dtype, dtype))
+
+
+def named(value: Array) -> str:
+    """What a value is, for messages about its type."""
+    return "a float literal" if value.weak == LITERAL and value.dtype is f64 else str(value.dtype)
 
 
 def promote(a: DType, b: DType) -> DType:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from raido.algo.errors import DTypeError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import DType, bool_, f64, i8, i64, u64
-from raido.algo.graph.expr import Const, Count, Expr, Op, SizeVar, const
+from raido.algo.graph.expr import Const, Count, Expr, Generate, Load, Op, Result, SizeVar, const
 from raido.algo.graph.limits import LARGEST_ARRAY, reach
 from raido.algo.graph.primitives import evaluate
 from raido.algo.graph.rewrite import scalar_nodes
@@ -20,7 +20,7 @@ from raido.algo.graph.size_numbers import is_size, is_size_arithmetic
 from raido.algo.trace.context import running
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import check_fits, common_type, float_type, float_type_for
-from raido.algo.trace.value import COUNTER, LITERAL, STRONG, Array
+from raido.algo.trace.value import COUNTER, LITERAL, STRONG, WEAK, Array, computed
 
 _INDEX: dict[str, Callable[..., Expr]] = {
     "add": index.add,
@@ -37,6 +37,8 @@ LARGE = (
 
 def cast(value: Array, dtype: DType) -> Expr:
     """The expression converted to a type; literals exactly."""
+    if value.weak == LITERAL:
+        value = Array(_literal_of(value.node), LITERAL)
     check_fits(value, dtype)
     node = value.node
     if node.dtype is dtype:
@@ -51,6 +53,17 @@ def cast(value: Array, dtype: DType) -> Expr:
         folded = evaluate("cast", dtype, [node.dtype.numpy.type(node.value)])
         return const(dtype, folded[()])
     return Op("cast", dtype, (node,))
+
+
+def _literal_of(node: Expr) -> Expr:
+    """The literal that an element of an array made of one is; other expressions as they are."""
+    if not isinstance(node, Load) or node.checked or not isinstance(node.array, Result):
+        return node
+    form, trace = node.array.form, running()
+    if not isinstance(form, Generate) or (trace is not None and form in trace.names):
+        return node
+    body = form.bodies[node.array.index]
+    return body if isinstance(body, Const) else node
 
 
 def without_bools(values: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -152,7 +165,7 @@ def true_division(a: Array, b: Array) -> Array:
     """`/`: in f64 for integers."""
     dtype, weak = common_type((a, b))
     if not dtype.is_float:
-        dtype, weak = f64, (LITERAL if weak == LITERAL else STRONG)
+        dtype, weak = f64, (WEAK if weak == COUNTER else weak)
     args = [cast(a, dtype), cast(b, dtype)]
     known = _folded("div", dtype, args, weak)
     return Array(Op("div", dtype, tuple(args)), weak) if known is None else known
@@ -162,14 +175,19 @@ def comparison(name: str, a: Array, b: Array) -> Array:
     """A comparison: bool_."""
     args, _, weak = operands((a, b))
     known = _folded(name, bool_, args, weak)
-    return Array(Op(name, bool_, tuple(args)), STRONG) if known is None else known
+    return Array(Op(name, bool_, tuple(args)), _truth_weakness(weak)) if known is None else known
+
+
+def _truth_weakness(weak: int) -> int:
+    """How weak a truth value is that was found of values as weak as that."""
+    return STRONG if weak == STRONG else WEAK
 
 
 def math_function(name: str, *values: Array) -> Array:
     """A float function; integers are taken to the float type that NumPy takes them to."""
     dtype, weak = float_type(values)
     args = [cast(v, dtype) for v in values]
-    weak = LITERAL if weak == LITERAL else STRONG
+    weak = WEAK if weak == COUNTER else weak
     known = _folded(name, dtype, args, weak)
     return Array(Op(name, dtype, tuple(args)), weak) if known is None else known
 
@@ -185,7 +203,7 @@ def predicate(name: str, value: Array) -> Array:
     """isnan and its like: bool_."""
     args = [cast(value, float_type_for(value.dtype, value.weak))]
     known = _folded(name, bool_, args, value.weak)
-    return Array(Op(name, bool_, tuple(args)), STRONG) if known is None else known
+    return Array(Op(name, bool_, tuple(args)), _truth_weakness(value.weak)) if known is None else known
 
 
 def shift(name: str, a: Array, b: Array) -> Array:
@@ -214,14 +232,15 @@ def arithmetic_same(name: str, a: Array, b: Array) -> Array:
         else:
             count = Op("cast", a.dtype, (count,))
     node = Op(name, a.dtype, (a.node, count))
-    return Array(node, STRONG if a.weak != LITERAL else LITERAL)
+    weak = STRONG if STRONG in (a.weak, b.weak) and a.weak != LITERAL else a.weak
+    return Array(node, WEAK if weak == COUNTER else weak)
 
 
 def select(condition: Array, a: Array, b: Array) -> Array:
     """`a` where the condition holds, else `b`; both are evaluated."""
     args, dtype, weak = operands((a, b))
     literal = weak == LITERAL and condition.weak == LITERAL
-    weak = weak if weak == COUNTER else STRONG
+    weak = computed(weak)
     test = truth(condition).node
     if literal and isinstance(test, Const):
         return Array(args[0] if test.value else args[1], LITERAL)
@@ -236,7 +255,7 @@ def truth(value: Array) -> Array:
         return value
     if isinstance(value.node, Const):
         return Array(const(bool_, value.node.value != 0), value.weak)
-    return Array(Op("ne", bool_, (value.node, const(value.dtype, 0))), STRONG)
+    return Array(Op("ne", bool_, (value.node, const(value.dtype, 0))), _truth_weakness(value.weak))
 
 
 def logical(name: str, *values: Array) -> Array:
@@ -245,7 +264,8 @@ def logical(name: str, *values: Array) -> Array:
         known = _folded(name, bool_, [truth(v).node for v in values], LITERAL)
         if known is not None:
             return known
-    return Array(Op(name, bool_, tuple(truth(v).node for v in values)), STRONG)
+    weak = STRONG if any(v.weak == STRONG for v in values) else WEAK
+    return Array(Op(name, bool_, tuple(truth(v).node for v in values)), weak)
 
 
 def power(a: Array, b: Array) -> Array:
@@ -288,4 +308,4 @@ def power(a: Array, b: Array) -> Array:
     trace = running()
     if dtype.kind == "i" and exponent is None and trace is not None:
         trace.site(node)
-    return Array(node, weak)
+    return Array(node, WEAK if weak == COUNTER else weak)

@@ -15,12 +15,12 @@ from typing import Any, get_origin
 import numpy as np
 
 from raido.algo.errors import ArgumentError, TraceError, explain
-from raido.algo.graph.dtypes import DType, dtype_of, f32, f64
+from raido.algo.graph.dtypes import dtype_of, f32, f64
 from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.rewrite import topological
-from raido.algo.language.complexes import ComplexType
 from raido.algo.language.records import Record, record_class
 from raido.algo.trace.arguments import fields_of, read_array
+from raido.algo.trace.dtype_reading import find_dtype
 from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, as_type
 from raido.algo.trace.value import Array
 
@@ -49,7 +49,7 @@ def read_signature(function: Callable[..., Any], types: Mapping[str, Any]) -> Si
         parameters = inspect.signature(function).parameters
     except ValueError:
         raise TraceError(f"the parameters of {function!r} are not known: write a function around it") from None
-    known = {*parameters, "returns"}
+    known = {*parameters, "returns", "name"}
     for name in types:
         if name not in known:
             raise TraceError(f"{function.__name__} has no parameter {name!r}: it has {', '.join(parameters) or 'none'}")
@@ -154,9 +154,9 @@ def is_type(argument: Any) -> bool:
     """Whether an argument of `trace` is a type instead of an array."""
     if isinstance(argument, tuple):
         return any(is_type(part) for part in argument)
-    return isinstance(argument, (ArrayType, ComplexArrayType, SizeType, DType, ComplexType, str)) or (
-        isinstance(argument, type) and issubclass(argument, Record)
-    )
+    if isinstance(argument, (ArrayType, ComplexArrayType, SizeType, str)):
+        return True
+    return find_dtype(argument) is not None or (isinstance(argument, type) and issubclass(argument, Record))
 
 
 def resolve_types(

@@ -15,9 +15,10 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin
 from raido.algo.documents import shown
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import DType, dtype_named
+from raido.algo.graph.dtypes import DType
 from raido.algo.graph.expr import Expr, SizeVar
 from raido.algo.graph.size_text import LARGEST, magnitude, parse_size_text
+from raido.algo.trace.dtype_reading import find_dtype
 from raido.algo.trace.trees import rebuild_tuple
 
 
@@ -44,9 +45,6 @@ class ComplexArrayType:
         return f"{name}[{', '.join(index.text(extent) for extent in self.shape)}]" if self.shape else name
 
 
-COMPLEX_TYPES: dict[DType, Any] = {}
-
-
 @dataclass(frozen=True, slots=True)
 class SizeType:
     """An int argument that serves as a size named after it; write `rd.size`."""
@@ -68,8 +66,6 @@ def as_type(value: Any) -> Type | None:
     """The type that an annotation means, or None when it means none (`rd.Array`, no annotation)."""
     if isinstance(value, (ArrayType, ComplexArrayType, SizeType)):
         return value
-    if isinstance(value, DType) or any(value is kind for kind in COMPLEX_TYPES.values()):
-        return value[()]
     if isinstance(value, type) and hasattr(value, "_types"):
         return value[()]  # type: ignore[index]
     if isinstance(value, str):
@@ -81,7 +77,8 @@ def as_type(value: Any) -> Type | None:
     if isinstance(value, tuple):
         parts = tuple(as_type(part) for part in value)
         return None if any(part is None for part in parts) else rebuild_tuple(value, parts)
-    return None
+    dtype = find_dtype(value)
+    return None if dtype is None else dtype[()]
 
 
 def parse_type(text: str) -> Type:
@@ -104,15 +101,10 @@ def _type_of(tree: ast.expr, text: str) -> Type:
 
 
 def _array_type(name: str, shape: tuple[Expr, ...], text: str) -> ArrayType | ComplexArrayType:
-    parts = {"complex64": "f32", "complex128": "f64"}.get(name)
-    return ArrayType(_dtype(name, text), shape) if parts is None else ComplexArrayType(_dtype(parts, text), shape)
-
-
-def _dtype(name: str, text: str) -> DType:
-    try:
-        return dtype_named(name)
-    except KeyError:
-        raise TraceError(f"there is no dtype {name!r} in the type {text!r}") from None
+    dtype = find_dtype(name)
+    if dtype is None:
+        raise TraceError(f"there is no dtype {name!r} in the type {text!r}")
+    return ArrayType(dtype, shape) if isinstance(dtype, DType) else ComplexArrayType(dtype.part, shape)
 
 
 def _size(tree: ast.expr, text: str) -> Expr:

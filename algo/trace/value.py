@@ -1,7 +1,8 @@
 """The traced value: `rd.Array`, an array or a scalar of the graph, with NumPy's operators.
 
-Rank 0 values hold a scalar expression; others an array node. `weak` tells how the type bends in promotion: `STRONG` not at all,
-`COUNTER` (sizes, loop counters, tabulate indices) takes a float operand's dtype, `LITERAL` also an integer operand's.
+Rank 0 values hold a scalar expression; others an array node. `weak` tells how the type bends in promotion: `STRONG` not at all;
+`COUNTER` (sizes, loop counters, tabulate indices, and the indices computed from them) and `WEAK` (whatever else is computed from weak
+values alone, in bool_, i64 or f64) take a float operand's dtype; `LITERAL` also an integer operand's.
 Everything Python would need a plain value for raises `TraceError` here, with what to write instead.
 """
 
@@ -15,12 +16,14 @@ from raido.algo.errors import TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Const, Constant, Expr, Parameter, Result
+from raido.algo.trace.context import running
 from raido.algo.trace.locations import complaint, user_site
 from raido.algo.trace.methods import Methods
 from raido.algo.trace.operators import Operators
+from raido.algo.trace.remedies import numpy_name, rd_remedy, remedy_in
 from raido.algo.trace.types import describe
 
-STRONG, COUNTER, LITERAL = 0, 1, 2
+STRONG, COUNTER, LITERAL, WEAK = 0, 1, 2, 3
 _ARRAY_NODES = (Parameter, Constant, Result)
 
 
@@ -39,6 +42,9 @@ class Array(Methods, Operators):
     def __init__(self, node: Any, weak: int = STRONG) -> None:
         self.node: Any = node
         self.weak = weak
+        trace = running()
+        if trace is not None and trace.origins is not None and weak != COUNTER:
+            trace.origins.setdefault(node, user_site())
 
     @property
     def dtype(self) -> DType:
@@ -190,11 +196,11 @@ class Array(Methods, Operators):
 
         return sorting.argsort(self, axis)
 
-    def clip(self, low: Any = None, high: Any = None) -> Array:
+    def clip(self, min: Any = None, max: Any = None) -> Array:
         """`rd.clip` of this array."""
         from raido.algo.language import ufuncs
 
-        return ufuncs.clip(self, low, high)
+        return ufuncs.clip(self, min, max)
 
     def round(self, decimals: int = 0) -> Array:
         """`rd.round` of this array."""
@@ -235,6 +241,9 @@ class Array(Methods, Operators):
         raise TraceError(complaint("`in` on a traced value", remedy="rd.any(a == x)"))
 
     def __index__(self) -> int:
+        found = remedy_in(user_site().text, "math")
+        if found is not None:
+            raise TraceError(complaint(f"`{found[0]}` of a traced value", remedy=found[1]))
         raise TraceError(
             complaint(
                 "a traced value where Python needs a plain int (`range`, an index of a list, …)",
@@ -243,13 +252,23 @@ class Array(Methods, Operators):
         )
 
     def __int__(self) -> int:
-        raise TraceError(complaint("`int()` of a traced value", remedy="rd.i32(x) or x.astype(rd.i64)"))
+        raise TraceError(_number_complaint("int", "rd.i32(x) or x.astype(rd.i64)"))
 
     def __float__(self) -> float:
-        raise TraceError(complaint("`float()` of a traced value", remedy="rd.f32(x) or x.astype(rd.f64)"))
+        raise TraceError(_number_complaint("float", "rd.f32(x) or x.astype(rd.f64)"))
 
     def __complex__(self) -> complex:
-        raise TraceError(complaint("`complex()` of a traced value"))
+        raise TraceError(_number_complaint("complex", "rd.complex64(x) or x.astype(rd.complex128)"))
+
+    def __format__(self, specification: str) -> str:
+        if not specification:
+            return repr(self)
+        why = "its value is known when the program runs, not while tracing"
+        raise TraceError(
+            complaint(
+                f"the format {specification!r} of a traced value", why=why, remedy="return it, and format the result"
+            )
+        )
 
     def __round__(self, decimals: int = 0) -> Array:
         return self.round(decimals)
@@ -258,7 +277,10 @@ class Array(Methods, Operators):
         raise TraceError(complaint("arrays do not change", remedy="b = a.at[i].set(v)"))
 
     def __array__(self, *args: Any, **options: Any) -> NoReturn:
-        raise TraceError(complaint("a traced value is not a NumPy array", remedy="the `rd` function of the same name"))
+        found = remedy_in(user_site().text, "np", "numpy")
+        if found is not None:
+            raise TraceError(complaint(f"`{found[0]}` of a traced value", remedy=found[1]))
+        raise TraceError(complaint("a traced value is not a NumPy array", remedy="rd's function for the purpose"))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         from raido.algo.language import ufuncs
@@ -267,11 +289,13 @@ class Array(Methods, Operators):
         operator = ufuncs.OPERATOR_OF_UFUNC.get(name)
         if method == "__call__" and operator and not options and not all(isinstance(v, Operators) for v in inputs):
             return operator(*inputs)
-        raise TraceError(complaint(f"`np.{name}` on a traced value", remedy=f"rd.{name}"))
+        remedy = rd_remedy(name) if method == "__call__" else _OF_METHOD.get(method)
+        called = name if method == "__call__" else f"{name}.{method}"
+        raise TraceError(complaint(f"`np.{called}` on a traced value", remedy=remedy))
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> NoReturn:
-        name = function.__name__
-        raise TraceError(complaint(f"`np.{name}` on a traced value", remedy=f"rd.{name}"))
+        name = numpy_name(function)
+        raise TraceError(complaint(f"`np.{name}` on a traced value", remedy=rd_remedy(name)))
 
     def __repr__(self) -> str:
         return f"<traced {describe(self.dtype, self.extents)}>"
@@ -288,9 +312,31 @@ def scalar(node: Expr, weak: int = STRONG) -> Array:
     return Array(node, weak)
 
 
+def computed(weak: int) -> int:
+    """How weak a value is that was computed from others as weak as that: no literal any more, which could be checked to fit a type."""
+    return WEAK if weak == LITERAL else weak
+
+
 def is_scalar(value: Array) -> bool:
     """Whether the value has rank 0."""
     return not isinstance(value.node, _ARRAY_NODES)
+
+
+_OF_METHOD = {
+    "reduce": "rd.reduce(op, neutral, a)",
+    "accumulate": "rd.scan(op, neutral, a)",
+    "at": "a.at[index].add(values), or rd.reduce_by_index(a, op, neutral, index, values)",
+    "outer": "op(a[:, None], b[None, :])",
+    "reduceat": "rd.segmented_reduce(op, neutral, a, offsets)",
+}
+
+
+def _number_complaint(name: str, remedy: str) -> str:
+    """What is said where Python asks a traced value for a number of its own, as functions of `math` do."""
+    found = remedy_in(user_site().text, "c?math")
+    if found is not None:
+        return complaint(f"`{found[0]}` of a traced value", remedy=found[1])
+    return complaint(f"`{name}()` of a traced value", remedy=remedy)
 
 
 def _truth_complaint() -> str:

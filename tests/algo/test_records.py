@@ -160,7 +160,7 @@ def test_errors_name_what_is_wrong() -> None:
         with pytest.raises(error, match=words):
             rd.algorithm(function, v=Vec["n"]).trace()
     with pytest.raises(rd.TraceError, match="has a dtype such as"):
-        rd.record(x=float)
+        rd.record(x="f4")
 
 
 def test_only_records_stand_among_records() -> None:

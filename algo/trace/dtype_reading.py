@@ -1,0 +1,77 @@
+"""The element type that a `dtype` argument or an annotation means: raido's own, NumPy's, their names, and Python's number classes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import DTypeError
+from raido.algo.graph.dtypes import DType, dtype_named, dtype_of, f32, f64
+from raido.algo.trace.locations import complaint
+
+COMPLEX_TYPES: dict[DType, Any] = {}  # the complex type with parts of a type
+_CLASSES = (bool, int, float, complex)
+_NAME = re.compile(
+    "[a-z]{3,}[0-9]*_?"
+)  # "float32", "bool_"; not NumPy's codes: its "i8" has eight bytes, raido's eight bits
+
+
+def find_dtype(value: Any) -> Any:
+    """The element type, complex ones included, that a value means; None for what means none."""
+    if isinstance(value, DType) or any(value is kind for kind in COMPLEX_TYPES.values()):
+        return value
+    if isinstance(value, str):
+        return _named(value)
+    if isinstance(value, np.dtype) or (
+        isinstance(value, type) and (value in _CLASSES or issubclass(value, np.generic))
+    ):
+        return _of_numpy(value)
+    return None
+
+
+def read_dtype(value: Any, what: str = "`dtype`") -> Any:
+    """The element type that a value means; DTypeError names the parameter and what may stand there."""
+    found = find_dtype(value)
+    if found is None:
+        remedy = 'rd.f32, np.float32, "float32" or float'
+        raise DTypeError(complaint(f"{what} is an element type, not {_shown(value)}", remedy=remedy))
+    return found
+
+
+def read_real(value: Any, what: str = "`dtype`") -> DType:
+    """`read_dtype` where complex numbers have no place."""
+    found = read_dtype(value, what)
+    if not isinstance(found, DType):
+        raise DTypeError(complaint(f"{what} is a real element type, not {found}"))
+    return found
+
+
+def _named(text: str) -> Any:
+    try:
+        return dtype_named(text)
+    except KeyError:
+        pass
+    if not _NAME.fullmatch(text):
+        return None
+    try:
+        return _of_numpy(np.dtype(text))
+    except TypeError:
+        return None
+
+
+def _of_numpy(value: Any) -> Any:
+    try:
+        dtype = np.dtype(value)
+    except TypeError:  # an abstract class such as np.floating
+        return None
+    if dtype.kind == "c":
+        parts = {8: f32, 16: f64}.get(dtype.itemsize)
+        return None if parts is None else COMPLEX_TYPES[parts]
+    return dtype_of(dtype.newbyteorder("=")) if dtype.kind in "biuf" else None
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else type(value).__name__

@@ -1,0 +1,47 @@
+"""The line of the user's code in which the element type of a value arose, for messages about types that change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from raido.algo.graph.expr import Generate, Load, Op, Result
+from raido.algo.graph.program import Site
+from raido.algo.trace.context import current
+
+
+def type_origin(compute: Callable[[], Any]) -> Site | None:
+    """The line in which the type of the value that `compute` gives arose; it is computed once more, with lines noted.
+
+    From the value, the way leads back over operands of its type as far as the code that runs in `compute` made them.
+    """
+    trace = current()
+    tables, trace.origins = trace.snapshot(), {}
+    try:
+        value = compute()
+        return _first(value.node, value.dtype, trace.origins, set())
+    finally:
+        trace.origins = None
+        trace.restore(tables)
+
+
+def _first(node: Any, dtype: Any, lines: Mapping[Any, Site], seen: set[Any]) -> Site | None:
+    if node in seen or getattr(node, "dtype", None) is not dtype:
+        return None
+    seen.add(node)
+    for operand in _operands(node):
+        found = _first(operand, dtype, lines, seen)
+        if found is not None:
+            return found
+    return lines.get(node)
+
+
+def _operands(node: Any) -> tuple[Any, ...]:
+    """What a value is computed from that may have given it its type: no conditions and no indices."""
+    if isinstance(node, Op):
+        return node.args[1:] if node.name == "select" else node.args
+    if isinstance(node, Load):
+        return (node.array,)
+    if isinstance(node, Result) and isinstance(node.form, Generate):
+        return (node.form.bodies[node.index],)
+    return ()

@@ -1,0 +1,71 @@
+"""Remedies that exist: the `rd` function that does what a function of NumPy or of `math` does, or those with names near to it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from typing import Any
+
+from raido.algo.trace.dtype_reading import find_dtype
+
+# NumPy's and Python's names of what raido calls otherwise
+_OTHER_NAMES = {
+    "asarray": "array",
+    "concatenate": "concat",
+    "dist": "hypot",
+    "fsum": "sum",
+    "ravel": "flatten",
+    "permute_dims": "transpose",
+    "matrix_transpose": "swapaxes",
+    "pow": "power",
+}
+
+
+_WITHOUT_FUNCTION = {"shape": "a.shape", "ndim": "a.ndim", "size": "a.size", "partition": "rd.sort"}
+_OTHER_MEANING = frozenset(("choose", "partition", "size", "load", "record", "filter"))
+
+
+def rd_form(dotted: str) -> str | None:
+    """`rd.` and that name, or raido's own name for the same, where there is such a function with that meaning."""
+    if dotted in _OTHER_MEANING or dotted in _WITHOUT_FUNCTION:
+        return _WITHOUT_FUNCTION.get(dotted)
+    for name in (dotted, _OTHER_NAMES.get(dotted, dotted)):
+        found: Any = sys.modules.get("raido")  # the layer above, which has all names
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is not None:
+            return f"rd.{name}"
+    return None
+
+
+def near_names(name: str) -> list[str]:
+    """Public names that are spelled nearly like one, best first."""
+    public = getattr(sys.modules.get("raido"), "__all__", [])
+    return difflib.get_close_matches(name, public, n=3, cutoff=0.7)
+
+
+def rd_remedy(dotted: str) -> str | None:
+    """What to write instead of NumPy's function of that name: its `rd` form, else near names, if there are any."""
+    form = rd_form(dotted)
+    if form is not None or dotted in _OTHER_MEANING:
+        return form
+    return ", ".join(f"rd.{name}" for name in near_names(dotted.split(".")[-1])) or None
+
+
+def numpy_name(function: Any) -> str:
+    """The name of a function under `np`: "linalg.norm"."""
+    home = str(getattr(function, "__module__", "")).removeprefix("numpy").removeprefix(".")
+    name = str(function.__name__)
+    return name if not home or home.startswith("_") or home in ("core", "lib", "ma") else f"{home}.{name}"
+
+
+def remedy_in(line: str, *modules: str) -> tuple[str, str] | None:
+    """The call of a function of some modules in a line of code, and what to write instead of it; None where there is none."""
+    found = re.search(rf"\b({'|'.join(modules)})\.([a-z_0-9.]+)\(", line)
+    if found is None:
+        return None
+    name = found.group(2)
+    dtype = find_dtype(name)
+    form = f"rd.{dtype}(x)" if dtype is not None else rd_form(name)
+    return (f"{found.group(1)}.{name}", form) if form is not None else None

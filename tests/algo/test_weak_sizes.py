@@ -1,0 +1,138 @@
+"""What is computed from sizes, literals and counters alone is weak: it takes the type that it meets, and is f64 or i64 by itself."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+X = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+
+
+def run(f: Any, *arrays: Any) -> Any:
+    return rd.algorithm(f).interpret(*arrays)
+
+
+SCALARS: dict[str, tuple[Any, Any]] = {
+    "a root of a size": (lambda q: q / rd.sqrt(q.shape[-1]), lambda q: q / math.sqrt(3.0)),
+    "a quotient": (lambda q: q * ((1 - 0.85) / q.shape[0]), lambda q: q * ((1 - 0.85) / 2)),
+    "a comparison": (lambda q: q * ((q.shape[0] > 1) * 0.1), lambda q: q * 0.1),
+    "a selection": (lambda q: q * rd.where(q.shape[0] > 1, 0.1, 0.2), lambda q: q * 0.1),
+    "a power": (lambda q: q * 2.5 ** q.shape[0], lambda q: q * 6.25),
+    "a shift": (lambda q: q * (1 << q.shape[0]), lambda q: q * 4),
+    "a remainder": (lambda q: q * (7.5 % q.shape[0]), lambda q: q * 1.5),
+    "a minimum": (lambda q: q * rd.minimum(q.shape[0], 0.5), lambda q: q * 0.5),
+    "the absolute value": (lambda q: q * abs(0.5 - q.shape[0]), lambda q: q * 1.5),
+    "a loop": (lambda q: q * rd.loop(3, lambda i, s: s * 0.5 + i, 1.0), lambda q: q * 2.625),
+    "a branch": (lambda q: q * rd.cond(q.shape[0] > 1, lambda: 0.5, lambda: 2.5), lambda q: q * 0.5),
+    "inside a map": (lambda q: rd.map(lambda r: r / rd.sqrt(r.shape[0]), q), lambda q: q / math.sqrt(3.0)),
+    "counters": (lambda q: rd.tabulate(2, lambda i: q[i] * rd.exp(-(i + 0.5))), None),
+}
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_scalars_of_sizes_take_the_type_of_an_array(name: str) -> None:
+    f, expected = SCALARS[name]
+    result = run(f, X)
+    assert result.dtype == np.float32
+    if expected is not None:
+        np.testing.assert_array_equal(result, expected(X))
+
+
+def test_a_weak_scalar_is_rounded_once() -> None:
+    third = run(lambda q: q[0, 0] * ((1 - 0.3) / (q.shape[-1] * 7.0)), X)
+    assert third == np.float32((1 - 0.3) / 21.0)
+
+
+def gaussian(q: Any) -> Any:
+    weights = rd.exp(-((rd.iota(q.shape[-1]) - 1) ** 2) / (2 * 1.5**2))
+    return q * (weights / rd.sum(weights))
+
+
+ARRAYS: dict[str, Any] = {
+    "a kernel that is normalised": gaussian,
+    "iota": lambda q: q + rd.iota(3) / 2,
+    "full": lambda q: q + rd.full(3, 0.5),
+    "replicate": lambda q: q + rd.replicate(3, 2),
+    "tabulate": lambda q: q + rd.tabulate(3, lambda i: rd.where(i > 1, 0.5, 0.25)),
+    "map of literals": lambda q: q + rd.map(lambda _: 0.5, q[0]),
+    "stack": lambda q: q[0, :2] / rd.stack([q.shape[0], q.shape[1]]),
+    "concat of weak arrays": lambda q: q + rd.concat([rd.iota(1), rd.full(2, 0.5)]),
+    "concat with a strong one": lambda q: rd.concat([rd.full(2, 0.5), q[0]]),
+    "reshape": lambda q: q + rd.reshape(rd.full((3, 1), 0.5), (3,)),
+    "mean": lambda q: q - rd.mean(rd.iota(4)),
+    "scan": lambda q: q + rd.scan(rd.add, 0, rd.iota(3) / 2),
+    "reduce": lambda q: q + rd.reduce(rd.maximum, 0.0, rd.iota(3) / 2),
+    "set": lambda q: rd.full(3, 0.0).at[1].set(q[0, 0]),
+    "set of weak values": lambda q: q + rd.full(3, 0.0).at[1].set(2.5),
+    "set of a weak array": lambda q: q.at[0].set(rd.full(3, 0.1)),
+    "add": lambda q: rd.full(3, 0.0).at[0:2].add(q[0, :2]),
+    "scatter": lambda q: rd.scatter(rd.full(3, 0.0), rd.iota(3), q[0]),
+    "reduce_by_index": lambda q: rd.reduce_by_index(rd.full(2, 0.0), rd.add, 0, rd.iota(3) % 2, q[0]),
+    "loop state": lambda q: rd.loop(3, lambda i, s: s + q[0], rd.full(3, 0.0)),
+    "a result of a loop's body": lambda q: rd.loop(3, lambda i, s: rd.full(3, 0.5), q[0]),
+    "while state": lambda q: rd.while_loop(lambda s: rd.sum(s) < 9, lambda s: s + q[0], rd.full(3, 0)),
+    "a size as state": lambda q: rd.loop(2, lambda i, s: s + q[0, 0], q.shape[0]),
+    "a branch": lambda q: rd.cond(q[0, 0] > 0, lambda: rd.full(3, 0.5), lambda: q[0]),
+    "rows of a map": lambda q: rd.map(lambda r: rd.loop(3, lambda i, s: s + r, rd.full(3, 0.0)), q),
+    "neutral": lambda q: rd.reduce(lambda x, y: x + y, rd.full(3, 0.0), q),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_weak_arrays_take_the_type_that_they_meet(name: str) -> None:
+    assert run(ARRAYS[name], X).dtype == np.float32
+    assert run(ARRAYS[name], X.astype(np.float64)).dtype == np.float64
+
+
+def test_compiled_code_agrees() -> None:
+    functions = [f for f, _ in SCALARS.values()] + list(ARRAYS.values())
+    together = rd.algorithm(lambda q: tuple(f(q) for f in functions))
+    for compiled, interpreted in zip(together(X), together.interpret(X), strict=True):
+        assert compiled.dtype == np.float32
+        np.testing.assert_allclose(compiled, interpreted, rtol=1e-6)
+
+
+def test_weak_results_are_of_numpys_types() -> None:
+    f = lambda q: (rd.full(3, 0.5), rd.full(3, 1), rd.iota(3) / 2, rd.sqrt(q.shape[0]), q.shape[0], q.shape[0] > 1)
+    dtypes = [result.dtype for result in run(f, X)]
+    assert dtypes == [np.float64, np.int64, np.float64, np.float64, np.int64, np.bool_]
+
+
+def test_weak_floats_beside_integers_are_f64() -> None:
+    f = lambda a: (a * rd.sqrt(a.shape[0]), a + rd.full(3, 0.5), a + rd.full(3, 1), a + rd.iota(3))
+    dtypes = [result.dtype for result in run(f, np.arange(3, dtype=np.int16))]
+    assert dtypes == [np.float64, np.float64, np.int16, np.int64]
+
+
+def test_arrays_of_an_integer_literal_must_fit() -> None:
+    with pytest.raises(rd.DTypeError, match="the literal 300 does not fit u8"):
+        rd.algorithm(lambda a: a + rd.full(3, 300)).trace(rd.u8[3])
+
+
+def test_numpys_arrays_and_scalars_are_strong() -> None:
+    f = lambda q: (q * np.float64(2), q + np.ones(3), q * rd.f64(q.shape[0]), rd.iota(3, rd.f64) * q)
+    assert {result.dtype for result in run(f, X)} == {np.dtype(np.float64)}
+
+
+REFUSED: dict[str, Any] = {
+    "loop": lambda a: rd.loop(3, lambda i, s: s + 0.5, a),
+    "set": lambda a: a.at[0].set(a.shape[0] / 2),
+    "neutral": lambda a: rd.reduce(rd.add, 0.5, a),
+    "operator": lambda a: rd.reduce(lambda x, y: rd.where(x > y, 0.5, 1.5), 0, a),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_weak_float_is_no_integer(name: str) -> None:
+    with pytest.raises(rd.DTypeError):
+        rd.algorithm(REFUSED[name]).trace(rd.i32["n"])
+
+
+def test_arguments_of_inlined_algorithms_take_their_declared_type() -> None:
+    scaled = rd.algorithm(a="f32[n]", by="f32")(lambda a, by: a * by)
+    assert run(lambda q: scaled(rd.full(3, 0.5), 1 / q.shape[0]), X).dtype == np.float32

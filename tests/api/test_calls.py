@@ -1,0 +1,91 @@
+"""Ways to call: by keyword, with whatever is an array without guessing; results in dicts; lambdas with a name."""
+
+from __future__ import annotations
+
+import array
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+TWICE = rd.algorithm(name="twice")(lambda a: 2 * a)
+EXPECTED = np.array([2, 4, 6])
+
+
+class Holder:
+    """An array of another library, by NumPy's protocol."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array([1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [1, 2, 3],
+        (1, 2, 3),
+        range(1, 4),
+        array.array("q", [1, 2, 3]),
+        memoryview(np.array([1, 2, 3])),
+        Holder(),
+        [np.int64(1), np.int64(2), np.int64(3)],
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_anything_that_is_an_array_is_an_argument(given: Any) -> None:
+    declared = rd.algorithm(a="i64[n]")(lambda a: 2 * a)
+    assert declared(given).tolist() == EXPECTED.tolist() == declared.interpret(a=given).tolist()
+    if not isinstance(given, tuple):  # which is a tuple of values where no type says otherwise
+        assert TWICE.interpret(given).tolist() == EXPECTED.tolist()
+
+
+@pytest.mark.parametrize("given", ["123", b"123", {1, 2, 3}, [[1, 2], [3]], object(), None])
+def test_what_would_be_a_guess_is_refused(given: Any) -> None:
+    with pytest.raises(rd.ArgumentError):
+        TWICE(given)
+
+
+def test_arguments_by_keyword() -> None:
+    f = rd.algorithm(lambda a, b: a - b)
+    assert f(b=[1, 2], a=[5, 5]).tolist() == [4, 3] == f([5, 5], b=[1, 2]).tolist()
+    executable = f.compile(like=(rd.i64["n"], rd.i64["n"]))
+    assert executable(b=np.array([1, 2]), a=np.array([5, 5])).tolist() == [4, 3]
+
+
+@rd.algorithm
+def described(a: rd.f64["n"]) -> Any:
+    return {"total": rd.sum(a), "parts": (a, {"largest": rd.max(a)}), "shift": a + 1j}
+
+
+@pytest.mark.parametrize("how", ["interpret", "run"])
+def test_dicts_are_results(how: str) -> None:
+    result = getattr(described, how)(np.array([1.0, 3.0]))
+    assert list(result) == ["total", "parts", "shift"]
+    assert result["total"] == 4 and result["parts"][1]["largest"] == 3
+    assert result["parts"][0].tolist() == [1, 3] and result["shift"].dtype == np.complex128
+
+
+def test_dicts_of_inlined_algorithms_are_records() -> None:
+    outer = rd.algorithm(lambda a: described(a).total + described(a).parts[1].largest)
+    assert outer.interpret(np.array([1.0, 3.0])) == 7
+
+
+@pytest.mark.parametrize("key", [1, "two words", "_hidden"])
+def test_keys_of_results_are_names(key: Any) -> None:
+    with pytest.raises(rd.TraceError, match="has names as keys"):
+        rd.algorithm(lambda a: {key: a}).trace(rd.f32["n"])
+
+
+def test_lambdas_have_the_name_they_are_given() -> None:
+    assert TWICE.name == "twice" and repr(TWICE) == "<algorithm twice(a)>"
+    with pytest.raises(rd.ArgumentError, match="twice"):
+        TWICE.interpret([1], [2])
+    with pytest.raises(rd.ArgumentError, match="name of an algorithm"):
+        rd.algorithm(name="two words")(lambda a: a)
+
+
+def test_a_parameter_may_be_called_name() -> None:
+    f = rd.algorithm(name="f32[n]")(lambda name: 2 * name)
+    assert f.name == "algorithm" and f.interpret([1.0]).dtype == np.float32

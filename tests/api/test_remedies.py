@@ -1,0 +1,120 @@
+"""A remedy is printed only if it exists, and names that do not exist are answered with those near to them."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+from raido.algo.trace.remedies import numpy_name, rd_remedy
+
+ALGO = Path(inspect.getfile(rd.Array)).resolve().parents[1]
+NAMED = re.compile(r"\brd\.([A-Za-z_][\w.]*\w)")
+HOMES: dict[str, Any] = {"": np, "linalg.": np.linalg, "fft.": np.fft}
+FUNCTIONS = sorted(
+    f"{home}{name}"
+    for home, module in HOMES.items()
+    for name in dir(module)
+    if not name.startswith("_") and callable(getattr(module, name)) and not inspect.isclass(getattr(module, name))
+)
+
+
+def exists(dotted: str) -> bool:
+    """Whether there is `rd.` and that name."""
+    found: Any = rd
+    for part in dotted.split("."):
+        if not hasattr(found, part):
+            return False
+        found = getattr(found, part)
+    return True
+
+
+def test_remedies_for_numpys_functions_exist() -> None:
+    offered = {name: rd_remedy(name) for name in FUNCTIONS}
+    assert offered["sin"] == "rd.sin" and offered["concatenate"] in ("rd.concatenate", "rd.concat")
+    missing = {name: remedy for name, remedy in offered.items() if not all(map(exists, NAMED.findall(remedy or "")))}
+    assert not missing
+
+
+def test_functions_that_raido_has_are_offered_under_their_own_name() -> None:
+    other_meaning = {"choose", "partition", "size", "load", "shape", "ndim"}
+    for name in sorted({name for name in FUNCTIONS if exists(name)} - other_meaning):
+        assert rd_remedy(name) == f"rd.{name}"
+
+
+def test_remedies_in_messages_exist() -> None:
+    """All that `remedy=` says in the sources of the language."""
+    missing: list[str] = []
+    for file in sorted(ALGO.rglob("*.py")):
+        for text in re.findall(r"remedy=f?(\"[^\"]*\"|'[^']*')", file.read_text("utf-8")):
+            plain = re.sub(r"rd\.\{[^}]*\}", "", text)
+            missing += [f"{file.name}: {text}" for name in NAMED.findall(plain) if not exists(name)]
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(np.cumsum, "cumsum"), (np.linalg.norm, "linalg.norm"), (np.fft.fft, "fft.fft"), (np.dot, "dot"), (np.sin, "sin")],
+)
+def test_functions_have_their_names_under_np(function: Any, name: str) -> None:
+    assert numpy_name(function) == name
+
+
+@pytest.mark.parametrize(("wrong", "near"), [("arrray", "rd.array"), ("reshap", "rd.reshape"), ("sacn", "rd.scan")])
+def test_near_names_are_told(wrong: str, near: str) -> None:
+    with pytest.raises(AttributeError, match=rf"no attribute '{wrong}'; near: .*{re.escape(near)}"):
+        getattr(rd, wrong)
+
+
+def test_far_names_are_not_answered() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'xylophone'$"):
+        _ = rd.xylophone  # type: ignore[attr-defined]
+
+
+MESSAGES: dict[str, tuple[Any, str, str]] = {
+    "math": (lambda v: math.sin(v), "`math.sin` of a traced value", "rd.sin"),
+    "math of integers": (lambda v: math.floor(v), "`math.floor` of a traced value", "rd.floor"),
+    "float": (lambda v: float(v), "`float()` of a traced value", "rd.f32(x)"),
+    "complex": (lambda v: complex(v), "`complex()` of a traced value", "rd.complex64(x)"),
+    "numpy's types": (lambda v: np.float64(v), "`np.float64` of a traced value", "rd.f64(x)"),
+    "array": (lambda v: np.array(v), "`np.array` of a traced value", "rd.array"),
+    "format": (lambda v: f"{v:.3f}", "the format '.3f' of a traced value", "format the result"),
+    "list": (lambda v: v * [1.0], "list in an expression", "rd.array([...])"),
+    "dict": (lambda v: v + {"a": 1}, "dict in an expression", "rd.record"),
+    "state in a dict": (lambda v: rd.loop(3, lambda i, s: s, {"a": v}), "dict in an expression", "rd.record"),
+    "where": (
+        lambda v: rd.where(v > 0),
+        r"rd.where takes 3 values, (condition, x, y), not 1",
+        "rd.where(condition, x, y)",
+    ),
+    "one too many": (lambda v: rd.sin(v, v), "rd.sin takes 1 value, (x), not 2", ""),
+    "a method of a ufunc": (
+        lambda v: np.add.reduce(v),
+        "`np.add.reduce` on a traced value",
+        "rd.reduce(op, neutral, a)",
+    ),
+    "no function": (lambda v: np.choose(v, [v]), "`np.choose` on a traced value", ""),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_say_what_to_write(name: str) -> None:
+    f, said, remedy = MESSAGES[name]
+    with pytest.raises(rd.TraceError) as caught:
+        rd.algorithm(lambda a: rd.map(f, a)).trace(rd.f32["n"])
+    text = str(caught.value)
+    assert text.startswith(said)
+    tried = text.partition("\n  try ")[2]
+    assert remedy in tried if remedy else not tried
+
+
+def test_an_empty_format_is_the_repr() -> None:
+    seen: list[str] = []
+    rd.algorithm(lambda a: seen.append(f"{a}") or a).trace(rd.f32["n"])
+    assert seen == ["<traced f32[n]>"]

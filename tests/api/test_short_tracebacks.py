@@ -1,0 +1,89 @@
+"""A traceback shows the user's frames, one of raido's, and the message; all frames where the environment asks for them."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+from raido.algo.trace.tracebacks import shortened
+
+X = np.ones((2, 3), np.float32)
+
+
+def deep(a: Any) -> Any:
+    return rd.map(lambda row: rd.tabulate(3, lambda i: row[i] and 1), a)
+
+
+def unknown(a: Any) -> Any:
+    return rd.map(lambda row: undefined(row), a)  # type: ignore[name-defined]
+
+
+CALLS: dict[str, Any] = {
+    "call": lambda f: rd.algorithm(f)(X),
+    "trace": lambda f: rd.algorithm(f).trace(X),
+    "interpret": lambda f: rd.algorithm(f).interpret(X),
+    "compile": lambda f: rd.algorithm(f).compile(like=(X,)),
+    "schedule": lambda f: rd.algorithm(f).schedule(X),
+    "inside another": lambda f: rd.algorithm(lambda a: rd.algorithm(f)(a))(X),
+}
+
+
+def frames_of(call: Any) -> tuple[BaseException, list[str]]:
+    try:
+        call()
+    except Exception as error:
+        return error, [frame.f_globals["__name__"].split(".")[0] for frame, _ in traceback.walk_tb(error.__traceback__)]
+    raise AssertionError("no error")
+
+
+@pytest.fixture(autouse=True)
+def ordinary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAIDO_TRACEBACK", raising=False)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("function", "kind"), [(deep, rd.TraceError), (unknown, NameError)])
+def test_users_frames_alone_are_shown(name: str, function: Any, kind: type[Exception]) -> None:
+    error, modules = frames_of(lambda: CALLS[name](function))
+    assert isinstance(error, kind)
+    assert modules.count("raido") == 1
+    text = "".join(traceback.format_exception(error))
+    assert "row" in text and "During handling" not in text
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    assert last.filename == __file__
+
+
+def test_the_environment_asks_for_all_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAIDO_TRACEBACK", "1")
+    _, modules = frames_of(lambda: CALLS["call"](deep))
+    assert modules.count("raido") > 5
+
+
+def test_faults_of_raidos_own_keep_their_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raido.algo.trace.algorithm.new_form", None)
+    error, modules = frames_of(lambda: CALLS["trace"](lambda a: rd.sum(a) + 1))
+    assert isinstance(error, TypeError) and not isinstance(error, rd.RaidoError) and modules.count("raido") > 1
+
+
+def test_causes_are_shortened_with_the_error() -> None:
+    try:
+        rd.algorithm(lambda a: a, a="f32[").trace()
+    except rd.TraceError as error:
+        links = [error, error.__cause__]
+        assert all(link is None or _of_raido(link) <= 1 for link in links)
+    else:
+        raise AssertionError("no error")
+
+
+def _of_raido(error: BaseException) -> int:
+    walked = traceback.walk_tb(error.__traceback__)
+    return sum(frame.f_globals["__name__"].startswith("raido") for frame, _ in walked)
+
+
+def test_an_error_without_a_traceback_stays_as_it_is() -> None:
+    error = rd.TraceError("said")
+    assert shortened(error) is error and error.__traceback__ is None
