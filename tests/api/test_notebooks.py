@@ -26,14 +26,15 @@ TIMES = r"\d[\d.e-]* ms"
 
 
 @pytest.fixture(scope="module")
-def shown() -> dict[str, dict[str, str]]:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     """What each cell shows, by type of content, of a notebook that a kernel has run."""
     nbformat = pytest.importorskip("nbformat")
     client = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     cells = [nbformat.v4.new_code_cell(text) for text in CELLS.values()]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    client.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    folder = {"metadata": {"path": str(tmp_path_factory.mktemp("notebook"))}}  # it leaves a database there
+    client.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=folder).execute()
     return {name: _data(cell) for name, cell in zip(CELLS, notebook.cells, strict=True)}
 
 

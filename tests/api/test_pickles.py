@@ -151,7 +151,7 @@ def test_an_executable_for_another_processor_is_refused_where_it_arrives(monkeyp
 def test_timings_and_tunings_arrive_whole(tmp_path: Path) -> None:
     timing = programs.blur.compile().time(PICTURE, repeat=3)
     assert there_and_back(timing) == timing
-    tuning = rd.autotune(programs.blur, {"h": 16, "w": 32}, trials=0)
+    tuning = rd.autotune(programs.blur, {"h": 16, "w": 32}, trials=0, db=tmp_path / "tuning.db")
     again = there_and_back(tuning)
     assert again.best == tuning.best and str(again) == str(tuning)
 
