@@ -133,12 +133,6 @@ class Complex(Methods, Operators, Record):
     sum: Any = Array.sum
     prod: Any = Array.prod
     mean: Any = Array.mean
-    argsort: Any = Array.argsort
-    conjugate: Any = Array.conjugate
-    dot: Any = Array.dot
-    trace: Any = Array.trace
-    var: Any = Array.var
-    std: Any = Array.std
     any: Any = Array.any
     all: Any = Array.all
     min: Any = Array.min

@@ -21,6 +21,14 @@ class Methods:
         """`rd.argsort` of this array."""
         return _function("language.sorting", "argsort")(self, axis)
 
+    def conj(self) -> Any:
+        """`rd.conj` of this array."""
+        return _function("language.complex_functions", "conj")(self)
+
+    def conjugate(self) -> Any:
+        """`rd.conj` of this array."""
+        return _function("language.complex_functions", "conj")(self)
+
     def cumprod(self, axis: Any = None, dtype: Any = None) -> Any:
         """`rd.cumprod` of this array."""
         return _function("library.running", "cumprod")(self, axis, dtype)
@@ -53,9 +61,17 @@ class Methods:
         """`rd.repeat` of this array: along axis 0 unless `axis` says otherwise."""
         return _function("language.repeating", "repeat")(self, counts, axis)
 
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
+        """`rd.searchsorted` in this array."""
+        return _function("library.searching", "searchsorted")(self, v, side, sorter)
+
     def squeeze(self, axis: Any = None) -> Any:
         """`rd.squeeze` of this array."""
         return _function("library.moving", "squeeze")(self, axis)
+
+    def std(self, axis: Any = None, dtype: Any = None, **options: Any) -> Any:
+        """`rd.std` of this array."""
+        return _function("library.statistics", "std")(self, axis, dtype, **options)
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
         """`rd.swapaxes` of this array."""
@@ -64,3 +80,11 @@ class Methods:
     def take(self, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
         """`rd.take` of this array."""
         return _function("library.taking", "take")(self, indices, axis, mode)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+        """`rd.trace` of this array."""
+        return _function("library.linear", "trace")(self, offset, axis1, axis2, dtype)
+
+    def var(self, axis: Any = None, dtype: Any = None, **options: Any) -> Any:
+        """`rd.var` of this array."""
+        return _function("library.statistics", "var")(self, axis, dtype, **options)

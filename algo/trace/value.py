@@ -148,14 +148,6 @@ class Array(Methods, Operators):
         """`rd.mean` of this array."""
         return _reductions().mean(self, axis, **options)
 
-    def var(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
-        """`rd.var` of this array."""
-        return _statistics().var(self, axis, dtype, **options)
-
-    def std(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
-        """`rd.std` of this array."""
-        return _statistics().std(self, axis, dtype, **options)
-
     def argmin(self, axis: Any = None, **options: Any) -> Array:
         """`rd.argmin` of this array."""
         return _reductions().argmin(self, axis, **options)
@@ -163,38 +155,6 @@ class Array(Methods, Operators):
     def argmax(self, axis: Any = None, **options: Any) -> Array:
         """`rd.argmax` of this array."""
         return _reductions().argmax(self, axis, **options)
-
-    def conj(self) -> Array:
-        """`rd.conj` of this array: its own numbers."""
-        from raido.algo.language import complex_functions
-
-        return complex_functions.conj(self)
-
-    def conjugate(self) -> Array:
-        """`rd.conj` of this array."""
-        return self.conj()
-
-    def dot(self, b: Any) -> Array:
-        """`rd.dot` of this array and another."""
-        return _reductions().dot(self, b)
-
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
-        """`rd.trace` of this array."""
-        from raido.algo.library import linear
-
-        return linear.trace(self, offset, axis1, axis2, dtype)
-
-    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Array:
-        """`rd.searchsorted` in this array."""
-        from raido.algo.library import searching
-
-        return searching.searchsorted(self, v, side, sorter)
-
-    def argsort(self, axis: int | None = -1) -> Array:
-        """`rd.argsort` of this array."""
-        from raido.algo.language import sorting
-
-        return sorting.argsort(self, axis)
 
     def clip(self, min: Any = None, max: Any = None) -> Array:
         """`rd.clip` of this array."""
@@ -372,12 +332,6 @@ def _reductions() -> Any:
     from raido.algo.language import reductions
 
     return reductions
-
-
-def _statistics() -> Any:
-    from raido.algo.library import statistics
-
-    return statistics
 
 
 TRUE = Const(bool_, 1)
