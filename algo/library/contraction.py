@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import DType, bool_, f16, f32
+from raido.algo.graph.dtypes import bool_, f16, f32
 from raido.algo.language import reductions, ufuncs
 from raido.algo.language.combinators import reduce_axes
-from raido.algo.language.complexes import Complex, ComplexType
+from raido.algo.language.complexes import Complex
 from raido.algo.language.moves import astype, moved, transpose
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.building import structure
@@ -56,7 +56,7 @@ def einsum(subscripts: Any, *operands: Any, dtype: Any = None, optimize: Any = F
     text, given = _text_and_operands(subscripts, operands)
     values = [numbers_of(v, "rd.einsum") for v in given]
     if dtype is not None:
-        values = [_as_dtype(v, dtype) for v in values]
+        values = [astype(v, dtype) for v in values]
     inputs, output = read_subscripts(text, [leaves(v)[0].ndim for v in values])
     terms = [_diagonal(Term(v, labels)) for v, labels in zip(values, inputs, strict=True)]
     for first, second in _path(terms, output, optimize):
@@ -68,12 +68,6 @@ def einsum(subscripts: Any, *operands: Any, dtype: Any = None, optimize: Any = F
             break
         terms = [*rest, Term(contracted(pair, labels), labels)]
     return contracted(terms, output, name)
-
-
-def _as_dtype(value: Any, dtype: Any) -> Any:
-    if not isinstance(dtype, (DType, ComplexType)):
-        raise DTypeError(complaint(f"`dtype` is a raido dtype such as rd.f64, not {dtype!r}"))
-    return astype(value, dtype)
 
 
 def contracted(terms: Sequence[Term], output: Labels, name: str | None = None) -> Any:

@@ -18,6 +18,7 @@ from raido.algo.language.moves import astype
 from raido.algo.language.reductions import normal_axes
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.building import elementwise
+from raido.algo.trace.dtype_reading import read_real
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.trees import leaves
@@ -95,9 +96,7 @@ def _variance(
 ) -> Any:
     value = numbers_of(a, what)
     array = leaves(value)[0]
-    result = dtype or (array.dtype if array.dtype.is_float else f64)
-    if not (isinstance(result, DType) and result.is_float):
-        raise DTypeError(complaint(f"the `dtype` of {what} is a float type, not {dtype!r}"))
+    result = _float_of(array, dtype, what)
     wide = f32 if result is f16 and dtype is None else result
     if not isinstance(value, Complex):
         value = astype(value, wide)
@@ -113,6 +112,16 @@ def _variance(
     count = ufuncs.maximum(astype(lift(size_along(array, axis)), f64) - ddof, 0.0)
     divisor = astype(count, wide)
     return elementwise(lambda s, d: astype(finish(s / d), result), [total, divisor], name=name)
+
+
+def _float_of(array: Array, dtype: Any, what: str) -> DType:
+    """The float type of a mean: the one that is wished for, that of floats, or f64."""
+    if dtype is None:
+        return array.dtype if array.dtype.is_float else f64
+    wished = read_real(dtype, f"the `dtype` of {what}")
+    if not wished.is_float:
+        raise DTypeError(complaint(f"the `dtype` of {what} is a float type, not {wished}"))
+    return wished
 
 
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
@@ -204,7 +213,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
     array = leaves(value)[0]
     if not array.dtype.is_float:
         return reductions.mean(value, axis, dtype=dtype, keepdims=keepdims, name=name)
-    result = dtype or array.dtype
+    result = _float_of(array, dtype, "rd.nanmean")
     wide = f32 if result is f16 and dtype is None else result
     numbers = _without_nan(value)
     summed = numbers if isinstance(value, Complex) else astype(numbers, wide)

@@ -78,7 +78,7 @@ def test_every_dtype(text: str, dtype: type) -> None:
 def test_mixed_types_and_a_wished_one() -> None:
     a, b = numbers((2, 3), np.int8, 0), numbers((3, 4), np.float32, 1)
     check("ij,jk", [a, b])
-    ours = rd.algorithm(lambda a, b: rd.einsum("ij,jk", a, b, dtype=rd.f64)).interpret(a, b)
+    ours = rd.algorithm(lambda a, b: rd.einsum("ij,jk", a, b, dtype=np.float64)).interpret(a, b)
     assert ours.dtype == np.float64
     np.testing.assert_array_equal(ours, a.astype(float) @ b)
 

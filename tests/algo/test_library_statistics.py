@@ -64,7 +64,12 @@ def test_options_of_deviations() -> None:
     a = sample(np.float32, (3, 4))
     given = rd.algorithm(lambda a: rd.var(a, 1, mean=rd.mean(a, 1, keepdims=True), correction=1)).interpret(a)
     near(given, np.var(a, 1, correction=1))
-    near(rd.algorithm(lambda a: rd.var(a, dtype=rd.f64)).interpret(a), np.var(a, dtype=np.float64))
+    for dtype in (rd.f64, np.float64, "float64", float):
+        own = rd.algorithm(lambda a, *, dtype=dtype: (rd.var(a, dtype=dtype), rd.nanmean(a, dtype=dtype)))
+        near(own.interpret(a)[0], np.var(a, dtype=np.float64))
+        near(own.interpret(a)[1], np.nanmean(a, dtype=np.float64))
+    with pytest.raises(rd.DTypeError, match="a float type, not i32"):
+        rd.algorithm(lambda a: rd.std(a, dtype=np.int32)).interpret(a)
     for ddof in (1, 2):
         near(
             rd.algorithm(lambda a, *, d=ddof: rd.var(a, ddof=d)).interpret(a[0, :1]),
