@@ -7,7 +7,6 @@ from typing import Any
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import f64
 from raido.algo.language import reductions, ufuncs
 from raido.algo.language.combinators import tabulate
 from raido.algo.language.complex_functions import conj
@@ -20,6 +19,7 @@ from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.trees import leaves, map_leaves
 from raido.algo.trace.value import Array
+from raido.algo.trace.weak import in_floats
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -272,7 +272,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, n
     """
     value = numbers_of(x, "rd.linalg.norm")
     if not leaves(value)[0].dtype.is_float:
-        value = astype(value, f64)
+        value = map_leaves(in_floats, value)
     rank = rank_of(value)
     if axis is None:
         axes = tuple(range(rank))

@@ -23,6 +23,7 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import common_type, lift
 from raido.algo.trace.trees import leaves
 from raido.algo.trace.value import Array
+from raido.algo.trace.weak import as_weak
 
 Place = Callable[[Any, Any], Any]
 
@@ -83,7 +84,7 @@ def median(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None
         mean = ufuncs.where(low == high, low, (low + high) / 2)
         return after_check(_unless_nan(row, astype(mean, result)))
 
-    return _finished(line, middle, (), value.ndim, axis, keepdims, name)
+    return as_weak(_finished(line, middle, (), value.ndim, axis, keepdims, name), value)
 
 
 def quantile(

@@ -23,6 +23,7 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.trees import leaves
 from raido.algo.trace.value import Array
+from raido.algo.trace.weak import as_weak
 
 
 def size_along(value: Array, axis: Any) -> Any:
@@ -99,7 +100,7 @@ def _variance(
     result = _float_of(array, dtype, what)
     wide = f32 if result is f16 and dtype is None else result
     if not isinstance(value, Complex):
-        value = astype(value, wide)
+        value = as_weak(astype(value, wide), value)
     centre = reductions.mean(value, axis, keepdims=True) if mean is None else mean
 
     def squared(x: Any, y: Any) -> Any:
@@ -111,7 +112,8 @@ def _variance(
     total = reductions.sum(elementwise(squared, [value, centre]), axis, keepdims=keepdims)
     count = ufuncs.maximum(astype(lift(size_along(array, axis)), f64) - ddof, 0.0)
     divisor = astype(count, wide)
-    return elementwise(lambda s, d: astype(finish(s / d), result), [total, divisor], name=name)
+    found = elementwise(lambda s, d: astype(finish(s / d), result), [total, divisor], name=name)
+    return as_weak(found, value) if dtype is None and mean is None else found
 
 
 def _float_of(array: Array, dtype: Any, what: str) -> DType:

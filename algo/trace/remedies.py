@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from typing import Any
@@ -41,6 +40,8 @@ def rd_form(dotted: str) -> str | None:
 
 def near_names(name: str) -> list[str]:
     """Public names that are spelled nearly like one, best first."""
+    import difflib  # only in trouble: it is not needed to import raido
+
     public = getattr(sys.modules.get("raido"), "__all__", [])
     return difflib.get_close_matches(name, public, n=3, cutoff=0.7)
 

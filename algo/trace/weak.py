@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from raido.algo.graph.dtypes import DType
+from typing import Any
+
+from raido.algo.graph.dtypes import DType, f64
 from raido.algo.graph.expr import Const, Generate, Result
 from raido.algo.trace.building import elementwise
 from raido.algo.trace.scalars import cast
-from raido.algo.trace.value import STRONG, WEAK, Array, is_scalar
+from raido.algo.trace.trees import leaves, map_leaves
+from raido.algo.trace.value import STRONG, WEAK, Array, computed, is_scalar
 
 
 def strengthened(value: Array, dtype: DType) -> Array:
@@ -18,6 +21,17 @@ def strengthened(value: Array, dtype: DType) -> Array:
     form = value.node.form if isinstance(value.node, Result) else None
     constant = isinstance(form, Generate) and isinstance(form.bodies[value.node.index], Const)
     return elementwise(lambda x: Array(cast(x, dtype), STRONG), [value], kind="move" if constant else "elementwise")
+
+
+def in_floats(value: Array) -> Array:
+    """Numbers in a float type: floats as they are, others in f64 and as weak as they were."""
+    return value if value.dtype.is_float else elementwise(lambda x: Array(cast(x, f64), computed(x.weak)), [value])
+
+
+def as_weak(result: Any, *values: Any) -> Any:
+    """A result as weak as the values that it was computed from, arrays or structures of them."""
+    weak = weakness_of([leaf for value in values for leaf in leaves(value)])
+    return map_leaves(lambda leaf: Array(leaf.node, weak), result) if weak != STRONG else result
 
 
 def weakness_of(values: list[Array]) -> int:

@@ -41,8 +41,25 @@ def test_every_name_is_read_everywhere(name: Any, dtype: Any) -> None:
 
 @pytest.mark.parametrize("name", [float, "float64", np.float64, np.dtype("float64"), rd.f64])
 def test_reductions_read_them(name: Any) -> None:
-    f = rd.algorithm(lambda a: (rd.sum(a, dtype=name), rd.prod(a, dtype=name), rd.mean(a, dtype=name)))
+    functions = (rd.sum, rd.prod, rd.mean, rd.var, rd.std, rd.cumsum, rd.zeros_like)
+    f = rd.algorithm(lambda a: (*(g(a, dtype=name) for g in functions), rd.einsum("i,i->", a, a, dtype=name)))
     assert {result.dtype for result in f.interpret(A)} == {np.dtype(np.float64)}
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [(int, np.int64), ("uint8", np.uint8), (np.int16, np.int16), (rd.i8, np.int8)]
+)
+def test_arrays_made_of_numbers_read_them(name: Any, dtype: Any) -> None:
+    makers = (
+        lambda: rd.zeros(3, name),
+        lambda: rd.full(3, 7, name),
+        lambda: rd.arange(3, dtype=name),
+        lambda: rd.eye(3, dtype=name),
+    )
+    f = rd.algorithm(lambda: (*(make() for make in makers), rd.linspace(0, 3.9, 3, dtype=name)))
+    assert {result.dtype for result in f.interpret()} == {np.dtype(dtype)}
+    with pytest.raises(rd.DTypeError, match="does not fit"):
+        rd.algorithm(lambda: rd.full(3, 1 << 63, name)).trace()
 
 
 def test_types_read_them() -> None:

@@ -79,6 +79,16 @@ ARRAYS: dict[str, Any] = {
     "a size as state": lambda q: rd.loop(2, lambda i, s: s + q[0, 0], q.shape[0]),
     "a branch": lambda q: rd.cond(q[0, 0] > 0, lambda: rd.full(3, 0.5), lambda: q[0]),
     "rows of a map": lambda q: rd.map(lambda r: rd.loop(3, lambda i, s: s + r, rd.full(3, 0.0)), q),
+    "zeros": lambda q: rd.where(q > 2, q, rd.zeros(q.shape)),
+    "ones in a loop": lambda q: rd.loop(2, lambda i, s: s.at[i].set(q[0, i]), rd.ones(3)),
+    "eye": lambda q: q @ rd.eye(3),
+    "arange": lambda q: q * (rd.arange(3) / 3),
+    "linspace": lambda q: rd.dot(q, rd.linspace(0, 1, 3)),
+    "cumsum": lambda q: q + rd.cumsum(rd.linspace(0, 1, 3)),
+    "std": lambda q: q / rd.std(rd.arange(3)),
+    "median": lambda q: q / rd.median(rd.arange(4)),
+    "norm": lambda q: q / rd.linalg.norm(rd.arange(3)),
+    "average": lambda q: rd.average(q[0], weights=rd.arange(3)),
     "neutral": lambda q: rd.reduce(lambda x, y: x + y, rd.full(3, 0.0), q),
 }
 
