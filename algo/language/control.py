@@ -100,9 +100,9 @@ class _BecomesComplex(Exception):
 
 
 def _complex_where(init: Any, value: Any) -> Any:
-    """`init` with those weak scalars complex whose `value` is; None where there are none."""
+    """`init` with those weak values complex whose `value` is; None where there are none."""
     if isinstance(value, Complex):
-        becomes = isinstance(init, Array) and init.weak != STRONG and init.ndim == 0
+        becomes = isinstance(init, Array) and init.weak != STRONG
         return as_complex(init) if becomes else None
     if (
         not isinstance(init, tuple)

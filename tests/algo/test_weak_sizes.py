@@ -124,6 +124,19 @@ def test_arrays_of_an_integer_literal_must_fit() -> None:
         rd.algorithm(lambda a: a + rd.full(3, 300)).trace(rd.u8[3])
 
 
+def test_weak_values_become_complex_beside_complex_numbers() -> None:
+    f = lambda q: (
+        q * (1j * q.shape[0]),
+        q * rd.exp(1j * rd.iota(3)),
+        rd.full(3, 0.5) + q * 1j,
+        rd.loop(3, lambda i, s: s + q * 1j, rd.zeros((2, 3))),
+        rd.loop(3, lambda i, s: s + q[0, 0] * 1j, 0.5),
+    )
+    results = run(f, X)
+    assert {result.dtype for result in results} == {np.dtype(np.complex64)}
+    np.testing.assert_array_equal(results[3], X * 3j)
+
+
 def test_numpys_arrays_and_scalars_are_strong() -> None:
     f = lambda q: (q * np.float64(2), q + np.ones(3), q * rd.f64(q.shape[0]), rd.iota(3, rd.f64) * q)
     assert {result.dtype for result in run(f, X)} == {np.dtype(np.float64)}
