@@ -47,6 +47,14 @@ def both(pair: tuple[Annotated[rd.Array, "f32[n]"], Annotated[rd.Array, "f32[n]"
     return rd.map(lambda x, y: rd.sqrt(x) + y, halves, b), rd.scan(rd.add, 0.0, a)
 
 
+@rd.algorithm(a="f64[n, m]", k="i64[q]")
+def everyday(a: rd.Array, k: rd.Array) -> rd.Array:
+    changed = a.at[0, 1].set(2.0)
+    counts = rd.reduce_by_index(rd.zeros(8, dtype=rd.i64), rd.add, 0, k, 1)
+    grown = rd.fori_loop(0, 3, lambda i, state: state * 2 + i, changed)
+    return rd.einsum("ij,kj->ik", grown, rd.concatenate([a, rd.ones((2, 3))])) + rd.sum(counts) * rd.linalg.norm(a[0])
+
+
 algorithm: rd.Algorithm = rd.capture(blur, by=2.0)
 s: rd.Schedule = algorithm.schedule()
 s["rows"].tile(y=32, x=512).parallel("yo").vectorize("xi").partition_boundaries()
@@ -109,6 +117,11 @@ def test_the_program_for_checkers_runs() -> None:
     sums, prefixes = both((a, b))
     np.testing.assert_allclose(sums, np.sqrt(a / 8) + b, rtol=1e-6)
     np.testing.assert_array_equal(prefixes, [0, 1, 3, 6])
+    everyday, table = there["everyday"], np.arange(6.0).reshape(2, 3)
+    assert isinstance(everyday, rd.Algorithm)
+    grown = (np.array([[0, 2, 2], [3, 4, 5.0]]) * 8) + 4
+    expected = grown @ np.concatenate([table, np.ones((2, 3))]).T + 3 * np.linalg.norm(table[0])
+    np.testing.assert_allclose(everyday(table, np.array([1, 1, 7])), expected, rtol=1e-12)
     with pytest.raises(rd.ArgumentError):
         dot.interpret(a.astype(np.float64), b)
 

@@ -16,7 +16,7 @@ from raido.algo.graph.expr import Axis, Expr, Update, fresh
 from raido.algo.language.complexes import fitted, kind_of
 from raido.algo.language.making import replicate
 from raido.algo.language.ufuncs import add
-from raido.algo.trace.building import broadcast, broadcast_element, form_results, make_axes, structure
+from raido.algo.trace.building import Value, broadcast, broadcast_element, form_results, make_axes, structure
 from raido.algo.trace.combining import RowsMixed, starting_values, trace_operator
 from raido.algo.trace.context import current
 from raido.algo.trace.existential import joined_size
@@ -30,8 +30,8 @@ from raido.algo.trace.weak import strengthened
 
 
 def reduce_by_index(
-    dest: Any, op: Callable[..., Any], neutral: Any, index: Any, *values: Any, name: str | None = None
-) -> Any:
+    dest: Any, op: Callable[..., Value], neutral: Any, index: Any, *values: Any, name: str | None = None
+) -> Value:
     """`dest` with `dest[index[i]] = op(dest[index[i]], values[i])` for every i; a histogram, with any operator.
 
     `op` is associative and commutative, and `neutral` is neutral for it. `index` is an integer array (any rank), or a tuple of them
@@ -85,7 +85,7 @@ def bincount(index: Any, length: Any, weights: Any = None, *, name: str | None =
     return reduce_by_index(replicate(length, Array(cast(lift(0), dtype))), add, 0, index, value, name=name)
 
 
-def scatter(dest: Any, index: Any, values: Any, unique_indices: bool = False, *, name: str | None = None) -> Any:
+def scatter(dest: Any, index: Any, values: Any, unique_indices: bool = False, *, name: str | None = None) -> Array:
     """`dest` with `dest[index[i]] = values[i]`; where an index occurs more than once, the last value wins.
 
     `index`, `values` and tuples of arrays as for `rd.reduce_by_index`: an index out of range is ignored. `unique_indices=True` promises

@@ -23,7 +23,7 @@ from raido.algo.trace.value import Array
 
 def isclose(
     a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False, *, name: str | None = None
-) -> Any:
+) -> Array:
     """Whether `|a - b| <= atol + rtol * |b|`, element by element, with broadcasting: bool_. Infinities are close to themselves alone.
 
     `equal_nan`: NaN is close to NaN.
@@ -44,7 +44,7 @@ def isclose(
 
 def allclose(
     a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False, *, name: str | None = None
-) -> Any:
+) -> Array:
     """Whether all elements are close, as `rd.isclose` says: one bool_, True of empty arrays.
 
     Example:
@@ -54,7 +54,7 @@ def allclose(
     return all_of(isclose(a, b, rtol, atol, equal_nan), name=name)
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False, *, name: str | None = None) -> Any:
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False, *, name: str | None = None) -> Array:
     """Whether two arrays have one shape and equal elements: one bool_. Sizes may differ, and be known only at the call.
 
     `equal_nan`: NaN equals NaN.
@@ -93,7 +93,7 @@ def _resized(array: Array, like: Array) -> Array:
 
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, *, name: str | None = None
-) -> Any:
+) -> Array:
     """The elements with NaN replaced by `nan`, and infinities by `posinf` and `neginf`, which are the extremes of the dtype without them.
 
     Shape and dtype stay; integers are as they were. `copy` is NumPy's: here nothing is ever changed in place.

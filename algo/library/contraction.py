@@ -35,7 +35,7 @@ class Term(NamedTuple):
     labels: Labels
 
 
-def einsum(subscripts: Any, *operands: Any, dtype: Any = None, optimize: Any = False, name: str | None = None) -> Any:
+def einsum(subscripts: Any, *operands: Any, dtype: Any = None, optimize: Any = False, name: str | None = None) -> Array:
     """The sums of products that `subscripts` say: "ij,jk->ik" is the matrix product; NumPy's notation, "..." included.
 
     A label that the result lacks is summed over; one that an operand repeats walks along its diagonal; without "->" the result has, in

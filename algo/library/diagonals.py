@@ -16,9 +16,10 @@ from raido.algo.library.making import typed, zeros_like
 from raido.algo.trace.building import structure
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.promotion import lift
+from raido.algo.trace.value import Array
 
 
-def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | None = None) -> Any:
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | None = None) -> Array:
     """The matrix [N, M] with ones on its k-th diagonal and below, and zeros above; M is N where it is None, types are those of `rd.eye`.
 
     Example:
@@ -30,7 +31,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | Non
     return tabulate((N, N if M is None else M), lambda y, x: where(x - y <= k, one, zero), name=name)
 
 
-def tril(m: Any, k: Any = 0, *, name: str | None = None) -> Any:
+def tril(m: Any, k: Any = 0, *, name: str | None = None) -> Array:
     """The array with zeros above the k-th diagonal of its last two dimensions; of rank 1, [n], the lower triangle of n such rows.
 
     Example:
@@ -41,7 +42,7 @@ def tril(m: Any, k: Any = 0, *, name: str | None = None) -> Any:
     return _triangle(m, lambda y, x: x - y <= k, "rd.tril", name)
 
 
-def triu(m: Any, k: Any = 0, *, name: str | None = None) -> Any:
+def triu(m: Any, k: Any = 0, *, name: str | None = None) -> Array:
     """The array with zeros below the k-th diagonal of its last two dimensions; of rank 1, [n], the upper triangle of n such rows.
 
     Example:
@@ -61,7 +62,7 @@ def _triangle(m: Any, inside: Any, what: str, name: str | None) -> Any:
 
 
 @leaf_by_leaf
-def diag(v: Any, k: int = 0, *, name: str | None = None) -> Any:
+def diag(v: Any, k: int = 0, *, name: str | None = None) -> Array:
     """Of an array [n], the square matrix with it on the k-th diagonal and zeros elsewhere; of a matrix, its k-th diagonal.
 
     ShapeError for another rank.
@@ -84,7 +85,7 @@ def diag(v: Any, k: int = 0, *, name: str | None = None) -> Any:
 
 
 @leaf_by_leaf
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None) -> Any:
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None) -> Array:
     """The diagonal `offset` of the matrices along two axes, in their place a last one: a[..., i, i + offset].
 
     Its size is that of the part of the diagonal inside, 0 where there is none. ShapeError for axes that are one, or a rank below 2.

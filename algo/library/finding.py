@@ -31,7 +31,7 @@ def nonzero(a: Any) -> tuple[Any, ...]:
     return tuple(places_where(mask))
 
 
-def flatnonzero(a: Any, *, name: str | None = None) -> Any:
+def flatnonzero(a: Any, *, name: str | None = None) -> Array:
     """The indices, in the flattened array, of the elements that are not zero: i64, of a size that data decides.
 
     Example:
@@ -42,7 +42,7 @@ def flatnonzero(a: Any, *, name: str | None = None) -> Any:
     return places if name is None else named(places, name)
 
 
-def argwhere(a: Any, *, name: str | None = None) -> Any:
+def argwhere(a: Any, *, name: str | None = None) -> Array:
     """The indices of the elements that are not zero, one row each: i64[n, rank], where data decides n. ShapeError for a scalar.
 
     Example:
@@ -54,7 +54,7 @@ def argwhere(a: Any, *, name: str | None = None) -> Any:
     return stack(list(nonzero(a)), 1, name=name)
 
 
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """How many elements along `axis` (all axes for None) are not zero: i64. NaN is not zero.
 
     Example:

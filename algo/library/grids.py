@@ -12,6 +12,7 @@ from raido.algo.language.making import iota
 from raido.algo.language.moves import array_of, astype, broadcast_to, column_major, flatten, named, reshape
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import is_sequence
+from raido.algo.trace.value import Array
 
 _MODES = {"raise": "raise", "wrap": "wrap", "clip": "clamp"}
 
@@ -86,7 +87,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C", *, name: str | Non
 
 def ravel_multi_index(
     multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C", *, name: str | None = None
-) -> Any:
+) -> Array:
     """The indices in the flattened array, i64, of the elements at `multi_index`, one integer array for each dimension of `dims`.
 
     `mode`, one for all or one for each dimension, says what is done with indices out of range: "raise" checks them (IndexOutOfRange),

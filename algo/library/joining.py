@@ -9,9 +9,10 @@ from raido.algo.language.making import array
 from raido.algo.language.moves import astype, transpose
 from raido.algo.library.moving import atleast_1d, atleast_2d, atleast_3d, ravel
 from raido.algo.trace.building import structure
+from raido.algo.trace.value import Array
 
 
-def concatenate(arrays: Any, axis: Any = 0, *, dtype: Any = None, name: str | None = None) -> Any:
+def concatenate(arrays: Any, axis: Any = 0, *, dtype: Any = None, name: str | None = None) -> Array:
     """Arrays one after the other along `axis`, flattened first for None; `dtype`, or the type that they have together.
 
     `arrays` is a sequence of arrays or lists of one rank. ShapeError for ranks or other sizes that differ.
@@ -24,7 +25,7 @@ def concatenate(arrays: Any, axis: Any = 0, *, dtype: Any = None, name: str | No
     return concat(_of_type(parts, dtype), 0 if axis is None else axis, name=name)
 
 
-def vstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Any:
+def vstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Array:
     """Arrays one below the other: along axis 0, those of rank 1 as rows.
 
     Example:
@@ -36,7 +37,7 @@ def vstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Any:
     return concat(_of_type([atleast_2d(part) for part in _parts(tup)], dtype), 0, name=name)
 
 
-def hstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Any:
+def hstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Array:
     """Arrays side by side: along axis 1, those of rank 1 along their only axis.
 
     Example:
@@ -47,7 +48,7 @@ def hstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Any:
     return concat(_of_type(parts, dtype), 0 if structure(parts[0]).ndim == 1 else 1, name=name)
 
 
-def dstack(tup: Any, *, name: str | None = None) -> Any:
+def dstack(tup: Any, *, name: str | None = None) -> Array:
     """Arrays one behind the other: along axis 2, those of rank 1 and 2 with new dimensions of size 1 (`rd.atleast_3d`).
 
     Example:
@@ -58,7 +59,7 @@ def dstack(tup: Any, *, name: str | None = None) -> Any:
     return concat([atleast_3d(part) for part in _parts(tup)], 2, name=name)
 
 
-def column_stack(tup: Any, *, name: str | None = None) -> Any:
+def column_stack(tup: Any, *, name: str | None = None) -> Array:
     """Arrays of rank 1 as the columns of a matrix, and matrices, side by side.
 
     Example:

@@ -16,9 +16,10 @@ from raido.algo.library.moving import moveaxis
 from raido.algo.trace.building import structure
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
+from raido.algo.trace.value import Array
 
 
-def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1, name: str | None = None) -> Any:
+def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1, name: str | None = None) -> Array:
     """For each class in an integer array, `num_classes` numbers along a new dimension `axis`: one at the class and zeros elsewhere.
 
     A class that is negative or too large gives zeros alone. The type is `dtype`, or, without it, that of `rd.zeros`. DTypeError for
@@ -38,7 +39,7 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1, name
     return where(alike if axis == -1 else moveaxis(alike, -1, axis), one, zero, name=name)
 
 
-def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None, *, name: str | None = None) -> Any:
+def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None, *, name: str | None = None) -> Array:
     """The sums of the elements (rows) of `data` with the same number in `segment_ids`: [num_segments, …], in the type of `data`.
 
     `segment_ids` is an integer array with one number for each; those that are negative or too large are left out. Without `num_segments`

@@ -45,7 +45,7 @@ def _last(value: Any, axis: int) -> Any:
     return value if place == rank - 1 else transpose(value, [*(k for k in range(rank) if k != place), place])
 
 
-def inner(a: Any, b: Any, *, name: str | None = None) -> Any:
+def inner(a: Any, b: Any, *, name: str | None = None) -> Array:
     """The sums of products over the last dimensions of both: of vectors, their inner product; with a scalar, the product.
 
     The shape is that of `a` without its last dimension, then that of `b` without its own. SizeMismatch or ShapeError where they differ.
@@ -60,7 +60,7 @@ def inner(a: Any, b: Any, *, name: str | None = None) -> Any:
     return tensordot(x, y, (-1, -1), name=name)
 
 
-def outer(a: Any, b: Any, *, name: str | None = None) -> Any:
+def outer(a: Any, b: Any, *, name: str | None = None) -> Array:
     """All products of an element of `a` and one of `b`, both flattened: a matrix of the common dtype.
 
     Example:
@@ -72,7 +72,7 @@ def outer(a: Any, b: Any, *, name: str | None = None) -> Any:
     return ufuncs.multiply(x[:, None], y[None, :], name=name)
 
 
-def vdot(a: Any, b: Any, *, name: str | None = None) -> Any:
+def vdot(a: Any, b: Any, *, name: str | None = None) -> Array:
     """The sum of the products of the elements of `a`, conjugated, and of `b`, both flattened: a scalar.
 
     Example:
@@ -87,7 +87,7 @@ def _conjugate(value: Any) -> Any:
     return conj(value) if isinstance(value, Complex) else value
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2, *, name: str | None = None) -> Any:
+def tensordot(a: Any, b: Any, axes: Any = 2, *, name: str | None = None) -> Array:
     """The sums of products over `axes`: the last n of `a` and first n of `b`, or a pair, of ints or tuples, of the axes of each.
 
     The shape is that of `a` without its axes, then that of `b` without its own; the common dtype is not widened. One reduce stage.
@@ -124,7 +124,7 @@ def _axes(axes: Any, rank: int) -> tuple[int, ...]:
     return chosen
 
 
-def vecdot(x1: Any, x2: Any, *, axis: int = -1, name: str | None = None) -> Any:
+def vecdot(x1: Any, x2: Any, *, axis: int = -1, name: str | None = None) -> Array:
     """The sums of products along `axis` of both, x1 conjugated; the other dimensions broadcast.
 
     Example:
@@ -137,7 +137,7 @@ def vecdot(x1: Any, x2: Any, *, axis: int = -1, name: str | None = None) -> Any:
     return einsum("...i,...i->...", _conjugate(_last(x, axis)), _last(y, axis), name=name)
 
 
-def matvec(x1: Any, x2: Any, *, name: str | None = None) -> Any:
+def matvec(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """The products of matrices, the last two dimensions of x1, with vectors, the last dimension of x2; the others broadcast.
 
     Example:
@@ -151,7 +151,7 @@ def matvec(x1: Any, x2: Any, *, name: str | None = None) -> Any:
     return einsum("...ij,...j->...i", x, y, name=name)
 
 
-def vecmat(x1: Any, x2: Any, *, name: str | None = None) -> Any:
+def vecmat(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """The products of vectors, the last dimension of x1, conjugated, with matrices, the last two of x2; the others broadcast.
 
     Example:
@@ -172,7 +172,7 @@ def _at_least(value: Any, rank: int, what: str) -> None:
 
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, *, name: str | None = None
-) -> Any:
+) -> Array:
     """The sums along the diagonal of the axes `axis1` and `axis2`, `offset` above it, with the types of `rd.sum`; 0 where it is empty.
 
     Example:
@@ -207,7 +207,7 @@ def cross(
     axis: int | None = None,
     *,
     name: str | None = None,
-) -> Any:
+) -> Array:
     """The cross products of the vectors of 3 elements along `axisa` of `a` and `axisb` of `b`, put along `axisc`.
 
     The other dimensions broadcast; `axis` stands for all three. ShapeError for a size other than the literal 3.
@@ -239,7 +239,7 @@ def _components(value: Any) -> list[Any]:
     return [value[..., k] for k in range(3)]
 
 
-def kron(a: Any, b: Any, *, name: str | None = None) -> Any:
+def kron(a: Any, b: Any, *, name: str | None = None) -> Array:
     """The Kronecker product: every element of `a` times the whole of `b`, in blocks; an array of lower rank is one of leading sizes 1.
 
     Example:
@@ -258,7 +258,7 @@ def kron(a: Any, b: Any, *, name: str | None = None) -> Any:
     return reshape(ufuncs.multiply(blocks, inside), shape, name=name)
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, name: str | None = None) -> Any:
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, name: str | None = None) -> Array:
     """The norm of vectors along the axis `axis`, or of matrices in its two axes; without it, of a whole vector or matrix.
 
     `ord` of vectors: None or 2, the root of the sum of squares; inf and -inf, the largest and smallest size; 0, how many are not zero;

@@ -7,11 +7,12 @@ from typing import Any
 
 from raido.algo.language import ufuncs
 from raido.algo.language.control import loop
+from raido.algo.trace.building import Value
 
 
 def fori_loop(
-    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, name: str | None = None
-) -> Any:
+    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Value], init_val: Any, *, name: str | None = None
+) -> Value:
     """The state after `state = body_fun(i, state)` for i = lower … upper − 1, from `init_val`, as in `jax.lax.fori_loop`.
 
     The bounds are ints, sizes or traced integers; where `upper` is not above `lower` the state is `init_val`. The state and its dtypes

@@ -25,7 +25,7 @@ from raido.algo.trace.trees import leaves, rebuild_tuple
 from raido.algo.trace.value import LITERAL, STRONG, Array
 
 
-def zeros(shape: Any, dtype: Any = None, *, name: str | None = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     """An array of zeros: of `dtype`, or, without one, weak ones that take the type they meet and are f64 as a result.
 
     `shape` is an int, a size, or a tuple of them. ShapeError for a negative size.
@@ -41,7 +41,7 @@ def zeros(shape: Any, dtype: Any = None, *, name: str | None = None) -> Any:
     return full(shape, 0.0 if dtype is None else 0, dtype, name=name)
 
 
-def ones(shape: Any, dtype: Any = None, *, name: str | None = None) -> Any:
+def ones(shape: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     """An array of ones, with the types of `rd.zeros`.
 
     Example:
@@ -51,7 +51,7 @@ def ones(shape: Any, dtype: Any = None, *, name: str | None = None) -> Any:
     return full(shape, 1.0 if dtype is None else 1, dtype, name=name)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, name: str | None = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     """An array with `fill_value` everywhere: of its type, or of `dtype`.
 
     `shape` is an int, a size, or a tuple of them; an array `fill_value` is broadcast to it, a tuple gives a tuple of arrays. ShapeError
@@ -73,7 +73,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, name: str | None = N
     return replicate(tuple(shape) if isinstance(shape, list) else shape, value, name=name)
 
 
-def zeros_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Any:
+def zeros_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Array:
     """Zeros of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
 
     Example:
@@ -83,7 +83,7 @@ def zeros_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None
     return full_like(a, 0, dtype, shape=shape, name=name)
 
 
-def ones_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Any:
+def ones_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Array:
     """Ones of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
 
     Example:
@@ -93,7 +93,7 @@ def ones_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None 
     return full_like(a, 1, dtype, shape=shape, name=name)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Any:
+def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Array:
     """`fill_value` everywhere, in an array of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
 
     The value is converted as by `.astype`; a tuple or a record of arrays gives one. DTypeError for an integer literal that the type
@@ -106,7 +106,8 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, 
     given = structure(a)
     if isinstance(given, tuple) and not isinstance(given, Complex):
         parts = [full_like(part, fill_value, dtype, shape=shape, name=name) for part in given]
-        return rebuild_tuple(given, parts)
+        made: Any = rebuild_tuple(given, parts)
+        return made
     wanted = given.real.extents if isinstance(given, Complex) else given.extents
     sizes = tuple(Array(extent) for extent in wanted) if shape is None else shape
     return full(sizes, fill_value, given.dtype if dtype is None else dtype, name=name)
@@ -120,7 +121,7 @@ def typed(value: Any, dtype: Any) -> Any:
     return astype(value, dtype)
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | None = None) -> Any:
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | None = None) -> Array:
     """The matrix [N, M] with ones on its k-th diagonal and zeros elsewhere; M is N where it is None, types are those of `rd.zeros`.
 
     `k` may be traced; it is negative for diagonals below the main one.
@@ -134,7 +135,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | Non
     return tabulate((N, N if M is None else M), lambda y, x: ufuncs.where(x - y == k, one, zero), name=name)
 
 
-def identity(n: Any, dtype: Any = None, *, name: str | None = None) -> Any:
+def identity(n: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     """The matrix [n, n] with ones on its diagonal: `rd.eye(n)`.
 
     Example:
@@ -145,7 +146,9 @@ def identity(n: Any, dtype: Any = None, *, name: str | None = None) -> Any:
     return eye(n, dtype=dtype, name=name)
 
 
-def arange(start: Any = None, stop: Any = None, step: Any = None, dtype: Any = None, *, name: str | None = None) -> Any:
+def arange(
+    start: Any = None, stop: Any = None, step: Any = None, dtype: Any = None, *, name: str | None = None
+) -> Array:
     """start, start + step, … below `stop` (above it for a negative step); `rd.arange(n)` counts from 0.
 
     Bounds are ints, floats, sizes or traced scalars; of traced ones that are no sizes, data decides how many elements there are. Without

@@ -26,10 +26,11 @@ from raido.algo.trace.building import owner, structure
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.trees import is_sequence
+from raido.algo.trace.value import Array
 
 
 @leaf_by_leaf
-def moveaxis(a: Any, source: Any, destination: Any, *, name: str | None = None) -> Any:
+def moveaxis(a: Any, source: Any, destination: Any, *, name: str | None = None) -> Array:
     """The axes `source` (an int or a tuple) at the places `destination`; the others keep their order.
 
     ShapeError for axes there are not, that repeat, or that are not as many as the places.
@@ -58,7 +59,7 @@ def _places(axes: Any, rank: int) -> list[int]:
 
 
 @leaf_by_leaf
-def squeeze(a: Any, axis: Any = None, *, name: str | None = None) -> Any:
+def squeeze(a: Any, axis: Any = None, *, name: str | None = None) -> Array:
     """The array without the dimensions of size 1: those that `axis` (an int or a tuple) names, or all whose size is the literal 1.
 
     ShapeError for a dimension of another literal size; a symbolic size is checked to be 1 at the call.
@@ -80,7 +81,7 @@ def squeeze(a: Any, axis: Any = None, *, name: str | None = None) -> Any:
     return reshape(array, tuple(n for k, n in enumerate(sizes) if k not in chosen), name=name)
 
 
-def ravel(a: Any, order: str = "C", *, name: str | None = None) -> Any:
+def ravel(a: Any, order: str = "C", *, name: str | None = None) -> Array:
     """All elements in one dimension: row-major, or, for `order="F"`, column-major. TraceError for another order.
 
     Example:
@@ -91,7 +92,7 @@ def ravel(a: Any, order: str = "C", *, name: str | None = None) -> Any:
 
 
 @leaf_by_leaf
-def flip(m: Any, axis: Any = None, *, name: str | None = None) -> Any:
+def flip(m: Any, axis: Any = None, *, name: str | None = None) -> Array:
     """The elements in reverse order along `axis`: an int, a tuple, or None for all axes.
 
     Example:
@@ -105,7 +106,7 @@ def flip(m: Any, axis: Any = None, *, name: str | None = None) -> Any:
     return result if name is None else named(result, name)
 
 
-def fliplr(m: Any, *, name: str | None = None) -> Any:
+def fliplr(m: Any, *, name: str | None = None) -> Array:
     """The columns in reverse order, axis 1 of an array of rank 2 or more.
 
     Example:
@@ -116,7 +117,7 @@ def fliplr(m: Any, *, name: str | None = None) -> Any:
     return flip(m, 1, name=name)
 
 
-def flipud(m: Any, *, name: str | None = None) -> Any:
+def flipud(m: Any, *, name: str | None = None) -> Array:
     """The rows in reverse order, axis 0 of an array of rank 1 or more.
 
     Example:
@@ -128,7 +129,7 @@ def flipud(m: Any, *, name: str | None = None) -> Any:
 
 
 @leaf_by_leaf
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1), *, name: str | None = None) -> Any:
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1), *, name: str | None = None) -> Array:
     """The array turned k times by 90°, from the first of two `axes` towards the second. ShapeError for axes that are not two.
 
     Example:
@@ -155,7 +156,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1), *, name: str | None = None) ->
 
 
 @leaf_by_leaf
-def tile(A: Any, reps: Any, *, name: str | None = None) -> Any:
+def tile(A: Any, reps: Any, *, name: str | None = None) -> Array:
     """The array `reps` times one after the other: an int or a size, or one for each axis, the last for the last.
 
     Example:

@@ -97,7 +97,7 @@ def frexp(x: Any, *, name: str | None = None) -> tuple[Any, Any]:
     return elementwise(parts, [x], name=name)
 
 
-def ldexp(x1: Any, x2: Any, *, name: str | None = None) -> Any:
+def ldexp(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """`x1 * 2**x2`, rounded once, for integers x2; of the float type of x1. DTypeError for other exponents.
 
     Example:
@@ -136,7 +136,7 @@ def _scaled_f64(value: Array, power: Array) -> Array:
     return value * _power_of_two(ufuncs.clip(power, i64(-1022), i64(1023)))
 
 
-def float_power(x1: Any, x2: Any, *, name: str | None = None) -> Any:
+def float_power(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """`x1 ** x2` in f64, or in complex128 where an operand is complex, whatever the dtypes.
 
     Example:
@@ -151,7 +151,7 @@ def float_power(x1: Any, x2: Any, *, name: str | None = None) -> Any:
     return elementwise(raised, [x1, x2], name=name)
 
 
-def heaviside(x1: Any, x2: Any, *, name: str | None = None) -> Any:
+def heaviside(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """The step function: 0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0, NaN where it is NaN; of the common float type.
 
     Example:
@@ -167,7 +167,7 @@ def heaviside(x1: Any, x2: Any, *, name: str | None = None) -> Any:
     return elementwise(step, [x1, x2], name=name)
 
 
-def nextafter(x1: Any, x2: Any, *, name: str | None = None) -> Any:
+def nextafter(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """The next float after x1 in the direction of x2, in their common float type; NaN if either is.
 
     Example:
@@ -194,7 +194,7 @@ def _following(x: Array, y: Array, dtype: DType) -> Array:
     return ufuncs.where(ufuncs.isnan(x) | ufuncs.isnan(y), x + y, ufuncs.where(x == y, same, moved))
 
 
-def spacing(x: Any, *, name: str | None = None) -> Any:
+def spacing(x: Any, *, name: str | None = None) -> Array:
     """The distance from each number to the next one away from 0, with its sign (of f16: to the next one above); NaN of infinities.
 
     Example:
@@ -213,7 +213,7 @@ def spacing(x: Any, *, name: str | None = None) -> Any:
     return elementwise(gap, [x], name=name)
 
 
-def logaddexp2(x1: Any, x2: Any, *, name: str | None = None) -> Any:
+def logaddexp2(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """`log2(2**x1 + 2**x2)` without overflow, in the common float type.
 
     Example:
@@ -230,7 +230,7 @@ def logaddexp2(x1: Any, x2: Any, *, name: str | None = None) -> Any:
     return elementwise(added, [x1, x2], name=name)
 
 
-def gcd(x1: Any, x2: Any, *, name: str | None = None) -> Any:
+def gcd(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """The greatest common divisor of |x1| and |x2|, integers, in their common dtype; 0 of two zeros.
 
     By Euclid's algorithm. DTypeError for other dtypes.
@@ -242,7 +242,7 @@ def gcd(x1: Any, x2: Any, *, name: str | None = None) -> Any:
     return elementwise(lambda a, b: _integers("rd.gcd", a, b, _divisor), [x1, x2], name=name)
 
 
-def lcm(x1: Any, x2: Any, *, name: str | None = None) -> Any:
+def lcm(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """The least common multiple of |x1| and |x2|, integers, in their common dtype, in which it wraps; 0 where either is 0.
 
     Example:

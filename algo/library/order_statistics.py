@@ -64,7 +64,7 @@ def _closest(place: Any) -> Any:
     return ufuncs.where((place == down) & (down % 2.0 == 1.0), down, down + 1.0)
 
 
-def median(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+def median(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The middle element along `axis` (None: of all; an int or a tuple), or the mean of the two middle ones.
 
     Of the dtype of floats, f64 of integers. NaN where there is a NaN; an empty axis is refused.
@@ -89,7 +89,7 @@ def median(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None
 
 def quantile(
     a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
-) -> Any:
+) -> Array:
     """The elements below which lies a part `q` of all along `axis` (None: of all; an int or a tuple), for q in 0 … 1.
 
     `q` is a scalar or an array, whose dimensions stand in front. `method` says what lies between two elements: "linear", "lower",
@@ -106,7 +106,7 @@ def quantile(
 
 def percentile(
     a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
-) -> Any:
+) -> Array:
     """`rd.quantile` of `q / 100`: the elements below which lie `q` per cent of all along `axis`, for q in 0 … 100.
 
     Example:

@@ -19,7 +19,7 @@ from raido.algo.trace.trees import is_sequence
 from raido.algo.trace.value import Array
 
 
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = None) -> Any:
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = None) -> Array:
     """The sums of the elements up to each, along `axis`; of the flattened array for None. Types are those of `rd.sum`.
 
     The grouping of a sum of floats belongs to the schedule. ShapeError for an axis there is not.
@@ -32,7 +32,7 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = No
     return _running(ufuncs.add, 0, a, axis, dtype, name)
 
 
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = None) -> Any:
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = None) -> Array:
     """The products of the elements up to each, along `axis`; of the flattened array for None. Types are those of `rd.sum`.
 
     Example:
@@ -55,7 +55,7 @@ def _running(op: Any, neutral: Any, a: Any, axis: Any, dtype: Any, name: str | N
 
 def diff(
     a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None, *, name: str | None = None
-) -> Any:
+) -> Array:
     """The differences of neighbours along `axis`, `n` times over, each time one fewer; of bool_, whether they differ.
 
     `prepend` and `append`, scalars or arrays, stand before and behind the elements first. ShapeError for a scalar or a negative `n`.

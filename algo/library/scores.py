@@ -16,7 +16,7 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import Array
 
 
-def softmax(x: Any, axis: Any = -1, *, name: str | None = None) -> Any:
+def softmax(x: Any, axis: Any = -1, *, name: str | None = None) -> Array:
     """`exp(x) / sum(exp(x))` along `axis`, an int or a tuple (None: all): positive numbers whose sum is 1, as in `jax.nn.softmax`.
 
     Shape and float dtype stay; integers become f64. NaN where an element is NaN or infinite, or all are −infinity.
@@ -39,7 +39,7 @@ def logsumexp(
     return_sign: bool = False,
     *,
     name: str | None = None,
-) -> Any:
+) -> Array:
     """`log(sum(b * exp(a)))` along `axis`, an int or a tuple (None: all), as in `jax.nn.logsumexp`; `b` is 1 if not given.
 
     Of the float dtype of `a` and `b`; f64 of integers. −infinity where the sum is 0, or empty. NaN where it is negative; with `return_sign` a

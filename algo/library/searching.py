@@ -76,7 +76,7 @@ def _on_side(side: Any) -> Callable[[Array, Array], Array]:
     raise TraceError(complaint(f"`side` is 'left' or 'right', not {side!r}"))
 
 
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, name: str | None = None) -> Any:
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, name: str | None = None) -> Array:
     """The index in the sorted array `a`, of one dimension, before which each element of `v` may be put in: i64, of the shape of `v`.
 
     `side`: "left", the first such index; "right", the last one. `sorter`: the indices that sort `a`, where it is not sorted.
@@ -98,7 +98,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, name
     return elementwise(lambda x: _search(read, table.shape[0], lambda e: left_of(e, x)), [values], name=name)
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, name: str | None = None) -> Any:
+def digitize(x: Any, bins: Any, right: bool = False, *, name: str | None = None) -> Array:
     """The number of the bin that each element of `x` belongs to: i64, of the shape of `x`.
 
     `bins`, of one dimension, increases or decreases. Bin i of increasing bins is `bins[i-1] <= x < bins[i]`, with `right`
@@ -132,7 +132,7 @@ def isin(
     *,
     kind: str | None = None,
     name: str | None = None,
-) -> Any:
+) -> Array:
     """Whether each element occurs in `test_elements`, an array of any shape: bool_, of the shape of `element`. NaN never does.
 
     `invert`: whether it does not. The test elements are sorted, then searched; `assume_unique` and `kind` are NumPy's, and make no
@@ -167,7 +167,7 @@ def isin(
 
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None, *, name: str | None = None
-) -> Any:
+) -> Array:
     """The piecewise linear function through the points `(xp[i], fp[i])`, at each element of `x`: f64, of the shape of `x`.
 
     `xp` increases, which is not checked. Before the first and after the last point, `left` and `right`, else the values there.

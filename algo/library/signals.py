@@ -21,11 +21,12 @@ from raido.algo.trace.building import elementwise
 from raido.algo.trace.existential import nonempty_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import leaves, map_leaves
+from raido.algo.trace.value import Array
 
 MODES = ("full", "same", "valid")
 
 
-def convolve(a: Any, v: Any, mode: str = "full", *, name: str | None = None) -> Any:
+def convolve(a: Any, v: Any, mode: str = "full", *, name: str | None = None) -> Array:
     """The convolution of two lines: `sum(a[j] * v[i - j])` over all j inside both, at every i.
 
     `mode`: "full", every i where they overlap, n + m − 1 of them; "same", the middle max(n, m); "valid", where they overlap wholly,
@@ -45,7 +46,7 @@ def convolve(a: Any, v: Any, mode: str = "full", *, name: str | None = None) -> 
     return _overlaps(x, y, first, count, lambda i, j: i - j, name)
 
 
-def correlate(a: Any, v: Any, mode: str = "valid", *, name: str | None = None) -> Any:
+def correlate(a: Any, v: Any, mode: str = "valid", *, name: str | None = None) -> Array:
     """The correlation of two lines: `sum(a[i + j] * conj(v[j]))` over all j inside both, at every shift i; modes as of `rd.convolve`.
 
     Example:

@@ -50,7 +50,7 @@ def var(
     mean: Any = None,
     correction: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Array:
     """The variance along `axis`: the mean of the squared distances from the mean, over `n - ddof` of n elements.
 
     Of integers in f64, of f16 summed in f32, of complex numbers the real mean of squared sizes. `mean` is the mean, with the reduced
@@ -74,7 +74,7 @@ def std(
     mean: Any = None,
     correction: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Array:
     """The standard deviation along `axis`: the square root of `rd.var`, with its arguments.
 
     Example:
@@ -126,7 +126,7 @@ def _float_of(array: Array, dtype: Any, what: str) -> DType:
     return wished
 
 
-def ptp(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+def ptp(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The largest minus the smallest element along `axis`, in their dtype. An empty axis is refused.
 
     Example:
@@ -192,7 +192,7 @@ def _weights_for(weights: Any, array: Array, axis: Any) -> Any:
 
 def nansum(
     a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None
-) -> Any:
+) -> Array:
     """The sum along `axis` of the elements that are not NaN, with the types of `rd.sum`; 0 where there is none.
 
     Example:
@@ -204,7 +204,7 @@ def nansum(
     )
 
 
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, name: str | None = None) -> Any:
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The mean along `axis` of the elements that are not NaN, with the types of `rd.mean`; NaN where there is none.
 
     Example:
@@ -241,7 +241,7 @@ def _zero(x: Any) -> Any:
     return x.dtype(0)
 
 
-def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Any:
+def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Array:
     """The smallest element along `axis` that is not NaN; NaN where there is none. An empty axis is refused unless `initial` is given.
 
     Example:
@@ -251,7 +251,7 @@ def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = N
     return _extreme(a, axis, keepdims, initial, name, ufuncs.fmin, reductions.min, "rd.nanmin")
 
 
-def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Any:
+def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Array:
     """The largest element along `axis` that is not NaN; NaN where there is none. An empty axis is refused unless `initial` is given.
 
     Example:

@@ -16,12 +16,13 @@ from raido.algo.language.moves import array_of, flatten, leaf_by_leaf, named, no
 from raido.algo.language.ufuncs import where
 from raido.algo.trace.building import structure
 from raido.algo.trace.locations import complaint
+from raido.algo.trace.value import Array
 
 _MODES = {"raise": None, "wrap": "wrap", "clip": "clamp"}
 
 
 @leaf_by_leaf
-def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise", *, name: str | None = None) -> Any:
+def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise", *, name: str | None = None) -> Array:
     """The elements (rows) at `indices` along `axis`, of the flattened array for None; the shape of `indices` stands in place of the axis.
 
     `indices` is an integer, an integer array, or a list. `mode` says what is done with those out of range: "raise" checks them
@@ -52,7 +53,7 @@ def _indices(value: Any) -> Any:
 
 
 @leaf_by_leaf
-def take_along_axis(arr: Any, indices: Any, axis: Any = -1, *, name: str | None = None) -> Any:
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1, *, name: str | None = None) -> Array:
     """At every index, the element that `indices` says along `axis`: `arr[i, indices[i, j]]` for matrices and the last axis.
 
     `indices`, such as `rd.argsort` and `rd.argmin(…, keepdims=True)` give, has the rank of `arr`; the other dimensions broadcast. None:
@@ -79,7 +80,7 @@ def _along(axis: int, size: Any, rank: int) -> tuple[Any, ...]:
     return tuple(size if k == axis else 1 for k in range(rank))
 
 
-def select(condlist: Any, choicelist: Any, default: Any = 0, *, name: str | None = None) -> Any:
+def select(condlist: Any, choicelist: Any, default: Any = 0, *, name: str | None = None) -> Array:
     """At every index, the element of the first choice whose condition holds there, or `default`.
 
     As many conditions (bool_) as choices, each an array or a scalar; shapes broadcast, and the type is the common one of choices and

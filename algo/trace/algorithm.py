@@ -25,7 +25,6 @@ from raido.algo.graph.expr import Expr, Load, Parameter, Result, SizeVar
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import substitute, topological
 from raido.algo.graph.stage_names import RULE, is_stage_name
-from raido.algo.html import listing, titled
 from raido.algo.language.complexes import Complex, as_complex, interleaved, kind_of, separated
 from raido.algo.language.moves import moved
 from raido.algo.language.records import as_records
@@ -256,6 +255,8 @@ class Algorithm:
         return f"{self.name}({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
+        from raido.algo.html import listing, titled
+
         try:
             lines = textwrap.dedent(inspect.getsource(self.function))
         except (OSError, TypeError):  # made by exec, or at a prompt

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from raido.algo.errors import TraceError
 from raido.algo.graph import index
@@ -22,6 +22,9 @@ from raido.algo.trace.methods import Methods
 from raido.algo.trace.operators import Operators
 from raido.algo.trace.remedies import numpy_name, rd_remedy, remedy_in
 from raido.algo.trace.types import describe
+
+if TYPE_CHECKING:
+    from raido.algo.language.updates import At
 
 STRONG, COUNTER, LITERAL, WEAK = 0, 1, 2, 3
 _ARRAY_NODES = (Parameter, Constant, Result)
@@ -114,7 +117,7 @@ class Array(Methods, Operators):
         return _moves().named(self, name)
 
     @property
-    def at(self) -> Any:
+    def at(self) -> At:
         """`a.at[i, j:k].set(v)` and `.add .multiply .min .max`: a new array, changed there."""
         from raido.algo.language import updates
 
