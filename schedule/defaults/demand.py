@@ -12,11 +12,13 @@ where they are read: those the user said so of, and those that cost least that w
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 
 from raido.algo.graph import index
+from raido.algo.graph.bind_sizes import evaluate_size
 from raido.algo.graph.cost import FUNCTION, cost_of, is_cheaper_made_twice, operations
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Cond, Expr, Item, Load, Loop, Node, Op, Reduce, Var, While
@@ -139,7 +141,11 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
     """Whether computing a stage where it is read costs little or nothing more."""
     if not readers:
         return False
-    times = sum(rounds(state.stage(reader), point) for reader, points in readers.items() for point in points)
+    times = sum(
+        max(rounds(state.stage(reader), point), repeats(stage, state.stage(reader), point))
+        for reader, points in readers.items()
+        for point in points
+    )
     if reads_functions(stage, state) and any(is_dependent(state.stage(reader)) for reader in readers):
         return False
     if any(turns_rows(stage, state.stage(reader), point) for reader, points in readers.items() for point in points):
@@ -227,6 +233,24 @@ def rounds(reader: Stage, point: Point) -> int:
         return 1
     left_out = (index.constant_value(axis.extent) for axis in reader.all_axes if axis.var not in inside)
     return prod(MANY if count is None else max(1, count) for count in left_out)
+
+
+def repeats(stage: Stage, reader: Stage, point: Point) -> int:
+    """How often, on average, a reader of more elements than a stage has comes to each by an index that several axes make."""
+    axes = {axis.var: axis.extent for axis in reader.all_axes}
+    made = [{node for node in scalar_nodes(e) if node in axes} for e in point if e is not None]
+    if all(len(variables) < 2 for variables in made):
+        return 1
+    extents = (axes[var] for var in set().union(*made))  # type: ignore[index]
+    return prod(map(_usual, extents)) // prod(_usual(axis.extent) for axis in stage.axes)
+
+
+def _usual(extent: Expr) -> int:
+    """A size as a number, at least 1; of the program's sizes each counts as `MANY`."""
+    try:
+        return max(1, evaluate_size(extent, defaultdict(lambda: MANY)))
+    except (TypeError, ZeroDivisionError):
+        return MANY
 
 
 def is_pointwise(stage: Stage) -> bool:

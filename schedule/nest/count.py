@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raido.algo.graph import index as ix
 from raido.algo.graph.cost import cost_of
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Op
@@ -39,14 +40,10 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 @dataclass(slots=True)
 class Work:
-    """Operations on values and accesses to memory that were executed; bytes of temporary memory alive now, and at most.
-
-    `offered`: the elements that filters have looked at.
-    """
+    """Operations on values and accesses to memory that were executed; bytes of temporary memory alive now, and at most."""
 
     operations: int = 0
     accesses: int = 0
-    offered: int = 0
     alive: int = 0
     most: int = 0
 
@@ -94,8 +91,6 @@ class CountingSource(PythonSource):
         super().statement(s)
         if isinstance(s, Alloc) and s.buffer.scope != "register":
             self.line(f"work.take({self.name(s.buffer)}.data.nbytes)")
-        elif isinstance(s, Append):
-            self.line("work.offered += 1")
         elif isinstance(s, Copy):
             self.line(f"work.did(0, 2 * {self.name(s.destination)}.data.size)")
 
@@ -108,7 +103,7 @@ def counts_of(s: Statement) -> tuple[int, int]:
         operations, accesses = _values([s.value, *_given(s.predicate)], s.indices)
         return operations, accesses + _is_memory(s.buffer)
     if isinstance(s, Fold):
-        operations, accesses = _values(s.step, s.indices)
+        operations, accesses = _values(map(_without_count, s.step), s.indices)
         return operations, accesses + sum(map(_is_memory, s.buffers))
     if isinstance(s, Prefix):
         operations, accesses = _values([*s.values, *s.combine], s.indices)
@@ -122,6 +117,16 @@ def counts_of(s: Statement) -> tuple[int, int]:
     if isinstance(s, (If, While)):
         return (0, 0) if _is_index(s.condition) else _values([s.condition])
     return _values([s.holds]) if isinstance(s, Check) and not _is_index(s.holds) else (0, 0)
+
+
+def _without_count(step: NestExpr) -> NestExpr:
+    """What a fold that counts asks of an element: of `left + (1 if p else 0)`, p; the counting itself is as free as an index."""
+    counted = step.args[1] if isinstance(step, Op) and step.name == "add" else None
+    if isinstance(counted, Op) and counted.name == "select" and counted.dtype is i64:
+        asked, yes, no = counted.args
+        if ix.constant_value(yes) == 1 and ix.constant_value(no) == 0:
+            return asked
+    return step
 
 
 def _given(e: NestExpr | None) -> tuple[NestExpr, ...]:

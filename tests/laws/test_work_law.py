@@ -20,7 +20,7 @@ def test_no_default_does_more_than_random_programs_say(first):
     assert sum(check(seed) for seed in range(first, first + 12)) >= 6
 
 
-@pytest.mark.parametrize("seed", [100118, 100125, 100999, 101081, 101936, 102514])
+@pytest.mark.parametrize("seed", [100118, 100125, 100999, 101081, 101936, 102514, 103175, 103921])
 def test_random_programs_that_broke_it(seed):
     assert check(seed)
 

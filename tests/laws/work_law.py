@@ -42,7 +42,6 @@ Arguments: TypeAlias = "Callable[[int], tuple[Sequence[Any], dict[str, int]]]"
 
 SMALL = Machine(vector_bits=64, registers=16, cores=2, l1=1 << 10, l2=4 << 10, l3=16 << 10)
 MOST_WORK, GROWTH, MOST_MEMORY = 2.0, 1.1, 1.5
-COUNTED = 2  # operations by which a filter in blocks counts an element before it is moved
 CONSTANT = 256  # operations and accesses that do not depend on sizes: the schedule's own glue
 MOST_ELEMENTS = 4096  # of an argument at size 4n
 FACTOR = 4
@@ -56,7 +55,7 @@ class Measured:
     default: Work
     baseline: Work
     given: int
-    """Work that is not held against a schedule: the host's, counts of what filters keep, and some for each element of the results."""
+    """Work that is not held against a schedule: the host's, and some for each element of the results."""
     touched: int
     """Bytes of arguments and results."""
 
@@ -101,8 +100,7 @@ def measure(
             raise BrokenLaw(f"the schedule makes\n{got}\nand the baseline\n{want}")
     touched = [np.asarray(array) for array in (*arrays, *results)]
     elements = sum(array.size for array in touched[len(arrays) :])
-    given = CONSTANT + COUNTED * plain.offered + elements
-    return Measured(default, plain, given, sum(array.nbytes for array in touched))
+    return Measured(default, plain, CONSTANT + elements, sum(array.nbytes for array in touched))
 
 
 def count_schedule(schedule: Schedule, arrays: Sequence[Any], sizes: dict[str, int]) -> tuple[Work, list[np.ndarray]]:
