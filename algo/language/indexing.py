@@ -14,15 +14,17 @@ import numpy as np
 
 from raido.algo.errors import DTypeError, IndexOutOfRange, ShapeError, TraceError
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import bool_, u64
+from raido.algo.graph.dtypes import bool_, i64, u64
 from raido.algo.graph.expr import Axis, Const, Constant, Expr, Op, const
+from raido.algo.graph.faults import unsigned_kind
 from raido.algo.language import ufuncs
+from raido.algo.language.combinators import extent_of
 from raido.algo.language.complexes import Complex, kind_of
 from raido.algo.language.filtering import compress, places_where
 from raido.algo.language.moves import moved
 from raido.algo.language.slicing import Range, index_value, read_slice
 from raido.algo.language.stencil import Fill, boundaries, for_leaves, load_with_boundary
-from raido.algo.trace.building import broadcast, broadcast_element, make_axes, new_form, structure, wrap
+from raido.algo.trace.building import broadcast, broadcast_element, elementwise, make_axes, new_form, structure, wrap
 from raido.algo.trace.context import current, load
 from raido.algo.trace.existential import checked, counted, decided_by_data, nonempty_size
 from raido.algo.trace.locations import complaint
@@ -64,6 +66,34 @@ def gather(a: Any, index: Any, mode: Any = "raise", *, name: str | None = None) 
 def is_sequence_key(key: Any) -> bool:
     """Whether a key is one for each dimension."""
     return isinstance(key, tuple) and not isinstance(key, Complex)
+
+
+_RULES = {"wrap": "wrap_index", "clip": "clamp_index"}
+
+
+def index_inside(indices: Any, size: Any, dimension: int, mode: str) -> Array:
+    """Integers as i64 indices of a dimension of that size, by NumPy's `mode`: "raise" checks each, "wrap" counts round, "clip" clamps."""
+    if mode != "raise" and mode not in _RULES:
+        raise TraceError(complaint(f"the mode of an index is 'raise', 'wrap' or 'clip', not {mode!r}"))
+    extent = extent_of(size)
+
+    def brought(value: Array) -> Array:
+        if not value.dtype.is_integer:
+            raise DTypeError(complaint(f"an index is an integer, not {value.dtype}"))
+        if mode == "raise":
+            place = index_value(value)
+            if current().inside(place, extent):
+                return Array(place)
+            _refuse(place, extent, dimension, f"size {index.text(extent)}")
+            holds = Op(
+                "logical_and", bool_, (Op("ge", bool_, (place, const(i64, 0))), Op("lt", bool_, (place, extent)))
+            )
+            details = (const(i64, dimension), place, extent)
+            return Array(checked(place, holds, unsigned_kind("index", place), details))
+        rule, some = _RULES[mode], index.maximum(extent, 1)
+        return Array(Op(rule, i64, (brought_near(value, rule, some), some)))
+
+    return elementwise(brought, [indices])
 
 
 class _Drop:
@@ -176,9 +206,13 @@ def _places(
 
 
 def _refuse_outside(place: Expr, extent: Expr, dimension: int, array: Array) -> None:
+    _refuse(place, extent, dimension, describe(array.dtype, array.extents))
+
+
+def _refuse(place: Expr, extent: Expr, dimension: int, shape: str) -> None:
+    """IndexOutOfRange for an index that is known not to be inside."""
     value, n = index.constant_value(place), index.constant_value(extent)
     if value is not None and (value < 0 or (n is not None and value >= n)):
-        shape = describe(array.dtype, array.extents)
         raise IndexOutOfRange(complaint(f"index {value} is out of range for dimension {dimension} of {shape}"))
 
 

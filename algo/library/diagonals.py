@@ -8,8 +8,7 @@ from typing import Any
 from raido.algo.errors import ShapeError
 from raido.algo.language.combinators import tabulate
 from raido.algo.language.indexing import gather
-from raido.algo.language.making import iota
-from raido.algo.language.moves import array_of, leaf_by_leaf, named, normal_axis, transpose
+from raido.algo.language.moves import array_of, leaf_by_leaf, normal_axis
 from raido.algo.language.stencil import constant
 from raido.algo.language.ufuncs import minimum, where
 from raido.algo.library.making import typed, zeros_like
@@ -99,12 +98,14 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, *, name: s
     if first == second:
         raise ShapeError(complaint(f"rd.diagonal along one axis, {first}, instead of two"))
     others = [axis for axis in range(given.ndim) if axis not in (first, second)]
-    matrix = transpose(given, [first, second, *others])
-    down, right = max(-shifted, 0), max(shifted, 0)
-    inner = matrix[down:, right:]
-    rows, columns = inner.shape[:2]
+    starts = {first: slice(max(-shifted, 0), None), second: slice(max(shifted, 0), None)}
+    inner = given[tuple(starts.get(axis, slice(None)) for axis in range(given.ndim))]
+    rows, columns = inner.shape[first], inner.shape[second]
     both = isinstance(rows, int) and isinstance(columns, int)
-    along = iota(min(rows, columns) if both else minimum(rows, columns))
-    result = inner[along, along]
-    result = transpose(result, [*range(1, result.ndim), 0])
-    return result if name is None else named(result, name)
+    size = min(rows, columns) if both else minimum(rows, columns)
+
+    def element(*places: Any) -> Any:
+        place = dict(zip((*others, first), places, strict=True)) | {second: places[-1]}
+        return inner[tuple(place[axis] for axis in range(given.ndim))]
+
+    return tabulate((*(given.shape[axis] for axis in others), size), element, name=name)

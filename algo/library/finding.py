@@ -16,7 +16,7 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import Array
 
 
-def nonzero(a: Any) -> tuple[Any, ...]:
+def nonzero(a: Any) -> tuple[Array, ...]:
     """The indices of the elements that are not zero, in row-major order: one i64 array for each dimension, all of one size.
 
     The size is decided by the data, as that of `rd.filter`; `a[rd.nonzero(a)]` are the elements. ShapeError for a scalar.

@@ -6,18 +6,17 @@ from typing import Any
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph.dtypes import i64
-from raido.algo.language.indexing import gather
+from raido.algo.language.indexing import index_inside
 from raido.algo.language.joining import stack
-from raido.algo.language.making import iota
+from raido.algo.language.making import array, iota
 from raido.algo.language.moves import array_of, astype, broadcast_to, column_major, flatten, named, reshape
+from raido.algo.language.ufuncs import where
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import is_sequence
 from raido.algo.trace.value import Array
 
-_MODES = {"raise": "raise", "wrap": "wrap", "clip": "clamp"}
 
-
-def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", name: str | None = None) -> tuple[Any, ...]:
+def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", name: str | None = None) -> tuple[Array, ...]:
     """The coordinates of a grid: of arrays [n], [m] …, as many arrays of one shape, each constant along the axes of the others.
 
     For `indexing="xy"` the first array runs along axis 1 and the second along axis 0; for "ij" each along its own. `sparse` leaves the
@@ -64,7 +63,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False, *, name: s
     return stack([broadcast_to(a, tuple(sizes)) for a in grids], 0, name=name)
 
 
-def unravel_index(indices: Any, shape: Any, order: str = "C", *, name: str | None = None) -> tuple[Any, ...]:
+def unravel_index(indices: Any, shape: Any, order: str = "C", *, name: str | None = None) -> tuple[Array, ...]:
     """The indices in an array of `shape` of the elements that stand at `indices` when it is flattened: one i64 array for each dimension.
 
     `order` is that of the flattened elements: "C", row-major, or "F". IndexOutOfRange for an index that is not inside.
@@ -74,14 +73,15 @@ def unravel_index(indices: Any, shape: Any, order: str = "C", *, name: str | Non
         (array([0, 1, 1]), array([0, 1, 2]))
     """
     sizes = list(shape) if is_sequence(shape) else [shape]
-    flat = gather(iota(_product(sizes)), indices)
+    flat = index_inside(_numbers(indices), _product(sizes), 0, "raise")
     fastest_first = sizes if column_major(order) else sizes[::-1]
     places: list[Any] = []
     for n in fastest_first[:-1]:
-        places.append(flat % n)
-        flat = flat // n
+        divisor = max(n, 1) if isinstance(n, int) else where(n != 0, n, 1)
+        places.append(flat % divisor)
+        flat = flat // divisor
     places.append(flat)
-    places = [astype(p, i64) for p in (places if column_major(order) else places[::-1])]
+    places = places if column_major(order) else places[::-1]
     return tuple(places if name is None else [named(p, f"{name}_{k}") for k, p in enumerate(places)])
 
 
@@ -101,15 +101,16 @@ def ravel_multi_index(
     modes = list(mode) if is_sequence(mode) else [mode] * len(sizes)
     if not len(sizes) == len(parts) == len(modes):
         raise ShapeError(complaint(f"rd.ravel_multi_index of {len(parts)} index arrays for {len(sizes)} dimensions"))
-    if any(m not in _MODES for m in modes):
-        raise TraceError(complaint(f"the mode of rd.ravel_multi_index is 'raise', 'wrap' or 'clip', not {mode!r}"))
-    inside = [gather(iota(n), i, mode=_MODES[m]) for n, i, m in zip(sizes, parts, modes, strict=True)]
+    inside = [index_inside(_numbers(i), n, k, m) for k, (n, i, m) in enumerate(zip(sizes, parts, modes, strict=True))]
     pairs = list(zip(inside, sizes, strict=True))
     flat: Any = 0
     for place, n in reversed(pairs) if column_major(order) else pairs:
         flat = flat * n + place
-    result = astype(flat, i64)
-    return result if name is None else named(result, name)
+    return flat if name is None else named(flat, name)
+
+
+def _numbers(value: Any) -> Any:
+    return array(value) if isinstance(value, list) else value
 
 
 def _product(sizes: list[Any]) -> Any:

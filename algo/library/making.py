@@ -21,8 +21,8 @@ from raido.algo.trace.context import is_size
 from raido.algo.trace.dtype_reading import read_dtype
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import common_type, lift
-from raido.algo.trace.trees import leaves, rebuild_tuple
-from raido.algo.trace.value import LITERAL, STRONG, Array
+from raido.algo.trace.trees import leaves, map_leaves, rebuild_tuple
+from raido.algo.trace.value import LITERAL, STRONG, WEAK, Array
 
 
 def zeros(shape: Any, dtype: Any = None, *, name: str | None = None) -> Array:
@@ -45,8 +45,8 @@ def ones(shape: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     """An array of ones, with the types of `rd.zeros`.
 
     Example:
-        >>> rd.algorithm(lambda a: rd.ones(a.shape) + a).interpret(np.array([3, 1]))
-        array([4., 2.])
+        >>> rd.algorithm(lambda a: rd.ones(a.shape) + a).interpret(np.float32([3, 1]))
+        array([4., 2.], dtype=float32)
     """
     return full(shape, 1.0 if dtype is None else 1, dtype, name=name)
 
@@ -96,8 +96,8 @@ def ones_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Array:
     """`fill_value` everywhere, in an array of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
 
-    The value is converted as by `.astype`; a tuple or a record of arrays gives one. DTypeError for an integer literal that the type
-    cannot hold.
+    The value is converted as by `.astype`, and as weak as `a` is; a tuple or a record of arrays gives one. DTypeError for an integer
+    literal that the type cannot hold.
 
     Example:
         >>> rd.algorithm(lambda a: rd.full_like(a, 2.9)).interpret(np.array([3, 1]))
@@ -110,7 +110,10 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, 
         return made
     wanted = given.real.extents if isinstance(given, Complex) else given.extents
     sizes = tuple(Array(extent) for extent in wanted) if shape is None else shape
-    return full(sizes, fill_value, given.dtype if dtype is None else dtype, name=name)
+    result = full(sizes, fill_value, given.dtype if dtype is None else dtype, name=name)
+    if dtype is not None or given.weak == STRONG:
+        return result
+    return map_leaves(lambda leaf: Array(leaf.node, WEAK), result)
 
 
 def typed(value: Any, dtype: Any) -> Any:
@@ -127,9 +130,9 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | Non
     `k` may be traced; it is negative for diagonals below the main one.
 
     Example:
-        >>> rd.algorithm(lambda: rd.eye(2, 3, k=1)).interpret()
-        array([[0., 1., 0.],
-               [0., 0., 1.]])
+        >>> rd.algorithm(lambda a: rd.eye(2, 3, k=1) * a).interpret(np.float32(4))
+        array([[0., 4., 0.],
+               [0., 0., 4.]], dtype=float32)
     """
     one, zero = (1.0, 0.0) if dtype is None else (typed(lift(value), dtype) for value in (1, 0))
     return tabulate((N, N if M is None else M), lambda y, x: ufuncs.where(x - y == k, one, zero), name=name)

@@ -22,7 +22,7 @@ from raido.algo.trace.value import Array
 Cut = Callable[[Array], list[Array]]
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Array, ...]:
     """The array cut along `axis` into that many equal sections, or at the indices of a list: a tuple of arrays.
 
     ShapeError, or SizeMismatch at the call, where an axis does not have as many equal sections; indices clamp, as bounds of slices do.
@@ -36,7 +36,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
     return _cut(ary, lambda a: _in_equal_sections(a, _count(indices_or_sections), axis))
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Array, ...]:
     """The array cut as by `rd.split`, into sections that may differ by one: the first ones are the larger.
 
     Example:
@@ -48,7 +48,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Any,
     return _cut(ary, lambda a: _in_sections(a, _count(indices_or_sections), axis))
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def hsplit(ary: Any, indices_or_sections: Any) -> tuple[Array, ...]:
     """The array cut side by side: `rd.split` along axis 1, of arrays of rank 1 along their only axis.
 
     Example:
@@ -60,7 +60,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     return split(ary, indices_or_sections, 1 if structure(ary).ndim > 1 else 0)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def vsplit(ary: Any, indices_or_sections: Any) -> tuple[Array, ...]:
     """The rows cut apart: `rd.split` along axis 0 of an array of rank 2 or more.
 
     Example:
@@ -70,7 +70,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     return _from_rank(2, ary, "rd.vsplit", lambda: split(ary, indices_or_sections, 0))
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def dsplit(ary: Any, indices_or_sections: Any) -> tuple[Array, ...]:
     """The array cut in depth: `rd.split` along axis 2 of an array of rank 3 or more.
 
     Example:

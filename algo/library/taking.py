@@ -22,7 +22,7 @@ _MODES = {"raise": None, "wrap": "wrap", "clip": "clamp"}
 
 
 @leaf_by_leaf
-def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise", *, name: str | None = None) -> Array:
+def take(a: Any, indices: Any, axis: Any = None, *, mode: str = "raise", name: str | None = None) -> Array:
     """The elements (rows) at `indices` along `axis`, of the flattened array for None; the shape of `indices` stands in place of the axis.
 
     `indices` is an integer, an integer array, or a list. `mode` says what is done with those out of range: "raise" checks them

@@ -52,7 +52,7 @@ class Methods:
         """One dimension: row-major, or column-major for `order="F"`."""
         return _function("library.moving", "ravel")(self, order)
 
-    def nonzero(self) -> Any:
+    def nonzero(self) -> tuple[Array, ...]:
         """`rd.nonzero` of this array."""
         return _function("library.finding", "nonzero")(self)
 
@@ -80,9 +80,9 @@ class Methods:
         """`rd.swapaxes` of this array."""
         return _function("language.moves", "swapaxes")(self, axis1, axis2)
 
-    def take(self, indices: Any, axis: Any = None, mode: str = "raise") -> Array:
+    def take(self, indices: Any, axis: Any = None, *, mode: str = "raise") -> Array:
         """`rd.take` of this array."""
-        return _function("library.taking", "take")(self, indices, axis, mode)
+        return _function("library.taking", "take")(self, indices, axis, mode=mode)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
         """`rd.trace` of this array."""

@@ -32,7 +32,7 @@ def test_take(axis: Any, indices: Any) -> None:
 def test_take_of_indices_out_of_range(mode: str, dtype: Any) -> None:
     places = np.array([[-7, -1, 0], [3, 4, 11]]).astype(dtype)
     same(
-        lambda a, i: (rd.take(a, i, 1, mode), rd.take(a, i, mode=mode)),
+        lambda a, i: (rd.take(a, i, 1, mode=mode), rd.take(a, i, mode=mode)),
         lambda a, i: (np.take(a, i.astype(np.int64), 1, mode=mode), np.take(a, i.astype(np.int64), mode=mode)),
         sample((3, 4), np.int16),
         places,
@@ -93,7 +93,7 @@ def test_select_needs_a_choice_for_each_condition() -> None:
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_elements_that_are_not_zero(dtype: Any) -> None:
     for shape in ((5,), (3, 4), (0,), (2, 0), (2, 3, 2)):
-        a = sample(shape, dtype) * sample(shape, np.bool_, 1).astype(dtype)
+        a = np.where(sample(shape, np.bool_, 1), sample(shape, dtype), np.zeros((), dtype))
         same(
             lambda a: (rd.nonzero(a), a.nonzero(), rd.flatnonzero(a), rd.argwhere(a), rd.count_nonzero(a)),
             lambda a: (np.nonzero(a), a.nonzero(), np.flatnonzero(a), np.argwhere(a), np.int64(np.count_nonzero(a))),
