@@ -112,6 +112,7 @@ from raido.algo.trace.value import Array
 from raido.algorithm import Algorithm, algorithm
 
 if TYPE_CHECKING:
+    from raido import random
     from raido.autotune.jobs.autotune import autotune
     from raido.autotune.jobs.tuning import Tuning
     from raido.schedule.holes import choose
@@ -266,6 +267,7 @@ __all__ = [
     "prod",
     "ptp",
     "quantile",
+    "random",
     "ravel",
     "ravel_multi_index",
     "real",
@@ -330,6 +332,7 @@ __all__ += ufuncs.__all__
 
 _LATER = {
     "autotune": "raido",  # the package, which can be called
+    "random": "raido",  # a module
     "Tuning": "raido.autotune.jobs.tuning",
     "Schedule": "raido.schedule.schedule",
     "choose": "raido.schedule.holes",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import operator
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,17 @@ FUNCTIONS = [
     for name in sorted(set(rd.__all__) - set(ufuncs.__all__))
     if inspect.isfunction(getattr(rd, name)) and getattr(rd, name).__module__.startswith("raido.algo")
 ]
+NAMESPACES = {"random": rd.random}
+FUNCTIONS += [f"{space}.{name}" for space, module in NAMESPACES.items() for name in module.__all__]
+
+
+def public(name: str) -> Any:
+    """What `rd.name` is; the name may have a namespace in front."""
+    return operator.attrgetter(name)(rd)
+
+
 MODULES = sorted(
-    {getattr(rd, name).__module__ for name in FUNCTIONS}
+    {public(name).__module__ for name in FUNCTIONS}
     | {f"raido.algo.{m}" for m in ("trace.algorithm", "trace.value", "errors")}
 )
 
@@ -39,7 +49,7 @@ def test_examples_run(name: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_has_an_example(name: str) -> None:
-    assert examples(getattr(rd, name))
+    assert examples(public(name))
 
 
 ERRORS = [e for e in vars(rd).values() if inspect.isclass(e) and issubclass(e, rd.RaidoError)]

@@ -1,0 +1,5 @@
+"""`rd.random`: random numbers from keys, as in `jax.random`."""
+
+from raido.algo.library.random import bits, choice, fold_in, integers, key, normal, permutation, split, uniform
+
+__all__ = ["bits", "choice", "fold_in", "integers", "key", "normal", "permutation", "split", "uniform"]
