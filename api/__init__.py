@@ -112,7 +112,7 @@ from raido.algo.trace.value import Array
 from raido.algorithm import Algorithm, algorithm
 
 if TYPE_CHECKING:
-    from raido import random
+    from raido import fft, random
     from raido.autotune.jobs.autotune import autotune
     from raido.autotune.jobs.tuning import Tuning
     from raido.schedule.holes import choose
@@ -200,6 +200,7 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "fft",
     "filter",
     "flatnonzero",
     "flatten",
@@ -332,7 +333,8 @@ __all__ += ufuncs.__all__
 
 _LATER = {
     "autotune": "raido",  # the package, which can be called
-    "random": "raido",  # a module
+    "fft": "raido",  # a module
+    "random": "raido",
     "Tuning": "raido.autotune.jobs.tuning",
     "Schedule": "raido.schedule.schedule",
     "choose": "raido.schedule.holes",
