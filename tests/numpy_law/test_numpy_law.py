@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -31,11 +32,26 @@ def test_random_programs_give_what_numpy_gives(group: int) -> None:
 
 
 def test_every_name_shared_with_numpy_is_drawn() -> None:
-    text = "\n".join((HERE / f"{name}.py").read_text() for name in GRAMMAR)
-    words = set(re.findall(r"\w+", text))
-    drawn = {id(getattr(rd, name)) for name in rd.__all__ if name in words}  # by any of its names
-    shared = [name for name in rd.__all__ if hasattr(np, name) and id(getattr(rd, name)) not in drawn]
-    assert not set(shared) - NOT_DRAWN
+    """Those of the library, which are made of the others, are compared with NumPy one by one."""
+    assert not _shared(_words(HERE, GRAMMAR), of_library=False) - NOT_DRAWN
+    assert not _shared(_words(HERE.parent / "algo", ("test_library_*",)), of_library=True)
+
+
+def _words(folder: Path, patterns: tuple[str, ...]) -> set[str]:
+    texts = (path.read_text() for pattern in patterns for path in folder.glob(f"{pattern}.py"))
+    return {word for text in texts for word in re.findall(r"\w+", text)}
+
+
+def _shared(words: set[str], of_library: bool) -> set[str]:
+    """The names shared with NumPy that are not among these words, by any of their names."""
+    drawn = {id(getattr(rd, name)) for name in rd.__all__ if name in words}
+    shared = {name: getattr(rd, name) for name in rd.__all__ if hasattr(np, name)}
+    homes = {
+        name: value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", "")
+        for name, value in shared.items()
+    }
+    library = {name for name, home in homes.items() if "library" in home or inspect.ismodule(shared[name])}
+    return {name for name, value in shared.items() if (name in library) == of_library and id(value) not in drawn}
 
 
 WRONG: list[tuple[str, Callable[..., Any]]] = [
