@@ -1,1 +1,1 @@
-"""NumPy's other names, composed of the language: nothing here knows the graph."""
+"""NumPy's other names, and JAX's, composed of the language, a family a file."""
