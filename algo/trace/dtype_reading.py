@@ -13,6 +13,7 @@ from raido.algo.trace.locations import complaint
 
 COMPLEX_TYPES: dict[DType, Any] = {}  # the complex type with parts of a type
 _CLASSES = (bool, int, float, complex)
+_ABSTRACT = {kind for made in np.sctypeDict.values() for kind in made.__mro__ if kind is not made} - {*_CLASSES}
 _NAME = re.compile(
     "[a-z]{3,}[0-9]*_?"
 )  # "float32", "bool_"; not NumPy's codes: its "i8" has eight bytes, raido's eight bits
@@ -62,10 +63,9 @@ def _named(text: str) -> Any:
 
 
 def _of_numpy(value: Any) -> Any:
-    try:
-        dtype = np.dtype(value)
-    except TypeError:  # an abstract class such as np.floating
+    if isinstance(value, type) and value in _ABSTRACT:
         return None
+    dtype = np.dtype(value)
     if dtype.kind == "c":
         parts = {8: f32, 16: f64}.get(dtype.itemsize)
         return None if parts is None else COMPLEX_TYPES[parts]
