@@ -53,11 +53,11 @@ def mutated_value(value: Any, rng: random.Random) -> Any:
     for _ in range(rng.choice((1, 1, 2, 3))):
         places = list(_places(value))
         if not places:
-            return rng.choice(JUNK)
+            return _junk(rng)
         holder, key = rng.choice(places)
         change = rng.randrange(6)
         if change <= 1:
-            holder[key] = rng.choice(JUNK)
+            holder[key] = _junk(rng)
         elif change == 2:
             del holder[key]
         elif change == 3 and isinstance(holder, dict):
@@ -70,6 +70,12 @@ def mutated_value(value: Any, rng: random.Random) -> Any:
         else:
             holder[key] = [holder[key]] if rng.random() < 0.5 else {"x": holder[key]}
     return value
+
+
+def _junk(rng: random.Random) -> Any:
+    """A value that is none of a document, of its own: the next change may change what is in it."""
+    junk = rng.choice(JUNK)
+    return junk if junk is _DEEP else copy.deepcopy(junk)
 
 
 def _holds(holder: Any, key: Any) -> bool:
