@@ -130,7 +130,7 @@ def _turned_at(loop: For, rest: Sequence[Statement], swaps: Sequence[Swap], stag
         return []
     places = _places_of_rows(round_, stages, swaps)
     if places is None or not all(
-        _is_exchanged(buffer, places[buffer], first) for s in swaps for buffer in (s.left, s.right)
+        places[s.left] == places[s.right] and _is_exchanged(s.left, places[s.left], first) for s in swaps
     ):
         return []
     named: set[Node] = {loop.var, *(s.var for s in round_ if isinstance(s, Let)), *first.variables}

@@ -87,6 +87,20 @@ def test_rounds_of_a_row_stay_together(function: Callable[[Any], Any], how: str)
         np.testing.assert_allclose(algorithm(rows), algorithm.interpret(rows), rtol=1e-5)
 
 
+def test_states_with_rows_at_different_places_are_swapped() -> None:
+    """What a round makes of an element goes to another place of the next state."""
+
+    @rd.algorithm
+    def turned(a: rd.f32["n", "n"]):
+        n = a.shape[0]
+        return rd.loop(3, lambda i, a: rd.tabulate((n, n), lambda y, x: a[x, y] * 2, name="turn"), a)
+
+    schedule = turned.schedule()
+    schedule["loop_1/turn"].root().vectorize(schedule["loop_1/turn"].axes[1])
+    a = np.arange(16, dtype=np.float32).reshape(4, 4)
+    np.testing.assert_array_equal(turned.compile(schedule=schedule)(a), turned.interpret(a))
+
+
 def kind_of(nest: Nest) -> str:
     """Where the rounds of the array loop stand among the loops around and inside them."""
     around: list[For] = []
