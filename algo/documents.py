@@ -91,7 +91,7 @@ def expect(value: Any, kind: type[_Kind], what: str) -> _Kind:
 
 
 def field(table: Mapping[str, Any], name: str, kind: type[_Kind], where: str) -> _Kind:
-    """What stands under a name in a table."""
+    """The value under a name in a table."""
     if name not in table:
         raise Unreadable(f"{where} has no `{name}`")
     return expect(table[name], kind, f"`{name}` of {where}")

@@ -1,4 +1,4 @@
-"""What expressions cost, as a number of operations: stages are formed by it, default schedules chosen, and the law of work counts so."""
+"""Costs of expressions, as numbers of operations: stages are formed by it, default schedules chosen, and the law of work counts so."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _note(form: ArrayForm, site: Site | None, found: dict[tuple[Expr, ...], Size
 
 
 def always_needed(node: Node) -> Sequence[Node]:
-    """What the value of a node depends on whatever the data."""
+    """The nodes on which the value of a node depends whatever the data."""
     if isinstance(node, (Result, Item)):
         return (node.form,)
     if isinstance(node, Load):

@@ -49,7 +49,7 @@ def size_numbers(program: Program) -> list[SizeNumber]:
 
 
 def numbers_within(form: Node) -> list[Op]:
-    """Those that a form computes itself, whatever the data."""
+    """The numbers made of sizes that a form computes itself, whatever the data."""
     found: dict[Op, None] = {}
     seen: set[Node] = {form}
     stack = list(always_needed(form))

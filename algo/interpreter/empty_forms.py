@@ -1,4 +1,4 @@
-"""What a form without elements looks at all the same: sizes that data decides, and offsets without segments, which no element sees.
+"""Checks that a form without elements makes all the same: of sizes that data decides, and offsets without segments, which no element sees.
 
 A slice between traced bounds is checked where it is taken, as NumPy takes it, whether or not anybody looks at an element of it.
 """

@@ -375,7 +375,7 @@ def _any_zero(extents: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _is_outside(where: Sequence[np.ndarray], extents: Sequence[np.ndarray]) -> np.ndarray:
-    """Where any index is not below its extent."""
+    """The lanes in which an index is not below its extent."""
     wrong = [(place < 0) | (place >= extent) for place, extent in zip(where, extents, strict=True)]
     return np.asarray(functools.reduce(np.logical_or, wrong, np.False_))
 

@@ -303,7 +303,7 @@ def spread(value: Any, like: Any, what: str) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is that an operation does not take, for messages."""
+    """The words of messages for a value that an operation does not take."""
     return "complex numbers" if isinstance(value, Complex) else "a tuple"
 
 

@@ -230,7 +230,7 @@ class _Iteration:
         return settled
 
     def _changed_type(self, position: int, dtype: DType, result: Array) -> str:
-        """What is said where the body returns another type than the state has, with the line in which that arose."""
+        """The message where the body returns another type than the state has, with the line in which that arose."""
         origin = type_origin(lambda: self._run(*self.latest)[0][position])
         labelled: dict[str, str | None] = {
             "algorithm": str(user_site()),
