@@ -110,7 +110,7 @@ def write_table(write: bool) -> None:
 
 
 def origin(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Where and when rows were measured, how noisy that was, and which of them were disturbed (kept before such were refused)."""
+    """The machine and the day of each row's measurement, and how noisy it was."""
     groups: dict[tuple[str, str, int], list[str]] = {}
     for name, row in rows.items():
         groups.setdefault((row["machine"], row["date"], row["rounds"]), []).append(name)
@@ -123,7 +123,3 @@ def origin(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
             f"Noise: the default's executable beside itself, in the same turns, differed by {median(noise.values()):.1%} (median) and at most "
             f"{max(noise.values()):.1%} on {len(noise)} of {len(rows)} rows; what differs by less is equal."
         )
-    noisy = {name: row["others"] for name, row in rows.items() if row["others"] > UNDISTURBED}
-    if noisy:
-        listed = ", ".join(f"{name} ({others:.0%})" for name, others in noisy.items())
-        yield f"Disturbed, by other processes with so much of a processor in the rounds that count, and to be measured again: {listed}."

@@ -222,7 +222,7 @@ def draw(results: Mapping[str, Tried], trials: int) -> None:
             if not steps:
                 continue
             axis = range(1, len(steps) + 1)
-            panel.plot(axis, [median(step) for step in steps], dashes, color=colour, label=kind)
+            panel.plot(axis, [median(step) for step in steps], linestyle=dashes, color=colour, label=kind)
             panel.fill_between(axis, [min(s) for s in steps], [max(s) for s in steps], color=colour, alpha=0.15, lw=0)
         panel.set_title(name, fontsize=9)
         panel.set_ylim(lowest - 0.05, 1.02)

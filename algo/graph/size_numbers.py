@@ -11,7 +11,7 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import ARRAY_FORMS, Axis, Const, Count, Expr, Node, Op, Parameter, Result, SizeVar
 from raido.algo.graph.limits import LARGEST_ARRAY, always_needed, reach
 from raido.algo.graph.program import Program, Site
-from raido.algo.graph.rewrite import scalar_nodes
+from raido.algo.graph.rewrite import post_order, scalar_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +67,32 @@ def numbers_within(form: Node) -> list[Op]:
 
 def is_size_arithmetic(node: Node) -> TypeGuard[Op]:
     """Whether a node is an operation on sizes alone."""
-    return isinstance(node, Op) and is_size(node) and any(isinstance(n, (SizeVar, Count)) for n in scalar_nodes(node))
+    return isinstance(node, Op) and bool(_mentions_size(node))
 
 
 def is_size(e: Node) -> bool:
-    """Whether a scalar is arithmetic on sizes alone."""
-    return all(
-        isinstance(node, (SizeVar, Count, Const)) or (isinstance(node, Op) and node.name in EXACT and node.dtype is i64)
-        for node in scalar_nodes(e)
-    )
+    """Whether a scalar is an i64 made of sizes and literals alone."""
+    return _mentions_size(e) is not None
+
+
+def _mentions_size(e: Node) -> bool | None:
+    """Whether arithmetic on sizes and constants mentions a size; None for any other scalar. Every node keeps its answer."""
+    for node in post_order((e,), lambda node: () if hasattr(node, "_mentions_size") else _operands(node)):
+        if hasattr(node, "_mentions_size"):
+            continue
+        if operands := _operands(node):
+            answers = [operand._mentions_size for operand in operands]
+            known = None if None in answers else any(answers)
+        else:
+            whole = isinstance(node, (SizeVar, Count, Const)) and node.dtype is i64
+            known = isinstance(node, (SizeVar, Count)) if whole else None
+        object.__setattr__(node, "_mentions_size", known)
+    return e._mentions_size
+
+
+def _operands(e: Node) -> tuple[Expr, ...]:
+    """The operands of an operation that sizes are computed with."""
+    return e.args if isinstance(e, Op) and e.name in EXACT and e.dtype is i64 else ()
 
 
 def _counts(e: Expr) -> Iterable[Node]:

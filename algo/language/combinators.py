@@ -19,6 +19,7 @@ from raido.algo.graph.expr import (
     Item,
     Reduce,
 )
+from raido.algo.graph.size_numbers import is_size
 from raido.algo.trace.building import (
     Value,
     call,
@@ -32,7 +33,7 @@ from raido.algo.trace.building import (
 )
 from raido.algo.trace.building import elementwise as _elementwise
 from raido.algo.trace.combining import COMMUTATIVE, RowsMixed, starting_values, trace_operator
-from raido.algo.trace.context import current, is_size
+from raido.algo.trace.context import current
 from raido.algo.trace.existential import joined_size, size_from
 from raido.algo.trace.locations import complaint, plain_size
 from raido.algo.trace.scalars import cast, has_wrapped_sizes

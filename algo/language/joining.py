@@ -14,11 +14,12 @@ from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_, i64, u64
 from raido.algo.graph.expr import Expr, Op
+from raido.algo.graph.size_numbers import is_size
 from raido.algo.language.complexes import Complex, spread, together
 from raido.algo.language.moves import array_of, flatten, leaf_by_leaf, moved, normal_axis, reshape
 from raido.algo.language.stencil import Fill, boundaries, for_leaves, load_with_boundary
 from raido.algo.trace.building import owner, structure
-from raido.algo.trace.context import is_size, load, load_chosen
+from raido.algo.trace.context import load, load_chosen
 from raido.algo.trace.existential import joined_size, nonempty_size
 from raido.algo.trace.locations import complaint, plain_int, plain_size
 from raido.algo.trace.promotion import common_type

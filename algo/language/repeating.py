@@ -13,6 +13,7 @@ from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, const
 from raido.algo.graph.limits import LARGEST_ARRAY, LARGEST_SIZE
+from raido.algo.graph.size_numbers import is_size
 from raido.algo.language.combinators import extent_of, reduce
 from raido.algo.language.complexes import kind_of
 from raido.algo.language.making import replicate
@@ -22,7 +23,7 @@ from raido.algo.language.scattering import bincount
 from raido.algo.language.ufuncs import add, minimum
 from raido.algo.trace.building import collect, make_axes, structure
 from raido.algo.trace.building import element as element_of
-from raido.algo.trace.context import is_size, load
+from raido.algo.trace.context import load
 from raido.algo.trace.existential import checked, count_from, counted, joined_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import leaves, map_leaves

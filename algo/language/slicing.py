@@ -15,7 +15,8 @@ from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, const
 from raido.algo.graph.faults import unsigned_kind
-from raido.algo.trace.context import current, is_size
+from raido.algo.graph.size_numbers import is_size
+from raido.algo.trace.context import current
 from raido.algo.trace.existential import checked, counted
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.value import Array

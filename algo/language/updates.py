@@ -16,6 +16,7 @@ from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Axis, Expr, Op, Result, Update, const, fresh
+from raido.algo.graph.size_numbers import is_size
 from raido.algo.language import ufuncs
 from raido.algo.language.complexes import kind_of
 from raido.algo.language.indexing import Chosen, placed, selection
@@ -31,7 +32,7 @@ from raido.algo.trace.building import (
     structure,
 )
 from raido.algo.trace.combining import trace_operator
-from raido.algo.trace.context import current, is_size, load
+from raido.algo.trace.context import current, load
 from raido.algo.trace.existential import checked, counted, joined_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import takes

@@ -10,6 +10,7 @@ from typing import Any
 
 from raido.algo.errors import DTypeError, ShapeError
 from raido.algo.graph.dtypes import DType, f16, f32, f64, i64, u64
+from raido.algo.graph.size_numbers import is_size
 from raido.algo.language import ufuncs
 from raido.algo.language.combinators import tabulate
 from raido.algo.language.complexes import Complex
@@ -17,7 +18,6 @@ from raido.algo.language.making import iota, replicate
 from raido.algo.language.moves import astype, broadcast_to, convert, named
 from raido.algo.library.moving import moveaxis
 from raido.algo.trace.building import structure
-from raido.algo.trace.context import is_size
 from raido.algo.trace.dtype_reading import read_dtype
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import common_type, lift

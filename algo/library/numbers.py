@@ -168,7 +168,8 @@ def heaviside(x1: Any, x2: Any, *, name: str | None = None) -> Array:
 
 
 def nextafter(x1: Any, x2: Any, *, name: str | None = None) -> Array:
-    """The next float after x1 in the direction of x2, in their common float type; NaN if either is.
+    """The next float after x1 in the direction of x2, in their common float type; NaN if either is, and x2 if they are equal (for zeros of both
+    signs too, as C's function has it, and NumPy from 2.5 on for f16).
 
     Example:
         >>> rd.algorithm(lambda a: rd.nextafter(a, 2.0) - a).interpret(np.array([1.0]))
@@ -188,10 +189,7 @@ def _following(x: Array, y: Array, dtype: DType) -> Array:
     bits = view(x, word)
     moved = view(ufuncs.where(away, bits + word(1), bits - word(1)), dtype)
     moved = ufuncs.where(x == zero, ufuncs.copysign(view(word(1), dtype), y), moved)
-    same = (
-        x if dtype is f16 else y
-    )  # which of two equal zeros: NumPy's own code for f16 keeps the first, C's function the second
-    return ufuncs.where(ufuncs.isnan(x) | ufuncs.isnan(y), x + y, ufuncs.where(x == y, same, moved))
+    return ufuncs.where(ufuncs.isnan(x) | ufuncs.isnan(y), x + y, ufuncs.where(x == y, y, moved))
 
 
 def spacing(x: Any, *, name: str | None = None) -> Array:

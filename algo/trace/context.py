@@ -19,7 +19,6 @@ from raido.algo.graph.expr import (
     Array,
     ArrayForm,
     Axis,
-    Const,
     Count,
     Expr,
     Generate,
@@ -27,7 +26,6 @@ from raido.algo.graph.expr import (
     Node,
     Op,
     Result,
-    SizeVar,
     Var,
     fresh,
 )
@@ -264,13 +262,3 @@ def _keeps_range(form: Generate, body: Load) -> bool:
         elif any(node in variables for node in topological(e)):
             return False
     return len(seen) == len(variables)
-
-
-def is_size(e: Expr) -> bool:
-    """Whether an i64 expression is made of sizes and literals alone."""
-    if isinstance(e, Op):
-        return e.name in _SIZE_OPS and all(is_size(arg) for arg in e.args)
-    return isinstance(e, (SizeVar, Count, Const)) and e.dtype is i64
-
-
-_SIZE_OPS = frozenset(("add", "sub", "mul", "floordiv", "mod", "floormod", "minimum", "maximum", "neg"))

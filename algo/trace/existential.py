@@ -15,7 +15,8 @@ from raido.algo.graph.faults import unsigned_kind
 from raido.algo.graph.limits import LARGEST_SIZE, magnitude
 from raido.algo.graph.rewrite import topological
 from raido.algo.graph.scopes import open_variables
-from raido.algo.trace.context import current, is_size
+from raido.algo.graph.size_numbers import is_size
+from raido.algo.trace.context import current
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import Array

@@ -154,7 +154,7 @@ def summary(rows: Mapping[str, Found]) -> list[str]:
     lines = [
         counted(first, f"Tuned schedules reach {GOAL} of the speed of the best known of ours", GOAL, False),
         beside(rows, 1, "They are ahead of every autoscheduler of Halide"),
-        beside(searched, 3, "They are ahead of MetaSchedule, where it had a choice,"),
+        *([beside(searched, 3, "They are ahead of MetaSchedule, where it had a choice,")] if searched else []),
     ]
     if single:
         lines.append(
@@ -185,6 +185,10 @@ def text_of(results: Mapping[str, Found]) -> str:
     if any("noise" not in row["times"] for row in rows.values()):
         note.append(
             f"Rows without a noise of their own are held to {NOISE:.1%}, the most by which one executable was seen to differ from itself."
+        )
+    if absent := [name for name in results if name not in rows]:
+        note.append(
+            f"Not compared since other processes disturbed their comparison, which is not kept: {', '.join(absent)}."
         )
     first = table(("row", *SIDES, *RATIOS), (cells(name, row) for name, row in rows.items()))
     second = table(EFFORT, (effort(name, row) for name, row in rows.items()))

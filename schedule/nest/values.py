@@ -204,19 +204,21 @@ NestExpr: TypeAlias = (
 
 def lanes_of(e: NestExpr) -> int:
     """How many lanes a value has; 1 for scalars."""
-    if isinstance(e, (VectorVar, Ramp, Splat, VectorRead)):
-        return e.lanes
-    if isinstance(e, Gather):
-        return lanes_of(e.indices[0])
-    if isinstance(e, (LaneShift, LaneCompress)):
-        return lanes_of(e.value)
-    if isinstance(e, LaneShuffle):
-        return lanes_of(e.first)
-    if isinstance(e, Op):
-        return lanes_of(e.args[0]) if e.args else 1
-    if isinstance(e, Read):
-        return e.buffer.lanes
-    return 1
+    while True:
+        if isinstance(e, (VectorVar, Ramp, Splat, VectorRead)):
+            return e.lanes
+        if isinstance(e, Read):
+            return e.buffer.lanes
+        if isinstance(e, Gather):
+            e = e.indices[0]
+        elif isinstance(e, (LaneShift, LaneCompress)):
+            e = e.value
+        elif isinstance(e, LaneShuffle):
+            e = e.first
+        elif isinstance(e, Op) and e.args:
+            e = e.args[0]
+        else:
+            return 1
 
 
 def buffer_for(parameter: Parameter) -> Buffer:

@@ -291,7 +291,8 @@ def _stages_at(
     for form in (node for node in topological(*roots, *every) if node in paths):
         if paths[form] != here:
             continue
-        site = tables.sites.get(form) or next((tables.sites[n] for n in children(form) if n in tables.sites), None)
+        nearest = (form, *children(form), *(owner for owner, _ in reversed(here)))
+        site = next((tables.sites[node] for node in nearest if node in tables.sites), None)
         if isinstance(form, Generate):
             stages.append(_stage(form, names, tables, site))
         elif isinstance(form, Scan):

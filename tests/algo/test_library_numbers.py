@@ -59,7 +59,10 @@ def test_functions_of_two_floats_are_exact(name: str, dtype: type) -> None:
     x, y = pairs(special(dtype))
     ours = rd.algorithm(lambda a, b: getattr(rd, name)(a, b)).interpret(x, y)
     with np.errstate(all="ignore"):
-        same(ours, getattr(np, name)(x, y))
+        expected = getattr(np, name)(x, y)
+    if name == "nextafter":  # of two equal zeros NumPy before 2.5 gives the first in f16 alone
+        expected = np.where(x == y, y, expected)
+    same(ours, expected)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
