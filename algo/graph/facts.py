@@ -30,7 +30,7 @@ from raido.algo.graph.index import (
     sub,
     text,
 )
-from raido.algo.graph.rewrite import scalar_nodes, substitute
+from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 
 Interval: TypeAlias = tuple[Expr, Expr]
 
@@ -134,30 +134,68 @@ def _boundary_interval(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> I
 class Facts:
     """What is known to be at least 0: sizes always, and each of the given expressions; `ranges` bounds variables (inclusive)."""
 
-    __slots__ = ("_goals", "_memo", "known", "ranges")
+    __slots__ = ("_fewer", "_goals", "_memo", "_mentioned", "_new", "known", "ranges")
 
     def __init__(self, known: Iterable[Expr] = (), ranges: Mapping[Var, Interval] | None = None) -> None:
         self.known = tuple(canonical(e) for e in known)
         self.ranges = dict(ranges or {})
         self._memo: dict[Expr, bool] = {}
         self._goals: dict[tuple[int, frozenset[tuple[Expr, int]]], tuple[int, int, bool]] = {}
+        self._fewer: Facts | None = (
+            None  # these less those that were added last; `_new`: the variable that they are about, if only one
+        )
+        self._new: Var | None = None
+        bounds = (bound for each in self.ranges.values() for bound in each)
+        self._mentioned: frozenset[Var] = frozenset().union(*map(free_variables, (*self.known, *bounds)))
 
     def with_known(self, *known: Expr) -> Facts:
         """These facts and more."""
-        return Facts((*self.known, *known), self.ranges)
+        more = self._copy()
+        more.known += tuple(map(canonical, known))
+        more._mentioned = more._mentioned.union(*map(free_variables, known))
+        return more
 
     def with_range(self, var: Var, low: IntLike, high: IntLike) -> Facts:
         """These facts, and low <= var <= high."""
-        return Facts(self.known, {**self.ranges, var: (as_index(low), as_index(high))})
+        low, high = as_index(low), as_index(high)
+        more = self._copy()
+        if var in self.ranges:
+            more._fewer = None  # another range takes the place of what was known
+        elif var not in self._mentioned:
+            more._new = var
+        more.ranges[var] = (low, high)
+        more._mentioned = more._mentioned.union(free_variables(low), free_variables(high))
+        return more
+
+    def _copy(self) -> Facts:
+        """The same facts, to which more are to be added."""
+        copy = object.__new__(Facts)
+        copy.known, copy.ranges, copy._mentioned = self.known, dict(self.ranges), self._mentioned
+        copy._memo, copy._goals, copy._fewer, copy._new = {}, {}, self, None
+        return copy
 
     def nonnegative(self, e: IntLike) -> bool:
         """Whether e >= 0 is provable."""
         e = canonical(as_index(e))
+        facts: Facts = self
+        variables = free_variables(e)
+        while facts._fewer is not None and facts._new is not None and facts._new not in variables:
+            facts = facts._fewer  # the range of a variable that nothing else mentions helps in no other proof
+        return facts._is_nonnegative(e)
+
+    def _is_nonnegative(self, e: Expr) -> bool:
         answer = self._memo.get(e)
         if answer is None:
             self._memo[e] = False
-            answer = self._memo[e] = self._prove(*linear(e), 8, 3)
+            answer = self._memo[e] = self._is_known(e) or self._prove(*linear(e), 8, 3)
         return answer
+
+    def _is_known(self, e: Expr) -> bool:
+        """Whether fewer facts are known to prove e >= 0."""
+        facts = self._fewer
+        while facts is not None and not facts._memo.get(e):
+            facts = facts._fewer
+        return facts is not None
 
     def less_equal(self, a: IntLike, b: IntLike) -> bool:
         """Whether a <= b is provable."""

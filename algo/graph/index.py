@@ -7,17 +7,15 @@ and indices do not overflow). What can be proved about them is in `facts`.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from operator import is_
 from typing import Any, TypeAlias
 
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Const, Count, Expr, Node, Op, SizeVar, Var, const
+from raido.algo.graph.expr import Const, Count, Expr, Op, SizeVar, Var, const
 
 IntLike: TypeAlias = Expr | int
 BOUNDARY_OPS = ("clamp_index", "wrap_index", "mirror_index", "symmetric_index")
-
-_texts: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
 
 
 def as_index(value: IntLike) -> Expr:
@@ -235,15 +233,19 @@ _BUILDERS = {
     "maximum": maximum,
 }
 _ARITHMETIC = frozenset((*_BUILDERS, "neg", *BOUNDARY_OPS))
-_canonical: weakref.WeakKeyDictionary[Node, Expr] = weakref.WeakKeyDictionary()
 
 
 def canonical(e: Expr) -> Expr:
     """The canonical form of an i64 index or size expression."""
-    known = rewrite_index(e, _canonical_node, _canonical)
-    if known is not e:
-        _canonical[known] = known
-    return known
+    if not isinstance(e, Op) or e.dtype is not i64 or e.name not in _ARITHMETIC:
+        return e
+    try:
+        known: Any = e._canonical
+    except AttributeError:
+        known = _make_canonical(e)
+        object.__setattr__(e, "_canonical", None if known is e else known)
+        object.__setattr__(known, "_canonical", None)
+    return e if known is None else known
 
 
 def rewrite_index(e: Expr, change: Callable[[Expr], Expr], memo: MutableMapping[Any, Expr]) -> Expr:
@@ -259,17 +261,14 @@ def rewrite_index(e: Expr, change: Callable[[Expr], Expr], memo: MutableMapping[
     return known
 
 
-def _canonical_node(e: Expr) -> Expr:
-    if isinstance(e, Op) and e.dtype is i64:
-        known = _canonical.get(e)
-        if known is not None:
-            return known
-        _canonical.update({a: a for a in e.args if not isinstance(a, Const)})
-        if e.name in _BUILDERS:
-            return _BUILDERS[e.name](*e.args)
-        if e.name == "neg":
-            return mul(e.args[0], -1)
-    return e
+def _make_canonical(e: Op) -> Expr:
+    """The canonical form of index arithmetic of which it is not known."""
+    args = tuple(map(canonical, e.args))
+    if e.name in _BUILDERS:
+        return _BUILDERS[e.name](*args)
+    if e.name == "neg":
+        return mul(args[0], -1)
+    return e if all(map(is_, args, e.args)) else Op(e.name, e.dtype, args)
 
 
 _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
@@ -290,11 +289,11 @@ def extents_brought_into(indices: Iterable[Expr]) -> list[Expr]:
 
 def text(e: Expr) -> str:
     """A size or index expression as a person writes it; also the order of canonical sums."""
-    known = _texts.get(e)
-    if known is None:
-        known = _write(e)[0]
-        _texts[e] = known
-    return known
+    try:
+        return e._text
+    except AttributeError:
+        object.__setattr__(e, "_text", _write(e)[0])
+        return e._text
 
 
 def _write(e: Expr) -> tuple[str, int]:

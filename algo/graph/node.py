@@ -29,16 +29,20 @@ class _Interned(type):
 class Node(metaclass=_Interned):
     """Base of all nodes: equality and hash are identity. Fields are positional, and tuples where there are several.
 
-    A node never changes, so it keeps what is asked of it again and again, from the first time on: the nodes below (`rewrite`), its
-    linear terms (`index`), whether it is arithmetic on sizes (`size_numbers`).
+    A node never changes, so it keeps what is asked of it again and again, from the first time on: the nodes below and its free variables
+    (`rewrite`), its linear terms, canonical form (None: itself, as a node that held itself would live on) and text (`index`), whether it
+    is arithmetic on sizes (`size_numbers`).
     """
 
-    __slots__ = ("__weakref__", "_below", "_linear", "_mentions_size", "_scalars_below")
+    __slots__ = ("__weakref__", "_below", "_canonical", "_free", "_linear", "_mentions_size", "_scalars_below", "_text")
     FIELDS: ClassVar[tuple[str, ...]]
     _below: tuple[Node, ...]
     _scalars_below: tuple[Node, ...]
     _linear: tuple[int, dict[Any, int]]
+    _canonical: Node | None
+    _free: frozenset[Any]
     _mentions_size: bool | None
+    _text: str
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), tuple(getattr(self, name) for name in field_names(type(self))))

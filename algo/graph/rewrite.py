@@ -6,7 +6,6 @@ nesting. A rewrite that changes nothing returns the same node.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import is_
@@ -128,28 +127,35 @@ def substitute(root: N, values: Mapping[Any, Any]) -> Any:
     return transform(root, lambda node: node, dict(values))
 
 
-_free: weakref.WeakKeyDictionary[Node, frozenset[Var]] = weakref.WeakKeyDictionary()
+_NONE: frozenset[Var] = frozenset()
 
 
 def free_variables(root: Node) -> frozenset[Var]:
     """Variables that occur in the graph and are not bound inside it."""
+    if isinstance(root, Var):
+        return frozenset((root,))
     stack = [root]
     while stack:
         node = stack[-1]
-        if node in _free:
+        if hasattr(node, "_free"):
             stack.pop()
             continue
-        if isinstance(node, Var):
-            _free[node] = frozenset((node,))
-            continue
         below = children(node)
-        missing = [child for child in below if child not in _free]
+        missing = [child for child in below if not (hasattr(child, "_free") or isinstance(child, Var))]
         if missing:
             stack += missing
             continue
-        free = frozenset().union(*(_free[child] for child in below))
-        _free[node] = free - bound_variables(node) if free else free
-    return _free[root]
+        stack.pop()
+        object.__setattr__(node, "_free", _free_in(node, below))
+    return root._free
+
+
+def _free_in(node: Node, below: Sequence[Node]) -> frozenset[Var]:
+    """The free variables of a node, those of what is below it being known."""
+    sets = {id(s): s for s in (free_variables(child) for child in below) if s}
+    free = next(iter(sets.values())) if len(sets) == 1 else _NONE.union(*sets.values())
+    bound = bound_variables(node) if free else _NONE
+    return free - bound if bound & free else free
 
 
 def bound_variables(node: Node) -> frozenset[Var]:

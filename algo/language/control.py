@@ -36,8 +36,7 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.expr import (
     Array as Node,
 )
-from raido.algo.graph.rewrite import topological
-from raido.algo.graph.scopes import open_variables
+from raido.algo.graph.rewrite import free_variables, topological
 from raido.algo.language.complexes import Complex, as_complex, fitted, of_one_type
 from raido.algo.language.moves import moved
 from raido.algo.trace.building import Value, check_result, collect, make_axes, new_form, structure, wrap
@@ -274,7 +273,7 @@ class _Iteration:
         own = frozenset(variables)
         made = tuple(form for form in ARRAY_FORMS if form is not Generate or self.trace.depth == 0)
         nodes = topological(*results, *([test] if test is not None else []))
-        return any(isinstance(n, Result) and isinstance(n.form, made) and open_variables(n) & own for n in nodes)
+        return any(isinstance(n, Result) and isinstance(n.form, made) and free_variables(n) & own for n in nodes)
 
     def _register_round(self) -> Any:
         """The loop as an expression, with every element of its arrays a scalar of its own; None when its body makes larger ones."""

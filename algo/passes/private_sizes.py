@@ -36,8 +36,8 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.program import Program
 from raido.algo.graph.reduction import identity_of, reduction_update
-from raido.algo.graph.rewrite import rebuild, topological
-from raido.algo.graph.scopes import open_variables, substitute_variables
+from raido.algo.graph.rewrite import free_variables, rebuild, topological
+from raido.algo.graph.scopes import substitute_variables
 from raido.algo.trace.context import canonical_indices
 
 
@@ -70,7 +70,7 @@ class _Rewriting:
         """Whether a size differs from element to element."""
         if isinstance(extent, Op):
             return any(self.is_private(arg) for arg in extent.args)
-        return isinstance(extent, Count) and not open_variables(extent) <= self.counters
+        return isinstance(extent, Count) and not free_variables(extent) <= self.counters
 
     def rewritten(self, old: Node) -> Any:
         if isinstance(old, Axis):
@@ -138,7 +138,7 @@ class _Rewriting:
             return item
         (axis,) = form.axes
         made = [n for n in topological(*form.values) if isinstance(n, ARRAY_FORMS) and not isinstance(n, Generate)]
-        if any(axis.var in open_variables(n) for n in made):  # a loop of scalars cannot hold them
+        if any(axis.var in free_variables(n) for n in made):  # a loop of scalars cannot hold them
             return item
         kept = self._over_kept(form, axis)
         if kept is not None:
@@ -165,7 +165,7 @@ class _Rewriting:
         test = self._put(chosen.predicate, {chosen.axes[0].var: var})
         over = Axis(var, chosen.axes[0].extent)
         neutral = identity_of(form.monoid, form.left[0].dtype)
-        numbered = any(axis.var in open_variables(value) for value in inside)
+        numbered = any(axis.var in free_variables(value) for value in inside)
         if neutral is not None and not numbered:
             held = (Item(Cond(test, inside, (neutral,)), 0),)
             fields = form.left, form.right, form.combine, form.neutral, held, form.commutative, form.monoid
@@ -197,7 +197,7 @@ class _Rewriting:
 def _makes_arrays(body: Expr, var: Var) -> bool:
     """Whether an element is taken of arrays that are made for each index: at a computed one, they would be made for each reader."""
     forms = (node for node in topological(body) if isinstance(node, ARRAY_FORMS))
-    return any(var in open_variables(form) for form in forms)
+    return any(var in free_variables(form) for form in forms)
 
 
 def _count(form: Filter) -> Item:

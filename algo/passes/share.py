@@ -26,8 +26,7 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.program import Program
-from raido.algo.graph.rewrite import children, rebuild, topological
-from raido.algo.graph.scopes import open_variables
+from raido.algo.graph.rewrite import children, free_variables, rebuild, topological
 
 _LEAVES = (Result, Parameter, Constant, Const, SizeVar)
 _FORMS = (Generate, Scan, Update, Filter, Segmented, Sort)
@@ -41,7 +40,7 @@ def share_equal(program: Program) -> Program:
     first: dict[Any, Node] = {}
     for node in topological(*program.results):
         new: Node = rebuild(node, memo.__getitem__)
-        if isinstance(new, _FORMS) and not open_variables(new):
+        if isinstance(new, _FORMS) and not free_variables(new):
             new = first.setdefault(_key(new), new)
         memo[node] = new.args[1] if isinstance(new, Op) and _chooses_nothing(new) else new
     return follow_tables(program, memo, tuple(memo[result] for result in program.results))
@@ -64,7 +63,7 @@ def _key(form: Node) -> tuple[Any, ...]:
         if isinstance(node, Var):
             numbers[node] = len(rows)
             rows.append((Var, node.name, node.dtype))
-        elif isinstance(node, _LEAVES) and not open_variables(node):
+        elif isinstance(node, _LEAVES) and not free_variables(node):
             numbers[node] = len(rows)
             rows.append(node)
         elif entered:

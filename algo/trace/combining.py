@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
-from raido.algo.graph import index, scopes
+from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Count, Expr, Generate, Load, Op, Result, Var, fresh, fresh_parameter
-from raido.algo.graph.rewrite import topological, transform
+from raido.algo.graph.rewrite import free_variables, topological, transform
 from raido.algo.language.complexes import fitted
 from raido.algo.trace.building import call
 from raido.algo.trace.context import current, load
@@ -70,7 +70,7 @@ def refuse_open_loops(bodies: Sequence[Expr], variables: Sequence[Var], what: st
     """TraceError where an operator on scalars loops over arrays made from its operands: it would need memory for each step."""
     own = frozenset(variables)
     for node in topological(*bodies):
-        if isinstance(node, Result) and not isinstance(node.form, Generate) and scopes.open_variables(node) & own:
+        if isinstance(node, Result) and not isinstance(node.form, Generate) and free_variables(node) & own:
             raise TraceError(
                 complaint(
                     f"a loop, sort or update of arrays in the operator of {what}",

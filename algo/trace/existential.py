@@ -13,8 +13,7 @@ from raido.algo.graph.dtypes import bool_, f64, i64
 from raido.algo.graph.expr import Axis, Checked, Count, Expr, Generate, Op, Result, SizeVar, const
 from raido.algo.graph.faults import unsigned_kind
 from raido.algo.graph.limits import LARGEST_SIZE, magnitude
-from raido.algo.graph.rewrite import topological
-from raido.algo.graph.scopes import open_variables
+from raido.algo.graph.rewrite import free_variables, topological
 from raido.algo.graph.size_numbers import is_size
 from raido.algo.trace.context import current
 from raido.algo.trace.locations import complaint
@@ -103,7 +102,7 @@ def keep_inside(axes: Sequence[Axis], array: Array) -> None:
     """TraceError where a function of the elements along `axes` returns an array whose size depends on the element."""
     own = {axis.var for axis in axes}
     for extent in array.extents:
-        if open_variables(extent) & own:
+        if free_variables(extent) & own:
             raise TraceError(
                 complaint(
                     f"an array {describe(array.dtype, array.extents)} whose size depends on the element leaves the function",

@@ -1,0 +1,63 @@
+"""What facts prove holds for all numbers that they allow, whatever was asked before, and of fewer or more facts."""
+
+import random
+from itertools import product
+
+import pytest
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import SizeVar, fresh
+from raido.algo.graph.facts import Facts
+from raido.algo.graph.rewrite import substitute
+
+N, X, Y, Z = SizeVar("n"), fresh("x"), fresh("y"), fresh("z")
+RANGES = {X: (ix.as_index(0), ix.sub(N, 1)), Y: (X, ix.add(X, 2)), Z: (ix.as_index(1), ix.as_index(3))}
+KNOWN = ix.sub(N, 2)
+
+
+def expression(rng):
+    e = ix.as_index(rng.randint(-2, 5))
+    for atom in rng.sample([N, X, Y, Z], rng.randint(1, 3)):
+        e = ix.add(e, ix.mul(atom, rng.choice((-1, 1, 1, 2))))
+    if rng.random() < 0.3:
+        e = rng.choice((ix.minimum, ix.maximum))(e, ix.sub(rng.choice((N, X, Y)), rng.randint(-1, 2)))
+    return ix.floordiv(e, 2) if rng.random() < 0.2 else e
+
+
+def value(e, numbers):
+    return ix.constant_value(ix.canonical(substitute(e, {v: ix.as_index(k) for v, k in numbers.items()})))
+
+
+def allowed(known, ranges):
+    """All small numbers that these facts allow; what has no range is any of them."""
+    for n, *rest in product(range(4), repeat=4):
+        numbers = dict(zip((N, X, Y, Z), (n, *rest), strict=True))
+        within = all(value(low, numbers) <= numbers[v] <= value(high, numbers) for v, (low, high) in ranges.items())
+        if within and all(value(e, numbers) >= 0 for e in known):
+            yield numbers
+
+
+@pytest.mark.parametrize("order", [(X, Y, Z), (Y, X, Z), (Z, KNOWN, Y, X), (KNOWN, X, Z)])
+def test_what_is_proved_holds_whatever_was_asked_before(order):
+    rng = random.Random(repr(len(order)))
+    facts, known, ranges = [Facts()], [[]], [{}]
+    for each in order:
+        more = facts[-1].with_known(each) if each is KNOWN else facts[-1].with_range(each, *RANGES[each])
+        facts.append(more)
+        known.append([*known[-1], *([KNOWN] if each is KNOWN else [])])
+        ranges.append({**ranges[-1], **({} if each is KNOWN else {each: RANGES[each]})})
+    cases = [list(allowed(*each)) for each in zip(known, ranges, strict=True)]
+    proved = 0
+    for _ in range(40):
+        e, level = expression(rng), rng.randrange(len(facts))
+        holds = facts[level].nonnegative(e)
+        assert not holds or all(value(e, numbers) >= 0 for numbers in cases[level]), ix.text(e)
+        assert holds or not Facts(known[level], ranges[level]).nonnegative(e), ix.text(e)
+        proved += holds
+    assert proved > 5
+
+
+def test_another_range_takes_the_place_of_the_first():
+    facts = Facts().with_range(X, 1, 5)
+    assert facts.nonnegative(ix.sub(X, 1))
+    assert not facts.with_range(X, 0, 5).nonnegative(ix.sub(X, 1))
