@@ -17,6 +17,7 @@ from raido.schedule.state import (
     is_reduction,
     loops_from,
     position,
+    readers_of,
     shared_count,
 )
 from raido.schedule.strategies import check_flat, check_scan, check_sort, check_update, strategy_name
@@ -25,8 +26,9 @@ from raido.schedule.strategy_parts import check_parts
 
 def check_state(state: State, before: State) -> None:
     """Refuses a state that breaks an invariant. It came of `before`, which breaks none, by one step."""
-    for name, plan in state.plans.items():
-        if is_inlined(state, name) or (plan is before.plans.get(name) and is_judged_alone(plan)):
+    for name in stages_to_check(state, before):
+        plan = state.plans[name]
+        if is_inlined(state, name):
             continue
         if isinstance(plan.compute, At) and plan.compute_with is None:
             check_encloses_readers(state, name, plan.compute)
@@ -47,9 +49,32 @@ def check_state(state: State, before: State) -> None:
     check_groups(state)
 
 
-def is_judged_alone(plan: StagePlan) -> bool:
-    """Whether what holds for a stage depends on no other plan: it is computed whole, in loops of its own, and prefetches nothing."""
-    return isinstance(plan.compute, Root) and plan.compute_with is None and plan.store is None and not plan.prefetches
+def stages_to_check(state: State, before: State) -> list[str]:
+    """The stages for which an invariant that held before may not hold now.
+
+    Those whose plans differ, those computed inside the loops of these, the stages that all of them read, which enclose their readers,
+    and the readers of the first, which prefetch what they read.
+    """
+    if state.uses is not before.uses:
+        return list(state.plans)
+    changed = [name for name, plan in state.plans.items() if plan is not before.plans.get(name)]
+    found = dict.fromkeys(changed)
+    grown = bool(changed)
+    while grown:
+        inside = [name for name, plan in state.plans.items() if name not in found and host_of(plan) in found]
+        found.update(dict.fromkeys(inside))
+        grown = bool(inside)
+    for name in list(found):
+        found.update(dict.fromkeys(arrays_read(state, name)))
+    for name in changed:
+        found.update(dict.fromkeys(readers_of(state, name)))
+    return [name for name in state.plans if name in found]
+
+
+def host_of(plan: StagePlan) -> str | None:
+    """The stage in whose loops a stage is computed."""
+    at = plan.compute_with or plan.compute
+    return at.stage if isinstance(at, At) else None
 
 
 def all_loops(state: State, name: str) -> list[tuple[str, LoopPlan]]:

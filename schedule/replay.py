@@ -118,11 +118,12 @@ def derive(graph: StageGraph, steps: Iterable[Step]) -> StageGraph:
 
 def replay(graph: StageGraph, steps: Iterable[Step]) -> tuple[Variant, ...]:
     """The plans of all stages: one variant for each `when`, in order, and the general one last."""
-    return variants_of(initial_state(graph), tuple(steps))
+    state, branches = run_with_branches(initial_state(graph), steps)
+    return (*branches, variant_of(state))
 
 
-def variants_of(state: State, steps: tuple[Step, ...]) -> tuple[Variant, ...]:
-    """As `replay`, from any state."""
+def run_with_branches(state: State, steps: Iterable[Step]) -> tuple[State, tuple[Variant, ...]]:
+    """The state after all steps outside `when` branches, and the plans of the branches."""
     variants: list[Variant] = []
     for step in steps:
         if step.directive == "when":
@@ -134,7 +135,7 @@ def variants_of(state: State, steps: tuple[Step, ...]) -> tuple[Variant, ...]:
             variants.append(replace(variant_of(run(state, inner)), test=condition))
         else:
             state = apply_step(state, step)
-    return (*variants, variant_of(state))
+    return state, tuple(variants)
 
 
 def variant_of(state: State) -> Variant:

@@ -26,7 +26,7 @@ from raido.schedule.machine import Machine
 from raido.schedule.parts import plan_of_part
 from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.refusal import Refusal, listed, refused
-from raido.schedule.replay import apply_step, run, variants_of
+from raido.schedule.replay import apply_step, replay, run, run_with_branches, variant_of
 from raido.schedule.sizetest import parse_test
 from raido.schedule.stages.stage import AnyStage, Stage, StageGraph
 from raido.schedule.state import State, initial_state, nearest, resolve
@@ -83,6 +83,11 @@ class Schedule:
         return self._steps
 
     @property
+    def explicit_steps(self) -> tuple[Step, ...]:
+        """Every directive that holds here: of a branch, those before it in its parent, and its own."""
+        return self._prefix + self._steps
+
+    @property
     def state(self) -> State:
         """The plans so far (under the witness while there are holes)."""
         return self._state
@@ -95,7 +100,7 @@ class Schedule:
     @property
     def holes(self) -> dict[str, tuple[Any, ...]]:
         """Open questions and their options."""
-        return holes_of(self._prefix + self._steps)
+        return holes_of(self.explicit_steps)
 
     @property
     def fingerprint(self) -> str:
@@ -111,7 +116,7 @@ class Schedule:
 
     def copy(self) -> Schedule:
         """A schedule of its own with the same steps."""
-        return Schedule(self._graph, self._prefix + self._steps, self.target)
+        return Schedule(self._graph, self.explicit_steps, self.target)
 
     # Recording
 
@@ -165,7 +170,7 @@ class Schedule:
         """The schedule with holes filled; refuses values that are no options, and fillings under which a step is illegal."""
         chosen = {name: plain(value) for name, value in values.items()}
         check_filling(self.holes, chosen)
-        return Schedule(self._graph, fill(self._prefix + self._steps, chosen), self.target)
+        return Schedule(self._graph, fill(self.explicit_steps, chosen), self.target)
 
     def complete(self, target: Any = None, sizes: Mapping[str, int] | None = None) -> Schedule:
         """The schedule with every default written out as steps; completing twice changes nothing.
@@ -189,7 +194,9 @@ class Schedule:
             raise ScheduleError(
                 explain("the schedule has holes", holes=listed(open_), **{"try": f"with_({name}={open_[name][0]!r})"})
             )
-        return variants_of(initial_state(self._graph), self._prefix + self._steps)
+        steps = self.explicit_steps
+        branches = any(step.directive == "when" for step in steps)
+        return replay(self._graph, steps) if branches else (variant_of(self._state),)
 
     def show(self) -> None:
         """Prints the loop nest as pseudo-code, with buffers, sizes and where each stage is computed."""
@@ -209,11 +216,11 @@ class Schedule:
 
     def diff(self, other: Schedule) -> Difference:
         """Compares two schedules step by step; prints as a list of steps kept, taken away (-) and added (+)."""
-        return compare(self._prefix + self._steps, other._prefix + other._steps)
+        return compare(self.explicit_steps, other.explicit_steps)
 
     def to_json(self) -> str:
         """The schedule as JSON, with the program's fingerprint."""
-        return to_json(self.fingerprint, self._graph.program.name, self._prefix + self._steps)
+        return to_json(self.fingerprint, self._graph.program.name, self.explicit_steps)
 
     @classmethod
     def from_json(cls, text: str, algorithm: Any) -> Schedule:
@@ -223,34 +230,34 @@ class Schedule:
         return cls(graph, from_json(text, fingerprint(graph.program), graph.program.name))
 
     def __str__(self) -> str:
-        return schedule_text(self._graph.program.name, self._prefix + self._steps)
+        return schedule_text(self._graph.program.name, self.explicit_steps)
 
     def __repr__(self) -> str:
-        count = len(self._prefix) + len(self._steps)
+        count = len(self.explicit_steps)
         stages = reprlib.repr(list(self.stages)).replace("'", "").strip("[]")
         return f"<Schedule of {self._graph.program.name}: {count} step{'' if count == 1 else 's'}; stages {stages}>"
 
     def _repr_html_(self) -> str:
-        steps = self._prefix + self._steps
+        steps = self.explicit_steps
         said = {name: "".join(call_text(step) for step in steps if step.stage == name) for name in self.stages}
         rows = [(name, ", ".join(self[name].axes), said[name] or "by default") for name in self.stages]
         whole = listing(str(self)) if any(step.stage not in said for step in steps) else ""  # branches, parts, holes
         return titled(f"Schedule of {self._graph.program.name}", table(("stage", "axes", "directives"), rows), whole)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        steps = self._prefix + self._steps  # a branch becomes a schedule of its own, as in `copy`
+        steps = self.explicit_steps  # a branch becomes a schedule of its own, as in `copy`
         return _restored, (type(self), self._graph.program, steps, self.target, Schedule.find_machine)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schedule):
             return NotImplemented
         same = self._graph is other._graph or self.fingerprint == other.fingerprint
-        return same and self._prefix + self._steps == other._prefix + other._steps
+        return same and self.explicit_steps == other.explicit_steps
 
     # Keeping the value
 
     def _after(self, step: Step) -> tuple[State, dict[str, Any]]:
-        steps = (*self._prefix, *self._steps, step)
+        steps = (*self.explicit_steps, step)
         holes = holes_of(steps)
         try:
             if not holes:
@@ -390,8 +397,7 @@ def _witness(graph: StageGraph, steps: tuple[Step, ...]) -> tuple[State, dict[st
     for values in fillings(holes_of(steps)):
         filled = fill(steps, values)
         try:
-            variants_of(start, filled)
-            return run(start, filled), values
+            return run_with_branches(start, filled)[0], values
         except ScheduleError as error:
             first = first or error
     assert first is not None

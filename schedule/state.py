@@ -242,12 +242,4 @@ def has_loops_said(state: State, name: str) -> bool:
 
 def reaches(state: State, reader: str, producer: str) -> bool:
     """Whether `reader` needs `producer`, directly or through others."""
-    seen, todo = set(), [producer]
-    while todo:
-        for each in state.uses.readers.get(todo.pop(), ()):
-            if each == reader:
-                return True
-            if each not in seen:
-                seen.add(each)
-                todo.append(each)
-    return False
+    return reader in state.uses.reached_from(producer)

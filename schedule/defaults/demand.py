@@ -40,11 +40,13 @@ Point = tuple["Expr | None", ...]
 
 @dataclass(slots=True)
 class Demand:
-    """See the module's text."""
+    """See the module's text. `arrays[reader][array]` are the sets of `points[array][reader]`; `ranks` numbers the arrays in their order there."""
 
     points: dict[str, dict[str, set[Point]]] = field(default_factory=dict)
+    arrays: dict[str, dict[str, set[Point]]] = field(default_factory=dict)
     inlined: set[str] = field(default_factory=set)
     hosts: dict[str, str] = field(default_factory=dict)
+    ranks: dict[str, int] = field(default_factory=dict)
 
     def readers(self, array: str) -> dict[str, set[Point]]:
         """Who really reads an array, and where."""
@@ -52,7 +54,8 @@ class Demand:
 
     def reads(self, reader: str) -> dict[str, set[Point]]:
         """What a stage that is really computed reads, and where."""
-        return {array: by[reader] for array, by in self.points.items() if reader in by}
+        found = self.arrays.get(reader, {})
+        return {array: found[array] for array in sorted(found, key=self.ranks.__getitem__)}
 
 
 def find_demand(state: State) -> Demand:
@@ -90,8 +93,10 @@ def _add_reads(state: State, demand: Demand, stage: Stage) -> None:
             continue
         plain = tuple(_point(i, counters) for i in load.indices)
         by_reader = demand.points.setdefault(array, {})
+        demand.ranks.setdefault(array, len(demand.ranks))
         for reader, points in here.items():
             found = by_reader.setdefault(reader, set())
+            demand.arrays.setdefault(reader, {})[array] = found
             found.update(_compose(plain, stage, point) if inlined else plain for point in points)
 
 

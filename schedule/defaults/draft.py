@@ -23,7 +23,7 @@ UNKNOWN = 2048
 class Draft:
     """A state and the steps said since: defaults try what they want, and go on when the rules refuse it."""
 
-    __slots__ = ("demand", "machine", "sizes", "state", "steps")
+    __slots__ = ("chains", "demand", "machine", "sizes", "state", "steps")
 
     def __init__(self, state: State, machine: Machine, sizes: Mapping[str, int], demand: Demand | None = None) -> None:
         self.state = state
@@ -31,6 +31,9 @@ class Draft:
         self.sizes = sizes
         self.steps: list[Step] = []
         self.demand: Demand = demand or find_demand(state)
+        self.chains: dict[
+            tuple[str, int], tuple[str, ...]
+        ] = {}  # `facts.chain_in_strips`, as long as nothing more is said
 
     def say(self, stage: str, directive: str, /, **args: Value) -> bool:
         """Records a step if it is legal; whether it was."""
@@ -40,7 +43,13 @@ class Draft:
         except ScheduleError:
             return False
         self.steps.append(step)
+        self.chains.clear()
         return True
+
+    def renew_demand(self) -> None:
+        """Finds the reads of the present state, which has new stages."""
+        self.demand = find_demand(self.state)
+        self.chains.clear()
 
 
 def known(draft: Draft, e: Expr) -> Expr:

@@ -139,16 +139,23 @@ def reads_by_rows(draft: Draft, reader: str, name: str, points: set[Point]) -> b
 
 def has_chain(draft: Draft, stage: Stage) -> bool:
     """Whether some stage is needed by this one only, row by row, and is not inlined or made elsewhere."""
-    return any(True for _ in chain(draft, stage))
+    return bool(chain(draft, stage))
 
 
-def chain(draft: Draft, stage: Stage) -> list[str]:
+def chain(draft: Draft, stage: Stage) -> tuple[str, ...]:
     """The stages that will be computed in strips of this one, nearest first."""
     return chain_in_strips(draft, stage, chain_rows(draft, stage) if len(stage.all_axes) > 1 else LINE_CHUNK // 4)
 
 
-def chain_in_strips(draft: Draft, stage: Stage, rows: int) -> list[str]:
+def chain_in_strips(draft: Draft, stage: Stage, rows: int) -> tuple[str, ...]:
     """The stages that are needed row by row by strips of so many rows of this one: what neighbouring strips both make of them is bounded."""
+    key = stage.name, rows
+    if key not in draft.chains:
+        draft.chains[key] = _find_chain(draft, stage, rows)
+    return draft.chains[key]
+
+
+def _find_chain(draft: Draft, stage: Stage, rows: int) -> tuple[str, ...]:
     state, demand = draft.state, draft.demand
     halos = {stage.name: 0}
     for name in reversed(list(state.uses.stages)):
@@ -169,7 +176,7 @@ def chain_in_strips(draft: Draft, stage: Stage, rows: int) -> list[str]:
             and is_low(halo := max(halos[r] + rows_around(draft, r, points) for r, points in readers.items()), rows)
         ):
             halos[name] = halo
-    return list(halos)[1:]
+    return tuple(halos)[1:]
 
 
 def is_low(halo: int, rows: int) -> bool:

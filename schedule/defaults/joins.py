@@ -44,11 +44,14 @@ def join_twins(state: State, demand: Demand) -> None:
     """Lets the second of two stencils that read the same, and are read alike, share the loops of the first: one pass makes both."""
     free = [name for name in state.uses.stages if is_free_stencil(state, demand, name)]
     taken = {*demand.hosts, *demand.hosts.values()}
-    for position, guest in enumerate(free):
-        for host in free[:position]:
+    alike: dict[frozenset[str], list[str]] = {}  # by the arrays that they read
+    for guest in free:
+        hosts = alike.setdefault(frozenset(demand.arrays.get(guest, ())), [])
+        for host in hosts:
             if not {guest, host} & taken and are_twins(state, demand, guest, host):
                 demand.hosts[guest] = host
                 taken |= {guest, host}
+        hosts.append(guest)
 
 
 def is_free_stencil(state: State, demand: Demand, name: str) -> bool:

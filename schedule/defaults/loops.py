@@ -6,7 +6,7 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
-from raido.schedule.defaults.demand import cost, find_demand, has_ragged_folds, is_divergent
+from raido.schedule.defaults.demand import cost, has_ragged_folds, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
     LINE_CHUNK,
@@ -312,7 +312,7 @@ def say_register_tile(draft: Draft, stage: Stage) -> bool:
         if draft.say(name, "cache", array=array, stage=name, axis=None, layout=layout):
             (copy,) = set(draft.state.uses.stages) - before
             say_packed_loops(draft, copy)
-            draft.demand = find_demand(draft.state)
+            draft.renew_demand()
     return True
 
 

@@ -7,7 +7,7 @@ is only the key by which others load it. `redirect` makes a stage load from othe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from raido.algo.graph.expr import Array, Constant, Expr, Load, Node, Parameter, Reduce, Result, SizeVar
@@ -89,7 +89,7 @@ class Uses:
 
     `scope[stage]`: the control stage it is in, or "". `readers[stage]`: the stages of its scope that read it; a control stage
     reads whatever its body reads from outside. `sized[stage]`: those that have sizes which it decides. `loads[reader]`: array name ->
-    loads. `outputs`: stages whose values leave their scope.
+    loads. `outputs`: stages whose values leave their scope. `reached`: what `reached_from` has found.
     """
 
     stages: dict[str, AnyStage]
@@ -99,6 +99,19 @@ class Uses:
     sized: dict[str, tuple[str, ...]]
     loads: dict[str, dict[str, tuple[Load, ...]]]
     outputs: frozenset[str]
+    reached: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def reached_from(self, producer: str) -> frozenset[str]:
+        """The stages that need a stage, directly or through others."""
+        if producer not in self.reached:
+            found: set[str] = set()
+            todo = [producer]
+            while todo:
+                new = [each for each in self.readers.get(todo.pop(), ()) if each not in found]
+                found.update(new)
+                todo += new
+            self.reached[producer] = frozenset(found)
+        return self.reached[producer]
 
 
 @remembered
