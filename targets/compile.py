@@ -1,8 +1,9 @@
 """`compile_program`: a program under a schedule becomes an `Executable`, from the cache when it has been compiled before.
 
-The key is everything that decides about the code: the program's fingerprint, the completed schedule, the target, the versions of
-raido and TVM, and the user's lines that can fault (their text is part of the messages). On a hit TVM is not imported, and nothing is
-lowered. `Compilation` holds the steps on the way, each made when first asked for: what `Executable.source` shows.
+The key is everything that decides about the code, as it is known before any of it is made: the program's fingerprint, the schedule as it was
+written, the sizes and the machine (defaults follow from these alone), the target, the versions of raido and TVM, and the user's lines that
+can fault (their text is part of the messages). On a hit TVM is not imported, no stage is formed and nothing is lowered: the entry holds the
+signature. `Compilation` holds the steps on the way, each made when first asked for: what `Executable.source` shows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import importlib.metadata
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,6 @@ from raido.algo.graph.faults import can_fault
 from raido.algo.graph.program import Program, Site
 from raido.algo.passes.specialise import specialise
 from raido.schedule.fingerprint import fingerprint
-from raido.schedule.nest.nodes import Nest
-from raido.schedule.schedule import Schedule
-from raido.schedule.stages.form_stages import form_stages
 from raido.targets.cache import Cache, key_of
 from raido.targets.executable import Executable
 from raido.targets.loader import load_object
@@ -35,6 +33,8 @@ from raido.targets.signature import FaultSite, Signature, signature_of
 from raido.targets.target import Target
 
 if TYPE_CHECKING:
+    from raido.schedule.nest.nodes import Nest
+    from raido.schedule.schedule import Schedule
     from raido.targets.cross import Module
 
 
@@ -118,17 +118,22 @@ class Compilation:
         """The schedule with every default written out."""
         given = self.given
         if given is None or self.program is not given.graph.program:
-            graph = form_stages(self.program)
-            given = Schedule(graph, given.steps if given is not None else ())
+            from raido.schedule.schedule import Schedule
+            from raido.schedule.stages.form_stages import form_stages
+
+            given = Schedule(form_stages(self.program), () if given is None else given.explicit_steps)
         return given.complete(self.target.machine, self.sizes or None)
 
     @functools.cached_property
     def key(self) -> str:
         """The name of this program's code in the cache."""
+        given = self.given
         return key_of(
             fingerprint(self.program),
-            self.schedule.to_json(),
-            str(self.target),
+            "" if given is None or not given.explicit_steps else given.to_json(),
+            repr(sorted((name, int(size)) for name, size in self.sizes.items())),
+            repr(sorted(axis.name for axis in self.program.named_axes)),
+            f"{self.target} {replace(self.target.machine, cores=0)}",
             *versions(),
             *sorted(_lines_that_fault(self.program)),
             *_size_checks(self.program),
@@ -174,12 +179,18 @@ class Compilation:
         return f"raido_{clean}"
 
     @functools.cached_property
+    def functions(self) -> dict[str, Any]:
+        """The functions of the program in TIR, by symbol."""
+        from raido.targets.emit.program import emit_program
+
+        return emit_program(self.gang, self.entry, self.target.capabilities)
+
+    @functools.cached_property
     def module(self) -> Module:
         """What TVM and LLVM make of it."""
         from raido.targets.cross import generate
-        from raido.targets.emit.program import emit_program
 
-        return generate(emit_program(self.gang, self.entry, self.target.capabilities), self.target)
+        return generate(self.functions, self.target)
 
     @functools.cached_property
     def object_bytes(self) -> bytes:

@@ -152,12 +152,14 @@ np.save({out!r}, result)
 """
 
 
-def test_what_was_compiled_before_comes_from_the_cache_without_tvm(tmp_path):
+def test_what_was_compiled_before_comes_from_the_cache_without_stages_and_without_tvm(tmp_path, monkeypatch):
     program = sample("blur")
     cache = Cache(tmp_path / "cache")
     first = compile_program(program, cache=cache)
     assert len(cache.entries()) == 1
-    compile_program(sample("blur"), cache=cache)
+    with monkeypatch.context() as patch:
+        patch.setattr(Compilation, "schedule", property(lambda work: pytest.fail("it makes a schedule")))
+        compile_program(sample("blur"), cache=cache)
     assert len(cache.entries()) == 1
     out = str(tmp_path / "out.npy")
     code = SECOND_RUN.format(tests=str(Path(__file__).parent), folder=str(tmp_path / "cache"), out=out)
@@ -175,6 +177,14 @@ def test_the_key_tells_targets_schedules_and_sizes_apart():
     ]
     assert len(set(keys)) == len(keys)
     assert Compilation(sample("blur"), Target("llvm", "haswell"), None, {}).key == keys[0]
+    schedule = Schedule(form_stages(program))
+    assert Compilation(program, Target("llvm", "haswell"), schedule, {}).key == keys[0]
+    schedule[schedule.stages[-1]].parallel("y")
+    branch = schedule.when("h > 9")
+    named = replace(program, named_axes=frozenset(axis.var for form in program.order for axis in form.axes))
+    others = [(program, schedule), (program, branch), (named, None)]
+    keys += [Compilation(each, Target("llvm", "haswell"), said, {}).key for each, said in others]
+    assert len(set(keys)) == len(keys)
 
 
 # --- targets
