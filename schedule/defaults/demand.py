@@ -40,7 +40,7 @@ Point = tuple["Expr | None", ...]
 
 @dataclass(slots=True)
 class Demand:
-    """See the module's text. `arrays[reader][array]` are the sets of `points[array][reader]`; `ranks` numbers the arrays in their order there."""
+    """See the module's text. `arrays[reader][array]` is `points[array][reader]`; `ranks` numbers the arrays as `points` has them."""
 
     points: dict[str, dict[str, set[Point]]] = field(default_factory=dict)
     arrays: dict[str, dict[str, set[Point]]] = field(default_factory=dict)
