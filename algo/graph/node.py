@@ -31,10 +31,20 @@ class Node(metaclass=_Interned):
 
     A node never changes, so it keeps what is asked of it again and again, from the first time on: the nodes below and its free variables
     (`rewrite`), its linear terms, canonical form (None: itself, as a node that held itself would live on) and text (`index`), whether it
-    is arithmetic on sizes (`size_numbers`).
+    is arithmetic on sizes (`size_numbers`), how many lanes it has (`schedule/nest/values.py`).
     """
 
-    __slots__ = ("__weakref__", "_below", "_canonical", "_free", "_linear", "_mentions_size", "_scalars_below", "_text")
+    __slots__ = (
+        "__weakref__",
+        "_below",
+        "_canonical",
+        "_free",
+        "_lanes",
+        "_linear",
+        "_mentions_size",
+        "_scalars_below",
+        "_text",
+    )
     FIELDS: ClassVar[tuple[str, ...]]
     _below: tuple[Node, ...]
     _scalars_below: tuple[Node, ...]
@@ -42,6 +52,7 @@ class Node(metaclass=_Interned):
     _canonical: Node | None
     _free: frozenset[Any]
     _mentions_size: bool | None
+    _lanes: int
     _text: str
 
     def __reduce__(self) -> tuple[Any, ...]:

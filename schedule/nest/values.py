@@ -204,21 +204,31 @@ NestExpr: TypeAlias = (
 
 def lanes_of(e: NestExpr) -> int:
     """How many lanes a value has; 1 for scalars."""
-    while True:
-        if isinstance(e, (VectorVar, Ramp, Splat, VectorRead)):
-            return e.lanes
-        if isinstance(e, Read):
-            return e.buffer.lanes
-        if isinstance(e, Gather):
-            e = e.indices[0]
-        elif isinstance(e, (LaneShift, LaneCompress)):
-            e = e.value
-        elif isinstance(e, LaneShuffle):
-            e = e.first
-        elif isinstance(e, Op) and e.args:
-            e = e.args[0]
+    above: list[NestExpr] = []
+    lanes = getattr(e, "_lanes", None)
+    while lanes is None:
+        above.append(e)
+        below = _with_as_many_lanes(e)
+        if below is None:
+            lanes = e.lanes if isinstance(e, (VectorVar, Ramp, Splat, VectorRead)) else 1
+            lanes = e.buffer.lanes if isinstance(e, Read) else lanes
         else:
-            return 1
+            e = below
+            lanes = getattr(e, "_lanes", None)
+    for each in above:
+        object.__setattr__(each, "_lanes", lanes)
+    return lanes
+
+
+def _with_as_many_lanes(e: NestExpr) -> NestExpr | None:
+    """An operand that has as many lanes as the value has."""
+    if isinstance(e, Gather):
+        return e.indices[0]
+    if isinstance(e, (LaneShift, LaneCompress)):
+        return e.value
+    if isinstance(e, LaneShuffle):
+        return e.first
+    return e.args[0] if isinstance(e, Op) and e.args else None
 
 
 def buffer_for(parameter: Parameter) -> Buffer:

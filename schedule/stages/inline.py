@@ -6,10 +6,15 @@ own index. All of it is beta-reduction, so no value changes.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from raido.algo.graph.cost import cost_of_element, is_cheaper_made_twice
 from raido.algo.graph.expr import (
     Array,
+    Axis,
     Const,
+    Expr,
     Filter,
     Generate,
     Item,
@@ -19,8 +24,9 @@ from raido.algo.graph.expr import (
     Result,
     Scan,
     Sort,
+    Var,
 )
-from raido.algo.graph.rewrite import free_variables, loads_in, rebuild, rewritten, scalar_nodes, topological
+from raido.algo.graph.rewrite import children, free_variables, loads_in, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.tables import Tables, merge_names
 from raido.schedule.stages.uses import Uses, host_variables
 
@@ -97,8 +103,12 @@ def is_plain_elementwise(form: Generate, tables: Tables) -> bool:
 def inline_forms(roots: tuple[Array, ...], forms: set[Generate], tables: Tables) -> tuple[Array, ...]:
     """The graph with every load of these forms replaced by the element's expression."""
     marked = set(forms)
-    memo: dict[Node, Node] = {}
-    for node in topological(*roots):
+    nodes = topological(*roots)
+    renamed = _readers_variables(nodes, forms)
+    memo: dict[Node, Node] = {**renamed}
+    for node in nodes:
+        if node in renamed:
+            continue
         new = rebuild(node, memo.__getitem__)
         if new is not node:
             tables.carry(node, new)
@@ -113,6 +123,26 @@ def inline_forms(roots: tuple[Array, ...], forms: set[Generate], tables: Tables)
                 tables.kinds[new] = "reduce"
         memo[node] = new
     return rewritten(roots, memo)
+
+
+def _readers_variables(nodes: Sequence[Node], forms: set[Generate]) -> dict[Node, Node]:
+    """The axis variables of forms that are read at one index, which is variables, with those variables.
+
+    Under them the body is the element that is read: nothing is substituted, so that a chain of forms takes linear time.
+    """
+    indices: dict[Node, set[tuple[Expr, ...]]] = {form: set() for form in forms}
+    binders = Counter(axis.var for node in nodes for axis in children(node) if isinstance(axis, Axis))
+    for load in nodes:
+        if isinstance(load, Load) and isinstance(load.array, Result) and load.array.form in indices:
+            indices[load.array.form].add(load.indices)
+    renamed: dict[Node, Node] = {}
+    for form in reversed(nodes):
+        if isinstance(form, Generate) and form in forms and len(indices[form]) == 1:
+            (index,) = indices[form]
+            if len(set(index)) == len(index) and all(isinstance(e, Var) for e in index):
+                if all(binders[axis.var] == 1 for axis in form.axes):
+                    renamed |= {axis.var: renamed.get(e, e) for axis, e in zip(form.axes, index, strict=True)}
+    return renamed
 
 
 def _perfectly_nested(form: Node, inlined: set[Generate]) -> Generate | None:

@@ -407,3 +407,17 @@ def test_a_call_is_a_few_hundred_instructions_of_python(
     instructions, functions = python_work(calls[which])
     assert 20 < instructions < 300
     assert 1 < functions < 24
+
+
+def test_long_expressions_compile() -> None:
+    """An expression as deep as a loop that was unrolled in Python, deeper than Python's own stack."""
+
+    @rd.algorithm
+    def deep(x: rd.f32["n"]):
+        y = x
+        for _ in range(1100):
+            y = y * np.float32(0.5) + x
+        return y
+
+    x = np.linspace(0, 1, 37, dtype=np.float32)
+    np.testing.assert_array_equal(deep(x), deep.interpret(x))
