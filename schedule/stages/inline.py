@@ -137,11 +137,13 @@ def _readers_variables(nodes: Sequence[Node], forms: set[Generate]) -> dict[Node
             indices[load.array.form].add(load.indices)
     renamed: dict[Node, Node] = {}
     for form in reversed(nodes):
-        if isinstance(form, Generate) and form in forms and len(indices[form]) == 1:
-            (index,) = indices[form]
-            if len(set(index)) == len(index) and all(isinstance(e, Var) for e in index):
-                if all(binders[axis.var] == 1 for axis in form.axes):
-                    renamed |= {axis.var: renamed.get(e, e) for axis, e in zip(form.axes, index, strict=True)}
+        if not (isinstance(form, Generate) and len(indices.get(form, ())) == 1):
+            continue
+        (index,) = indices[form]
+        own = [axis.var for axis in form.axes]
+        distinct = len(set(index)) == len(index) and all(isinstance(e, Var) for e in index)
+        if distinct and all(binders[variable] == 1 for variable in own):
+            renamed |= {variable: renamed.get(e, e) for variable, e in zip(own, index, strict=True)}
     return renamed
 
 
