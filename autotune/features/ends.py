@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 from raido.algo.graph.expr import Node, Op, SizeVar, Var
 from raido.algo.graph.rewrite import post_order
-from raido.schedule.nest.nodes import AtomicUpdate, Block, Fold, For, Let, Prefix, Store
+from raido.schedule.nest.effects import loads, writes
+from raido.schedule.nest.nodes import Block, For, Let
 from raido.schedule.nest.values import Buffer, NestExpr, Read
-from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
+from raido.schedule.nest.walk import blocks_of, statements_within
 
 
 @dataclass(slots=True)
@@ -88,15 +89,8 @@ class _Search:
         for s in statements_within(loop.body):
             if isinstance(s, Let):
                 self.names[s.var] = s.value
-            roots = list(expressions_of(s))
-            if isinstance(s, (Store, AtomicUpdate)):
-                yield from self._moving(s.buffer, s.indices, loop.var)
-            elif isinstance(s, (Fold, Prefix)):
-                for buffer in s.buffers:
-                    yield from self._moving(buffer, s.indices, loop.var)
-            for node in post_order(roots, _operands):
-                if isinstance(node, Read):
-                    yield from self._moving(node.buffer, node.indices, loop.var)
+            for access in (*writes(s), *loads(s)):
+                yield from self._moving(access.buffer, access.indices or (), loop.var)
 
     def _moving(self, buffer: Buffer, indices: Sequence[NestExpr], variable: Var) -> Iterator[tuple[Buffer, int]]:
         for dimension, index in enumerate(indices):
@@ -107,11 +101,3 @@ class _Search:
         if isinstance(index, Op):
             return index.name == "add" and any(self._moves(a, variable) for a in index.args)
         return index is variable or (index in self.names and self._moves(self.names[index], variable))
-
-
-def _operands(node: Node) -> Sequence[Node]:
-    if isinstance(node, Op):
-        return node.args
-    if isinstance(node, Read):
-        return node.indices if node.predicate is None else (*node.indices, node.predicate)
-    return ()

@@ -16,6 +16,7 @@ from raido.autotune.features.loops import Loop
 from raido.autotune.features.operations import cost_of
 from raido.autotune.features.values import SCALAR, VECTOR, Values
 from raido.schedule.machine import Machine
+from raido.schedule.nest.effects import writes
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
@@ -269,12 +270,7 @@ class Walk(Values):
             for block in blocks_of(s):
                 for inner in block.statements:
                     found |= self._written(inner)
-            if isinstance(s, (Store, AtomicUpdate)):
-                found.add(s.buffer)
-            elif isinstance(s, (Fold, Prefix)):
-                found.update(s.buffers)
-            elif isinstance(s, Append):
-                found.update((*s.buffers, s.position))
+            found.update(write.buffer for write in writes(s))
             known = self.written[id(s)] = frozenset(found)
         return known
 
@@ -301,11 +297,8 @@ def _holds_stages(block: Block) -> bool:
 def _widest(block: Block) -> int:
     widest = 1
     for s in block.statements:
-        if isinstance(s, (Store, AtomicUpdate)):
-            widest = max(widest, s.buffer.dtype.itemsize)
-        elif isinstance(s, (Fold, Prefix, Append)):
-            widest = max(widest, *(buffer.dtype.itemsize for buffer in s.buffers))
-        elif isinstance(s, Let) and (s.value.dtype is not i64 or isinstance(s.value, Read)):
+        widest = max(widest, *(w.buffer.dtype.itemsize for w in writes(s) if w.value is not None), 0)
+        if isinstance(s, Let) and (s.value.dtype is not i64 or isinstance(s.value, Read)):
             widest = max(widest, s.value.dtype.itemsize)
         if not isinstance(s, (Let, Alloc, Check)):
             for root in expressions_of(s):

@@ -18,7 +18,8 @@ from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.gang.lanes import shared_parts, widen
 from raido.schedule.gang.values import Partial
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.nodes import Alloc, Append, AtomicUpdate, Block, Fold, For, Let, Prefix, Statement, Store
+from raido.schedule.nest.effects import bound_within, buffers_read, writes, written
+from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Statement, Store
 from raido.schedule.nest.values import Buffer, Extract, LaneFold, NestExpr, Read, Splat, VectorVar
 from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
 
@@ -54,20 +55,19 @@ def find_reductions(
                 found.setdefault(s.buffers, []).append((s, lanes, gangs))
     if not found:
         return []
-    bound, allocated = _bound_in(statement)
-    touched = _touched(statement)
+    bound, touched = bound_within(statement), _touched_otherwise(statement)
     reductions = []
     for buffers, folds in found.items():
         first = folds[0][0]
         uniform = free_variables_of(*first.combine, *first.neutral) - set(first.left) - set(first.right)
         usable = (
-            not any(b in active or b in touched or b in allocated for b in buffers)
+            not any(b in active or b in touched or b in bound for b in buffers)
             and uniform.isdisjoint(bound)
             and len({lanes for _, lanes, _ in folds}) == 1
             and all(f.combine == first.combine and f.neutral == first.neutral for f, _, _ in folds)
         )
         if not usable:
-            usable = not any(b in active or b in touched or b in allocated for b in buffers) and _agree(folds, bound)
+            usable = not any(b in active or b in touched or b in bound for b in buffers) and _agree(folds, bound)
         same_place = len({f.indices for f, _, _ in folds}) == 1 and free_variables_of(*first.indices).isdisjoint(bound)
         same_place &= not any(isinstance(n, Read) for e in first.indices for n in topological(e))
         if not usable or not (same_place or _elements(buffers[0])):
@@ -111,33 +111,16 @@ def _vector_loops(statement: Statement) -> Iterator[For]:
         yield from _vector_loops(block)
 
 
-def _bound_in(statement: Statement) -> tuple[set[Node], set[Buffer]]:
-    bound: set[Node] = set()
-    allocated: set[Buffer] = set()
+def _touched_otherwise(statement: Statement) -> set[Buffer]:
+    """Buffers that something other than a fold reads or writes, or that loops over threads change."""
+    found: set[Buffer] = set()
     for s in statements_within(statement):
-        if isinstance(s, (For, Let)):
-            bound.add(s.var)
-        elif isinstance(s, Alloc):
-            allocated.add(s.buffer)
-    return bound, allocated
-
-
-def _touched(statement: Statement) -> set[Buffer]:
-    """Buffers that something other than a fold reads or writes, or that loops over threads use."""
-    touched: set[Buffer] = set()
-    for s in statements_within(statement):
-        if isinstance(s, (Store, AtomicUpdate)):
-            touched.add(s.buffer)
-        if isinstance(s, Prefix):
-            touched.update(s.buffers)
-        if isinstance(s, Append):
-            touched.update((*s.buffers, s.position))
+        if not isinstance(s, Fold):
+            found.update(w.buffer for w in writes(s))
         if isinstance(s, For) and s.kind == "parallel":
-            for inner in statements_within(s.body):
-                touched.update(inner.buffers if isinstance(inner, Fold) else ())
-        for e in expressions_of(s):
-            touched.update(n.buffer for n in topological(e) if isinstance(n, Read))
-    return touched
+            found |= written(s.body)
+        found |= buffers_read(expressions_of(s))
+    return found
 
 
 def _elements(buffer: Buffer) -> list[tuple[Expr, ...]]:

@@ -13,7 +13,8 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Node, Op, Var
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.nodes import Append, AtomicUpdate, Fold, For, Let, Prefix, Store
+from raido.schedule.nest.effects import writes
+from raido.schedule.nest.nodes import For, Let, Store
 from raido.schedule.nest.values import LaneFold, NestExpr, Read, Splat, lanes_of
 from raido.schedule.nest.walk import statements_within
 
@@ -82,22 +83,10 @@ def choose_lanes(loop: For, info: Variability, vector_bits: int) -> int:
         return loop.lanes
     widest = 0
     for s in statements_within(loop.body):
-        values: tuple[NestExpr, ...] = ()
-        if isinstance(s, Let):
-            values = (s.value,)
-        elif isinstance(s, Store):
-            values = (s.value,)
-            if info.varies(s.value, *s.indices):
-                widest = max(widest, s.buffer.dtype.itemsize)
-        elif isinstance(s, Fold):
-            values = s.step
-            widest = max(widest, *(b.dtype.itemsize for b in s.buffers))
-        elif isinstance(s, AtomicUpdate):
-            values = (s.value,)
-            widest = max(widest, s.buffer.dtype.itemsize)
-        elif isinstance(s, (Append, Prefix)):
-            values = s.values
-            widest = max(widest, *(b.dtype.itemsize for b in s.buffers))
+        brought = [(w.buffer, w.value) for w in writes(s) if w.value is not None]
+        if not isinstance(s, Store) or info.varies(s.value, *s.indices):
+            widest = max(widest, *(buffer.dtype.itemsize for buffer, _ in brought), 0)
+        values = (s.value,) if isinstance(s, Let) else tuple(value for _, value in brought)
         for node in _value_nodes(values):
             if (node.dtype is not i64 or isinstance(node, Read)) and info.varies(node):
                 widest = max(widest, node.dtype.itemsize)

@@ -7,16 +7,15 @@ every lane that still runs, one scalar: a test of it against a bound (`steps < 2
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from raido.algo.graph.expr import Const, Op
-from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.nodes import Alloc, Block, Let, Statement, Store, While
+from raido.schedule.nest.effects import touched, writes
+from raido.schedule.nest.nodes import Alloc, Let, Statement, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import statements_within
 
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
@@ -34,7 +33,7 @@ class Counter:
 def forgotten(earlier: Sequence[Statement], later: Sequence[Statement], info: Variability) -> set[Buffer]:
     """Registers of the lanes, made in the same block as a loop, that no statement after it mentions."""
     made = {s.buffer for s in earlier if isinstance(s, Alloc) and s.buffer.scope == "register"}
-    return (made & info.buffers) - {b for s in later for b in _mentioned(s)}
+    return (made & info.buffers) - touched(*later)
 
 
 def find_counters(loop: While, earlier: Sequence[Statement], info: Variability) -> tuple[Counter, ...]:
@@ -49,8 +48,8 @@ def find_counters(loop: While, earlier: Sequence[Statement], info: Variability) 
 
 
 def _counter(buffer: Buffer, loop: While, earlier: Sequence[Statement], info: Variability) -> Counter | None:
-    starts = [s for s in earlier if not isinstance(s, Alloc) and buffer in _mentioned(s)]
-    steps = [s for s in statements_within(loop) if buffer in _written(s)]
+    starts = [s for s in earlier if not isinstance(s, Alloc) and buffer in touched(s)]
+    steps = [s for s in statements_within(loop) if any(w.buffer is buffer for w in writes(s))]
     if len(starts) != 1 or len(steps) != 1:
         return None
     start, step = starts[0], steps[0]
@@ -89,24 +88,3 @@ def split_condition(
         agreed = agreed and all(a in names or not info.varies(a) for a in part.args)  # type: ignore[attr-defined]
         (common if agreed else each).append(part)
     return each, common
-
-
-def _written(s: Statement) -> Iterator[Buffer]:
-    """The buffers that a statement itself stores to."""
-    if isinstance(s, (Alloc, Block)):
-        return
-    for field in fields(s):
-        value: Any = getattr(s, field.name)
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Buffer):
-                yield part
-
-
-def _mentioned(statement: Statement) -> set[Buffer]:
-    """Every buffer that a statement, or one inside it, reads or writes."""
-    found: set[Buffer] = set()
-    for s in statements_within(statement):
-        found.update(_written(s))
-        for e in expressions_of(s):
-            found.update(node.buffer for node in topological(e) if isinstance(node, Read))
-    return found

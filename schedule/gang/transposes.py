@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.rewrite import free_variables, topological
-from raido.schedule.nest.nodes import Block, For, Let, Statement
-from raido.schedule.nest.values import Buffer, Read
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.effects import written
+from raido.schedule.nest.nodes import For, Let, Statement
+from raido.schedule.nest.values import Read
+from raido.schedule.nest.walk import expressions_of
 
 SHORT = 128  # bits within which elements are shuffled first
 MOST = 16  # lanes: as many rows are held at once
@@ -41,11 +42,11 @@ def find_squares(statements: Sequence[Statement], loop: For, lanes: int) -> list
                 constant, terms = ix.linear(read.indices[-1])  # type: ignore[arg-type]
                 key = (read.buffer, read.indices[:-1], frozenset(terms.items()))
                 columns.setdefault(key, {}).setdefault(constant, (position, read))
-    written = _written(loop) if columns else set()
+    changed = written(loop) if columns else set()
     return [
         square
         for (buffer, *_), places in columns.items()
-        if buffer not in written
+        if buffer not in changed
         for square in _squares(places, lanes)
     ]
 
@@ -69,15 +70,6 @@ def _squares(places: dict[int, tuple[int, Read]], lanes: int) -> Iterator[Square
             rest = rest[lanes:]
         else:
             rest = rest[1:]
-
-
-def _written(loop: For) -> set[Buffer]:
-    found: set[Buffer] = set()
-    for s in statements_within(loop.body):
-        found.update(getattr(s, "buffers", ()))
-        if not isinstance(s, Block) and (buffer := getattr(s, "buffer", None)) is not None:
-            found.add(buffer)
-    return found
 
 
 def rounds_of(lanes: int, bits: int) -> list[list[tuple[int, int, bytes]]]:

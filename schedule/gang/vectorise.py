@@ -29,10 +29,9 @@ from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, ma
 from raido.schedule.gang.lanes import choose_lanes
 from raido.schedule.gang.values import NotRegisters, Partial, Registers
 from raido.schedule.gang.variability import Variability
+from raido.schedule.nest.effects import buffers_read, touched, updates, writes, written
 from raido.schedule.nest.fold_constants import fold_constants
 from raido.schedule.nest.nodes import (
-    Append,
-    AtomicUpdate,
     Block,
     Fold,
     For,
@@ -42,10 +41,8 @@ from raido.schedule.nest.nodes import (
     Ordered,
     Prefix,
     Produce,
-    Scatter,
     Statement,
     Store,
-    VectorStore,
     While,
 )
 from raido.schedule.nest.replace_buffers import map_expressions, replace_buffers
@@ -278,20 +275,14 @@ def _has_vector_folds(s: Statement) -> bool:
 
 def _may_repeat(loop: For, info: Variability) -> bool:
     """Whether doing an index twice changes nothing: no folds outside, and nothing read that is written."""
-    written: set[Buffer] = set()
     read: set[Buffer] = set()
     for s in statements_within(loop.body):
-        if isinstance(s, (Fold, Prefix)) and not all(b in info.private for b in s.buffers):
+        if not all(u.buffer in info.private for u in updates(s)):
             return False
-        if isinstance(s, (Append, AtomicUpdate)):
-            return False
-        if isinstance(s, Store):
-            written.add(s.buffer)
-            if s.stream is not None:  # the emitter aligns these rows: it wants one loop from the start to the end
-                return False
-        for e in expressions_of(s):
-            read.update(n.buffer for n in topological(e) if isinstance(n, Read))
-    return (written & read) <= info.private
+        if isinstance(s, Store) and s.stream is not None:
+            return False  # the emitter aligns these rows: it wants one loop from the start to the end
+        read |= buffers_read(expressions_of(s))
+    return (written(loop.body) & read) <= info.private
 
 
 def _scans(loop: For, info: Variability) -> bool:
@@ -320,13 +311,7 @@ def _narrowest(loop: For, info: Variability) -> int:
 
 def _uses_registers(loop: For, info: Variability) -> bool:
     """Whether the body uses arrays in registers from outside, whose indices must become constants."""
-    for s in statements_within(loop.body):
-        buffers: list[Node] = [n for e in expressions_of(s) for n in topological(e) if isinstance(n, Buffer)]
-        if isinstance(s, (Store, AtomicUpdate, Fold, Prefix)):
-            buffers += [s.buffer] if isinstance(s, (Store, AtomicUpdate)) else s.buffers
-        if any(b.scope == "register" and b.shape and b not in info.private for b in buffers):  # type: ignore[attr-defined]
-            return True
-    return False
+    return any(b.scope == "register" and b.shape and b not in info.private for b in touched(loop.body))
 
 
 def _extract_scalars(body: Block, registers: Registers) -> Block:
@@ -346,11 +331,8 @@ def _extract_scalars(body: Block, registers: Registers) -> Block:
         return Extract(Read(made, tuple(place), None), constant % made.lanes)
 
     for s in statements_within(body):
-        if isinstance(s, (Store, AtomicUpdate, VectorStore, Scatter)) and s.buffer in registers.split:
-            raise NotRegisters(s.buffer)
-        if isinstance(s, (Fold, Prefix)):
-            for b in s.buffers:
-                if b in registers.split:
-                    raise NotRegisters(b)
+        for write in writes(s):
+            if write.buffer in registers.split:
+                raise NotRegisters(write.buffer)
     swapped = {b: made for b, (_, made) in registers.split.items()}
     return map_expressions(body, change, lambda b: swapped.get(b, b))

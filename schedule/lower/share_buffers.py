@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from raido.algo.graph.expr import Node
-from raido.schedule.nest.nodes import Alloc, Block, Copy, For, If, Nest, Statement, Swap, View, While
+from raido.schedule.nest.effects import touched
+from raido.schedule.nest.nodes import Alloc, Block, For, If, Nest, Statement, Swap, View, While
 from raido.schedule.nest.replace_buffers import replace_buffers
-from raido.schedule.nest.values import Buffer, Read
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.values import Buffer
+from raido.schedule.nest.walk import statements_within
 
 
 def share_buffers(nest: Nest) -> Nest:
@@ -31,7 +31,7 @@ def _share(block: Block, swapped: set[Buffer]) -> Block:
     last: dict[Buffer, int] = {}
     for k, statement in enumerate(statements):
         if not isinstance(statement, Alloc):
-            for buffer in _mentioned(statement):
+            for buffer in touched(statement):
                 first.setdefault(buffer, k)
                 last[buffer] = k
     kept: dict[Any, list[Buffer]] = {}
@@ -65,30 +65,3 @@ def _inside(statement: Statement, swapped: set[Buffer]) -> Statement:
     if isinstance(statement, While):
         return replace(statement, body=_share(statement.body, swapped))
     return statement
-
-
-def _mentioned(statement: Statement) -> set[Buffer]:
-    """The buffers that a statement reads or writes, anywhere inside it."""
-    found: set[Buffer] = set()
-    seen: set[Node] = set()
-    for each in statements_within(statement):
-        if isinstance(each, Copy):
-            found |= {each.source, each.destination}
-        elif isinstance(each, Swap):
-            found |= {each.left, each.right}
-        found |= set(getattr(each, "buffers", ()))
-        buffer = getattr(each, "buffer", None)
-        if buffer is not None:
-            found.add(buffer)
-        stack: list[Any] = list(expressions_of(each))
-        while stack:
-            node = stack.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            if isinstance(node, Read):
-                found.add(node.buffer)
-                stack += [*node.indices, *([node.predicate] if node.predicate is not None else [])]
-            else:
-                stack += getattr(node, "args", ())
-    return found

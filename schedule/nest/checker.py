@@ -16,6 +16,7 @@ from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var, const
 from raido.algo.graph.primitives import PRIMITIVES, result_dtype
 from raido.algo.graph.rewrite import free_variables, topological
+from raido.schedule.nest.effects import writes
 from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -334,12 +335,10 @@ class _Checker:
 
     def _registers(self, s: Statement, unrolled: frozenset[Var]) -> None:
         """That register arrays have indices which are constant once loops are unrolled."""
-        places = [(s.buffer, s.indices)] if isinstance(s, (Store, AtomicUpdate)) else []
-        if isinstance(s, (Fold, Prefix)):
-            places = [(b, s.indices) for b in s.buffers]
-        for buffer, indices in places:
+        for write in writes(s):
+            buffer = write.buffer
             if buffer.scope == "register" and buffer.shape:
-                for i in indices:
+                for i in write.indices or ():
                     loose = [v for v in free_variables(i) - unrolled if not self._is_offset(i, v)]
                     self.require(not loose, f"register array {buffer.name} at an index that is not constant")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from raido.algo.graph.expr import Node, SizeVar
 from raido.algo.graph.rewrite import children, topological
+from raido.schedule.nest.effects import binds_inside
 from raido.schedule.nest.expression_text import ATOM, ExpressionText
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -219,11 +220,7 @@ class _Printer(ExpressionText):
                 uses[child] = uses.get(child, 0) + 1
         if sum(sizes[root] for root in roots) <= _LARGE:
             return []
-        tainted: set[Node] = set()
-        if isinstance(statement, (Fold, Prefix)):
-            tainted.update(statement.left + statement.right)
-        elif isinstance(statement, AtomicUpdate):
-            tainted.update((statement.left, statement.right))
+        tainted: set[Node] = set(binds_inside(statement))
         lines: list[str] = []
         for node in order:
             if not tainted.isdisjoint(children(node)):

@@ -21,6 +21,7 @@ from operator import is_
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Node, Var, fresh
 from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.effects import accesses, writes
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,
@@ -155,7 +156,7 @@ def _rounds_lie_apart(round_: Sequence[Statement], index: Var, rows: set[Var]) -
     """Whether what some rows need next lies side by side in memory, and what the next round needs of them far behind."""
     for s in round_:
         for each in statements_within(s):
-            for _, (*outer, last) in ((buffer, indices) for buffer, indices in _accesses(each) if indices):
+            for *outer, last in (access.indices for access in accesses(each) if access.indices):
                 if last in rows and any(index in topological(e) for e in outer):  # type: ignore[arg-type]
                     return True
     return False
@@ -233,16 +234,16 @@ def _places_of_rows(
     if not all(isinstance(s, _KEPT) and not (isinstance(s, For) and s.kind == "parallel") for s in every):
         return None
     own = {s.buffer for s in every if isinstance(s, Alloc)}
-    changed = {buffer for s in every for buffer in _changed(s)} - own
+    changed = {write.buffer for s in every for write in writes(s)} - own
     changed |= {buffer for s in swaps for buffer in (s.left, s.right)}
     found: dict[Buffer, tuple[int, ...]] = {}
     for buffer in changed:
-        accesses = [indices for s in every for other, indices in _accesses(s) if other is buffer]
+        found_at = [a.indices or () for s in every for a in accesses(s) if a.buffer is buffer]
         dimensions: list[int] = []
         for level in zip(*(rows.variables for rows in stages), strict=True):
-            always = (d for d in range(len(buffer.shape)) if all(indices[d] in level for indices in accesses))
+            always = (d for d in range(len(buffer.shape)) if all(indices[d] in level for indices in found_at))
             dimensions += [next(always, -1)]
-        if -1 in dimensions or not accesses:
+        if -1 in dimensions or not found_at:
             return None
         found[buffer] = tuple(dimensions)
     return found
@@ -288,17 +289,3 @@ def _without_streams(s: Statement) -> Statement:
     if isinstance(s, While):
         return replace(s, setup=_kept_in_caches(s.setup), body=_kept_in_caches(s.body))
     return replace(s, body=_kept_in_caches(s.body)) if isinstance(s, For) else s
-
-
-def _changed(s: Statement) -> tuple[Buffer, ...]:
-    return s.buffers if isinstance(s, Fold) else (s.buffer,) if isinstance(s, Store) else ()
-
-
-def _accesses(s: Statement) -> Iterator[tuple[Buffer, tuple[NestExpr, ...]]]:
-    """What a statement itself reads and writes."""
-    for buffer in _changed(s):
-        assert isinstance(s, (Store, Fold))
-        yield buffer, s.indices
-    for node in topological(*expressions_of(s)):
-        if isinstance(node, Read):
-            yield node.buffer, node.indices

@@ -15,7 +15,8 @@ from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var, const
 from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.rewrite import topological
-from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Nest, Prefix, Produce, Store, While
+from raido.schedule.nest.effects import binds, writes
+from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Nest, Produce, While
 
 _Conditions = frozenset[Expr]  # a statement does nothing unless all of them hold
 _NEVER: _Conditions = frozenset((const(bool_, False),))
@@ -64,8 +65,8 @@ def _needed(s: Any, bound: frozenset[Node]) -> _Conditions:
         return _needed_by_block(s, bound)
     if isinstance(s, (Let, Alloc)):
         return _NEVER
-    changed = s.buffers if isinstance(s, (Fold, Prefix)) else (s.buffer,) if isinstance(s, Store) else ()
-    return _NEVER if changed and bound.issuperset(changed) else _ALWAYS
+    changed = {write.buffer for write in writes(s)}
+    return _NEVER if changed and changed <= bound else _ALWAYS
 
 
 def _is_known_before(condition: Expr, bound: frozenset[Node]) -> bool:
@@ -79,8 +80,7 @@ def _is_known_before(condition: Expr, bound: frozenset[Node]) -> bool:
 
 
 def _needed_by_block(block: Block, bound: frozenset[Node]) -> _Conditions:
-    bound = bound | {s.var for s in block.statements if isinstance(s, Let)}
-    bound = bound | {s.buffer for s in block.statements if isinstance(s, Alloc)}
+    bound = bound.union(*map(binds, block.statements))
     return _any_of([_needed(s, bound) for s in block.statements])
 
 

@@ -12,15 +12,14 @@ from typing import Any
 
 from raido.algo.graph.expr import Const, Node, SizeVar, Var
 from raido.algo.graph.rewrite import children, topological
+from raido.schedule.nest.effects import binds, binds_inside
 from raido.schedule.nest.nodes import (
     Alloc,
-    AtomicUpdate,
     Block,
     Check,
     Fold,
     For,
     If,
-    Let,
     Ordered,
     Prefix,
     Produce,
@@ -61,26 +60,10 @@ class Uses:
             self._statement(s)
 
     def _statement(self, s: Any) -> None:
-        if isinstance(s, Let):
-            self._expression(s.value)
-            self._bound.add(s.var)
-            return
-        if isinstance(s, Alloc):
-            self._bound.add(s.buffer)
-            self._shape(s.buffer)
-            self.faults |= s.buffer.scope == "heap"
-            return
-        if isinstance(s, For):
-            self._bound.add(s.var)
-        if isinstance(s, Fold):
-            self._bound.update((*s.left, *s.right))
-            self.folded.update(b for b in s.buffers if b not in self._bound and not s.indices)
-        if isinstance(s, AtomicUpdate):
-            self._bound.update((s.left, s.right))
-        if isinstance(s, Prefix):
-            self._bound.update((*s.left, *s.right, *s.results))
-            self.folded.update(b for b in s.buffers if b not in self._bound and not s.indices)
-        self.faults |= isinstance(s, Check)
+        self._bound.update((*binds(s), *binds_inside(s)))
+        if isinstance(s, (Fold, Prefix)) and not s.indices:
+            self.folded.update(b for b in s.buffers if b not in self._bound)
+        self.faults |= isinstance(s, Check) or (isinstance(s, Alloc) and s.buffer.scope == "heap")
         for part in parts(s):
             if isinstance(part, Node):
                 self._expression(part)
@@ -137,8 +120,7 @@ def hoist_heap(block: Block, repeated: bool = False) -> tuple[Block, list[Alloc]
         if isinstance(s, Alloc) and s.buffer.scope == "heap" and not _mentions(s.buffer, bound):
             moved.append(s)
             continue
-        if isinstance(s, Let):
-            bound.add(s.var)
+        bound.update(binds(s))
         rebuilt, found = _hoist_from(s, repeated)
         for alloc in found:
             (kept if _mentions(alloc.buffer, bound) else moved).append(alloc)
@@ -166,7 +148,7 @@ def _hoist_from(s: Any, repeated: bool) -> tuple[Any, list[Alloc]]:
         return replace(s, then=then, orelse=orelse), found + more
     if isinstance(s, While):
         body, found = hoist_heap(s.body, True)
-        bound = {x.var for x in s.setup.statements if isinstance(x, Let)}
+        bound = {node for x in s.setup.statements for node in binds(x)}
         here = [a for a in found if _mentions(a.buffer, bound)]
         body = Block((*here, *body.statements)) if here else body
         return replace(s, body=body), [a for a in found if a not in here]

@@ -18,9 +18,10 @@ from raido.algo.graph.expr import Expr
 from raido.algo.graph.index import add, as_index, canonical, linear, sub
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.machine import LINE
+from raido.schedule.nest.effects import buffers_read, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Prefetch, Store, VectorStore, While
-from raido.schedule.nest.values import Buffer, Gather, Read, VectorRead, lanes_of
-from raido.targets.emit.scopes import parts
+from raido.schedule.nest.values import Buffer, Gather, Read, lanes_of
+from raido.schedule.nest.walk import blocks_of, expressions_of
 from raido.targets.emit.values import operands
 from raido.targets.llvm.text import memory_dtype
 
@@ -86,21 +87,18 @@ class _Survey:
         if not isinstance(s, _ALLOWED) or (isinstance(s, For) and s.kind == "parallel"):
             self.refused = True
             return
+        self.read |= buffers_read(expressions_of(s))
+        self.written.update(w.buffer for w in writes(s))
         if isinstance(s, Alloc):
             self._own.add(s.buffer)
         elif isinstance(s, Let):
             self.lets[s.var] = substitute(s.value, self.lets)
         elif isinstance(s, For):
             self.inner.append(s)
-        elif isinstance(s, (Store, VectorStore)):
-            self.written.add(s.buffer)
-            if isinstance(s, VectorStore) and self._may_stream(s):
-                self._note(s)
-        for part in parts(s):
-            if isinstance(part, _ALLOWED):
-                self._visit(part)
-            elif hasattr(part, "__slots__"):
-                self._note_reads(part)
+        elif isinstance(s, VectorStore) and self._may_stream(s):
+            self._note(s)
+        for inner in s.statements if isinstance(s, Block) else blocks_of(s):
+            self._visit(inner)
         if isinstance(s, For):
             self.inner.pop()
 
@@ -134,9 +132,6 @@ class _Survey:
             key = (s.buffer, place[:-1], constant % lanes, frozenset(terms.items()))
             self.rows.setdefault(key, Row(s.buffer, place, lanes, s.stream or 0))
             self.gangs.setdefault(key, []).append((s, constant))
-
-    def _note_reads(self, e: Any) -> None:
-        self.read.update(node.buffer for node in _below((e,)) if isinstance(node, (Read, VectorRead, Gather)))
 
 
 def _below(roots: tuple[Any, ...]) -> Iterator[Any]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from programs import PROGRAMS
 from random_schedules import scheduled
+from scheduled_programs import scheduled as with_strategy
 from test_lower_schedules import BLUR, GAUSS, JACOBI, MAP_AND_SUM, PACKED, ROW_SUMS, Steps
 
+from raido.schedule.lower import lower
+from raido.schedule.machine import Machine
 from raido.schedule.nest.printer import print_nest
 
 GOLDEN = Path(__file__).with_name("golden_nests.txt")
@@ -27,7 +33,23 @@ CASES: dict[str, tuple[str, Steps]] = {
 }
 
 
+STRATEGIES = (
+    "scans/exclusive_from_five three_phase",
+    "scans/exclusive_from_five chain",
+    "filters/several_arrays count_write",
+    "filters/several_arrays chain",
+    "sorts/narrow_ones",
+    "segments/sums flat",
+    "updates/weights private",
+    "updates/weights sorted",
+    "updates/histogram atomic",
+)
+
+
 def text(name: str) -> str:
+    if name in STRATEGIES:
+        complete = with_strategy(name).complete(Machine())
+        return print_nest(lower(complete.graph, complete.variants())).rstrip()
     program, steps = CASES[name]
     return print_nest(scheduled(PROGRAMS[program](), steps)).rstrip()
 
@@ -37,13 +59,13 @@ def golden() -> dict[str, str]:
     return {head: body.strip("\n") for head, _, body in (s.partition("\n") for s in sections)}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", (*CASES, *STRATEGIES))
 def test_nests_read_as_they_did(name: str) -> None:
     assert text(name) == golden().get(name)
 
 
 def main() -> None:
-    GOLDEN.write_text("".join(f"## {name}\n{text(name)}\n\n" for name in CASES), encoding="utf-8")
+    GOLDEN.write_text("".join(f"## {name}\n{text(name)}\n\n" for name in (*CASES, *STRATEGIES)), encoding="utf-8")
 
 
 if __name__ == "__main__":

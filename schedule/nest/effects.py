@@ -1,0 +1,173 @@
+"""The effects of statements: the elements that each reads and writes, and the names and memory that it binds.
+
+Every pass that asks whether memory is dead, what a loop changes, or whether iterations may run side by side asks here, and names no kind
+of statement itself. A new kind of statement gets its rows in the tables below (a test holds that every kind has them) and its
+expressions and blocks in `walk`. The effects of a statement are those of its own, without those of the statements inside it;
+`written`, `touched` and `buffers_read` are about everything inside as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from raido.algo.graph.expr import Node, Var
+from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.nodes import (
+    Alloc,
+    Append,
+    AtomicUpdate,
+    Block,
+    Check,
+    Copy,
+    Fold,
+    For,
+    If,
+    Let,
+    Ordered,
+    Prefetch,
+    Prefix,
+    Produce,
+    Scatter,
+    Statement,
+    Store,
+    Swap,
+    VectorStore,
+    View,
+    While,
+)
+from raido.schedule.nest.values import Buffer, Gather, NestExpr, Read, VectorRead
+from raido.schedule.nest.walk import expressions_of, statements_within
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Elements of `buffer` that a statement reads or writes: those at `indices` (with lanes: from there on), or any (None).
+
+    `value`: what a write brings, before an operator combines it with the old contents; None where whole arrays or counters change.
+    `old`: whether new contents are made of the old ones, and `atomic`: whether that is one indivisible step.
+    """
+
+    buffer: Buffer
+    indices: tuple[NestExpr, ...] | None
+    value: NestExpr | None = None
+    old: bool = False
+    atomic: bool = False
+
+
+Accesses = tuple[Access, ...]
+
+
+def writes(s: Statement) -> Accesses:
+    """The elements that a statement itself changes."""
+    return _WRITES[type(s)](s)
+
+
+def updates(s: Statement) -> Accesses:
+    """Those of its writes that make new contents of the old ones: another execution of the statement changes them again."""
+    return tuple(write for write in writes(s) if write.old)
+
+
+def loads(s: Statement) -> list[Access]:
+    """The elements that a statement's expressions read, each once, operands before what is made of them."""
+    return [Access(e.buffer, e.indices) for e in topological(*expressions_of(s)) if isinstance(e, _READS)]
+
+
+def reads(s: Statement) -> list[Access]:
+    """The elements that a statement itself reads, in expressions or as the old contents of what it changes."""
+    return [*_OTHER_READS.get(type(s), _none)(s), *updates(s), *loads(s)]
+
+
+def accesses(s: Statement) -> list[Access]:
+    """The elements that a statement itself writes or reads."""
+    return [*writes(s), *reads(s)]
+
+
+def binds(s: Statement) -> tuple[Node, ...]:
+    """The variables and buffers that are known to the statements after this one in its block."""
+    return _BINDS.get(type(s), _none)(s)
+
+
+def binds_inside(s: Statement) -> tuple[Var, ...]:
+    """The variables that are known inside a statement only: a loop's, and the operands of an operator."""
+    return _BINDS_INSIDE.get(type(s), _none)(s)
+
+
+def bound_within(*statements: Statement) -> set[Node]:
+    """The variables and buffers that statements, or those inside them, bind."""
+    every = (s for statement in statements for s in statements_within(statement))
+    return {node for s in every for node in (*binds(s), *binds_inside(s))}
+
+
+def written(*statements: Statement) -> set[Buffer]:
+    """The buffers that statements, or those inside them, change."""
+    return {w.buffer for statement in statements for s in statements_within(statement) for w in writes(s)}
+
+
+def touched(*statements: Statement) -> set[Buffer]:
+    """The buffers that statements, or those inside them, read or write."""
+    every = [s for statement in statements for s in statements_within(statement)]
+    found = {access.buffer for s in every for access in (*writes(s), *_OTHER_READS.get(type(s), _none)(s))}
+    return found | buffers_read(e for s in every for e in expressions_of(s))
+
+
+def buffers_read(expressions: Iterable[NestExpr]) -> set[Buffer]:
+    """The buffers that expressions read."""
+    return {e.buffer for e in topological(*expressions) if isinstance(e, _READS)}
+
+
+_READS = (Read, VectorRead, Gather)
+
+
+def _none(s: Any) -> tuple[Any, ...]:
+    return ()
+
+
+def _store(s: Store | VectorStore | Scatter) -> Accesses:
+    return (Access(s.buffer, s.indices, s.value),)
+
+
+def _combine(s: Any, values: tuple[NestExpr, ...]) -> Accesses:
+    return tuple(Access(buffer, s.indices, value, old=True) for buffer, value in zip(s.buffers, values, strict=True))
+
+
+def _append(s: Append) -> Accesses:
+    kept = (Access(buffer, None, value) for buffer, value in zip(s.buffers, s.values, strict=True))
+    return (*kept, Access(s.position, (), old=True))
+
+
+_WRITES: dict[type, Callable[[Any], Accesses]] = {
+    Store: _store,
+    VectorStore: _store,
+    Scatter: _store,
+    Fold: lambda s: _combine(s, s.step),
+    Prefix: lambda s: _combine(s, s.values),
+    AtomicUpdate: lambda s: (Access(s.buffer, s.indices, s.value, old=True, atomic=True),),
+    Append: _append,
+    Copy: lambda s: (Access(s.destination, None),),
+    Swap: lambda s: (Access(s.left, None), Access(s.right, None)),
+    **dict.fromkeys((Block, Let, Alloc, Ordered, For, If, While, Check, Prefetch, Produce, View), _none),
+}
+
+# Reads that are neither in expressions nor of what an update changes. A hint reads nothing, but its memory must be there.
+_OTHER_READS: dict[type, Callable[[Any], Accesses]] = {
+    Prefetch: lambda s: (Access(s.buffer, s.indices),),
+    Copy: lambda s: (Access(s.source, None),),
+    Swap: lambda s: (Access(s.left, None), Access(s.right, None)),
+    View: lambda s: (Access(s.source, None),),
+}
+
+_BINDS: dict[type, Callable[[Any], tuple[Node, ...]]] = {
+    Let: lambda s: (s.var,),
+    Alloc: lambda s: (s.buffer,),
+    View: lambda s: (s.buffer,),
+    Prefix: lambda s: s.results,
+}
+
+_BINDS_INSIDE: dict[type, Callable[[Any], tuple[Var, ...]]] = {
+    For: lambda s: (s.var,),
+    Fold: lambda s: (*s.left, *s.right),
+    Prefix: lambda s: (*s.left, *s.right),
+    AtomicUpdate: lambda s: (s.left, s.right),
+}
