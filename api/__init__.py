@@ -27,7 +27,7 @@ from raido.algo.errors import (
     TraceError,
     TuningError,
 )
-from raido.algo.graph.dtypes import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from raido.algo.graph.dtypes import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from raido.algo.graph.program import Program
 from raido.algo.language import ufuncs
 from raido.algo.language.combinators import elementwise, map, reduce, tabulate
@@ -165,6 +165,7 @@ __all__ = [
     "atleast_3d",
     "autotune",
     "average",
+    "bf16",
     "bincount",
     "bool_",
     "broadcast_to",

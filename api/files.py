@@ -1,7 +1,8 @@
 """Arrays in files: `.npy`, and images where Pillow is installed.
 
 An image becomes what the parameter asks for: f32/f64 parameters get values in 0 … 1, integer parameters the stored values; a rank-2
-parameter gets the brightness, `[3, h, w]` (or 4) colour planes, `[h, w, 3]` pixels. Results go back the same way.
+parameter gets the brightness, `[3, h, w]` (or 4) colour planes, `[h, w, 3]` pixels. Results go back the same way. NumPy writes bf16 into
+`.npy` as two bytes without a meaning, which a parameter of bf16 gives them back.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ import numpy as np
 
 from raido.algo.documents import shown
 from raido.algo.errors import ArgumentError
+from raido.algo.graph.dtypes import bf16
+from raido.algo.graph.narrow import convert, widen
 from raido.targets.replacing import replaced
+
+_TWO_BYTES = np.dtype("V2")
 
 
 def read_array(text: str, name: str, kind: Any) -> Any:
@@ -35,7 +40,8 @@ def read_array(text: str, name: str, kind: Any) -> Any:
         array = _foreign(path, lambda: np.load(path, allow_pickle=False))
         if not isinstance(array, np.ndarray):
             raise ArgumentError(f"cannot read {path}: it holds several arrays (.npz); save each as .npy")
-        return array
+        lost = array.dtype == _TWO_BYTES and getattr(kind, "dtype", None) is bf16
+        return array.view(bf16.numpy) if lost else array
     return _read_image(path, name, kind)
 
 
@@ -113,11 +119,12 @@ def _read_image(path: Path, name: str, kind: Any) -> np.ndarray:
         pixels = pixels.transpose(2, 0, 1)
     if dtype.is_float:
         top = 65535 if pixels.dtype.itemsize > 1 else 255
-        return np.ascontiguousarray((pixels / top).astype(dtype.numpy))
+        return np.ascontiguousarray(convert(pixels / top, dtype.numpy))
     return np.ascontiguousarray(pixels.astype(dtype.numpy))
 
 
 def _image(array: np.ndarray, path: Path) -> Any:
+    array = widen(array)
     if array.ndim == 3 and array.shape[0] in (3, 4) and array.shape[2] not in (3, 4):
         array = array.transpose(1, 2, 0)
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (3, 4)):

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from raido.algo.graph.dtypes import numpy_dtype
 from raido.algo.trace.arguments import match_arguments
 from raido.targets.argument_sizes import solve_sizes
 from raido.targets.outputs import build_result, prepare_outputs
@@ -54,7 +55,7 @@ def finish(signature: Signature, bound: Bound, existentials: Mapping[str, int], 
         if array is None:
             shape = tuple(evaluate_size(size, {**bound.sizes, **existentials}) for size in value.shape)
             assert take is not None
-            leaves.append(take(k, shape, np.dtype(value.dtype)))
+            leaves.append(take(k, shape, numpy_dtype(value.dtype)))
             continue
         if given is not None and given is not array:
             given[...] = array

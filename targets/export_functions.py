@@ -16,6 +16,7 @@ LIBRARY_SYMBOL = "raido_library_v1"
 _C_TYPES = {
     "bool": "uint8_t",
     "float16": "uint16_t",
+    "bfloat16": "uint16_t",
     "float32": "float",
     "float64": "double",
     "complex64": "float",

@@ -12,6 +12,7 @@ ABI_VERSION = 2
 _REMARKS = {
     "bool": "bytes 0 or 1",
     "float16": "IEEE binary16 bits",
+    "bfloat16": "bfloat16 bits: the upper half of IEEE binary32",
     "complex64": "interleaved pairs of real and imaginary part",
     "complex128": "interleaved pairs of real and imaginary part",
 }

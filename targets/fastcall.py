@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from raido.algo.graph.dtypes import numpy_dtype
 from raido.algo.graph.limits import LARGEST_SIZE
 from raido.algo.trace.trees import branches
 from raido.targets.native import LARGE_BLOCK, Fault, allocate_array
@@ -67,8 +68,8 @@ def quick_call(
         "modulo": lambda a, b: a % b if b else 0,
     }
     for i, value in enumerate((*signature.inputs, *signature.outputs)):
-        names[f"d{i}"] = np.dtype(value.dtype)
-        names[f"t{i}"] = np.dtype(value.dtype).type
+        names[f"d{i}"] = numpy_dtype(value.dtype)
+        names[f"t{i}"] = numpy_dtype(value.dtype).type
         names[f"c{i}"] = _SCALARS.get(value.dtype)
     exec(compile(source, f"<call of {signature.name}>", "exec"), names)
     return names["call"]
@@ -181,7 +182,7 @@ class _Writer:
         value = self.signature.inputs[tree]
         if value.shape:
             return f"type({name}) is array and {name}.dtype is d{tree} and {name}.flags.c_contiguous"
-        dtype = np.dtype(value.dtype)
+        dtype = numpy_dtype(value.dtype)
         if dtype.kind in "bf":
             return f"type({name}) in ({'bool' if dtype.kind == 'b' else 'float'}, t{tree})"
         limits = np.iinfo(dtype)
@@ -218,7 +219,7 @@ class _Writer:
             made = f"r{k} = empty({shape}, d{first + k})"
             if value.shape:
                 count = " * ".join(_python(size, known) for size in value.shape)
-                limit = LARGE_BLOCK // np.dtype(value.dtype).itemsize
+                limit = LARGE_BLOCK // numpy_dtype(value.dtype).itemsize
                 made += f" if 0 < {count} < {limit} else allocate({shape}, d{first + k})"
             create += [made, f"q{k} = {_ADDRESS.format(f'r{k}')}"]
         create = [
@@ -250,7 +251,7 @@ class _Writer:
             if value.shape:
                 passed.append(f"p{i}")
             else:
-                passed.append(f"byref(c{i}({f'int(a{i})' if np.dtype(value.dtype).kind in 'iu' else f'a{i}'}))")
+                passed.append(f"byref(c{i}({f'int(a{i})' if numpy_dtype(value.dtype).kind in 'iu' else f'a{i}'}))")
         passed += [self.sizes[name] for name in signature.sizes]
         passed += [f"q{k}" for k in range(len(signature.outputs))]
         for k in range(len(signature.existentials)):

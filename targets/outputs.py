@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import ArgumentError, ArrayTooLarge, SizeMismatch, explain
+from raido.algo.graph.dtypes import numpy_dtype
 from raido.algo.graph.limits import exceeds_limit, limit_text
 from raido.algo.trace.argument_errors import counted, wrong
 from raido.algo.trace.foreign import read_foreign
@@ -43,7 +44,7 @@ def prepare_outputs(
         shape = tuple(evaluate_size(size, known) for size in value.shape)
         if any(size < 0 for size in shape):
             raise SizeMismatch(f"{signature.name}: {value.name} would be {value} with a negative size: {shape}")
-        dtype = np.dtype(value.dtype)
+        dtype = numpy_dtype(value.dtype)
         if exceeds_limit(shape, dtype.itemsize):
             names = dict.fromkeys(name for size in value.shape for name in size_names(size))
             text = limit_text([sizes[name] for name in names if name in sizes] or shape)

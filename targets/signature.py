@@ -53,6 +53,7 @@ _PRIMITIVES = {
 _SHORT_NAMES = {
     "bool": "bool_",
     "float16": "f16",
+    "bfloat16": "bf16",
     "float32": "f32",
     "float64": "f64",
     **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
@@ -247,7 +248,7 @@ def _value(
     sizes = tuple(size_of(size) for size in (array.shape if shape is None else shape))
     if is_complex:
         return Value(name, f"complex{2 * array.dtype.bits}", sizes[:-1], site)
-    return Value(name, array.dtype.numpy.name, sizes, site)
+    return Value(name, array.dtype.numpy_name, sizes, site)
 
 
 def signature_of(

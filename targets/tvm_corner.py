@@ -21,7 +21,7 @@ from tvm.ir import Op as IrOp
 from tvm.ir import PointerType, PrimType, StringImm
 from tvm.tirx import AttrStmt, PrimFunc, Return, SeqStmt
 
-from raido.algo.graph.dtypes import DType, bool_
+from raido.algo.graph.dtypes import DType, bf16, bool_
 
 TVM_VERSION: str = tvm.__version__
 
@@ -44,8 +44,9 @@ _OPTIONS = (
 
 
 def type_name(dtype: DType, lanes: int = 1) -> str:
-    """TVM's name of a type: "float32x16"."""
-    base = "bool" if dtype is bool_ else {"f": "float", "i": "int", "u": "uint"}[dtype.kind] + str(dtype.bits)
+    """TVM's name of a type: "float32x16". bf16 is for it an integer, on which it does no arithmetic."""
+    kind = {"b": "bool", "f": "float", "i": "int", "u": "uint"}["u" if dtype is bf16 else dtype.kind]
+    base = kind if dtype is bool_ else f"{kind}{dtype.bits}"
     return base if lanes == 1 else f"{base}x{lanes}"
 
 

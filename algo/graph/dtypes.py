@@ -1,7 +1,8 @@
-"""Element types: one `DType` object for each, named as in the contract (`bool_, i8 … u64, f16, f32, f64`).
+"""Element types: one `DType` object for each, named as in the contract (`bool_, i8 … u64, f16, bf16, f32, f64`).
 
 A `DType` is a singleton; compare with `is` or `==`. `rd.f32["h", "w"]` is an array type, `rd.f32(x)` a cast: both are given their
 meaning by the tracer through `DType.subscript` and `DType.convert`, so that this file stays at the bottom of the layers.
+bf16 is the upper half of an f32. NumPy has no such type, but `ml_dtypes` gives it one, which is imported where bf16 first meets NumPy.
 """
 
 from __future__ import annotations
@@ -16,22 +17,28 @@ if TYPE_CHECKING:
 
 
 class DType:
-    """An element type: `.name`, `.numpy`, `.bits`, and `.kind`, one of "b" (bool), "i", "u", "f"."""
+    """An element type: `.name`, `.numpy`, `.numpy_name`, `.bits`, and `.kind`, one of "b" (bool), "i", "u", "f"."""
 
-    __slots__ = ("bits", "kind", "name", "numpy")
+    __slots__ = ("_numpy", "bits", "kind", "name", "numpy_name")
     subscript: ClassVar[Callable[[DType, Any], Any]]
     convert: ClassVar[Callable[[DType, Any], Any]]
 
-    def __init__(self, name: str, numpy_name: str) -> None:
-        self.name = name
-        self.numpy = np.dtype(numpy_name)
-        self.kind = self.numpy.kind
-        self.bits = 1 if self.kind == "b" else self.numpy.itemsize * 8
+    def __init__(self, name: str, numpy_name: str, kind: str, bits: int) -> None:
+        self.name, self.numpy_name = name, numpy_name
+        self.kind, self.bits = kind, bits
+        self._numpy: np.dtype[Any] | None = None
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """NumPy's element type."""
+        if self._numpy is None:
+            self._numpy = numpy_dtype(self.numpy_name)
+        return self._numpy
 
     @property
     def itemsize(self) -> int:
         """Bytes of one element in memory."""
-        return self.numpy.itemsize
+        return (self.bits + 7) // 8
 
     @property
     def is_float(self) -> bool:
@@ -54,14 +61,30 @@ class DType:
         return (dtype_named, (self.name,))
 
 
-bool_ = DType("bool_", "bool")
-i8, i16, i32, i64 = (DType(f"i{bits}", f"int{bits}") for bits in (8, 16, 32, 64))
-u8, u16, u32, u64 = (DType(f"u{bits}", f"uint{bits}") for bits in (8, 16, 32, 64))
-f16, f32, f64 = (DType(f"f{bits}", f"float{bits}") for bits in (16, 32, 64))
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """NumPy's element type of that name; of "bfloat16", that of `ml_dtypes`."""
+    if name == "bfloat16":
+        import ml_dtypes
 
-DTYPES = (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64)
-_BY_NAME = {dtype.name: dtype for dtype in DTYPES} | {"bool": bool_}
-_BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES}
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+bool_ = DType("bool_", "bool", "b", 1)
+i8, i16, i32, i64 = (DType(f"i{bits}", f"int{bits}", "i", bits) for bits in (8, 16, 32, 64))
+u8, u16, u32, u64 = (DType(f"u{bits}", f"uint{bits}", "u", bits) for bits in (8, 16, 32, 64))
+f16, f32, f64 = (DType(f"f{bits}", f"float{bits}", "f", bits) for bits in (16, 32, 64))
+bf16 = DType("bf16", "bfloat16", "f", 16)
+
+DTYPES = (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)
+_BY_NAME = {dtype.name: dtype for dtype in DTYPES} | {"bool": bool_, bf16.numpy_name: bf16}
+_BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES if dtype is not bf16}
+NARROW = (f16, bf16)
+"""The floats that are computed in f32, and rounded after each operation."""
+MANTISSA = {f16: 10, bf16: 7, f32: 23, f64: 52}
+"""Bits of the fraction of a float."""
+BIAS = {f16: 15, bf16: 127, f32: 127, f64: 1023}
+"""The difference between the exponent of a float and the integer stored for it."""
 
 
 def dtype_named(name: str) -> DType:
@@ -69,9 +92,32 @@ def dtype_named(name: str) -> DType:
     return _BY_NAME[name]
 
 
-def dtype_of(numpy_dtype: Any) -> DType | None:
+def dtype_of(numpy_type: Any) -> DType | None:
     """The element type for a NumPy dtype in native byte order, or None."""
-    return _BY_NUMPY.get(np.dtype(numpy_dtype))
+    dtype = np.dtype(numpy_type)
+    if dtype.kind == "V" and dtype.name == bf16.numpy_name:
+        return bf16
+    return _BY_NUMPY.get(dtype)
+
+
+def kind_of(numpy_type: np.dtype[Any]) -> str:
+    """NumPy's letter for the kind of numbers of a dtype; "f" for those of bf16, too."""
+    return "f" if numpy_type.kind == "V" and dtype_of(numpy_type) is bf16 else numpy_type.kind
+
+
+def text_of(numpy_type: np.dtype[Any]) -> str:
+    """The text from which `numpy_dtype` makes that dtype."""
+    return bf16.numpy_name if dtype_of(numpy_type) is bf16 else numpy_type.str
+
+
+def computed_in(dtype: DType) -> DType:
+    """The type in which numbers of a type are computed: f32 for f16 and bf16."""
+    return f32 if dtype in NARROW else dtype
+
+
+def largest(dtype: DType) -> float:
+    """The largest finite number of a float type."""
+    return (2.0 - 2.0 ** -MANTISSA[dtype]) * 2.0 ** BIAS[dtype]
 
 
 def signed(bits: int) -> DType:

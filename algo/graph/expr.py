@@ -20,7 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from raido.algo.graph.data import Data
-from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.dtypes import DType, bf16, bool_, i64
+from raido.algo.graph.narrow import convert
 from raido.algo.graph.node import Node, Opaque, node
 
 _serials = itertools.count(1)
@@ -35,10 +36,12 @@ class Const(Node):
 
     @property
     def value(self) -> Any:
-        """The literal as a Python bool, int or float (a NumPy half's value for f16)."""
+        """The literal as a Python bool, int or float."""
         if self.dtype.is_float:
-            code = {16: ("<H", "<e"), 32: ("<I", "<f"), 64: ("<Q", "<d")}[self.dtype.bits]
-            return struct.unpack(code[1], struct.pack(code[0], self.bits))[0]
+            bits, code = self.bits, {16: "He", 32: "If", 64: "Qd"}[self.dtype.bits]
+            if self.dtype is bf16:
+                bits, code = bits << 16, "If"
+            return struct.unpack("<" + code[1], struct.pack("<" + code[0], bits))[0]
         return bool(self.bits) if self.dtype is bool_ else self.bits
 
 
@@ -426,7 +429,8 @@ def const(dtype: DType, value: Any) -> Const:
     """The literal `value` of that type; integers wrap to the type's width."""
     if dtype.is_float:
         with np.errstate(all="ignore"):
-            array = np.asarray(value, dtype=dtype.numpy)
+            array = np.asarray(value) if dtype is bf16 else np.asarray(value, dtype=dtype.numpy)
+            array = convert(array, dtype.numpy)
         return Const(dtype, int(array.view(f"u{dtype.itemsize}")))
     if dtype is bool_:
         return Const(dtype, int(bool(value)))

@@ -3,7 +3,7 @@
 NumPy has no such operation, and interpreters must agree with compiled code bit for bit, so it is built from error-free
 transformations.  Invariants: correctly rounded for every input, denormals, overflow, signed zeros, infinities and NaN
 included.
-f16 and f32: the product is exact in f64; the sum is rounded *to odd* in f64 and then to nearest in the narrow type, which
+f16, bf16 and f32: the product is exact in f64; the sum is rounded *to odd* in f64 and then to nearest in the narrow type, which
 never rounds twice (Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", IEEE TC 57(4), 2008, section 3).
 f64: the product as an exact pair (Dekker 1971), the sum as in the same paper, section 5.  Operands whose exponents could
 overflow or underflow on the way are scaled first, and results below the normal range are rounded at their last place.
@@ -16,25 +16,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raido.algo.graph.dtypes import MANTISSA, dtype_of
+from raido.algo.graph.narrow import convert
+
 Array = NDArray[Any]
 _SPLITTER = np.float64(134217729.0)  # 2**27 + 1
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c with one rounding, elementwise with broadcasting; all of one float dtype (f16, f32 or f64).
+    """a * b + c with one rounding, elementwise with broadcasting; all of one float dtype.
 
     >>> fma(np.float64(1 + 2**-30), np.float64(1 - 2**-30), np.float64(-1.0)) == -(2.0**-60)
     True
     """
     a, b, c = np.asarray(a), np.asarray(b), np.asarray(c)
     dtype = a.dtype
-    if b.dtype != dtype or c.dtype != dtype or dtype.char not in "efd":
+    if b.dtype != dtype or c.dtype != dtype or dtype_of(dtype) not in MANTISSA:
         raise TypeError(f"fma takes three floats of one dtype, not {a.dtype}, {b.dtype}, {c.dtype}")
     with np.errstate(all="ignore"):
         if dtype == np.float64:
             return _fma_f64(*np.broadcast_arrays(a, b, c))[()]
         product, wide = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
-        return _add_to_odd(product, wide).astype(dtype)[()]
+        return convert(_add_to_odd(product, wide), dtype)[()]
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:

@@ -5,8 +5,9 @@ through it and compiled code must agree bit for bit (any NaN equals any NaN). Wh
 integers wrap; the integer divisions give 0 for divisor 0 and wrap for INT_MIN / -1; `ipow` takes a negative exponent as 0 (who
 calls has checked both); `minimum` and `maximum` are those of IEEE 754-2019: -0.0 is below 0.0, and NaN wins, so that neither order
 nor grouping shows; `sign` of a zero is +0; a shift by a negative count or by the width or more gives 0, or -1 for a negative
-`shr`; float to integer truncates, saturates and takes NaN to 0; every f16 operation is the f32 operation, rounded;
-`floordiv` and `floormod` of floats are NumPy's (`_float_divmod` spells them out), `truncdiv` of floats is `trunc(a / b)`.
+`shr`; float to integer truncates, saturates and takes NaN to 0; an operation on f16 or bf16 is that
+on f32, rounded (but `fma` and casts round once); `floordiv` and `floormod` of floats are NumPy's (`_float_divmod` spells them
+out), `truncdiv` of floats is `trunc(a / b)`.
 `popcount` counts the bits of the two's complement (NumPy's `bitwise_count` is that of the absolute value).
 """
 
@@ -20,7 +21,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from raido.algo.graph.dtypes import DType, bool_, f16, f32
+from raido.algo.graph.dtypes import DType, bool_, computed_in
+from raido.algo.graph.narrow import convert, widen
 
 Array: TypeAlias = Any
 Rule = Literal["same", "compare", "predicate", "select", "cast", "shift", "count"]
@@ -59,15 +61,12 @@ def _fma(a: Array, b: Array, c: Array) -> Array:
 
 
 def _float_divmod(a: Array, b: Array) -> tuple[Array, Array]:
-    """Floor quotient and remainder as CPython and NumPy define them, in f32 for f16.
+    """Floor quotient and remainder as CPython and NumPy define them.
 
     mod = fmod(a, b); where mod != 0 and its sign is not b's: mod += b and the quotient is one less; an exact zero takes b's sign.
     quotient = (a - fmod) / b, corrected as said, rounded down, plus one when more than half was lost; 0 takes the sign of a / b;
     where b is 0 it is a / b.
     """
-    if a.dtype == np.float16:
-        quotient, rest = _float_divmod(a.astype(np.float32), b.astype(np.float32))
-        return quotient.astype(np.float16), rest.astype(np.float16)
     one, zero, half = a.dtype.type(1), a.dtype.type(0), a.dtype.type(0.5)
     rest = np.fmod(a, b)
     quotient = (a - rest) / b
@@ -90,17 +89,10 @@ def _floormod(a: Array, b: Array) -> Array:
 
 def _truncdiv(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
-        return _in_f32(lambda x, y: np.trunc(x / y), a, b)
+        return np.trunc(a / b)
     floored = np.floor_divide(a, b)
     rest = a - floored * b
     return np.where((b != 0) & (rest != 0) & ((a < 0) != (b < 0)), floored + a.dtype.type(1), floored)
-
-
-def _in_f32(f: Callable[..., Array], *args: Array) -> Array:
-    """`f`, with f16 operands taken to f32 and the result rounded back."""
-    if args[0].dtype == np.float16:
-        return f(*(a.astype(np.float32) for a in args)).astype(np.float16)
-    return f(*args)
 
 
 def _ipow(a: Array, b: Array) -> Array:
@@ -108,8 +100,9 @@ def _ipow(a: Array, b: Array) -> Array:
 
 
 def _cast(a: Array, dtype: DType) -> Array:
+    a = widen(a)
     if a.dtype.kind != "f" or dtype.kind not in "iu":
-        return a.astype(dtype.numpy)
+        return convert(a, dtype.numpy)
     info = np.iinfo(dtype.numpy)
     wide = a.astype(np.float64)
     beyond = math.ldexp(1.0, dtype.bits - (dtype.kind == "i"))
@@ -227,6 +220,7 @@ PRIMITIVES = {row.name: row for row in _rows()}
 DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
 CAN_FAULT = (*DIVISIONS, "ipow")
 """Operations on integers that have no answer for some operands."""
+_OF_ANY_WIDTH = ("select", "fma")
 
 
 def result_dtype(name: str, operands: Sequence[DType], given: DType | None = None) -> DType:
@@ -260,20 +254,18 @@ def evaluate(name: str, dtype: DType, args: Sequence[Any]) -> np.ndarray:
         elif name == "bitcast":
             result = np.ascontiguousarray(arrays[0]).reshape(arrays[0].shape).view(dtype.numpy)
         elif row.recipe:
-            result = _evaluate_recipe(name, dtype, arrays)
+            result = _evaluate_recipe(name, computed_in(dtype), [widen(a) for a in arrays])
         elif row.compute is not None:
-            result = row.compute(*arrays)
+            result = row.compute(*(arrays if name in _OF_ANY_WIDTH else map(widen, arrays)))
         else:
             raise NotImplementedError(name)
         return np.asarray(result).astype(dtype.numpy, copy=False)
 
 
 def _evaluate_recipe(name: str, dtype: DType, args: list[np.ndarray]) -> Array:
-    """A function that is a DAG of primitives; f16 in f32."""
+    """A function that is a DAG of primitives, of f32 or f64."""
     from raido.algo.recipes import evaluate_recipe
 
-    if dtype is f16:
-        return _evaluate_recipe(name, f32, [a.astype(np.float32) for a in args]).astype(np.float16)
     if not any(a.ndim for a in args):
         return _recipe_of_one(name, dtype, *(a.astype(dtype.numpy).tobytes() for a in args))
     return evaluate_recipe(name, dtype, *args)

@@ -12,6 +12,7 @@ import numpy as np
 
 from raido.algo.graph.dtypes import DType
 from raido.algo.graph.expr import Expr, Op
+from raido.algo.graph.narrow import widen
 from raido.algo.graph.primitives import evaluate
 from raido.algo.graph.rewrite import topological
 
@@ -24,7 +25,7 @@ _UFUNCS |= {"logical_and": np.logical_and, "logical_or": np.logical_or, "logical
 def fold_primitive(name: str, dtype: DType, accumulator: np.ndarray, values: np.ndarray) -> np.ndarray | None:
     """The accumulator after all `values`, or None where there is no quicker way than one at a time."""
     if name in ("minimum", "maximum"):
-        return evaluate(name, dtype, [accumulator, _extreme(name, values)])
+        return evaluate(name, dtype, [accumulator, _extreme(name, widen(values))])
     ufunc = _UFUNCS.get(name)
     if ufunc is None:
         return None

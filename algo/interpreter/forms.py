@@ -15,6 +15,7 @@ import numpy as np
 
 from raido.algo.graph.expr import Axis, Expr, Filter, Node, Scan, Segmented, Sort, Update
 from raido.algo.graph.faults import fault_error, unsigned_kind
+from raido.algo.graph.narrow import widen
 from raido.algo.interpreter.fold import accumulate_primitive, rounds_floats
 from raido.algo.interpreter.lanes import Frame, grid, spread
 from raido.algo.interpreter.machine import Machine, Task
@@ -94,9 +95,9 @@ def sort(machine: Machine, form: Sort, frame: Frame, extents: Extents) -> Task:
     place = len(frame.shape) + form.along
     values = yield from _everywhere(machine, form.values, form.axes, frame, extents)
     *others, last = values[: form.keys]
-    order = np.argsort(last, axis=place, kind="stable")
+    order = np.argsort(widen(last), axis=place, kind="stable")
     for key in reversed(others):
-        step = np.argsort(np.take_along_axis(key, order, axis=place), axis=place, kind="stable")
+        step = np.argsort(np.take_along_axis(widen(key), order, axis=place), axis=place, kind="stable")
         order = np.take_along_axis(order, step, axis=place)
     return [np.take_along_axis(v, order, axis=place) for v in values]
 

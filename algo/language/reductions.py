@@ -14,7 +14,7 @@ import numpy as np
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, i64, u64
+from raido.algo.graph.dtypes import DType, bool_, computed_in, f64, i64, u64
 from raido.algo.graph.expr import Expr, Item, Op, Reduce, const, fresh
 from raido.algo.language import ufuncs
 from raido.algo.language.combinators import reduce_axes
@@ -26,10 +26,11 @@ from raido.algo.trace.context import current
 from raido.algo.trace.dtype_reading import read_dtype
 from raido.algo.trace.existential import checked, decided_by_data, joined_size
 from raido.algo.trace.locations import complaint, plain_int
-from raido.algo.trace.promotion import common_type, lift
+from raido.algo.trace.promotion import lift
 from raido.algo.trace.trees import map_leaves, parts_of
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import STRONG, WEAK, Array, computed, is_scalar
+from raido.algo.trace.weak import weakness_of
 
 
 def _array(a: Any, what: str) -> Array:
@@ -246,7 +247,7 @@ def all(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = 
 
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """The mean along `axis`: of integers in f64, of f16 summed in f32. NaN for an empty axis.
+    """The mean along `axis`: of integers in f64, of f16 and bf16 summed in f32. NaN for an empty axis.
 
     Example:
         >>> rd.algorithm(lambda a: rd.mean(a, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -259,7 +260,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False,
     if dtype is not None and not dtype.is_float:
         raise DTypeError(complaint(f"the `dtype` of rd.mean is a float type, not {dtype!r}"))
     result = dtype or (value.dtype if value.dtype.is_float else f64)
-    wide = f32 if result is f16 and dtype is None else result
+    wide = computed_in(result) if dtype is None else result
     count: Expr = index.as_index(1)
     for k in normal_axes(axis, value.ndim):
         count = index.mul(count, value.extents[k])
@@ -337,9 +338,10 @@ def _arg(
     return _kept(result, value.ndim, axes) if keepdims else result
 
 
-def matmul(a: Any, b: Any, *, name: str | None = None) -> Array:
+def matmul(a: Any, b: Any, *, dtype: Any = None, name: str | None = None) -> Array:
     """The matrix product, NumPy's `@`: axes `y`, `x` and reduction axis `r`; leading dimensions broadcast. Never widens.
 
+    `dtype` is the type in which factors are multiplied and products summed, and that of the result, such as f32 for factors of bf16.
     ShapeError when the inner sizes provably differ.
 
     Example:
@@ -351,9 +353,10 @@ def matmul(a: Any, b: Any, *, name: str | None = None) -> Array:
         array([[1., 2.],
                [3., 4.]], dtype=float32)
     """
-    if isinstance(structure(a), Complex) or isinstance(structure(b), Complex):
-        return _complex_matmul(structure(a), structure(b), name)
-    x, y = _array(a, "rd.matmul"), _array(b, "rd.matmul")
+    (left, kind), (right, _) = _number_of(a, dtype), _number_of(b, dtype)
+    if isinstance(left, Complex) or isinstance(right, Complex):
+        return _complex_matmul(left, right, name)
+    x, y = _array(left, "rd.matmul"), _array(right, "rd.matmul")
     if x.ndim == 0 or y.ndim == 0:
         raise ShapeError(complaint("rd.matmul of a scalar", remedy="a * b"))
     inner_y = y.extents[-2] if y.ndim > 1 else y.extents[0]
@@ -371,15 +374,16 @@ def matmul(a: Any, b: Any, *, name: str | None = None) -> Array:
     place_x = [*_aligned(front, x.extents[:-2]), *([own[len(lead)].var] if rows else []), over.var]
     place_y = [*_aligned(front, y.extents[:-2]), over.var, *([own[-1].var] if columns else [])]
     with trace.deeper():
-        left, right = element(x, place_x), element(y, place_y)
-        dtype, _ = common_type((left, right))
-        product = scalars.arithmetic("mul", left, right)
-    name_of, start = ("logical_or", False) if dtype is bool_ else ("add", 0)
-    p, q = fresh("a", dtype), fresh("b", dtype)
-    form = Reduce(
-        (over,), (p,), (q,), (Op(name_of, dtype, (p, q)),), (const(dtype, start),), (product.node,), True, name_of
-    )
-    total = Array(Item(form, 0))
+        factors = [element(x, place_x), element(y, place_y)]
+        if kind is not None:
+            factors = [Array(scalars.cast(factor, kind)) for factor in factors]
+        product = scalars.arithmetic("mul", *factors)
+    own_type = product.dtype
+    name_of, start = ("logical_or", False) if own_type is bool_ else ("add", 0)
+    p, q = fresh("a", own_type), fresh("b", own_type)
+    combine, first = (Op(name_of, own_type, (p, q)),), (const(own_type, start),)
+    form = Reduce((over,), (p,), (q,), combine, first, (product.node,), True, name_of)
+    total = Array(Item(form, 0), weakness_of(factors))
     if not own and trace.depth > 0 and name is None:
         return total
     return collect(own, total, "matmul", name, named_axes=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import DTypeError, TraceError
-from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, i64, u8, u64, unsigned
+from raido.algo.graph.dtypes import DType, bool_, computed_in, f64, i64, u8, u64, unsigned
 from raido.algo.graph.expr import Op, const
 from raido.algo.language.complexes import Complex, complex_constant, is_complex
 from raido.algo.trace import scalars
@@ -195,11 +195,11 @@ def _reciprocal(a: Array) -> Array:
 
 
 def _scaled(numerator: float, denominator: float) -> Function:
-    """A multiplication by a quotient taken in the type, f16 in f32: NumPy's, to the last bit."""
+    """A multiplication by a quotient taken in the type, f16 and bf16 in f32: NumPy's, to the last bit."""
 
     def scale(a: Array) -> Array:
         dtype = scalars.float_type_for(a.dtype, a.weak)
-        inside = f32 if dtype is f16 else dtype
+        inside = computed_in(dtype)
         factor = inside.numpy.type(numerator) / inside.numpy.type(denominator)
         scaled = scalars.arithmetic("mul", Array(scalars.cast(a, inside), a.weak), Array(const(inside, factor), a.weak))
         return Array(scalars.cast(scaled, dtype), a.weak)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from raido.algo.graph.dtypes import f64
+from raido.algo.graph.dtypes import f64, largest
 from raido.algo.language import ufuncs
 from raido.algo.language.combinators import tabulate
 from raido.algo.language.complexes import Complex
@@ -106,7 +106,7 @@ def nan_to_num(
     def number(value: Array) -> Array:
         if not value.dtype.is_float:
             return value
-        most = float(np.finfo(value.dtype.numpy).max)
+        most = largest(value.dtype)
         replace = lambda given, otherwise: astype(lift(otherwise if given is None else given), value.dtype)
         finite = ufuncs.where(ufuncs.isnan(value), replace(nan, 0.0), value)
         finite = ufuncs.where(value == lift(np.inf), replace(posinf, most), finite)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import bool_, f16, f32
+from raido.algo.graph.dtypes import bool_, computed_in
 from raido.algo.language import reductions, ufuncs
 from raido.algo.language.combinators import reduce_axes
 from raido.algo.language.complexes import Complex
@@ -40,8 +40,8 @@ def einsum(subscripts: Any, *operands: Any, dtype: Any = None, optimize: Any = F
 
     A label that the result lacks is summed over; one that an operand repeats walks along its diagonal; without "->" the result has, in
     order, the labels that occur once. Subscripts may also be lists of ints after each operand. The common dtype, or `dtype`, is never
-    widened; f16 is summed in f32. Two operands are one reduce stage. More are contracted in pairs: from left to right, with `optimize`
-    True, "greedy" or "optimal" the cheapest pair first, or along a path as `np.einsum_path` gives it. TraceError for subscripts that
+    widened; f16 and bf16 are summed in f32. Two operands are one reduce stage. More are contracted in pairs: from left to right, with
+    `optimize` True, "greedy" or "optimal" the cheapest pair first, or along a path as `np.einsum_path` gives it. TraceError for subscripts that
     do not fit the operands, SizeMismatch or ShapeError where sizes of one label differ.
 
     Example:
@@ -84,9 +84,10 @@ def contracted(terms: Sequence[Term], output: Labels, name: str | None = None) -
         return reduce_axes(ufuncs.add, zero, product, axes, name=name, keep=False)
     if product.dtype is bool_:
         return reductions.any(product, axes, name=name)
-    if product.dtype is f16:
-        wide = ufuncs.multiply(*(astype(v, f32) for v in aligned)) if len(aligned) == 2 else astype(product, f32)
-        return astype(reductions.sum(wide, axes, dtype=f32), f16, name=name)
+    own, inside = product.dtype, computed_in(product.dtype)
+    if inside is not own:
+        wide = ufuncs.multiply(*(astype(v, inside) for v in aligned)) if len(aligned) == 2 else astype(product, inside)
+        return astype(reductions.sum(wide, axes, dtype=inside), own, name=name)
     return reductions.sum(product, axes, dtype=product.dtype, name=name)
 
 

@@ -40,9 +40,9 @@ _LARGEST_TABLE = (
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Any:
     """The Fourier transform along `axis`: X[k] = Σ x[j]·exp(−2πi·j·k / n), NumPy's `np.fft.fft`.
 
-    The numbers may be real or complex; those of f16, f32 and complex64 give complex64, others complex128. `n` cuts the axis to that size, or
-    fills it up with zeros; it is needed where the size is not known while tracing. `norm` is "backward" (None), "ortho" (times 1 / √n) or
-    "forward" (times 1 / n). ShapeError for a size that is not known, or 0; TraceError for another `norm`.
+    The numbers may be real or complex; those of f16, bf16, f32 and complex64 give complex64, others complex128. `n` cuts the axis to that
+    size, or fills it up with zeros; it is needed where the size is not known while tracing. `norm` is "backward" (None), "ortho"
+    (times 1 / √n) or "forward" (times 1 / n). ShapeError for a size that is not known, or 0; TraceError for another `norm`.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.fft(x, 4)).interpret(np.array([1.0, 2.0, 0.0, -2.0]))

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from raido.algo.errors import DTypeError, ShapeError
-from raido.algo.graph.dtypes import DType, f16, f32, f64, i64, u64
+from raido.algo.graph.dtypes import DType, computed_in, f64, i64, u64
 from raido.algo.graph.size_numbers import is_size
 from raido.algo.language import ufuncs
 from raido.algo.language.combinators import tabulate
@@ -196,14 +196,13 @@ def _literal(value: Any) -> Any:
 
 
 def _spaced(along: Array, first: Array, second: Array, dtype: Any) -> Array:
-    """The elements at the indices `along` of the sequence that begins with those two; f16 is computed in f32, as in NumPy."""
+    """The elements at the indices `along` of the sequence that begins with those two; f16 and bf16 are computed in f32, as f16 in NumPy."""
     if dtype is None:
         return _multiples(along, second - first) + first
     first, second = typed(first, dtype), typed(second, dtype)
-    kind = first.dtype
-    if kind is f16:
-        first, second = astype(first, f32), astype(second, f32)
-    return astype(_multiples(astype(along, first.dtype), second - first) + first, kind)
+    kind, inside = first.dtype, computed_in(first.dtype)
+    first, second = astype(first, inside), astype(second, inside)
+    return astype(_multiples(astype(along, inside), second - first) + first, kind)
 
 
 def _multiples(along: Array, step: Any) -> Any:

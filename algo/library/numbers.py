@@ -10,7 +10,21 @@ from collections.abc import Callable
 from typing import Any
 
 from raido.algo.errors import DTypeError
-from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, i32, i64, signed, u64, unsigned
+from raido.algo.graph.dtypes import (
+    BIAS,
+    MANTISSA,
+    DType,
+    bool_,
+    computed_in,
+    f16,
+    f32,
+    f64,
+    i32,
+    i64,
+    signed,
+    u64,
+    unsigned,
+)
 from raido.algo.language import ufuncs
 from raido.algo.language.complex_functions import conj
 from raido.algo.language.complexes import Complex, complex128, is_complex
@@ -22,8 +36,6 @@ from raido.algo.trace.promotion import common_type, float_type
 from raido.algo.trace.value import LITERAL, Array
 
 conjugate = conj
-MANTISSA = {f16: 10, f32: 23, f64: 52}
-BIAS = {f16: 15, f32: 127, f64: 1023}
 
 
 def _reals(what: str, *values: Any) -> None:
@@ -81,7 +93,7 @@ def frexp(x: Any, *, name: str | None = None) -> tuple[Any, Any]:
 
     def parts(a: Any) -> tuple[Any, Any]:
         (value,), dtype = _floats("rd.frexp", (a,))
-        own = f32 if dtype is f16 else dtype
+        own = computed_in(dtype)
         number = astype(value, own)
         mantissa, bias, word = MANTISSA[own], BIAS[own], signed(own.bits)
         tiny = ufuncs.absolute(number) < own(2.0 ** (1 - bias))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
-from raido.algo.graph.dtypes import bool_, f16, f32, f64, i64
+from raido.algo.graph.dtypes import bool_, computed_in, f64, i64
 from raido.algo.language import ufuncs
 from raido.algo.language.complexes import Complex
 from raido.algo.language.moves import astype, normal_axis, reshape, transpose
@@ -76,7 +76,7 @@ def median(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None
     value = _ordered_numbers(a, "rd.median")
     line, after_check = _sorted(value, axis, "rd.median")
     result = value.dtype if value.dtype.is_float else f64
-    wide = f32 if result is f16 else result
+    wide = computed_in(result)
 
     def middle(row: Array) -> Array:
         n = row.shape[0]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
-from raido.algo.graph.dtypes import DType, f32, f64, i64, u32, u64
+from raido.algo.graph.dtypes import MANTISSA, DType, f32, f64, i64, u32, u64
 from raido.algo.language.combinators import tabulate
 from raido.algo.language.control import while_loop
 from raido.algo.language.making import array
@@ -118,10 +118,11 @@ def bits(key: Any, shape: Any = (), dtype: Any = u32, *, name: str | None = None
 def uniform(
     key: Any, shape: Any = (), dtype: Any = f64, low: Any = 0.0, high: Any = 1.0, *, name: str | None = None
 ) -> Any:
-    """Floats of `dtype` (f16, f32 or f64), evenly distributed in `low <= x < high`.
+    """Floats of `dtype` (f16, bf16, f32 or f64), evenly distributed in `low <= x < high`.
 
-    Between 0 and 1 they are all multiples of 2**-53 in f64, 2**-24 in f32, 2**-11 in f16, equally likely. `low` and `high` are numbers, or
-    arrays that broadcast to `shape`; where rounding would give `high`, and where `low >= high`, the result is `low`.
+    Between 0 and 1 they are all multiples of 2**-53 in f64, 2**-24 in f32, 2**-11 in f16, 2**-8 in bf16, equally likely. `low` and
+    `high` are numbers, or arrays that broadcast to `shape`; where rounding would give `high`, and where `low >= high`, the result is
+    `low`.
 
     Example:
         >>> rd.algorithm(lambda k: rd.random.uniform(k, 3, low=-1, high=1)).interpret(rd.random.key(0))
@@ -141,10 +142,10 @@ def uniform(
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = f64, *, name: str | None = None) -> Any:
-    """Floats of `dtype` (f16, f32 or f64) of the normal distribution with mean 0 and variance 1.
+    """Floats of `dtype` (f16, bf16, f32 or f64) of the normal distribution with mean 0 and variance 1.
 
     By the cosine half of Box and Muller's transform ("A note on the generation of random normal deviates", 1958), from two words of 64
-    bits in f64, of 32 bits otherwise; f16 is computed in f32. No result is beyond ±9.5 in f64, ±6.7 in f32.
+    bits in f64, of 32 bits otherwise; f16 and bf16 are computed in f32. No result is beyond ±9.5 in f64, ±6.7 in f32.
 
     Example:
         >>> rd.algorithm(lambda k: rd.random.normal(k, 3)).interpret(rd.random.key(0))
@@ -240,7 +241,7 @@ def choice(
 ) -> Any:
     """Slices of an array `a` along `axis`, chosen at random, in an array of `shape` of them; of an int or size `a`, of 0 … a − 1.
 
-    `p` holds the probability of each slice, f16, f32 or f64 of sum 1; they are rounded to multiples of 2**-62 and drawn exactly as they
+    `p` holds the probability of each slice, floats of sum 1; they are rounded to multiples of 2**-62 and drawn exactly as they
     then are. Without `replace`, no slice is chosen twice: the first of a random order or, with `p`, of the order that P. Efraimidis and
     P. Spirakis give ("Weighted random sampling with a reservoir", 2006). ShapeError where more are asked for than there are.
 
@@ -346,7 +347,7 @@ class _Source:
 
 def _unit(word: Any, dtype: DType) -> Any:
     """The upper bits of a word as a fraction of as many bits as the type holds exactly."""
-    precision = np.finfo(dtype.numpy).nmant + 1
+    precision = MANTISSA[dtype] + 1
     return dtype(word >> (word.dtype.bits - precision)) * 2.0**-precision
 
 

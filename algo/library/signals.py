@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from raido.algo.errors import ShapeError, TraceError
-from raido.algo.graph.dtypes import bool_, f16, f32
+from raido.algo.graph.dtypes import bool_, computed_in
 from raido.algo.language import reductions, ufuncs
 from raido.algo.language.combinators import tabulate
 from raido.algo.language.complex_functions import conj
@@ -30,7 +30,8 @@ def convolve(a: Any, v: Any, mode: str = "full", *, name: str | None = None) -> 
     """The convolution of two lines: `sum(a[j] * v[i - j])` over all j inside both, at every i.
 
     `mode`: "full", every i where they overlap, n + m − 1 of them; "same", the middle max(n, m); "valid", where they overlap wholly,
-    max(n, m) − min(n, m) + 1. The common dtype is not widened; f16 is summed in f32. ShapeError for other ranks, an empty line is refused.
+    max(n, m) − min(n, m) + 1. The common dtype is not widened; f16 and bf16 are summed in f32. ShapeError for
+    other ranks, an empty line is refused.
 
     Example:
         >>> rd.algorithm(lambda a: rd.convolve(a, [1, 2, 1], "same")).interpret(np.array([0, 1, 0, 0, 3]))
@@ -113,6 +114,7 @@ def _sum(terms: Any) -> Any:
         return reductions.sum(terms)
     if terms.dtype is bool_:
         return reductions.any(terms)
-    if terms.dtype is f16:
-        return elementwise(lambda total: astype(total, f16), [reductions.sum(terms, dtype=f32)])
-    return reductions.sum(terms, dtype=terms.dtype)
+    own, inside = terms.dtype, computed_in(terms.dtype)
+    if inside is not own:
+        return elementwise(lambda total: astype(total, own), [reductions.sum(terms, dtype=inside)])
+    return reductions.sum(terms, dtype=own)

@@ -1,7 +1,7 @@
 """NumPy's statistics that are sums: `var std ptp average`, and sums, means and extremes that leave NaN out.
 
 `axis` is None (all), an int or a tuple, as in `rd.sum`. Deviations are summed in a second pass, from the mean of the first, and f16
-in f32, as NumPy does.
+and bf16 in f32, as NumPy does for f16.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
-from raido.algo.graph.dtypes import DType, f16, f32, f64
+from raido.algo.graph.dtypes import DType, computed_in, f64
 from raido.algo.language import reductions, ufuncs
 from raido.algo.language.combinators import reduce_axes
 from raido.algo.language.complexes import Complex
@@ -53,7 +53,7 @@ def var(
 ) -> Array:
     """The variance along `axis`: the mean of the squared distances from the mean, over `n - ddof` of n elements.
 
-    Of integers in f64, of f16 summed in f32, of complex numbers the real mean of squared sizes. `mean` is the mean, with the reduced
+    Of integers in f64, of f16 and bf16 summed in f32, of complex numbers the real mean of squared sizes. `mean` is the mean, with the reduced
     dimensions kept at size 1, where it is known already; `correction` is another name of `ddof`. NaN for an empty axis; where n is
     at most `ddof`, what is divided by 0 is NaN or infinite.
 
@@ -98,7 +98,7 @@ def _variance(
     value = numbers_of(a, what)
     array = leaves(value)[0]
     result = _float_of(array, dtype, what)
-    wide = f32 if result is f16 and dtype is None else result
+    wide = computed_in(result) if dtype is None else result
     if not isinstance(value, Complex):
         value = as_weak(astype(value, wide), value)
     centre = reductions.mean(value, axis, keepdims=True) if mean is None else mean
@@ -216,7 +216,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
     if not array.dtype.is_float:
         return reductions.mean(value, axis, dtype=dtype, keepdims=keepdims, name=name)
     result = _float_of(array, dtype, "rd.nanmean")
-    wide = f32 if result is f16 and dtype is None else result
+    wide = computed_in(result) if dtype is None else result
     numbers = _without_nan(value)
     summed = numbers if isinstance(value, Complex) else astype(numbers, wide)
     total = reductions.sum(summed, axis, dtype=dtype, keepdims=keepdims)

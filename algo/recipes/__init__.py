@@ -1,7 +1,7 @@
 """raido's vector math: every transcendental function as a recipe, a straight line of primitive operations.
 
 The same operations, with explicit fma, run in the interpreters, on every vector width and on every target, so a result
-depends on neither lanes nor device. Recipes exist for f32 and f64; f16 is computed in f32 and rounded. Special values are
+depends on neither lanes nor device. Recipes exist for f32 and f64; f16 and bf16 are computed in f32 and rounded. Special values are
 NumPy's; denormals are neither flushed on the way in nor on the way out. docs/math.md lists the errors in ulp
 (`python -m raido.algo.recipes` measures them). All coefficients are our own: `generate.py` derives them.
 

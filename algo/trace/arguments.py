@@ -13,7 +13,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from raido.algo.errors import ArgumentError, ArrayTooLarge, SizeMismatch, explain
+from raido.algo.graph.dtypes import kind_of, numpy_dtype
 from raido.algo.graph.limits import LARGEST_SIZE
+from raido.algo.graph.narrow import convert
 from raido.algo.trace.argument_errors import LITERALS, bytes_text, counted, describe, misfit, wrong
 from raido.algo.trace.foreign import is_buffer, is_foreign, read_foreign
 from raido.algo.trace.trees import branches
@@ -160,7 +162,7 @@ def read_array(argument: Any) -> np.ndarray | None:
 
 
 def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
-    dtype = np.dtype(leaf.dtype)
+    dtype = numpy_dtype(leaf.dtype)
     if isinstance(argument, np.ma.MaskedArray):
         hint = ".filled(…) gives its masked elements a value"
         raise misfit(takes, leaf, name, argument, hint, "it is a masked array")
@@ -176,7 +178,7 @@ def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
         array = found
     if array.dtype != dtype and array.dtype.newbyteorder("=") != dtype:
         hint = None
-        if array.dtype.kind in "biufc":
+        if kind_of(array.dtype) in "biufc":
             hint = f'.astype("{leaf.dtype}") converts it'
         raise misfit(takes, leaf, name, array, hint)
     if array.ndim != len(leaf.shape):
@@ -203,13 +205,13 @@ def _literal(takes: Takes, leaf: Leaf, name: str, argument: Any, dtype: np.dtype
         raise misfit(takes, leaf, name, array)
     if array.size == 0:
         return array.astype(dtype)
-    if _KIND_RANK.get(array.dtype.kind, 9) > _KIND_RANK[dtype.kind]:
+    if _KIND_RANK.get(kind_of(array.dtype), 9) > _KIND_RANK[kind_of(dtype)]:
         raise misfit(takes, leaf, name, argument)
     if dtype.kind in "iu" and array.dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
             raise misfit(takes, leaf, name, argument, f"{leaf.dtype} holds {limits.min} to {limits.max}")
-    return array.astype(dtype)
+    return convert(array, dtype)
 
 
 def _to_size(takes: Takes, name: str, argument: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import DTypeError
-from raido.algo.graph.dtypes import DType, dtype_named, dtype_of, f32, f64
+from raido.algo.graph.dtypes import DType, dtype_named, dtype_of, f32, f64, kind_of
 from raido.algo.trace.locations import complaint
 
 COMPLEX_TYPES: dict[DType, Any] = {}  # the complex type with parts of a type
@@ -69,7 +69,7 @@ def _of_numpy(value: Any) -> Any:
     if dtype.kind == "c":
         parts = {8: f32, 16: f64}.get(dtype.itemsize)
         return None if parts is None else COMPLEX_TYPES[parts]
-    return dtype_of(dtype.newbyteorder("=")) if dtype.kind in "biuf" else None
+    return dtype_of(dtype.newbyteorder("=")) if kind_of(dtype) in "biuf" else None
 
 
 def _shown(value: Any) -> str:

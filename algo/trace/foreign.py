@@ -1,16 +1,24 @@
-"""Arrays of other libraries as NumPy arrays of the same memory: DLPack producers, and what offers `__array__` or a buffer."""
+"""Arrays of other libraries as NumPy arrays of the same memory: DLPack producers, and what offers `__array__` or a buffer.
+
+NumPy takes over no bf16 by DLPack. The description of such an array is changed to integers of 16 bits, and NumPy's array viewed as bf16.
+"""
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 
 from raido.algo.errors import ArgumentError
+from raido.algo.graph.dtypes import bf16
 
 _DEVICES = {1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 11: "rocm_host"}
 _DEVICES |= {12: "extension", 13: "cuda_managed", 14: "oneapi", 15: "webgpu"}
 _READABLE = (1, 3, 11, 13)  # what the CPU can read
+_UNSIGNED, _BFLOAT = 1, 4  # codes of element types in dlpack.h
+_TYPE_CODE = 20  # bytes into a DLTensor: behind a pointer, the device and the rank
+_TENSOR = {b"dltensor": 0, b"dltensor_versioned": 32}  # by the name of a capsule, bytes into what it holds
 
 
 def is_foreign(argument: Any) -> bool:
@@ -40,11 +48,34 @@ def read_foreign(argument: Any) -> np.ndarray:
     try:
         kind, number = argument.__dlpack_device__() if hasattr(argument, "__dlpack_device__") else (1, 0)
         if int(kind) in _READABLE:
-            return np.from_dlpack(argument)
+            is_bf16 = str(getattr(argument, "dtype", "")).endswith(bf16.numpy_name)
+            return np.from_dlpack(_AsIntegers(argument)).view(bf16.numpy) if is_bf16 else np.from_dlpack(argument)
     except Exception as error:
         raise ArgumentError(f"its memory cannot be shared: {_reason(error)}") from error
     device = _DEVICES.get(int(kind), f"device type {int(kind)}")
     raise ArgumentError(f"it is on {device}:{number}; copy it to the CPU first")
+
+
+class _AsIntegers:
+    """The DLPack producer of the memory of an array of bf16, as integers of 16 bits without sign."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        capsule, api = self._array.__dlpack__(**options), ctypes.pythonapi
+        api.PyCapsule_GetName.argtypes, api.PyCapsule_GetName.restype = (ctypes.py_object,), ctypes.c_char_p
+        api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+        api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+        name = api.PyCapsule_GetName(capsule)
+        code = ctypes.c_uint8.from_address(api.PyCapsule_GetPointer(capsule, name) + _TENSOR[name] + _TYPE_CODE)
+        if code.value != _BFLOAT:
+            raise BufferError("its element type is not bfloat16")
+        code.value = _UNSIGNED
+        return capsule
 
 
 def _reason(error: Exception) -> str:

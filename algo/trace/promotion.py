@@ -2,7 +2,8 @@
 
 Operands are traced values and Python literals (bool, int, float). Literals, and values that are `LITERAL`, bend to any operand's
 type of their kind or above; `COUNTER`s (sizes, counters, indices) and `WEAK` values bend to floats only. NumPy scalars are not
-literals: they come in as constants of their type. u64 with a signed integer has no common type.
+literals: they come in as constants of their type. u64 with a signed integer has no common type. bf16 gives way to wider floats, makes f32
+with f16, and takes in integers and bool_, as in JAX.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import DTypeError, TraceError
-from raido.algo.graph import dtypes
 from raido.algo.graph.data import Data
-from raido.algo.graph.dtypes import DType, bool_, dtype_of, f64, i64
+from raido.algo.graph.dtypes import DType, bf16, bool_, dtype_of, f16, f32, f64, i64, kind_of, u64
 from raido.algo.graph.expr import Constant, const
 from raido.algo.graph.index import as_index
 from raido.algo.trace.locations import complaint
@@ -38,7 +38,7 @@ def lift(value: Any) -> Array:
     if isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 64:
             raise DTypeError(complaint(f"the literal {value} fits no integer type"))
-        return Array(const(i64 if value < 1 << 63 else dtypes.u64, value), LITERAL)
+        return Array(const(i64 if value < 1 << 63 else u64, value), LITERAL)
     if isinstance(value, float):
         return Array(const(f64, value), LITERAL)
     remedy = next((words for kind, words in _REMEDIES.items() if isinstance(value, kind)), None)
@@ -61,7 +61,7 @@ def _short(value: Any) -> str:
 
 
 def _dtype_of(value: Any) -> DType:
-    dtype = dtype_of(value.dtype.newbyteorder("=")) if value.dtype.kind in "biuf" else None
+    dtype = dtype_of(value.dtype.newbyteorder("=")) if kind_of(value.dtype) in "biuf" else None
     if dtype is None:
         raise DTypeError(complaint(f"raido has no element type for NumPy's {value.dtype}"))
     return dtype
@@ -78,14 +78,11 @@ def constant(value: np.ndarray) -> Array:
 
 def common_type(values: Sequence[Array]) -> tuple[DType, int]:
     """The type that operands take together, and how weak it still is."""
-    dtype: DType | None = None
-    for value in values:
-        if value.weak == STRONG:
-            dtype = value.dtype if dtype is None else promote(dtype, value.dtype)
-    strong = dtype is not None
+    strong = [value.dtype for value in values if value.weak == STRONG]
+    dtype = promote(strong) if strong else None
     for value in values:
         if value.weak in (COUNTER, WEAK) and not (dtype is not None and dtype.is_float):
-            dtype = value.dtype if dtype is None else promote(dtype, value.dtype)
+            dtype = value.dtype if dtype is None else promote([dtype, value.dtype])
     for value in values:
         if value.weak == LITERAL and (dtype is None or is_above(value.dtype, dtype)):
             dtype = value.dtype
@@ -114,8 +111,19 @@ def named(value: Array) -> str:
     return "a float literal" if value.weak == LITERAL and value.dtype is f64 else str(value.dtype)
 
 
-def promote(a: DType, b: DType) -> DType:
-    """The common type of two strong types; DTypeError for u64 with a signed integer."""
+def promote(types: Sequence[DType]) -> DType:
+    """The common type of strong types, whatever their order; DTypeError for u64 with a signed integer."""
+    others = [dtype for dtype in types if dtype is not bf16]
+    if not others:
+        return bf16
+    common = functools.reduce(_promote_two, others)
+    if len(others) == len(types):
+        return common
+    return bf16 if not common.is_float else f32 if common is f16 else common
+
+
+def _promote_two(a: DType, b: DType) -> DType:
+    """NumPy's common type of two."""
     if a is b:
         return a
     if {a.kind, b.kind} == {"i", "u"} and max(a.bits * (a.kind == "u"), b.bits * (b.kind == "u")) == 64:
@@ -148,7 +156,7 @@ def float_type(values: Sequence[Array]) -> tuple[DType, int]:
     strong = [v.dtype for v in values if v.weak == STRONG]
     if dtype.is_float or not strong:
         return float_type_for(dtype, weak), weak
-    if dtype is not functools.reduce(promote, strong):  # widened to i64 by a counter, or by a literal beside bool_
+    if dtype is not promote(strong):  # widened to i64 by a counter, or by a literal beside bool_
         return f64, weak
     return max((float_type_for(own, STRONG) for own in strong), key=lambda own: own.bits), weak
 
@@ -160,4 +168,4 @@ def float_type_for(dtype: DType, weak: int) -> DType:
     if weak != STRONG:
         return f64
     bits = dtype.bits
-    return dtypes.f16 if bits <= 8 else dtypes.f32 if bits == 16 else f64
+    return f16 if bits <= 8 else f32 if bits == 16 else f64

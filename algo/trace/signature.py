@@ -215,7 +215,7 @@ def takes_of(function: str, types: Sequence[Type], names: Sequence[str]) -> Take
             trees = [expect(part, f"{name}_{step}") for step, part in zip(own, declared, strict=True)]
             return {"record": dict(zip(own, trees, strict=True))} if isinstance(declared, Record) else {"tuple": trees}
         is_complex = isinstance(declared, ComplexArrayType)
-        dtype = f"complex{2 * declared.dtype.bits}" if is_complex else declared.dtype.numpy.name
+        dtype = f"complex{2 * declared.dtype.bits}" if is_complex else declared.dtype.numpy_name
         inputs.append(Expected(name, dtype, declared.shape, repr(declared)))
         return len(inputs) - 1
 

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import TargetError
+from raido.algo.graph.dtypes import MANTISSA, kind_of
 from raido.algo.graph.expr import Expr, Node, Op, Reduce, Scan, Segmented, Update
+from raido.algo.graph.narrow import widen
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import topological
 from raido.targets.signature import evaluate_size, size_of
@@ -37,7 +39,7 @@ def bounds_of(program: Program, sizes: Mapping[str, int], tolerance: float | Non
             bounds.append(tolerance)
         else:
             length = max(_length(fold, sizes) for fold in folds)
-            eps = max(float(np.finfo(dtype.numpy).eps) for fold in folds for dtype in _dtypes(fold) if dtype.is_float)
+            eps = max(2.0 ** -MANTISSA[dtype] for fold in folds for dtype in _dtypes(fold) if dtype.is_float)
             bounds.append(min(_LARGEST_BOUND, 4 * eps * (16 + math.sqrt(length))))
     return bounds
 
@@ -56,7 +58,7 @@ def difference(got: np.ndarray, want: np.ndarray, bound: float) -> str:
         if found and first < 0:
             first = start + int(np.argmax(wrong))
         strays += found
-    allowed = int(count * _STRAY) if bound and want.dtype.kind not in "fc" else 0
+    allowed = int(count * _STRAY) if bound and kind_of(want.dtype) not in "fc" else 0
     if strays <= allowed:
         return ""
     where = tuple(int(i) for i in np.unravel_index(first, got.shape))
@@ -73,6 +75,7 @@ def flat_results(result: Any) -> list[np.ndarray]:
 
 
 def _differ(a: np.ndarray, b: np.ndarray, bound: float, mean: float) -> np.ndarray:
+    a, b = widen(a), widen(b)
     if a.dtype.kind not in "fc":
         return a != b
     with np.errstate(all="ignore"):
@@ -86,11 +89,11 @@ def _differ(a: np.ndarray, b: np.ndarray, bound: float, mean: float) -> np.ndarr
 
 def _mean_size(array: np.ndarray) -> float:
     """The mean of the absolute finite values."""
-    if array.dtype.kind not in "fc":
+    if kind_of(array.dtype) not in "fc":
         return 0.0
     total, count = 0.0, 0
     for start in range(0, array.size, _CHUNK):
-        part = np.abs(array.reshape(-1)[start : start + _CHUNK])
+        part = np.abs(widen(array.reshape(-1)[start : start + _CHUNK]))
         finite = part[np.isfinite(part)]
         total += float(np.sum(finite, dtype=np.float64))
         count += finite.size

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import ArgumentError, RaidoError, TargetError
+from raido.algo.graph.dtypes import numpy_dtype, text_of
 from raido.algo.graph.expr import Array, Expr, Generate, Load, Op, Parameter, Result, Segmented, Update
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import topological
@@ -42,7 +43,7 @@ def given_inputs(signature: Signature, arguments: Sequence[Any]) -> Inputs:
     """The user's own arguments, as a call would take them."""
     bound = bind_arguments(signature, arguments)
     specs = tuple(
-        {"given": k, "dtype": array.dtype.str, "shape": list(array.shape)} for k, array in enumerate(bound.inputs)
+        {"given": k, "dtype": text_of(array.dtype), "shape": list(array.shape)} for k, array in enumerate(bound.inputs)
     )
     blobs = tuple(array.reshape(-1).view(np.uint8).data for array in bound.inputs)
     places = tuple(array.ctypes.data % PAGE for array in bound.inputs)
@@ -87,9 +88,9 @@ def describe_made_up(program: Program, inputs: Inputs) -> str:
             continue
         if "offsets" in spec:
             what = f"growing from 0 to {spec['offsets']}"
-        elif np.dtype(spec["dtype"]).kind == "b":
+        elif numpy_dtype(spec["dtype"]).kind == "b":
             what = "false or true"
-        elif np.dtype(spec["dtype"]).kind in "iu":
+        elif numpy_dtype(spec["dtype"]).kind in "iu":
             what = f"in {low} … {max(high, low + 1) - 1}"
         else:
             what = f"in [{low}, {high})"
@@ -103,7 +104,7 @@ def made_inputs(
     """The arrays that specs describe."""
     given = [_placed(blob, place) for blob, place in zip(blobs, places, strict=True)]
     return [
-        given[spec["given"]].view(spec["dtype"]).reshape(spec["shape"]) if "given" in spec else _make(spec)
+        given[spec["given"]].view(numpy_dtype(spec["dtype"])).reshape(spec["shape"]) if "given" in spec else _make(spec)
         for spec in specs
     ]
 
@@ -117,7 +118,7 @@ def _placed(data: bytearray, place: int) -> np.ndarray:
 
 
 def _make(spec: Mapping[str, Any]) -> np.ndarray:
-    dtype, shape = np.dtype(spec["dtype"]), tuple(spec["shape"])
+    dtype, shape = numpy_dtype(spec["dtype"]), tuple(spec["shape"])
     random = np.random.default_rng(spec["seed"])
     if "offsets" in spec:
         offsets = np.sort(random.integers(0, spec["offsets"], shape, endpoint=True), axis=None)
@@ -160,7 +161,7 @@ def _checked_sizes(signature: Signature, sizes: Mapping[str, int]) -> dict[str, 
 
 
 def _usual_range(value: Value) -> dict[str, Any]:
-    return {"range": [1, 101] if np.dtype(value.dtype).kind in "iu" else [0, 1]}
+    return {"range": [1, 101] if numpy_dtype(value.dtype).kind in "iu" else [0, 1]}
 
 
 def _said_range(value: Value, said: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, Any]:
@@ -170,7 +171,7 @@ def _said_range(value: Value, said: Sequence[Any], sizes: Mapping[str, int]) -> 
     if said[0] == "offsets":
         return {"offsets": int(_number(said[1], sizes, example))}
     low, high = (_number(end, sizes, example) for end in said)
-    if np.dtype(value.dtype).kind in "iu":
+    if numpy_dtype(value.dtype).kind in "iu":
         limits = np.iinfo(value.dtype)
         if not (limits.min <= low < high <= limits.max + 1 and low == int(low) and high == int(high)):
             raise ArgumentError(

@@ -14,7 +14,7 @@ import numpy as np
 
 from raido.algo.graph import expr
 from raido.algo.graph.data import Data
-from raido.algo.graph.dtypes import DType, dtype_named
+from raido.algo.graph.dtypes import DType, dtype_named, numpy_dtype, text_of
 from raido.algo.graph.expr import Parameter, Var, fresh, fresh_parameter
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.program import Program, Site, SizeCheck
@@ -35,7 +35,7 @@ def pack_program(program: Program) -> tuple[dict[str, Any], list[bytes]]:
             return {"d": value.name}
         if isinstance(value, Data):
             blobs.append(value.array.tobytes())
-            return {"a": len(blobs) - 1, "dtype": value.array.dtype.str, "shape": list(value.array.shape)}
+            return {"a": len(blobs) - 1, "dtype": text_of(value.array.dtype), "shape": list(value.array.shape)}
         return value
 
     checks = [(check.left, check.right) for check in program.size_checks]
@@ -86,7 +86,7 @@ def unpack_program(data: dict[str, Any], blobs: Sequence[bytes | bytearray]) -> 
             return nodes[value["n"]]
         if "d" in value:
             return dtype_named(value["d"])
-        return Data(np.frombuffer(bytes(blobs[value["a"]]), value["dtype"]).reshape(value["shape"]))
+        return Data(np.frombuffer(bytes(blobs[value["a"]]), numpy_dtype(value["dtype"])).reshape(value["shape"]))
 
     for kind, *fields in data["nodes"]:
         nodes.append(_made(getattr(expr, kind), [unpack(each) for each in fields]))

@@ -166,7 +166,7 @@ class PythonSource:
         if isinstance(e, Ramp):
             return f"{memo[e.base]} + np.arange({e.lanes}) * {e.stride}"
         if isinstance(e, Splat):
-            return f"np.full({e.lanes}, {memo[e.value]}, {e.dtype.numpy.name!r})"
+            return f"np.full({e.lanes}, {memo[e.value]}, {self.constant(e.dtype.numpy)})"
         mask = "" if getattr(e, "mask", None) is None else f", {memo[e.mask]}"  # type: ignore[union-attr]
         if isinstance(e, VectorRead):
             return f"{self.name(e.buffer)}.vector_read({self._indices(e.indices)}, {e.stride}, {e.lanes}{mask})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.dtypes import DType, bf16, bool_, i64
 from raido.algo.graph.expr import Const, Op
 from raido.algo.graph.primitives import DIVISIONS
 from raido.schedule.nest.values import Ramp, Read, Splat, VectorVar, lanes_of
@@ -49,14 +49,14 @@ def emit_operation(values: Values, e: Op, plain: dict[Any, bool]) -> Term:
             return T.RShift(args[0], T.IntImm("int64", divisor.bit_length() - 1))
     if e in values.by_products:
         return values.unit.call(values.unit.helpers.values.root_by_products(), e.dtype, lanes, *args)
-    if e.dtype.is_float and e.name in _NATIVE:
+    if e.dtype.is_float and e.dtype is not bf16 and e.name in _NATIVE:
         return _NATIVE[e.name](*args)
     if (bounds := _below(e)) is not None:
         base, high = bounds
         return values.unit.call(
             values.unit.helpers.values.below(lanes), bool_, lanes, values.tir(base), values.tir(high)
         )
-    if e.name in _COMPARISONS and first is not bool_:
+    if e.name in _COMPARISONS and first not in (bool_, bf16):
         return _COMPARISONS[e.name](*args)
     if e.name == "ne" and first.is_integer:
         return T.NE(*args)
@@ -96,7 +96,7 @@ def emit_lane_fold(values: Values, name: str, dtype: DType, lanes: int, value: A
             values.unit.call(helpers.values.half(dtype, 2 * lanes, upper), dtype, lanes, value)
             for upper in (False, True)
         ]
-        if dtype.is_float and name == "add":
+        if dtype.is_float and dtype is not bf16 and name == "add":
             value = T.Add(*halves)
         else:
             value = values.unit.call(helpers.values.operation(name, dtype, [(dtype, lanes)] * 2), dtype, lanes, *halves)

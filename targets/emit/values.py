@@ -12,7 +12,7 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.data import Data
-from raido.algo.graph.dtypes import DType, bool_, i64, u8
+from raido.algo.graph.dtypes import DType, bf16, bool_, i64, u8
 from raido.algo.graph.expr import Const, Op, SizeVar, Var
 from raido.algo.graph.index import as_index, canonical, constant_value, mul
 from raido.algo.graph.rewrite import substitute
@@ -180,7 +180,7 @@ class Values:
             return bool(e.bits)
         if e.dtype is i64:
             return int(e.bits)
-        if e.dtype.is_float:
+        if e.dtype.is_float and e.dtype is not bf16:
             value = float(e.value)
             if math.isnan(value):
                 return self.unit.call(self.unit.helpers.values.literal(e.dtype, e.bits), e.dtype, 1)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from raido.algo.graph.dtypes import f16, f32, f64
+from raido.algo.graph.dtypes import f32, f64
 from raido.targets.llvm.text import TextBuilder, Value
 
 
 def write_truncdiv(b: TextBuilder, x: Value, y: Value) -> Value:
     """The quotient, rounded towards zero."""
-    if x.dtype is f16:
-        return _in_f32(b, write_truncdiv, x, y)
     if x.dtype.is_float:
         return b.intrinsic("trunc", b.binary("fdiv", x, y))
     return _divide_integers(b, x, y)[0]
@@ -19,8 +15,6 @@ def write_truncdiv(b: TextBuilder, x: Value, y: Value) -> Value:
 
 def write_truncrem(b: TextBuilder, x: Value, y: Value) -> Value:
     """What is left of `x` then: it has the sign of `x`."""
-    if x.dtype is f16:
-        return _in_f32(b, write_truncrem, x, y)
     return b.binary("frem", x, y) if x.dtype.is_float else _divide_integers(b, x, y)[1]
 
 
@@ -80,15 +74,8 @@ def _off_by_one(b: TextBuilder, rest: Value, y: Value) -> Value:
     return b.binary("and", differ, b.compare("ne", rest, zero))
 
 
-def _in_f32(b: TextBuilder, writer: Callable[..., Value], *args: Value) -> Value:
-    return b.convert("fptrunc", writer(b, *(b.convert("fpext", a, f32) for a in args)), f16)
-
-
 def _float_divmod(b: TextBuilder, x: Value, y: Value) -> tuple[Value, Value]:
     """As `raido.algo.graph.primitives._float_divmod`, step by step."""
-    if x.dtype is f16:
-        wide = _float_divmod(b, b.convert("fpext", x, f32), b.convert("fpext", y, f32))
-        return b.convert("fptrunc", wide[0], f16), b.convert("fptrunc", wide[1], f16)
     zero, one, half = b.constant(x, 0.0), b.constant(x, 1.0), b.constant(x, 0.5)
     exact = b.binary("frem", x, y)
     quotient = b.binary("fdiv", b.binary("fsub", x, exact), y)

@@ -1,6 +1,6 @@
 """Fused multiply-add: one instruction, or built from operations that round twice, exactly.
 
-f16 and f32 by a wider type: the product is exact there, the sum is rounded to odd, and rounding once more is then right. f64 by
+f16, bf16 and f32 by a wider type: the product is exact there, the sum is rounded to odd, and rounding once more is then right. f64 by
 error-free transformations (Dekker's product, Knuth's sum) and one addition to odd; Boldo & Melquiond, "Emulation of FMA and correctly
 rounded sums", IEEE TC 57(4), 2008. The interpreters' `raido.algo.graph.fma` does the same on arrays. Where the C library has an instruction
 for it, as on newer machines that run code for old ones, a call for every lane is quicker.
@@ -8,7 +8,9 @@ for it, as on newer machines that run code for old ones, a call for every lane i
 
 from __future__ import annotations
 
-from raido.algo.graph.dtypes import f16, f32, f64, unsigned
+from raido.algo.graph.dtypes import NARROW, f16, f32, f64
+from raido.targets.llvm.conversions import write_cast
+from raido.targets.llvm.narrow import round_to_odd
 from raido.targets.llvm.text import TextBuilder, Value
 
 _SPLITTER = 134217729.0  # 2**27 + 1
@@ -18,24 +20,17 @@ _LARGE, _SMALL = 2.0**500, 2.0**-900  # between them nothing overflows or underf
 
 def write_fma(b: TextBuilder, x: Value, y: Value, z: Value) -> Value:
     """x · y + z, rounded once."""
-    if b.can.fused and x.dtype is not f16:
+    if b.can.fused and x.dtype not in NARROW:
         return b.intrinsic("fma", x, y, z)
     if x.dtype is f64:
         if x.lanes == 1:
             return b.intrinsic("fma", x, y, z)
         return b.call_apart(b, "fma", (x, y, z)) if b.call_apart else _fma_f64(b, x, y, z)
     wide = f32 if x.dtype is f16 else f64  # holds the product exactly, and more than twice the result's bits and two
-    x, y, z = (b.convert("fpext", v, wide) for v in (x, y, z))
-    return b.convert("fptrunc", _add_to_odd(b, b.fence(b.binary("fmul", x, y)), z), f16 if wide is f32 else f32)
-
-
-def round_to_odd(b: TextBuilder, nearest: Value, inexact: Value, outward: Value) -> Value:
-    """The neighbour with an odd last bit of what was rounded to `nearest`; it lies `outward` (away from 0) of it or inward."""
-    bits = b.convert("bitcast", nearest, unsigned(nearest.dtype.bits))
-    even = b.compare("eq", b.binary("and", bits, b.constant(bits, 1)), b.constant(bits, 0))
-    step = b.select(outward, b.constant(bits, 1), b.constant(bits, -1))
-    moved = b.select(b.binary("and", inexact, even), b.binary("add", bits, step), bits)
-    return b.convert("bitcast", moved, nearest.dtype)
+    total = _add_to_odd(
+        b, b.fence(b.binary("fmul", write_cast(b, wide, x), write_cast(b, wide, y))), write_cast(b, wide, z)
+    )
+    return write_cast(b, x.dtype, total)
 
 
 def _two_sum(b: TextBuilder, x: Value, y: Value) -> tuple[Value, Value]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from raido.algo.graph.dtypes import DType, i64, u8
-from raido.targets.llvm.text import TextBuilder, Value, llvm_type, mangled, scalar_type
+from raido.targets.llvm.text import TextBuilder, Value, literal, llvm_type, mangled, scalar_type
 
 _MANY = 32  # lanes from which what no instruction does is a loop over them, not a copy of the code for each
 
@@ -27,7 +27,7 @@ def load_if(b: TextBuilder, base: str, offset: Value, mask: Value | None, memory
     loaded = b.result(memory, 1, f"load {kind}, ptr {address_of(b, base, offset, memory)}, align {memory.itemsize}")
     b.line("br label %skip")
     b.start_block("skip")
-    zero = "0.0" if memory.is_float else "0"
+    zero = literal(memory, 0)
     return b.result(memory, 1, f"phi {kind} [ {zero}, %entry ], [ {loaded.text}, %read ]")
 
 

@@ -2,19 +2,20 @@
 
 `write_operation(builder, name, dtype, *operands)` appends the instructions and returns the result; math functions are written from
 their recipes. Invariants: no float product is left where LLVM could contract it; integers wrap; nothing is undefined for any
-operand (divisors 0 and -1, shifts, conversions out of range).
+operand (divisors 0 and -1, shifts, conversions out of range). `narrow` says what f16 and bf16 are here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from raido.algo.graph.dtypes import DType, bool_, f16, signed
+from raido.algo.graph.dtypes import DType, bool_, f16, f32, signed
 from raido.algo.graph.primitives import RECIPES
 from raido.targets.llvm.conversions import write_cast
 from raido.targets.llvm.division import write_floordiv, write_floormod, write_truncdiv, write_truncrem
 from raido.targets.llvm.extremes import write_maximum, write_minimum
 from raido.targets.llvm.fused import write_fma
+from raido.targets.llvm.narrow import is_computed_in_f32, round_result, widen
 from raido.targets.llvm.recipes import write_recipe
 from raido.targets.llvm.text import TextBuilder, Value
 
@@ -32,6 +33,9 @@ def _writes(*names: str) -> Callable[[Writer], Writer]:
 
 def write_operation(b: TextBuilder, name: str, dtype: DType, *operands: Value) -> Value:
     """Appends primitive `name` with a result of type `dtype`."""
+    if is_computed_in_f32(name, operands[0].dtype):
+        wide = write_operation(b, name, f32 if dtype.is_float else dtype, *(widen(b, x) for x in operands))
+        return round_result(b, name, wide, dtype) if dtype.is_float else wide
     if name in RECIPES:
         return write_recipe(b, name, operands, write_operation)
     if name in ("cast", "bitcast", "popcount", "clz", "ctz"):

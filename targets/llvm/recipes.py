@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from raido.algo.graph.dtypes import DType, f16, f32
+from raido.algo.graph.dtypes import DType
 from raido.targets.llvm.text import TextBuilder, Value
 
 WriteOperation: TypeAlias = Callable[..., Value]
@@ -50,9 +50,6 @@ def write_recipe(b: TextBuilder, name: str, args: Sequence[Value], write: WriteO
     from raido.algo.recipes import build_recipe
 
     like = args[0]
-    if like.dtype is f16:
-        wide = write_recipe(b, name, [b.convert("fpext", a, f32) for a in args], write)
-        return b.convert("fptrunc", wide, f16)
     call = b.call_apart
     whole = (lambda: call(b, name, args)) if call else None
     return build_recipe(name, _RecipeBuilder(b, like, whole, write), like.dtype, *args)

@@ -2,7 +2,7 @@
 
 TIR says what it can say exactly; everything else (masked memory, saturating casts, wrapping arithmetic, shuffles, whole math
 functions) is a small helper function in LLVM assembly, linked into the module and inlined. A `Value` is a type and the text of an
-operand. Booleans are `i1`; in memory they are bytes, and whoever loads or stores them converts.
+operand. Booleans are `i1`; in memory they are bytes, and whoever loads or stores them converts. bf16 is an `i16` (`narrow` says why).
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from raido.algo.graph.dtypes import DType, bool_, f16, f32, u8
+from raido.algo.graph.dtypes import DType, bf16, bool_, f16, f32, f64, u8
+from raido.algo.graph.expr import const
 from raido.targets.llvm.capabilities import Capabilities
 
-_FLOATS = {16: "half", 32: "float", 64: "double"}
+_FLOATS = {f16: "half", f32: "float", f64: "double"}
 
 
 def scalar_type(dtype: DType) -> str:
     """LLVM's name of an element type."""
-    return _FLOATS[dtype.bits] if dtype.is_float else f"i{dtype.bits}"
+    return _FLOATS.get(dtype, f"i{dtype.bits}")
 
 
 def llvm_type(dtype: DType, lanes: int = 1) -> str:
@@ -30,7 +31,7 @@ def llvm_type(dtype: DType, lanes: int = 1) -> str:
 
 def mangled(dtype: DType, lanes: int = 1) -> str:
     """The suffix by which LLVM's intrinsics name a type, `v16f32`."""
-    return ("" if lanes == 1 else f"v{lanes}") + (dtype.name if dtype.is_float else f"i{dtype.bits}")
+    return ("" if lanes == 1 else f"v{lanes}") + (dtype.name if dtype in _FLOATS else f"i{dtype.bits}")
 
 
 def memory_dtype(dtype: DType) -> DType:
@@ -40,6 +41,8 @@ def memory_dtype(dtype: DType) -> DType:
 
 def literal(dtype: DType, value: Any) -> str:
     """A constant of that type; floats by their bits, so that nothing is rounded."""
+    if dtype is bf16:
+        return str(const(bf16, value).bits)
     if dtype.is_float:
         if dtype is f16:
             return f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 import raido as rd
 
@@ -20,6 +21,9 @@ NAMES: list[tuple[Any, Any]] = [
     (np.complex64, np.complex64),
     (np.dtype("int16"), np.int16),
     (np.dtype(">f4"), np.float32),
+    (rd.bf16, bfloat16),
+    ("bfloat16", bfloat16),
+    (bfloat16, bfloat16),
     ("float64", np.float64),
     ("bool", np.bool_),
     ("uint32", np.uint32),

@@ -2,12 +2,14 @@
 
 import itertools
 
+import ml_dtypes
 import numpy as np
 import pytest
 from emission import WIDEST, array, compile_body, every_cpu, index
 
-from raido.algo.graph.dtypes import DTYPES, bool_, dtype_named, f64, i64
+from raido.algo.graph.dtypes import DTYPES, MANTISSA, bf16, bool_, dtype_named, dtype_of, f16, f64, i64
 from raido.algo.graph.expr import Const, Op, const, fresh
+from raido.algo.graph.narrow import widen
 from raido.algo.graph.primitives import PRIMITIVES, evaluate
 from raido.schedule.nest.nodes import Alloc, Block, For, Let, Store, VectorStore
 from raido.schedule.nest.values import Read, Splat, VectorRead, VectorVar
@@ -20,10 +22,10 @@ def special_values(dtype):
     if dtype is bool_:
         return np.array([False, True])
     if dtype.is_float:
-        info = np.finfo(dtype.numpy)
+        info = ml_dtypes.finfo(dtype.numpy)
         plain = [0.0, 1.0, 1.5, 2.5, 3.0, 0.1, 7.3, float(info.max), float(info.tiny), float(info.smallest_subnormal)]
         plain += [1e-3, 300.7, 1e4, 126.5, 127.5, float("inf")]
-        if dtype.bits > 16:
+        if dtype is not f16:
             plain += [2.0**31, 2.0**63, 65504.0, 65519.9, 1e-7, 3e9]
         values = np.array(plain + [-x for x in plain] + [float("nan")])
         return values.astype(dtype.numpy)
@@ -73,8 +75,8 @@ def operations(dtype):
 
 
 def same_bits(got, wanted):
-    if got.dtype.kind == "f":
-        both = np.isnan(got) & np.isnan(wanted)
+    if dtype_of(got.dtype) in MANTISSA:
+        both = np.isnan(widen(got)) & np.isnan(widen(wanted))
         return both | (got.view(f"u{got.itemsize}") == wanted.view(f"u{got.itemsize}"))
     return got == wanted
 
@@ -135,6 +137,33 @@ def test_math_functions_give_the_interpreters_bits(name, cpu):
     dtype = dtype_named(name)
     recipes = [(row, dtype) for row in PRIMITIVES.values() if row.recipe]
     check(dtype, cpu, LANES, recipes)
+
+
+def test_every_bf16_has_the_interpreters_bits():
+    """Under each operation of one operand, functions of mathematics among them, and under each cast."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(bf16.numpy)
+    recipes = [(PRIMITIVES[name], bf16) for name in ("exp", "sin", "log1p")]
+    chosen = [(row, target) for row, target in operations(bf16) if row.arity == 1]
+    check(bf16, WIDEST, LANES, chosen + recipes, {1: [every]})
+
+
+@every_cpu
+@pytest.mark.parametrize("name", ["f32", "f64", "i64", "u64"])
+def test_numbers_are_rounded_once_to_narrow_floats(name, cpu):
+    """Ties of bf16 and f16, and the numbers next to them, which f32 or f64 do not tell apart."""
+    dtype, random = dtype_named(name), np.random.default_rng(0)
+    if dtype.is_float:
+        ties = np.ldexp(2.0 * random.integers(64, 1024, 4000) + 1, random.integers(-150, 130, 4000))
+        values = ties * (1 + np.ldexp(random.integers(-1, 2, 4000), -random.integers(20, 52, 4000)).astype(float))
+        with np.errstate(over="ignore"):
+            values = np.concatenate([values, -values]).astype(dtype.numpy)
+    else:
+        shifts = random.integers(0, dtype.bits - 10, 4000)
+        ties = (2 * random.integers(128, 256, 4000) + 1) << shifts
+        values = (ties + random.integers(-1, 2, 4000)).astype(dtype.numpy)
+        values = np.concatenate([values, -values])
+    values = values[: len(values) // LANES * LANES]
+    check(dtype, cpu, LANES, [(PRIMITIVES["cast"], bf16), (PRIMITIVES["cast"], f16)], {1: [values]})
 
 
 def test_math_functions_have_the_same_bits_without_lanes():
@@ -204,6 +233,7 @@ def test_every_literal_arrives_with_its_bits():
     patterns = {
         "f32": [0x7FC00001, 0xFFC00000, 0x80000000, 1, 0x7F800000, 0x3DCCCCCD],
         "f16": [0x7E01, 0x8000, 1, 0x7C00, 0x3C01],
+        "bf16": [0x7FC1, 0x8000, 1, 0x7F80, 0x3F81],
         "f64": [0x7FF8000000000001, 1 << 63, 1, 0x3FB999999999999A],
         "u64": [(1 << 64) - 1, 1 << 63, 5],
         "i64": [-(1 << 63), (1 << 63) - 1],
@@ -224,13 +254,13 @@ def test_every_literal_arrives_with_its_bits():
 
 
 @pytest.mark.parametrize("quick", ["false", "true"], ids=["emulated", "library"])
-@pytest.mark.parametrize("name", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("name", ["f16", "bf16", "f32", "f64"])
 def test_fma_is_exact_where_no_instruction_is(name, quick, monkeypatch):
     """Special values, cancellation, and products and sums over the whole range of exponents."""
     monkeypatch.setattr(fused, "_library_is_quick", lambda b: quick)
     dtype = dtype_named(name)
     special, random = operand_columns(dtype, 3), np.random.default_rng(3)
-    reach = {"f16": 14, "f32": 126, "f64": 1022}[name]
+    reach = {"f16": 14, "bf16": 126, "f32": 126, "f64": 1022}[name]
     size, count = random.integers(-reach, reach, (3, 4000)), 4000
     size[2, ::2] = np.clip(size[0, ::2] + size[1, ::2] + random.integers(-120, 120, count // 2), -reach, reach)
     numbers = np.ldexp(random.uniform(-2, 2, (3, count)), size).astype(dtype.numpy)
@@ -240,7 +270,7 @@ def test_fma_is_exact_where_no_instruction_is(name, quick, monkeypatch):
     loop = For(x, index(0), index(len(data[0])), LANES, Block((VectorStore(arrays[3], (x,), Op("fma", dtype, reads)),)))
     result = np.empty_like(data[0])
     compile_body([loop], arrays[:3], arrays[3:], (), "x86-64-v2")(data, [], [result])
-    wanted = evaluate("fma", dtype, data)
+    result, wanted = widen(result), widen(evaluate("fma", dtype, data))
     np.testing.assert_array_equal(result, wanted)
     numbers = ~np.isnan(wanted)
     np.testing.assert_array_equal(np.signbit(result[numbers]), np.signbit(wanted[numbers]))
