@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from raido.algo.graph.cost import cost_of_element, is_cheaper_made_twice
 from raido.algo.graph.expr import (
     Array,
-    Axis,
     Const,
     Expr,
     Filter,
@@ -26,7 +25,15 @@ from raido.algo.graph.expr import (
     Sort,
     Var,
 )
-from raido.algo.graph.rewrite import children, free_variables, loads_in, rebuild, rewritten, scalar_nodes, topological
+from raido.algo.graph.rewrite import (
+    bound_variables,
+    free_variables,
+    loads_in,
+    rebuild,
+    rewritten,
+    scalar_nodes,
+    topological,
+)
 from raido.schedule.stages.tables import Tables, merge_names
 from raido.schedule.stages.uses import Uses, host_variables
 
@@ -131,7 +138,7 @@ def _readers_variables(nodes: Sequence[Node], forms: set[Generate]) -> dict[Node
     Under them the body is the element that is read: nothing is substituted, so that a chain of forms takes linear time.
     """
     indices: dict[Node, set[tuple[Expr, ...]]] = {form: set() for form in forms}
-    binders = Counter(axis.var for node in nodes for axis in children(node) if isinstance(axis, Axis))
+    binders = Counter(variable for node in nodes for variable in bound_variables(node))
     for load in nodes:
         if isinstance(load, Load) and isinstance(load.array, Result) and load.array.form in indices:
             indices[load.array.form].add(load.indices)
