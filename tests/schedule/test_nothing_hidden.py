@@ -1,0 +1,305 @@
+"""The completed schedule says how everything runs: a nest has no threads, lanes, chunks, unrolled loops or fallbacks of its own.
+
+`hidden` lists what the loops of a nest do that no directive states. What does so today is listed in `EXCEPTIONS`, which can only shrink: the
+test fails where something new is hidden, and where an exception occurs no more.
+
+    python tests/schedule/test_nothing_hidden.py --programs 1000
+
+prints the whole report: over the corpus, every program of the laws under every strategy, and so many random programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path += [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent.parent / "laws")]
+
+from random_programs import random_program
+from scheduled_programs import scheduled, scheduled_programs
+
+import raido as rd
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Const, Node, Op, SizeVar
+from raido.algo.graph.rewrite import topological
+from raido.schedule.lower import lower
+from raido.schedule.machine import Machine
+from raido.schedule.nest.nodes import Block, For, If, Let, Nest, Produce, Statement
+from raido.schedule.nest.values import NestExpr
+from raido.schedule.nest.walk import blocks_of
+from raido.schedule.plan import Fuse, LoopPlan, Split, StagePlan, Variant
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
+from raido.schedule.stages.segments import segments_of
+from raido.schedule.stages.stage import Stage
+from raido.schedule.steps import PART
+
+MACHINE = Machine(vector_bits=512, registers=32, cores=64)
+
+# Kinds of stages (with their strategy), and what of them the schedule does not say. Programs that show all of it are in `PROGRAMS`.
+EXCEPTIONS: dict[tuple[str, str], str] = {
+    ("filter chain", "tail of its lanes"): "lanes that write what they keep are always masked",
+    ("filter count_write", "tail of its lanes"): "the same",
+    ("filter serial", "tail of its lanes"): "the same",
+    ("filter serial", "interleave of its lanes"): "a partition counts four gangs side by side",
+    ("map", "threads"): "an array loop whose iterations keep to rows is exchanged with its rows, in pieces of 256",
+    ("map", "loops in larger steps"): "the same",
+    ("map", "how threads share its loops"): "the same, of rows by themselves",
+    ("map", "lanes"): "a reduction inside a mapped function has lanes",
+    ("reduction", "lanes of its lanes"): "where the operator does not commute, eight lanes have a block each",
+    ("reduction", "tail of its lanes"): "the same: what remains is folded in order",
+    ("scan chain", "vector loops that are serial"): "operators that are no arithmetic are not scanned in lanes",
+    ("scan serial", "vector loops that are serial"): "the same",
+    ("scan three_phase", "vector loops that are serial"): "the same",
+    ("segments", "lanes"): "every segment is folded in lanes",
+    ("segments rows", "lanes"): "the same",
+    ("segments flat", "lanes"): "pieces of segments are folded in masked lanes",
+    ("segments flat", "threads"): "the loop over blocks bears another name than the one that is parallel",
+    ("segments flat", "parallel loops that are serial"): "threads are at work around the parts",
+    ("sort", "a number of chunks"): "at most 16, of 65,536 elements or more",
+    ("sort", "threads"): "a thread for each chunk",
+    ("update private", "a number of chunks"): "at most 16, eight steps for a bin or more",
+    ("update private", "a fallback by sizes"): "few steps run in order; many that are far apart are sorted first",
+    ("update private", "threads"): "a thread for each chunk",
+    ("update private", "loops in larger steps"): "`copies` steps at a time, each to bins of its own",
+    ("update private", "lanes"): "bins are cleared in lanes",
+    ("update sorted", "a number of chunks"): "at most 16, of 16,384 steps or more",
+    ("update sorted", "threads"): "a thread for each chunk, and for each range",
+    ("update sorted", "lanes"): "counts are cleared in lanes",
+}
+
+PROGRAMS = (
+    "filters/both_parts serial",
+    "filters/large_ones chain",
+    "filters/large_ones count_write",
+    "scans/last_that_counts chain",
+    "scans/last_that_counts serial",
+    "scans/last_that_counts three_phase",
+    "segments/from_a_start",
+    "segments/segments_of_each_row",
+    "segments/segments_of_each_row flat",
+    "segments/sums flat",
+    "segments/sums rows",
+    "sorts/narrow_ones",
+    "updates/histogram",
+    "updates/histogram sorted",
+)
+
+
+@rd.algorithm
+def iterations_of_rows(a: rd.f32["n", "w"]):
+    return rd.map(lambda row: rd.loop(9, lambda t, r: r * 2 - 1, row), a)
+
+
+@rd.algorithm
+def iterations_of_elements(a: rd.f32["n"]):
+    return rd.loop(9, lambda t, r: r * 2 - 1, a)
+
+
+@rd.algorithm
+def affine_maps(a: rd.i64["n"], b: rd.i64["n"]):
+    return rd.reduce(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (1, 0), a, b)
+
+
+@dataclass(slots=True)
+class Stated:
+    """What a schedule says of the loops of one stage, over all variants."""
+
+    label: str
+    loops: list[LoopPlan] = field(default_factory=list)  # with those of parts
+    own: list[LoopPlan] = field(default_factory=list)
+    steps: dict[str, set[int]] = field(default_factory=dict)
+    numbers: set[int] = field(default_factory=set)
+    versions: bool = False
+
+    def of(self, name: str) -> list[LoopPlan]:
+        """The plans of the loops of that name."""
+        return [loop for loop in self.loops if loop.name == name]
+
+
+def hidden(schedule: Schedule, nest: Nest) -> set[tuple[str, str]]:
+    """Pairs of a kind of stage (its strategy, if it has one) and what its loops do that the completed schedule does not state."""
+    variants = schedule.variants()
+    search = _Search(_stated(variants), {variant.test for variant in variants})
+    search.block(nest.body, "")
+    return search.found | set(search.made_serial())
+
+
+def _stated(variants: Iterable[Variant]) -> dict[str, Stated]:
+    """What is stated of every stage, and of the parts of strategies, by name."""
+    found: dict[str, Stated] = {}
+    for variant in variants:
+        assert variant.graph is not None
+        stages = {stage.name: stage for stage in _stages(variant.graph.stages)}
+        for plan in variant.plans:
+            if plan.stage not in stages:
+                continue
+            own = found.setdefault(plan.stage, Stated(_label(stages[plan.stage], plan)))
+            own.versions |= bool(plan.partition or plan.relations)
+            for each in (plan, *plan.parts):
+                for stated in {plan.stage: own, each.stage: found.setdefault(each.stage, Stated(own.label))}.values():
+                    stated.loops += each.loops
+                    stated.own += each.loops if stated is found[each.stage] else ()
+                    for loop, step in _steps(each).items():
+                        stated.steps.setdefault(loop, set()).add(step)
+            own.numbers |= {relation.factor for relation in plan.relations if isinstance(relation, Split)}
+            if plan.strategy is not None:
+                own.numbers |= {value for _, value in plan.strategy[1] if type(value) is int}
+    return found
+
+
+def _stages(stages: Iterable[object]) -> Iterator[Stage]:
+    for stage in stages:
+        if isinstance(stage, Stage):
+            yield stage
+        else:
+            yield from _stages((*stage.setup, *stage.body, *stage.orelse))  # type: ignore[attr-defined]
+
+
+def _label(stage: Stage, plan: StagePlan) -> str:
+    kinds = {"scan": stage.scan, "update": stage.update, "filter": stage.filter, "sort": stage.sort}
+    plain = "segments" if segments_of(stage) is not None else "reduction" if stage.reduction else "map"
+    kind = next((name for name, value in kinds.items() if value is not None), plain)
+    return f"{kind} {plan.strategy[0]}" if plan.strategy is not None and stage.sort is None else kind
+
+
+def _steps(plan: StagePlan) -> dict[str, int]:
+    """By how much each loop moves, as its splits say."""
+    steps: dict[str, int] = {}
+    for relation in plan.relations:
+        if isinstance(relation, Fuse):
+            steps[relation.into] = 1
+        else:
+            steps[relation.inner] = steps.get(relation.parent, 1)
+            steps[relation.outer] = steps[relation.inner] * relation.factor
+    return steps
+
+
+class _Search:
+    """Walks a nest, with the stage to which the statements belong."""
+
+    def __init__(self, stated: dict[str, Stated], tests: set[Node | None]) -> None:
+        self.stated, self.tests = stated, tests
+        self.found: set[tuple[str, str]] = set()
+        self.ran: set[tuple[str, str, str]] = set()
+        self.of_sizes: set[Node] = set()
+
+    def block(self, block: Block, stage: str) -> None:
+        for statement in block.statements:
+            self.statement(statement, stage)
+
+    def statement(self, s: Statement, stage: str) -> None:
+        if isinstance(s, Block):
+            self.block(s, stage)
+            return
+        if isinstance(s, Produce):
+            stage = s.stage
+        elif isinstance(s, For):
+            stage = s.stage or stage
+            self.loop(s, stage)
+        elif isinstance(s, Let) and self.is_of_sizes(s.value):
+            self.of_sizes.add(s.var)
+            if self.has_own_limit(s.value, stage):
+                self.note(stage, "a number of chunks")
+        elif isinstance(s, If) and self.is_fallback(s, stage):
+            self.note(stage, "a fallback by sizes")
+        for block in blocks_of(s):
+            self.block(block, stage)
+
+    def loop(self, loop: For, stage: str) -> None:
+        """Compares a loop with what is stated of those of its name."""
+        plans = self.about(stage).of(loop.loop)
+        same = [plan for plan in plans if plan.kind == loop.kind]
+        self.ran.add((stage, loop.loop, loop.kind))
+        if loop.kind in ("parallel", "vector", "unroll") and not same:
+            self.note(stage, {"parallel": "threads", "vector": "lanes", "unroll": "unrolling"}[loop.kind])
+        elif loop.kind == "vector":
+            for name in ("lanes", "interleave", "tail"):
+                if getattr(loop, name) not in {getattr(plan, name) for plan in same}:
+                    self.note(stage, f"{name} of its lanes")
+        elif (loop.grain, loop.dynamic) not in {(plan.grain, plan.dynamic) for plan in same} and same:
+            self.note(stage, "how threads share its loops")
+        if loop.step not in {1, *self.about(stage).steps.get(loop.loop, ())}:
+            self.note(stage, "loops in larger steps")
+
+    def made_serial(self) -> Iterator[tuple[str, str]]:
+        """Stages whose loops are stated to run on threads or in lanes, and are all in the nest, one by one."""
+        for stage, stated in self.stated.items():
+            names = {stage, stage.partition(PART)[0]}  # loops over blocks bear the name of the stage
+            for plan in stated.own:
+                kinds = {kind for owner, loop, kind in self.ran if owner in names and loop == plan.name}
+                if plan.kind in ("parallel", "vector") and kinds == {"serial"}:
+                    yield stated.label, f"{plan.kind} loops that are serial"
+
+    def about(self, stage: str) -> Stated:
+        return self.stated.get(stage) or self.stated.get(stage.partition(PART)[0]) or Stated("the host's plan")
+
+    def note(self, stage: str, what: str) -> None:
+        self.found.add((self.about(stage).label, what))
+
+    def is_fallback(self, s: If, stage: str) -> bool:
+        """Whether sizes choose between two ways to run a stage, for which no directive asks."""
+        chosen = s.orelse is not None and s.condition not in self.tests and self.is_of_sizes(s.condition)
+        return chosen and not self.about(stage).versions
+
+    def is_of_sizes(self, e: NestExpr) -> bool:
+        """Whether a value is made of sizes alone, and of at least one."""
+        leaves = [node for node in topological(e) if not isinstance(node, (Op, Const))]
+        return bool(leaves) and all(isinstance(node, SizeVar) or node in self.of_sizes for node in leaves)
+
+    def has_own_limit(self, e: NestExpr, stage: str) -> bool:
+        """Whether a quotient is limited by a constant that is not stated."""
+        if not any(isinstance(node, Op) and node.name == "floordiv" for node in topological(e)):
+            return False
+        for node in topological(e):
+            if isinstance(node, Op) and node.name == "minimum":
+                limits = {ix.constant_value(a) for a in node.args if isinstance(a, Const)}
+                if limits - {0, 1} - self.about(stage).numbers:
+                    return True
+        return False
+
+
+def report(programs: Iterable[tuple[str, Schedule]]) -> dict[tuple[str, str], list[str]]:
+    """What is hidden, and in which programs."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, schedule in programs:
+        complete = schedule.complete(MACHINE)
+        for what in hidden(complete, lower(complete.graph, complete.variants())):
+            found.setdefault(what, []).append(name)
+    return found
+
+
+def random_ones(seeds: Iterable[int]) -> Iterator[tuple[str, Schedule]]:
+    """Random programs under their default schedules."""
+    for seed in seeds:
+        program = random_program(seed, 3, "whole")
+        traced = program.algorithm.trace(*program.arguments)
+        yield f"random {seed}", Schedule(form_stages(traced))
+
+
+def test_nests_do_nothing_that_the_schedule_does_not_state_but_for_what_is_listed() -> None:
+    own = (iterations_of_rows, iterations_of_elements, affine_maps)
+    plain = [(each.name, Schedule(form_stages(each.trace()))) for each in own]
+    found = report([*plain, *((name, scheduled(name)) for name in PROGRAMS)])
+    assert sorted(found.keys() - EXCEPTIONS.keys()) == [], "these are stated nowhere"
+    assert sorted(EXCEPTIONS.keys() - found.keys()) == [], "these are stated now: take them off the list"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What nests do that the completed schedule does not state.")
+    parser.add_argument("--programs", type=int, default=100, help="random programs")
+    given = parser.parse_args()
+    listed = ((name, schedule) for name, _, schedule in scheduled_programs())
+    found = report([*listed, *random_ones(range(given.programs))])
+    for (stage, what), names in sorted(found.items()):
+        known = "" if (stage, what) in EXCEPTIONS else "NEW  "
+        print(f"{known}{stage}: {what}   {len(names)} programs, as {', '.join(names[:3])}")
+    for stage, what in sorted(EXCEPTIONS.keys() - found.keys()):
+        print(f"GONE {stage}: {what}")
+
+
+if __name__ == "__main__":
+    main()
