@@ -37,6 +37,7 @@ from raido.algo.language.control import cond, loop, while_loop
 from raido.algo.language.filtering import filter, partition
 from raido.algo.language.indexing import gather
 from raido.algo.language.joining import concat, pad, roll, shift, stack
+from raido.algo.language.keys import reduce_by_key
 from raido.algo.language.making import array, iota, replicate, unzip, zip
 from raido.algo.language.moves import astype, broadcast_to, expand_dims, flatten, reshape, swapaxes, transpose, view
 from raido.algo.language.records import record
@@ -276,6 +277,7 @@ __all__ = [
     "record",
     "reduce",
     "reduce_by_index",
+    "reduce_by_key",
     "repeat",
     "replicate",
     "reshape",

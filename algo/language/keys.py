@@ -1,0 +1,89 @@
+"""`rd.reduce_by_key`: folds of the values that have equal keys, where keys are any numbers, or several, that have an order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from raido.algo.errors import ShapeError, TraceError
+from raido.algo.graph import index
+from raido.algo.language.complexes import Complex
+from raido.algo.language.filtering import compress
+from raido.algo.language.joining import concat
+from raido.algo.language.making import iota
+from raido.algo.language.moves import moved, reshape
+from raido.algo.language.scanning import whole_operand
+from raido.algo.language.segments import segmented_reduce
+from raido.algo.language.sorting import argsort
+from raido.algo.language.ufuncs import isnan, logical_and, logical_not, logical_or, not_equal
+from raido.algo.trace.building import Value
+from raido.algo.trace.context import load
+from raido.algo.trace.existential import joined_size
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.trees import leaves, map_leaves, parts_of, unflatten
+from raido.algo.trace.value import Array, describe
+
+WHAT = "rd.reduce_by_key"
+
+
+def reduce_by_key(
+    op: Callable[..., Value], neutral: Any, keys: Any, *values: Any, name: str | None = None
+) -> tuple[Any, Value]:
+    """The distinct keys in increasing order, and for each of them `neutral` and its values, combined in order by the associative `op(x, y)`.
+
+    `keys` is an array of one dimension, or a tuple of arrays of one size, whose elements together are a key (compared as tuples are);
+    all NaN are one key, the last. `values` are arrays with as many elements as there are keys, scalars or rows; with several, operands
+    are tuples, as in `rd.reduce`. The number of distinct keys is decided by the data. Keys that are small integers need no sorting:
+    `rd.reduce_by_index`.
+
+    Errors: TraceError without values, ShapeError for keys of several dimensions, DTypeError where `op` gives another type.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def spent(customer: rd.i64["n"], amount: rd.f64["n"]):
+        ...     return rd.reduce_by_key(rd.add, 0, customer, amount)
+        >>> spent.interpret(np.array([70, 7, 70]), np.array([1.0, 2.0, 4.0]))
+        (array([ 7, 70]), array([2., 5.]))
+    """
+    if not values:
+        remedy = "rd.unique(keys, return_counts=True) counts them"
+        raise TraceError(complaint(f"{WHAT} has keys and no values", remedy=remedy))
+    given, *data = whole_operand((keys, *values), WHAT)
+    for leaf in leaves(given):
+        if leaf.ndim != 1:
+            found = describe(leaf.dtype, leaf.extents)
+            raise ShapeError(complaint(f"the keys of {WHAT} are arrays of one dimension, not {found}"))
+    order = argsort(given)
+    for leaf in leaves(tuple(data)):
+        joined_size(order.extents[0], leaf.extents[0], f"the keys of {WHAT}", "dimension 0 of its values")
+    ordered, *in_order = (map_leaves(lambda leaf: _taken(leaf, order), each) for each in (given, *data))
+    first = logical_or(iota(order.shape[0]) == 0, _differs(ordered, map_leaves(_previous, ordered)))
+    *kept, starts = compress(first, [*leaves(ordered), iota(order.shape[0])])
+    offsets = concat([starts, reshape(Array(order.extents[0]), (1,))])
+    folds = segmented_reduce(op, neutral, in_order[0] if len(in_order) == 1 else tuple(in_order), offsets, name=name)
+    return unflatten(ordered, kept), folds
+
+
+def _taken(leaf: Array, order: Array) -> Array:
+    """The elements (or rows) in an order of their indices, which are none too large."""
+    here = lambda i, *others: load(leaf.node, (load(order.node, (i,)), *others))
+    return moved((*order.extents, *leaf.extents[1:]), here)
+
+
+def _previous(leaf: Array) -> Array:
+    """The element before each; before the first, itself."""
+    return moved(leaf.extents, lambda i: load(leaf.node, (index.maximum(index.sub(i, 1), 0),)))
+
+
+def _differs(a: Any, b: Any) -> Array:
+    """Where keys are not the same; NaN is the same as NaN."""
+    if isinstance(a, tuple) and not isinstance(a, Complex):
+        first, *others = (_differs(x, y) for x, y in zip(parts_of(a), parts_of(b), strict=True))
+        for other in others:
+            first = logical_or(first, other)
+        return first
+    differs = not_equal(a, b)
+    if isinstance(a, Complex) or a.dtype.is_float:
+        return logical_and(differs, logical_not(logical_and(isnan(a), isnan(b))))
+    return differs
