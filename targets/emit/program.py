@@ -212,11 +212,11 @@ class Program:
         threads = T.call(self.helpers.runtime.threads(), "int64")
         shares = outer.bind("shares", i64, 1, T.Max(T.Min(threads, pieces), T.IntImm("int64", 0)))
         share = T.Var(outer.fresh_name("share"), "int64")
-        called = T.call(
-            self.helpers.runtime.call_apart(symbol, types), "int32", *arguments, share, shares, data_of(tickets)
-        )
-        launch = T.For(share, zero, shares, T.ForKind.PARALLEL, T.Evaluate(called))
-        outer.out.append(T.IfThenElse(T.GT(count, zero), launch, None))
+        apart = self.helpers.runtime.call_apart(symbol, types)
+        run = lambda *part: T.Evaluate(T.call(apart, "int32", *arguments, *part, data_of(tickets)))
+        launch = T.For(share, zero, shares, T.ForKind.PARALLEL, run(share, shares))
+        alone = T.IfThenElse(T.GT(count, zero), run(zero, one), None)  # no thread is woken for it
+        outer.out.append(T.IfThenElse(T.GT(shares, one), launch, alone))
 
 
 class _Share:
