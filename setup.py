@@ -1,10 +1,15 @@
-"""The one thing that pyproject.toml cannot say: how the C runtime is built.
+"""The one thing that pyproject.toml cannot say: how raido's C is built.
 
-`raido.targets._runtime` is a plain shared library that knows nothing of Python (it is loaded with ctypes), so one build serves
-every Python version: hence the stable-ABI name. `-z nodelete` keeps its threads' code mapped for the life of the process.
+`raido.targets._runtime` is a plain shared library that knows nothing of Python (it is loaded with ctypes). `raido.targets._call` makes
+ordinary calls quick and keeps to the stable interfaces of Python and NumPy; where Python's header files are missing it is left out.
+So one build of each serves every Python version: hence their names. `-z nodelete` keeps the code of the runtime's threads mapped for
+the life of the process.
 """
 
+import numpy
 from setuptools import Extension, setup
+
+COMPILE = ["-std=c11", "-O2", "-fvisibility=hidden"]
 
 setup(
     ext_modules=[
@@ -13,10 +18,19 @@ setup(
             sources=["targets/runtime/raido_runtime.c"],
             depends=["targets/runtime/raido_runtime.h", "targets/runtime/raido_runtime_limit.h"],
             define_macros=[("RAIDO_SHARED_RUNTIME", "1")],
-            extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-pthread"],
+            extra_compile_args=[*COMPILE, "-pthread"],
             extra_link_args=["-pthread", "-Wl,-Bsymbolic", "-Wl,-z,nodelete"],
             py_limited_api=True,
-        )
+        ),
+        Extension(
+            "raido.targets._call",
+            sources=["targets/runtime/raido_call.c"],
+            depends=["targets/runtime/raido_runtime.h"],
+            include_dirs=[numpy.get_include()],
+            extra_compile_args=COMPILE,
+            py_limited_api=True,
+            optional=True,
+        ),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 from raido.algo.errors import ArgumentError, RaidoError, TargetError, explain
 from raido.algo.html import table, titled
 from raido.algo.trace.arguments import arrange, parameter_names
+from raido.targets._call import Caller
 from raido.targets.arguments import Bound, bind_arguments, finish
-from raido.targets.fastcall import quick_call
+from raido.targets.fastcall import write_plan
 from raido.targets.faults import fault_error
 from raido.targets.native import Fault, RuntimeCalls, adopt_array, shared_calls, take_error
 from raido.targets.signature import Signature, size_text
@@ -67,7 +68,7 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.4g} ms"
 
 
-class Executable:
+class Executable(Caller):
     """`exe(*arrays, out=None)` runs a compiled program.
 
     Arrays may be NumPy's or any DLPack producer's (torch, jax, …), lists of numbers or buffers, and passed by keyword. C-contiguous ones
@@ -81,10 +82,10 @@ class Executable:
     """
 
     __slots__ = (
-        "_call",
         "_entry",
         "_keepalive",
         "_object",
+        "_plan",
         "_runtime",
         "_sources",
         "entry_address",
@@ -114,10 +115,7 @@ class Executable:
         # A void pointer takes any 64-bit integer, a NULL and byref(...), and converts faster than an int64 would.
         entry = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * count)(entry_address)
         self._entry = entry if threads is None else _limit_threads(entry, threads, self._runtime.set_thread_limit)
-        self._call = quick_call(signature, self._entry, self._run, self._fail)
-
-    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
-        return self._call(self._arranged(arrays, named) if named else arrays, out)
+        self._plan = write_plan(signature, entry_address, threads, self._runtime)
 
     def _arranged(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments, those passed by keyword in their places."""
@@ -128,14 +126,17 @@ class Executable:
             raise ArgumentError(explain(f"{name} has no argument {next(iter(others))!r}", takes=takes))
         return arranged
 
-    def _run(self, arrays: Sequence[Any], out: Any) -> Any:
-        """The complete way of calling, for whatever the quick one declines."""
+    def _complete(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
+        """The complete way of calling, for whatever the plan declines."""
+        if named:
+            return self(*self._arranged(arrays, named), out=out)
         call = self.bind(*arrays, out=out)
         call.run()
         return call.result()
 
-    def _fail(self, status: int, fault: Fault) -> None:
+    def _fail(self, status: int, record: Fault | bytes) -> None:
         """Raises what a failed run reported."""
+        fault = Fault.from_buffer_copy(record)
         name = self.signature.name
         message = take_error(self._runtime)
         if fault.kind:

@@ -391,10 +391,8 @@ def trace(step: Any) -> None:
 
 
 @pytest.mark.parametrize("which", ["plain", "out", "faults", "existential", "structure"])
-def test_a_call_is_a_few_hundred_instructions_of_python(
-    add: Executable, gather: Executable, statistics: Executable, which: str
-) -> None:
-    """About 200, at some ten nanoseconds each, and fifteen functions in C: a few microseconds."""
+def test_a_call_is_hardly_any_python(add: Executable, gather: Executable, statistics: Executable, which: str) -> None:
+    """But for the caller's own line, which is counted, only what nests results."""
     a, b = matrices(2, 2)
     out = np.empty_like(a)
     one = add.with_threads(None)
@@ -405,8 +403,8 @@ def test_a_call_is_a_few_hundred_instructions_of_python(
     x, y = np.array([1, -1], "int32"), np.zeros(2, "float32")
     calls |= {"existential": lambda: positive(x), "structure": lambda: statistics(y, 2.0)}
     instructions, functions = python_work(calls[which])
-    assert 20 < instructions < 300
-    assert 1 < functions < 24
+    assert 3 < instructions < (300 if which in ("existential", "structure") else 60)
+    assert functions < 12
 
 
 def test_long_expressions_compile() -> None:
