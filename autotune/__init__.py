@@ -11,8 +11,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from raido.algo.trace.tracebacks import border
+
 
 class _Callable(ModuleType):
+    @border
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return _function()(*arguments, **options)
 

@@ -11,6 +11,7 @@ from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import ScheduleError, explain
+from raido.algo.trace.tracebacks import border
 
 if TYPE_CHECKING:
     from raido.schedule.steps import Step, Value
@@ -27,6 +28,7 @@ class Hole:
         return f"rd.choose({self.name!r}, {list(self.options)!r})"
 
 
+@border
 def choose(name: str, options: Iterable[Any]) -> Any:
     """A hole for any argument of a directive.
 

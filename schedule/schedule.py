@@ -17,6 +17,7 @@ from raido.algo.errors import ScheduleError, explain
 from raido.algo.graph.program import Program
 from raido.algo.html import listing, table, titled
 from raido.algo.printable import printable
+from raido.algo.trace.tracebacks import bordered
 from raido.schedule.diff import Difference, compare
 from raido.schedule.directives import RULES, Directives
 from raido.schedule.fingerprint import fingerprint
@@ -36,6 +37,7 @@ from raido.schedule.strategy_parts import part_name
 from raido.schedule.text import call_text, from_json, schedule_text, to_json
 
 
+@bordered
 class Schedule:
     """How a program runs: recorded directives over its stages. What is not said, the defaults fill in (`complete`).
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from raido.algo.errors import ArgumentError, RaidoError, TargetError, explain
 from raido.algo.html import table, titled
 from raido.algo.trace.arguments import arrange, parameter_names
+from raido.algo.trace.tracebacks import border, bordered
 from raido.targets._call import Caller
 from raido.targets.arguments import Bound, bind_arguments, finish
 from raido.targets.fastcall import write_plan
@@ -68,6 +69,7 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.4g} ms"
 
 
+@bordered
 class Executable(Caller):
     """`exe(*arrays, out=None)` runs a compiled program.
 
@@ -126,6 +128,7 @@ class Executable(Caller):
             raise ArgumentError(explain(f"{name} has no argument {next(iter(others))!r}", takes=takes))
         return arranged
 
+    @border
     def _complete(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
         """The complete way of calling, for whatever the plan declines."""
         if named:
@@ -134,6 +137,7 @@ class Executable(Caller):
         call.run()
         return call.result()
 
+    @border
     def _fail(self, status: int, record: Fault | bytes) -> None:
         """Raises what a failed run reported."""
         fault = Fault.from_buffer_copy(record)
@@ -217,6 +221,7 @@ class Executable(Caller):
         return titled(f"Executable {self.signature.name}{limit}", table(("", "name", "type"), rows))
 
 
+@bordered
 class Call:
     """A call of an executable with its arguments, sizes and results in place: running it again uses the same memory.
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from raido.algo.errors import ExportError, TargetError
+from raido.algo.trace.tracebacks import border
 from raido.targets.c_names import library_name
 from raido.targets.elf import rename_globals
 from raido.targets.executable import Executable
@@ -174,6 +175,7 @@ class _Library(ctypes.Structure):
     )
 
 
+@border
 def load(path: str | os.PathLike[str], name: str | None = None) -> Executable:
     """The executable in a library that raido exported; `name` chooses where there are several. TargetError when it is no such."""
     found = load_all(path)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from raido.algo.errors import TargetError
+from raido.algo.trace.tracebacks import bordered
 from raido.schedule.machine import Machine
 from raido.targets.features import FEATURES, TURNED_OFF, name_features
 from raido.targets.llvm.capabilities import Capabilities
@@ -80,6 +81,7 @@ _AMD = ("znver5", "znver4", "x86-64-v4", "znver3", "x86-64-v3", "x86-64-v2", "x8
 _OTHER = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
 
 
+@bordered
 @dataclass(frozen=True, slots=True)
 class Target:
     """What to compile for. `kind` is "llvm"; `cpu` an LLVM processor name ("" is this host); `threads` bounds each call (None: no bound).

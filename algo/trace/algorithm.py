@@ -47,7 +47,7 @@ from raido.algo.trace.signature import (
     static_key,
     takes_of,
 )
-from raido.algo.trace.tracebacks import border, shortened
+from raido.algo.trace.tracebacks import border
 from raido.algo.trace.trees import build_tree, describe_tree, leaves, map_leaves, rebuild_tuple
 from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, describe
 from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
@@ -142,14 +142,11 @@ class Algorithm:
         results = [array if array.ndim else array[()] for array in results]
         return build_tree(program.output_tree, results)
 
+    @border
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        __tracebackhide__ = True
-        try:
-            if running() is not None:
-                return self.inline(*arguments, **options)
-            return self.run(*arguments, **options)
-        except Exception as error:
-            raise shortened(error)  # noqa: B904 - the same error. RAIDO_TRACEBACK=1 shows raido's own frames
+        if running() is not None:
+            return self.inline(*arguments, **options)
+        return self.run(*arguments, **options)
 
     def run(self, *arrays: Any, **static: Any) -> Any:
         """The result for NumPy arrays: interpreted here, compiled in the class that users see."""

@@ -1,22 +1,29 @@
 """Tracebacks as users read them: their own frames and the message. An error leaves raido through a border, which takes raido's frames out.
 
-Errors stay ordinary exceptions: only `__traceback__` is shortened, and that of the errors behind them. What raido did not raise on
-purpose keeps all its frames if it arose inside raido. `RAIDO_TRACEBACK=1` keeps them always; so does the command line's `--traceback`.
+Errors stay ordinary exceptions: only `__traceback__` is shortened, and that of the errors behind them. What arose inside raido by
+no `raise` of its own keeps all frames. `RAIDO_TRACEBACK=1` keeps them always; so does the command line's `--traceback`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import os
+import sys
 from collections.abc import Callable
+from opcode import opmap
 from types import TracebackType
 from typing import Any, TypeVar
 
 from raido.algo.errors import RaidoError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Class = TypeVar("Class", bound=type)
 _PASSED = {contextlib.__file__, functools.__file__}  # frames of Python's own that stand between raido's
+_SPOKEN = {"__init__", "__call__", "__getitem__", "__getattr__"}
+# A bare `raise` takes the traceback that the error has, without the frame it stands in; that of Python 3.10 takes the one it had before.
+LEAVES_NO_FRAME = sys.version_info >= (3, 11)
 
 
 def keeps_all_frames() -> bool:
@@ -26,7 +33,7 @@ def keeps_all_frames() -> bool:
 
 def shortened(error: BaseException) -> BaseException:
     """The error, with the users' frames alone in its traceback; in the errors that led to it, too."""
-    if keeps_all_frames() or not (isinstance(error, RaidoError) or _is_users(_last(error.__traceback__))):
+    if keeps_all_frames() or not (isinstance(error, RaidoError) or _is_on_purpose(error)):
         return error
     seen: set[int] = set()
     link: BaseException | None = error
@@ -48,9 +55,24 @@ def border(function: Function) -> Function:
         try:
             return function(*arguments, **options)
         except Exception as error:
-            raise shortened(error)  # noqa: B904 - the same error. RAIDO_TRACEBACK=1 shows raido's own frames
+            short = shortened(error)
+            if LEAVES_NO_FRAME:
+                raise
+            raise short  # noqa: B904 - the same error
 
     return entered  # type: ignore[return-value]
+
+
+def bordered(kind: Class) -> Class:
+    """A class that users see, with its public methods as borders."""
+    for name, member in list(vars(kind).items()):
+        if name.startswith("_") and name not in _SPOKEN:
+            continue
+        if inspect.isfunction(member):
+            setattr(kind, name, border(member))
+        elif isinstance(member, (classmethod, staticmethod)):
+            setattr(kind, name, type(member)(border(member.__func__)))
+    return kind
 
 
 def _users_part(traceback: TracebackType | None) -> TracebackType | None:
@@ -65,17 +87,19 @@ def _users_part(traceback: TracebackType | None) -> TracebackType | None:
     return rest
 
 
-def _last(traceback: TracebackType | None) -> TracebackType | None:
-    while traceback is not None and traceback.tb_next is not None:
+def _is_on_purpose(error: BaseException) -> bool:
+    """Whether an error arose in a user's frame, in the border's call itself (arguments that it does not take), or by a `raise` of raido's."""
+    traceback = error.__traceback__
+    if traceback is None or traceback.tb_next is None:
+        return traceback is not None
+    while traceback.tb_next is not None:
         traceback = traceback.tb_next
-    return traceback
+    raised = traceback.tb_frame.f_code.co_code[traceback.tb_lasti] == opmap["RAISE_VARARGS"]
+    return _is_users(traceback) or (raised and not isinstance(error, AssertionError))
 
 
-def _is_users(traceback: TracebackType | None) -> bool:
+def _is_users(traceback: TracebackType) -> bool:
     """Whether the frame is none of raido's: by its module, as a folder of raido's may have any name."""
-    if traceback is None:
-        return False
     frame = traceback.tb_frame
     module = str(frame.f_globals.get("__name__", ""))
-    file = frame.f_code.co_filename
-    return module.split(".")[0] != "raido" and file not in _PASSED and not file.startswith("<call of ")
+    return module.split(".")[0] != "raido" and frame.f_code.co_filename not in _PASSED

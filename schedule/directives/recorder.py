@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from raido.algo.trace.arguments import LARGEST_SIZE
+from raido.algo.trace.tracebacks import bordered
 from raido.schedule.holes import Hole
 from raido.schedule.refusal import Refusal
 from raido.schedule.state import State
@@ -71,6 +72,9 @@ class Recorder:
     """A view of one stage that records directives; see `raido.schedule.schedule.StageView`."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        bordered(cls)
 
     def _record(self: Self, directive: str, /, **arguments: object) -> Self:
         raise NotImplementedError

@@ -21,7 +21,10 @@ blur""",
     "executable": "exe = blur.compile(schedule=s)\nexe",
     "timing": "exe.time(img, repeat=3)",
     "tuning": 'rd.autotune(blur, {"h": 16, "w": 32}, trials=0)',
+    "argument": "exe(img[0])",
+    "directive": 's["rows"].vectorise("x")',
 }
+REFUSED = {"argument": "ArgumentError", "directive": "UnknownDirective"}
 TIMES = r"\d[\d.e-]* ms"
 
 
@@ -31,7 +34,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
     nbformat = pytest.importorskip("nbformat")
     client = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
-    cells = [nbformat.v4.new_code_cell(text) for text in CELLS.values()]
+    tags = {name: ["raises-exception"] * (name in REFUSED) for name in CELLS}
+    cells = [nbformat.v4.new_code_cell(text, metadata={"tags": tags[name]}) for name, text in CELLS.items()]
     notebook = nbformat.v4.new_notebook(cells=cells)
     folder = {"metadata": {"path": str(tmp_path_factory.mktemp("notebook"))}}  # it leaves a database there
     client.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=folder).execute()
@@ -39,8 +43,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
 
 
 def _data(cell: Any) -> dict[str, str]:
-    found = [output["data"] for output in cell["outputs"] if output["output_type"] == "execute_result"]
-    return dict(found[0]) if found else {}
+    shown = {output["output_type"]: output for output in cell["outputs"]}
+    if "error" in shown:
+        return {"error": re.sub(r"\x1b\[[\d;]*m", "", "\n".join(shown["error"]["traceback"]))}
+    return dict(shown["execute_result"]["data"]) if "execute_result" in shown else {}
 
 
 @pytest.mark.slow
@@ -75,6 +81,14 @@ def test_a_timing_shows_milliseconds_and_bandwidth(shown: dict[str, dict[str, st
 def test_a_tuning_shows_its_best_schedule(shown: dict[str, dict[str, str]]) -> None:
     assert shown["tuning"]["text/plain"].startswith("<Tuning blur on llvm:")
     assert "s = blur.schedule()" in shown["tuning"]["text/html"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_shows_the_cell_and_the_message(shown: dict[str, dict[str, str]], name: str) -> None:
+    text = shown[name]["error"]
+    assert REFUSED[name] in text and CELLS[name] in text
+    assert [line for line in text.splitlines() if line.startswith("File ")] == [], text
 
 
 def test_what_is_shown_is_never_obeyed() -> None:

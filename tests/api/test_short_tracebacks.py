@@ -1,4 +1,4 @@
-"""A traceback shows the user's frames, one of raido's, and the message; all frames where the environment asks for them."""
+"""A traceback shows the user's frames and the message; all frames where the environment asks for them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import raido as rd
-from raido.algo.trace.tracebacks import shortened
+from raido.algo.trace.tracebacks import LEAVES_NO_FRAME, shortened
 
 X = np.ones((2, 3), np.float32)
+BORDER = 0 if LEAVES_NO_FRAME else 1  # frames of raido's
 
 
 def deep(a: Any) -> Any:
@@ -22,6 +23,11 @@ def unknown(a: Any) -> Any:
     return rd.map(lambda row: undefined(row), a)  # type: ignore[name-defined]
 
 
+@rd.algorithm(a="f32[n]", b="i64[n]")
+def picked(a: rd.Array, b: rd.Array) -> rd.Array:
+    return rd.map(lambda i: a[i], b, name="rows")
+
+
 CALLS: dict[str, Any] = {
     "call": lambda f: rd.algorithm(f)(X),
     "trace": lambda f: rd.algorithm(f).trace(X),
@@ -29,6 +35,29 @@ CALLS: dict[str, Any] = {
     "compile": lambda f: rd.algorithm(f).compile(like=(X,)),
     "schedule": lambda f: rd.algorithm(f).schedule(X),
     "inside another": lambda f: rd.algorithm(lambda a: rd.algorithm(f)(a))(X),
+}
+VIEW = picked.schedule()["rows"]
+ONES, FAR = np.ones(3, np.float32), np.array([0, 9, 1])
+ILLEGAL: dict[str, tuple[Any, type[Exception]]] = {
+    "argument of a call": (lambda: picked(X, FAR), rd.ArgumentError),
+    "argument of an executable": (lambda: picked.compile()(X, FAR), rd.ArgumentError),
+    "number of arguments": (lambda: picked.compile()(ONES), rd.ArgumentError),
+    "size": (lambda: picked.compile()(ONES, FAR[:2]), rd.SizeMismatch),
+    "fault": (lambda: picked.compile()(ONES, FAR), rd.IndexOutOfRange),
+    "timed fault": (lambda: picked.compile().time(ONES, FAR), rd.IndexOutOfRange),
+    "bound fault": (lambda: picked.compile().bind(ONES, FAR).run(), rd.IndexOutOfRange),
+    "number of runs": (lambda: picked.compile().time(ONES, FAR, repeat=0), ValueError),
+    "kind of source": (lambda: picked.compile().source("ptx"), rd.TargetError),
+    "directive that there is not": (lambda: VIEW.vectorise("x"), rd.ScheduleError),
+    "illegal directive": (lambda: VIEW.split("x", 0), rd.ScheduleError),
+    "directive without its argument": (lambda: VIEW.split("x"), TypeError),
+    "stage that there is not": (lambda: picked.schedule()["cols"], rd.ScheduleError),
+    "branch": (lambda: picked.schedule().when("w >"), rd.ScheduleError),
+    "hole": (lambda: rd.choose("ty", []), rd.ScheduleError),
+    "schedule that is none": (lambda: rd.Schedule.from_json("{", picked), rd.ScheduleError),
+    "target": (lambda: rd.Target("llvm", cpu="none"), rd.TargetError),
+    "library": (lambda: rd.load("/nowhere/libnone.so"), rd.TargetError),
+    "tuning": (lambda: rd.autotune(picked, {"m": 8}, db="/nowhere/tuning.db"), rd.RaidoError),
 }
 
 
@@ -50,17 +79,29 @@ def ordinary(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_users_frames_alone_are_shown(name: str, function: Any, kind: type[Exception]) -> None:
     error, modules = frames_of(lambda: CALLS[name](function))
     assert isinstance(error, kind)
-    assert modules.count("raido") == 1
+    assert modules.count("raido") == BORDER
     text = "".join(traceback.format_exception(error))
     assert "row" in text and "During handling" not in text
     last = traceback.extract_tb(error.__traceback__)[-1]
     assert last.filename == __file__
 
 
-def test_the_environment_asks_for_all_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ILLEGAL)
+def test_calls_and_directives_show_the_users_line(name: str) -> None:
+    call, kind = ILLEGAL[name]
+    error, modules = frames_of(call)
+    assert isinstance(error, kind)
+    assert modules.count("raido") == BORDER and len(modules) == 2 + BORDER  # this file's two
+    assert "During handling" not in "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize("name", ["fault", "illegal directive"])
+def test_the_environment_asks_for_all_frames(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("RAIDO_TRACEBACK", "1")
     _, modules = frames_of(lambda: CALLS["call"](deep))
     assert modules.count("raido") > 5
+    _, modules = frames_of(ILLEGAL[name][0])
+    assert modules.count("raido") > 1
 
 
 def test_faults_of_raidos_own_keep_their_frames(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +115,7 @@ def test_causes_are_shortened_with_the_error() -> None:
         rd.algorithm(lambda a: a, a="f32[").trace()
     except rd.TraceError as error:
         links = [error, error.__cause__]
-        assert all(link is None or _of_raido(link) <= 1 for link in links)
+        assert all(link is None or _of_raido(link) <= BORDER for link in links)
     else:
         raise AssertionError("no error")
 
