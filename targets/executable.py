@@ -53,16 +53,30 @@ class Timing:
         """Compulsory traffic over the fastest run, in bytes per second."""
         return self.bytes / self.min if self.min else 0.0
 
+    @property
+    def share(self) -> float | None:
+        """`bandwidth` over that of a copy of memory by all threads, measured once in this process; more than 1 where caches hold the
+        arrays. None where there is too little memory to measure it."""
+        from raido.targets.memory_speed import memory_speed
+
+        speed = memory_speed()
+        return None if speed is None else self.bandwidth / speed
+
     def __repr__(self) -> str:
         runs = f"{len(self.runs)} run{'' if len(self.runs) == 1 else 's'}"
-        return f"<Timing {_milliseconds(self.min)}; median {_milliseconds(self.median)} of {runs}; {self.bandwidth / 1e9:.3g} GB/s>"
+        speed = ", ".join(filter(None, (f"{self.bandwidth / 1e9:.3g} GB/s", self._share_text())))
+        return f"<Timing {_milliseconds(self.min)}; median {_milliseconds(self.median)} of {runs}; {speed}>"
 
     def _repr_html_(self) -> str:
-        heads = ("fastest", "median", "runs", "traffic", "bandwidth")
+        heads = ("fastest", "median", "runs", "traffic", "bandwidth", "share")
         traffic, bandwidth = f"{self.bytes / 1e6:.4g} MB", f"{self.bandwidth / 1e9:.3g} GB/s"
-        return table(
-            heads, [(_milliseconds(self.min), _milliseconds(self.median), str(len(self.runs)), traffic, bandwidth)]
-        )
+        times = (_milliseconds(self.min), _milliseconds(self.median), str(len(self.runs)))
+        return table(heads, [(*times, traffic, bandwidth, self._share_text())])
+
+    def _share_text(self) -> str:
+        """The share of the machine's bandwidth, and what that is."""
+        share = self.share
+        return f"{share:.0%} of a copy's {self.bandwidth / share / 1e9:.3g} here" if share else ""
 
 
 def _milliseconds(seconds: float) -> str:

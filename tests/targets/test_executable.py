@@ -15,7 +15,8 @@ import pytest
 
 import raido as rd
 from raido.algo.errors import ArgumentError, IndexOutOfRange, RaidoError, SizeMismatch, TargetError
-from raido.targets.executable import Executable
+from raido.targets.executable import Executable, Timing
+from raido.targets.memory_speed import memory_speed
 from raido.targets.signature import Signature, Value
 
 
@@ -317,6 +318,24 @@ def test_time_and_source(add: Executable) -> None:
     assert repr(add) == "<Executable add(a: f32[h, w], b: f32[h, w]) -> f32[h, w]>"
     with pytest.raises(ValueError, match="at least 1"):
         add.time(a, b, repeat=0)
+
+
+def test_a_timing_is_held_against_a_copy_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    timing = Timing((0.5, 1.0), 10**9)
+    monkeypatch.setattr("raido.targets.memory_speed.memory_speed", lambda: 8e9)
+    assert timing.share == 0.25
+    assert repr(timing) == "<Timing 500 ms; median 750 ms of 2 runs; 2 GB/s, 25% of a copy's 8 here>"
+    assert "25% of a copy&#x27;s 8 here" in timing._repr_html_()
+    monkeypatch.setattr("raido.targets.memory_speed.memory_speed", lambda: None)
+    assert timing.share is None and repr(timing).endswith("2 GB/s>")
+
+
+def test_no_more_memory_is_used_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(shape: tuple[int, ...], dtype: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr("raido.targets.memory_speed.allocate_array", refuse)
+    assert memory_speed.__wrapped__() is None
 
 
 def test_signatures_survive_json() -> None:
