@@ -144,7 +144,7 @@ class Compilation:
         """The loops, one index at a time."""
         from raido.schedule.lower import lower
 
-        return lower(self.schedule.graph, self.schedule.variants())
+        return lower(self.schedule.graph, self.schedule.variants(), self.target.machine)
 
     @property
     def copies(self) -> list[list[Any]]:

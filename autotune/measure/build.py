@@ -52,7 +52,7 @@ class Builder:
         assert self._graph is not None
         try:
             schedule = Schedule.from_json(message["schedule"], self._graph)
-            nest = lower(schedule.graph, schedule.variants())
+            nest = lower(schedule.graph, schedule.variants(), self._target.machine)
         except RaidoError as error:
             raise ChildFailed("compile", f"{type(error).__name__}: {error}") from None
         return {"features": features_of(nest, self._target.machine, self._sizes).tolist()}, ()

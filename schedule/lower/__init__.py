@@ -8,6 +8,7 @@
     sliding       producers kept further out than they are computed
     reductions    accumulators, partials                                              (lane_blocks)
     rows_outside  array loops whose rounds keep to rows run row by row
+    rows_together successive changes of one array are made row by row in one loop
     share_buffers arrays that are never alive together share memory
     convert, emit expressions: substitution, then statements with shared values named
 
@@ -24,17 +25,24 @@ from raido.schedule.lower.builder import new_serial
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
 from raido.schedule.lower.share_buffers import share_buffers
+from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Block, If, Nest, RepeatedCopy, Statement
 from raido.schedule.nest.rows_outside import rows_outside
+from raido.schedule.nest.rows_together import rows_together
 from raido.schedule.nest.values import Buffer, buffer_for
 from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.stages.stage import StageGraph
 
 __all__ = ["lower"]
 
+USUAL = Machine()
 
-def lower(graph: StageGraph, variants: Sequence[Variant]) -> Nest:
-    """The scalar nest of a program under its plans: one body for each variant, tested in order, the one without a test last."""
+
+def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USUAL) -> Nest:
+    """The scalar nest of a program under its plans: one body for each variant, tested in order, the one without a test last.
+
+    machine: whose caches rows of array loops stay in.
+    """
     program = graph.program
     shapes = graph.shapes or tuple(array.shape for array in graph.results)
     bounds: dict[Expr, Expr] = {counted.size: counted.bound for counted in graph.counts if counted.bound is not None}
@@ -62,7 +70,7 @@ def lower(graph: StageGraph, variants: Sequence[Variant]) -> Nest:
     inputs = tuple(buffer_for(parameter) for parameter in program.parameters)
     used = tuple(sites.used)
     nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
-    return share_buffers(rows_outside(nest))
+    return share_buffers(rows_together(rows_outside(nest, machine)))
 
 
 def _output(array: Array, k: int, count: int, shape: tuple[Expr, ...], loose: set[SizeVar]) -> Buffer:

@@ -7,13 +7,14 @@
 
 This is how `rd.map(lambda row: rd.loop(…), rows)` reads, and a loop of elementwise steps. It holds where all stages of a round run over
 the same rows, and whatever they change they read and write at their own row alone. Rows that lanes make stay in lanes. States that are
-swapped at the end of a round are exchanged row by row, where a row of them is a few numbers.
+swapped at the end of a round are exchanged row by row, where a row of them is a few numbers. Rows in lanes make their rounds as many at a
+time as the first-level cache holds with 128 bytes of each; rows that lie side by side, whose rounds lie apart, with 32 bytes of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import prod
 from operator import is_
@@ -21,12 +22,11 @@ from operator import is_
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Node, Var, fresh
 from raido.algo.graph.rewrite import topological
+from raido.schedule.machine import Machine
 from raido.schedule.nest.effects import accesses, writes
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,
-    Check,
-    Fold,
     For,
     If,
     Let,
@@ -37,89 +37,70 @@ from raido.schedule.nest.nodes import (
     Swap,
     While,
 )
-from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.rows import (
+    Rows,
+    is_decided_by_memory,
+    is_equal,
+    is_kept_in_rows,
+    kept_in_caches,
+    rows_of,
+    run_over_the_same,
+)
+from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
 
-CHUNK, GRAIN = 256, 4  # rows in lanes at a time, and as many times that, or as many single rows, for a thread at least
-PIECE = 1024  # rows side by side that go through a round together
+GRAIN = 4  # chunks of rows in lanes, or single rows, for a thread at least
 FEW = 16  # numbers of a row that are exchanged rather than their memory swapped
-_KEPT = (Alloc, Block, Check, Fold, For, If, Let, Store, While)
 
 
-def rows_outside(nest: Nest) -> Nest:
+def rows_outside(nest: Nest, machine: Machine) -> Nest:
     """The nest with loops over rows outside array loops, where rounds keep to rows."""
-    body = _block(nest.body)
+    body = _block(nest.body, machine)
     return nest if body is nest.body else replace(nest, body=body)
 
 
-def _block(block: Block) -> Block:
-    statements = [new for s in block.statements for new in _statement(s)]
+def _block(block: Block, machine: Machine) -> Block:
+    statements = [new for s in block.statements for new in _statement(s, machine)]
     same = len(statements) == len(block.statements) and all(map(is_, statements, block.statements))
     return block if same else Block(tuple(statements))
 
 
-def _statement(s: Statement) -> list[Statement]:
+def _statement(s: Statement, machine: Machine) -> list[Statement]:
     if isinstance(s, For):
-        body = _block(s.body)
+        body = _block(s.body, machine)
         loop = s if body is s.body else replace(s, body=body)
-        return _turned(loop) or [loop]
+        return _turned(loop, machine) or [loop]
     if isinstance(s, If):
-        then, orelse = _block(s.then), None if s.orelse is None else _block(s.orelse)
+        then, orelse = _block(s.then, machine), None if s.orelse is None else _block(s.orelse, machine)
         return [s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)]
     if isinstance(s, While):
-        body = _block(s.body)
+        body = _block(s.body, machine)
         return [s if body is s.body else replace(s, body=body)]
     return [s]
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """What a stage does for one row, in loops over rows, outermost first; `before` names values for all rows."""
-
-    stage: str
-    loops: tuple[For, ...]
-    before: tuple[Let, ...]
-
-    @property
-    def variables(self) -> tuple[Var, ...]:
-        """The variables that say which row."""
-        return tuple(loop.var for loop in self.loops)
-
-    @property
-    def body(self) -> Block:
-        """What is done for a row."""
-        return self.loops[-1].body
-
-    @property
-    def in_lanes(self) -> bool:
-        """Whether lanes make rows."""
-        return self.loops[-1].kind == "vector"
-
-
-def _turned(loop: For) -> list[Statement]:
+def _turned(loop: For, machine: Machine) -> list[Statement]:
     """What stands for an array loop whose rounds keep to rows; nothing for any other."""
     statements = loop.body.statements
     swaps = tuple(s for s in statements if isinstance(s, Swap))
     rest = statements[: len(statements) - len(swaps)]
-    chains = [_rows_of(s) for s in rest if isinstance(s, Produce)]
+    chains = [rows_of(s) for s in rest if isinstance(s, Produce)]
     stages = [rows for rows in chains if rows is not None]
     if not stages or len(stages) < len(chains) or any(isinstance(s, Swap) for s in rest):
         return []
-    if not all(isinstance(s, (Alloc, Let, Produce)) for s in rest) or _reads_memory(loop):
+    if not all(isinstance(s, (Alloc, Let, Produce)) for s in rest) or is_decided_by_memory(loop):
         return []
     for depth in range(min(len(rows.loops) for rows in stages), 0, -1):
-        turned = _turned_at(loop, rest, swaps, [replace(rows, loops=rows.loops[:depth]) for rows in stages])
+        at_depth = [replace(rows, loops=rows.loops[:depth]) for rows in stages]
+        turned = _turned_at(loop, rest, swaps, at_depth, machine)
         if turned:
             return turned
     return []
 
 
-def _reads_memory(loop: For) -> bool:
-    """Whether memory says how many rounds there are."""
-    return any(isinstance(node, Read) for node in topological(loop.low, loop.high))  # type: ignore[arg-type]
-
-
-def _turned_at(loop: For, rest: Sequence[Statement], swaps: Sequence[Swap], stages: Sequence[_Rows]) -> list[Statement]:
+def _turned_at(
+    loop: For, rest: Sequence[Statement], swaps: Sequence[Swap], stages: Sequence[Rows], machine: Machine
+) -> list[Statement]:
     """The same, for rows that so many loops of each stage run over."""
     allocs = [s for s in rest if isinstance(s, Alloc)]
     first = next((rows for rows in stages if rows.in_lanes), stages[0])
@@ -127,7 +108,7 @@ def _turned_at(loop: For, rest: Sequence[Statement], swaps: Sequence[Swap], stag
     for rows in stages:
         names = zip(rows.variables, first.variables, strict=True)
         round_ += [*rows.before, *(Let(own, var) for own, var in names if own is not var), rows.body]
-    if not all(_run_over_the_same(rows, first) for rows in stages):
+    if not all(run_over_the_same(rows, first) for rows in stages):
         return []
     places = _places_of_rows(round_, stages, swaps)
     if places is None or not all(
@@ -141,14 +122,14 @@ def _turned_at(loop: For, rest: Sequence[Statement], swaps: Sequence[Swap], stag
     if not named.isdisjoint(topological(*outside)):  # type: ignore[arg-type]
         return []
     exchanges = (each for s in swaps for each in _exchange(s, places[s.left], first.variables))
-    rounds = replace(loop, body=_kept_in_caches(Block((*round_, *exchanges))))
+    rounds = replace(loop, body=kept_in_caches(Block((*round_, *exchanges))))
     in_lanes = first.in_lanes and not _has_lanes(round_)
     if _rounds_lie_apart(round_, loop.var, {rows.variables[-1] for rows in stages}):
         if len(first.loops) > 1 or not in_lanes:
             return []
-        over_rows = _over_pieces(first, rounds)
+        over_rows = _over_pieces(first, rounds, _in_l1(machine, 32))
     else:
-        over_rows = _over_rows(first, rounds, in_lanes)
+        over_rows = _over_rows(first, rounds, _in_l1(machine, 128) if in_lanes else 0)
     return [*allocs, Produce(first.stage, Block((over_rows,)))]
 
 
@@ -162,26 +143,31 @@ def _rounds_lie_apart(round_: Sequence[Statement], index: Var, rows: set[Var]) -
     return False
 
 
-def _over_pieces(rows: _Rows, rounds: For) -> For:
-    """The loop over pieces of rows, whose rounds follow one another in all rows of a piece."""
+def _in_l1(machine: Machine, each: int) -> int:
+    """Things of so many bytes that the first-level cache holds, a power of two."""
+    return 1 << (max(1, machine.l1 // each).bit_length() - 1)
+
+
+def _over_pieces(rows: Rows, rounds: For, size: int) -> For:
+    """The loop over pieces of `size` rows side by side, whose rounds follow one another in all rows of a piece."""
     (row,) = rows.loops
     piece = fresh(f"{row.var.name}o")
-    inside = replace(row, low=piece, high=ix.minimum(row.high, ix.add(piece, PIECE)), body=rounds.body)  # type: ignore[arg-type]
+    inside = replace(row, low=piece, high=ix.minimum(row.high, ix.add(piece, size)), body=rounds.body)  # type: ignore[arg-type]
     body = Block((replace(rounds, body=Block((inside,))),))
-    return For(piece, row.low, row.high, PIECE, body, kind="parallel", stage=rows.stage, loop=piece.name)
+    return For(piece, row.low, row.high, size, body, kind="parallel", stage=rows.stage, loop=piece.name)
 
 
-def _over_rows(rows: _Rows, rounds: For, in_lanes: bool) -> For:
-    """The loops over rows, around the rounds of each."""
+def _over_rows(rows: Rows, rounds: For, size: int) -> For:
+    """The loops over rows, around the rounds of each; `size`: rows in lanes at a time, 0 where rows are made one by one."""
     how = {"kind": "parallel", "grain": GRAIN, "stage": rows.stage}
     *outer, row = rows.loops
     inside: Statement = replace(row, kind="serial", body=Block((rounds,)))
-    if in_lanes:
+    if size:
         inside = replace(row, body=Block((rounds,)))
         if not outer:
             chunk = fresh(f"{row.var.name}o")
-            piece = replace(inside, low=chunk, high=ix.minimum(row.high, ix.add(chunk, CHUNK)))  # type: ignore[arg-type]
-            return For(chunk, row.low, row.high, CHUNK, Block((piece,)), **how, loop=chunk.name)  # type: ignore[arg-type]
+            piece = replace(inside, low=chunk, high=ix.minimum(row.high, ix.add(chunk, size)))  # type: ignore[arg-type]
+            return For(chunk, row.low, row.high, size, Block((piece,)), **how, loop=chunk.name)  # type: ignore[arg-type]
     for loop in reversed(outer[1:]):
         inside = replace(loop, kind="serial", body=Block((inside,)))
     outermost = rows.loops[0]
@@ -189,49 +175,16 @@ def _over_rows(rows: _Rows, rounds: For, in_lanes: bool) -> For:
     return For(outermost.var, outermost.low, outermost.high, 1, body, **how, loop=outermost.var.name)  # type: ignore[arg-type]
 
 
-def _rows_of(stage: Produce) -> _Rows | None:
-    """A stage as loops over rows, if it is that; the outermost may run over pieces, with a loop over the rows of each."""
-    *lets, loop = stage.body.statements or (None,)
-    before = tuple(s for s in lets if isinstance(s, Let))
-    if not isinstance(loop, For) or len(before) < len(lets):
-        return None
-    if loop.step > 1:
-        (inner, *others) = loop.body.statements
-        if others or not isinstance(inner, For) or inner.step != 1 or inner.low is not loop.var:
-            return None
-        if not _is_equal(inner.high, ix.minimum(loop.high, ix.add(loop.var, loop.step))):  # type: ignore[arg-type]
-            return None
-        loop = replace(inner, low=loop.low, high=loop.high)
-    loops = [loop]
-    while (
-        isinstance(inner := loops[-1].body.statements[0], For)
-        and inner.step == 1
-        and len(loops[-1].body.statements) == 1
-    ):
-        loops.append(inner)
-    return _Rows(stage.stage, tuple(loops), before)
-
-
-def _run_over_the_same(rows: _Rows, others: _Rows) -> bool:
-    pairs = zip(rows.loops, others.loops, strict=True)
-    return all(_is_equal(a.low, b.low) and _is_equal(a.high, b.high) for a, b in pairs)
-
-
-def _is_equal(a: NestExpr, b: NestExpr) -> bool:
-    """Whether two bounds are equal."""
-    return ix.constant_value(ix.sub(a, b)) == 0  # type: ignore[arg-type]
-
-
 def _has_lanes(statements: Iterable[Statement]) -> bool:
     return any(isinstance(each, For) and each.kind == "vector" for s in statements for each in statements_within(s))
 
 
 def _places_of_rows(
-    round_: Sequence[Statement], stages: Sequence[_Rows], swaps: Sequence[Swap]
+    round_: Sequence[Statement], stages: Sequence[Rows], swaps: Sequence[Swap]
 ) -> dict[Buffer, tuple[int, ...]] | None:
     """For each buffer that changes, the dimensions whose indices are always the row's; None where rounds do not keep to rows."""
     every = [inner for s in round_ for inner in statements_within(s)]
-    if not all(isinstance(s, _KEPT) and not (isinstance(s, For) and s.kind == "parallel") for s in every):
+    if not all(map(is_kept_in_rows, every)):
         return None
     own = {s.buffer for s in every if isinstance(s, Alloc)}
     changed = {write.buffer for s in every for write in writes(s)} - own
@@ -249,10 +202,10 @@ def _places_of_rows(
     return found
 
 
-def _is_exchanged(buffer: Buffer, places: tuple[int, ...], rows: _Rows) -> bool:
+def _is_exchanged(buffer: Buffer, places: tuple[int, ...], rows: Rows) -> bool:
     """Whether a row of a buffer is a few numbers, and the loops over rows have all of them."""
     whole = (
-        _is_equal(loop.low, ix.as_index(0)) and _is_equal(loop.high, buffer.shape[d])
+        is_equal(loop.low, ix.as_index(0)) and is_equal(loop.high, buffer.shape[d])
         for loop, d in zip(rows.loops, places, strict=True)
     )
     extents = [ix.constant_value(extent) for d, extent in enumerate(buffer.shape) if d not in places]
@@ -272,20 +225,3 @@ def _exchange(swap: Swap, places: tuple[int, ...], row: tuple[Var, ...]) -> Iter
         yield Let(kept, Read(swap.left, at, None))
         yield Store(swap.left, at, Read(swap.right, at, None))
         yield Store(swap.right, at, kept)
-
-
-def _kept_in_caches(block: Block) -> Block:
-    """The block without stores past the caches: the next round reads what this one has stored."""
-    return Block(tuple(map(_without_streams, block.statements)))
-
-
-def _without_streams(s: Statement) -> Statement:
-    if isinstance(s, Store):
-        return s if s.stream is None else replace(s, stream=None)
-    if isinstance(s, Block):
-        return _kept_in_caches(s)
-    if isinstance(s, If):
-        return replace(s, then=_kept_in_caches(s.then), orelse=None if s.orelse is None else _kept_in_caches(s.orelse))
-    if isinstance(s, While):
-        return replace(s, setup=_kept_in_caches(s.setup), body=_kept_in_caches(s.body))
-    return replace(s, body=_kept_in_caches(s.body)) if isinstance(s, For) else s

@@ -1,0 +1,106 @@
+"""Stages as loops over rows: what a stage does for one row, and what it reads and changes there.
+
+Passes over nests that move such loops (`rows_outside`, `rows_together`) share this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Var
+from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.nodes import Alloc, Block, Check, Fold, For, If, Let, Produce, Statement, Store, While
+from raido.schedule.nest.values import NestExpr, Read
+
+_KEPT = (Alloc, Block, Check, Fold, For, If, Let, Store, While)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a stage does for one row, in loops over rows, outermost first; `before` names values for all rows.
+
+    `pieces`: the loop over pieces of rows that stands around the outermost of the loops, which is given as it would be without.
+    """
+
+    stage: str
+    loops: tuple[For, ...]
+    before: tuple[Let, ...]
+    pieces: For | None = None
+
+    @property
+    def variables(self) -> tuple[Var, ...]:
+        """The variables that say which row."""
+        return tuple(loop.var for loop in self.loops)
+
+    @property
+    def body(self) -> Block:
+        """What is done for a row."""
+        return self.loops[-1].body
+
+    @property
+    def in_lanes(self) -> bool:
+        """Whether lanes make rows."""
+        return self.loops[-1].kind == "vector"
+
+
+def rows_of(stage: Produce) -> Rows | None:
+    """A stage as loops over rows, if it is that; the outermost may run over pieces, with a loop over the rows of each."""
+    *lets, loop = stage.body.statements or (None,)
+    before = tuple(s for s in lets if isinstance(s, Let))
+    if not isinstance(loop, For) or len(before) < len(lets):
+        return None
+    pieces = None
+    if loop.step > 1:
+        (inner, *others) = loop.body.statements
+        if others or not isinstance(inner, For) or inner.step != 1 or inner.low is not loop.var:
+            return None
+        if not is_equal(inner.high, ix.minimum(loop.high, ix.add(loop.var, loop.step))):  # type: ignore[arg-type]
+            return None
+        pieces, loop = loop, replace(inner, low=loop.low, high=loop.high)
+    loops = [loop]
+    while (
+        isinstance(inner := loops[-1].body.statements[0], For)
+        and inner.step == 1
+        and len(loops[-1].body.statements) == 1
+    ):
+        loops.append(inner)
+    return Rows(stage.stage, tuple(loops), before, pieces)
+
+
+def run_over_the_same(rows: Rows, others: Rows) -> bool:
+    """Whether the loops of two stages, as many of each, have the same bounds."""
+    pairs = zip(rows.loops, others.loops, strict=True)
+    return all(is_equal(a.low, b.low) and is_equal(a.high, b.high) for a, b in pairs)
+
+
+def is_equal(a: NestExpr, b: NestExpr) -> bool:
+    """Whether two bounds are equal."""
+    return ix.constant_value(ix.sub(a, b)) == 0  # type: ignore[arg-type]
+
+
+def is_decided_by_memory(loop: For) -> bool:
+    """Whether memory says where a loop begins or ends."""
+    return any(isinstance(node, Read) for node in topological(loop.low, loop.high))
+
+
+def is_kept_in_rows(s: Statement) -> bool:
+    """Whether a statement may stand inside a loop over rows that is moved: one that reads and changes elements at indices, and no threads."""
+    return isinstance(s, _KEPT) and not (isinstance(s, For) and s.kind == "parallel")
+
+
+def kept_in_caches(block: Block) -> Block:
+    """The block without stores past the caches: what it has stored is read soon."""
+    return Block(tuple(map(_without_streams, block.statements)))
+
+
+def _without_streams(s: Statement) -> Statement:
+    if isinstance(s, Store):
+        return s if s.stream is None else replace(s, stream=None)
+    if isinstance(s, Block):
+        return kept_in_caches(s)
+    if isinstance(s, If):
+        return replace(s, then=kept_in_caches(s.then), orelse=None if s.orelse is None else kept_in_caches(s.orelse))
+    if isinstance(s, While):
+        return replace(s, setup=kept_in_caches(s.setup), body=kept_in_caches(s.body))
+    return replace(s, body=kept_in_caches(s.body)) if isinstance(s, For) else s

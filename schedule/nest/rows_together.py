@@ -1,0 +1,280 @@
+"""Successive changes of one array, made row by row in one loop over rows, where no row needs anything of another one.
+
+    produce loop_1/update_1:                    produce loop_1/update_2:
+      parallel y in 0..n - k - 1:                 parallel y in 0..n - k - 1:
+        m[k + 1 + y, k] = … / m[k, k]    becomes    m[k + 1 + y, k] = … / m[k, k]
+    produce loop_1/update_2:                        for x in 0..n - k - 1 by vector:
+      parallel y in 0..n - k - 1:                     m[k + 1 + y, k + 1 + x] = …
+        for x in 0..n - k - 1 by vector:
+          m[k + 1 + y, k + 1 + x] = …
+
+This is how elimination by slices reads: then a row is in the cache for its second change, and threads are started once. It holds for two
+stages that follow each other directly, in loops over the same rows, and change an array that both find there, if no two rows meet: all
+that either stage changes, each row reads and changes in places of its own, or provably beside what others change (Allen & Kennedy, loop
+fusion: no dependence is carried by the loop over rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations_with_replacement
+from operator import is_
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Node, Var
+from raido.algo.graph.facts import Facts, Interval, interval
+from raido.algo.graph.rewrite import substitute, topological
+from raido.schedule.nest.effects import Access, binds_inside, bound_within, loads, writes, written
+from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Nest, Produce, Statement, While
+from raido.schedule.nest.replace_buffers import map_expressions
+from raido.schedule.nest.rows import (
+    Rows,
+    is_decided_by_memory,
+    is_kept_in_rows,
+    kept_in_caches,
+    rows_of,
+    run_over_the_same,
+)
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.walk import blocks_of, statements_within
+
+
+def rows_together(nest: Nest) -> Nest:
+    """The nest with one loop over rows for stages that follow each other and change an array row by row."""
+    body = _block(nest.body, Facts())
+    return nest if body is nest.body else replace(nest, body=body)
+
+
+def _block(block: Block, facts: Facts) -> Block:
+    statements: list[Statement] = []
+    for s in block.statements:
+        new = _inside(s, facts)
+        joined = _joined(statements[-1], new, facts) if statements else None
+        if joined is None:
+            statements.append(new)
+        else:
+            statements[-1] = joined
+    same = len(statements) == len(block.statements) and all(map(is_, statements, block.statements))
+    return block if same else Block(tuple(statements))
+
+
+def _inside(s: Statement, facts: Facts) -> Statement:
+    """Loops and tests of the host have stages inside them."""
+    if isinstance(s, For):
+        known = facts if is_decided_by_memory(s) else facts.with_range(s.var, s.low, ix.sub(s.high, 1))  # type: ignore[arg-type]
+        body = _block(s.body, known)
+        return s if body is s.body else replace(s, body=body)
+    if isinstance(s, If):
+        then, orelse = _block(s.then, facts), None if s.orelse is None else _block(s.orelse, facts)
+        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
+    if isinstance(s, While):
+        body = _block(s.body, facts)
+        return s if body is s.body else replace(s, body=body)
+    return s
+
+
+def _joined(first: Statement, second: Statement, facts: Facts) -> Produce | None:
+    """One stage for two that may share their loops over rows, as many of them as may be."""
+    if not isinstance(first, Produce) or not isinstance(second, Produce):
+        return None
+    one, other = rows_of(first), rows_of(second)
+    if one is None or other is None or not _changed_by(first) & _changed_by(second):
+        return None
+    for depth in range(min(len(one.loops), len(other.loops)), 0, -1):
+        joined = _joined_at(replace(one, loops=one.loops[:depth]), replace(other, loops=other.loops[:depth]), facts)
+        if joined is not None:
+            return joined
+    return None
+
+
+def _changed_by(stage: Produce) -> set[Buffer]:
+    """The buffers that a stage finds there and changes."""
+    return {buffer for buffer in written(stage) if buffer not in bound_within(stage)}
+
+
+def _joined_at(one: Rows, other: Rows, facts: Facts) -> Produce | None:
+    """The same, for so many loops over rows."""
+    if not all(_run_alike(*loops) for loops in zip(one.loops, other.loops, strict=True)):
+        return None
+    if not run_over_the_same(one, other) or _fail_differently(one, other):
+        return None
+    leader = one if _has_loops(one) and not _has_loops(other) else other
+    follower = other if leader is one else one
+    names: dict[Node, Node] = dict(zip(follower.variables, leader.variables, strict=True))
+    renamed = map_expressions(follower.body, lambda e: names.get(e, e), lambda buffer: buffer)
+    first, second = (renamed, other.body) if follower is one else (one.body, renamed)
+    before = (*one.before, *other.before)
+    if not all(is_kept_in_rows(s) for body in (first, second) for s in statements_within(body)):
+        return None
+    walk = _Walk(before, leader.loops)
+    accesses = [walk.take(Block(before)), walk.take(first), walk.take(second)]
+    if not walk.rows_lie_apart([*walk.bounds, *chain(*accesses)], facts) or not walk.go_alike(*accesses[1:]):
+        return None
+    body = Block((*kept_in_caches(first).statements, *second.statements))
+    return Produce(leader.stage, Block((*before, _with_body(leader, body))))
+
+
+def _run_alike(one: For, other: For) -> bool:
+    """Whether two loops make their rows in the same way: in lanes or one by one."""
+    in_lanes = [(loop.kind == "vector", loop.lanes, loop.interleave, loop.tail) for loop in (one, other)]
+    return "unroll" not in (one.kind, other.kind) and (
+        in_lanes[0] == in_lanes[1] or not (in_lanes[0][0] or in_lanes[1][0])
+    )
+
+
+def _fail_differently(one: Rows, other: Rows) -> bool:
+    """Whether both record faults, of several kinds: then the kind that is recorded first is one of the first stage's."""
+    kinds = [{s.kind for s in statements_within(rows.body) if isinstance(s, Check)} for rows in (one, other)]
+    return all(kinds) and len(set.union(*kinds)) > 1
+
+
+def _has_loops(rows: Rows) -> bool:
+    return any(isinstance(s, For) for s in statements_within(rows.body))
+
+
+def _with_body(rows: Rows, body: Block) -> For:
+    """The loops over rows around something else."""
+    for loop in reversed(rows.loops):
+        body = Block((replace(loop, body=body),))
+    (loop,) = body.statements
+    assert isinstance(loop, For)
+    if rows.pieces is None:
+        return loop
+    (within,) = rows.pieces.body.statements
+    assert isinstance(within, For)
+    return replace(rows.pieces, body=Block((replace(loop, low=within.low, high=within.high),)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place in memory that a row reads or changes; indices that memory decides are None."""
+
+    buffer: Buffer
+    indices: tuple[NestExpr | None, ...]
+    changes: bool
+
+
+class _Walk:
+    """What the statements of a row read and change, in terms of variables whose ranges are known.
+
+    `moving`: the variables that are bound in the loops over rows or inside of them, or of which nothing is known.
+    """
+
+    def __init__(self, before: Sequence[Let], rows: Sequence[For]) -> None:
+        self.rows = tuple(loop.var for loop in rows)
+        self.names: dict[Node, Node] = {}
+        self.ranges: dict[Var, Interval] = {}
+        self.moving: set[Node] = set()
+        self.own: set[Buffer] = set()
+        self.bounds: list[_Place] = []
+        for let in before:
+            self._name(let)
+        for loop in rows:
+            self.bounds += self._reads(loop)
+            self._bind(loop)
+
+    def take(self, block: Block) -> list[_Place]:
+        """The accesses of a block, each once."""
+        found: dict[_Place, None] = {}
+        for s in block.statements:
+            if isinstance(s, Alloc):
+                self.own.add(s.buffer)
+            found |= dict.fromkeys(self._place(write, True) for write in writes(s))
+            found |= dict.fromkeys(self._reads(s))
+            self.moving.update(binds_inside(s))
+            if isinstance(s, Let):
+                self._name(s)
+            elif isinstance(s, For):
+                self._bind(s)
+            inner = (s,) if isinstance(s, Block) else blocks_of(s)
+            for each in inner:
+                found |= dict.fromkeys(self.take(each))
+        return [access for access in found if access.buffer not in self.own]
+
+    def rows_lie_apart(self, accesses: Sequence[_Place], facts: Facts) -> bool:
+        """Whether no row changes what another row reads or changes."""
+        pairs = combinations_with_replacement(dict.fromkeys(accesses), 2)
+        return all(
+            one.buffer is not other.buffer
+            or not (one.changes or other.changes)
+            or self._are_of_one_row(one, other)
+            or self._are_apart(one, other, facts)
+            for one, other in pairs
+        )
+
+    def go_alike(self, first: Sequence[_Place], second: Sequence[_Place]) -> bool:
+        """Whether the two parts of a row change elements along the same dimensions of some array."""
+        return any(
+            one.buffer is other.buffer
+            and one.changes
+            and other.changes
+            and self._dimensions(one) == self._dimensions(other)
+            for one in first
+            for other in second
+        )
+
+    def _dimensions(self, access: _Place) -> list[list[bool]]:
+        """For each loop over rows, the dimensions along which an access moves with it."""
+        return [[e is not None and row in ix.linear(e)[1] for e in access.indices] for row in self.rows]
+
+    def _are_of_one_row(self, one: _Place, other: _Place) -> bool:
+        """Whether two places are the same only in one and the same row."""
+        pairs = list(zip(one.indices, other.indices, strict=True))
+        return all(any(self._says(a, b, row) for a, b in pairs) for row in self.rows)
+
+    def _says(self, a: NestExpr | None, b: NestExpr | None, row: Var) -> bool:
+        """Whether an index that two places have is that of one row."""
+        if a is None or b is None or ix.constant_value(ix.sub(a, b)) != 0:  # type: ignore[arg-type]
+            return False
+        terms = ix.linear(a)[1]  # type: ignore[arg-type]
+        return row in terms and self.moving.isdisjoint(topological(*(atom for atom in terms if atom is not row)))
+
+    def _are_apart(self, one: _Place, other: _Place, facts: Facts) -> bool:
+        """Whether one place is beside the other in every row."""
+        for a, b in zip(one.indices, other.indices, strict=True):
+            left, right = self._bounds(a), self._bounds(b)
+            if left and right and (facts.less(left[1], right[0]) or facts.less(right[1], left[0])):
+                return True
+        return False
+
+    def _bounds(self, e: NestExpr | None) -> Interval | None:
+        """Where an index lies, in terms of what is the same for all rows."""
+        low = high = e
+        for _ in range(len(self.ranges) + 1):
+            if low is None or high is None:
+                return None
+            if self.moving.isdisjoint(topological(low, high)):
+                return low, high  # type: ignore[return-value]
+            below, above = interval(low, self.ranges), interval(high, self.ranges)  # type: ignore[arg-type]
+            low, high = below and ix.canonical(below[0]), above and ix.canonical(above[1])
+        return None
+
+    def _name(self, let: Let) -> None:
+        """An index that a name stands for is seen through; any other name stands for anything."""
+        value = self._index(let.value)
+        if value is None or not isinstance(let.var, Var):
+            self.moving.add(let.var)
+        else:
+            self.names[let.var] = value
+
+    def _bind(self, loop: For) -> None:
+        low, high = self._index(loop.low), self._index(loop.high)
+        self.moving.add(loop.var)
+        if low is not None and high is not None:
+            self.ranges[loop.var] = (low, ix.sub(high, 1))  # type: ignore[assignment,arg-type]
+
+    def _reads(self, s: Statement) -> list[_Place]:
+        return [self._place(load, False) for load in loads(s)]
+
+    def _place(self, access: Access, changes: bool) -> _Place:
+        assert access.indices is not None
+        return _Place(access.buffer, tuple(map(self._index, access.indices)), changes)
+
+    def _index(self, e: NestExpr) -> NestExpr | None:
+        """An index with names seen through; None where memory decides it."""
+        seen: NestExpr = substitute(e, self.names)
+        nodes = topological(seen)
+        plain = seen.dtype is i64 and not any(isinstance(node, Read) for node in nodes)
+        return ix.canonical(seen) if plain else None  # type: ignore[arg-type]
