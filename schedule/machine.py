@@ -12,8 +12,8 @@ class Machine:
     """A machine as the default schedule sees it.
 
     vector_bits: width of a vector register. registers: how many of them. cores: threads that run at the same time. l1, l2, l3:
-    bytes of cache, for one core, one core, and all cores. Defaults depend on these alone, and the code on the defaults; tests and
-    chunks never read `cores`.
+    bytes of cache, for one core, one core, and all cores. task: operations that are worth a thread's while, whose start takes some
+    thousands. Defaults depend on these alone, and the code on the defaults; tests and chunks never read `cores`.
     """
 
     vector_bits: int = 256
@@ -22,6 +22,7 @@ class Machine:
     l1: int = 32 << 10
     l2: int = 1 << 20
     l3: int = 32 << 20
+    task: int = 1 << 15
 
     def lanes(self, bits: int) -> int:
         """Elements of that many bits in a register."""

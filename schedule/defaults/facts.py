@@ -23,7 +23,6 @@ from raido.schedule.state import is_inlined
 
 MOST_ROWS, FEWEST_ROWS = 32, 8
 SMALL = 8
-LINE_CHUNK = 1 << 14  # elements
 
 
 def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
@@ -137,6 +136,11 @@ def reads_by_rows(draft: Draft, reader: str, name: str, points: set[Point]) -> b
     return True
 
 
+def longest_chunk(draft: Draft) -> int:
+    """Elements of the longest chunk of a one-dimensional stage: those that a thread takes at a time, of two operations each."""
+    return draft.machine.task // 2
+
+
 def has_chain(draft: Draft, stage: Stage) -> bool:
     """Whether some stage is needed by this one only, row by row, and is not inlined or made elsewhere."""
     return bool(chain(draft, stage))
@@ -144,7 +148,9 @@ def has_chain(draft: Draft, stage: Stage) -> bool:
 
 def chain(draft: Draft, stage: Stage) -> tuple[str, ...]:
     """The stages that will be computed in strips of this one, nearest first."""
-    return chain_in_strips(draft, stage, chain_rows(draft, stage) if len(stage.all_axes) > 1 else LINE_CHUNK // 4)
+    return chain_in_strips(
+        draft, stage, chain_rows(draft, stage) if len(stage.all_axes) > 1 else longest_chunk(draft) // 4
+    )
 
 
 def chain_in_strips(draft: Draft, stage: Stage, rows: int) -> tuple[str, ...]:

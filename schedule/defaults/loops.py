@@ -9,7 +9,6 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.demand import cost, has_ragged_folds, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
-    LINE_CHUNK,
     chain_rows,
     chain_work,
     fits_strips,
@@ -18,6 +17,7 @@ from raido.schedule.defaults.facts import (
     is_product_of_rows,
     is_small,
     is_tiled_product,
+    longest_chunk,
     panels,
     row_axis,
     shared_axis,
@@ -30,14 +30,13 @@ from raido.schedule.defaults.neighbours import read_by_planes
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.transposes import say_turned_loops
-from raido.schedule.defaults.updates import TASK, say_update_loops
+from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.lower.steps import is_plain_operator
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
 FEWEST_ELEMENTS = 16
-FOLD_CHUNK = 1 << 16
-COLUMN_CHUNK, COLUMN_JAM = 256, 8
+COLUMN_JAM = 8
 FEWEST_CHUNKS = 8
 UNKNOWN_GRAIN = 4
 AHEAD = 4  # rows
@@ -97,7 +96,7 @@ def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     """A whole reduction: fixed chunks for threads, lanes inside; each has a block of its own where the operator does not commute."""
     first, last = row_axis(draft, stage), stage.all_axes[-1]
     assert first is not None
-    rows = chain_rows(draft, stage) if len(stage.all_axes) > 1 else FOLD_CHUNK
+    rows = chain_rows(draft, stage) if len(stage.all_axes) > 1 else 2 * draft.machine.task
     if vector is not None and vector is not last:
         draft.say(stage.name, "vectorize", axis=vector.name, **wide(draft, stage, vector))
         return
@@ -118,8 +117,9 @@ def say_column_folds(draft: Draft, stage: Stage) -> bool:
     name, (*outer, last), (reduced,) = stage.name, stage.axes, stage.reduction_axes
     row = reduced.name
     if not outer:
-        many = extent(draft, reduced.extent) >= FEWEST_CHUNKS * COLUMN_CHUNK
-        if not draft.say(name, "split", axis=row, factor=COLUMN_CHUNK if many else COLUMN_CHUNK // 2):
+        chunk = max(2 * COLUMN_JAM, draft.machine.task >> 7)
+        many = extent(draft, reduced.extent) >= FEWEST_CHUNKS * chunk
+        if not draft.say(name, "split", axis=row, factor=chunk if many else chunk // 2):
             return False
         row += "i"
     if not draft.say(name, "split", axis=row, factor=COLUMN_JAM):
@@ -172,7 +172,7 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
 def say_line_chunks(draft: Draft, stage: Stage, line: Axis, planes: list[str], chained: bool) -> str:
     """A stage without rows, cut into chunks for threads; the name of the loop inside a chunk."""
     count = index.constant_value(known(draft, line.extent))
-    if not chained and count is not None and count <= LINE_CHUNK // 2:
+    if not chained and count is not None and count <= longest_chunk(draft) // 2:
         return line.name
     chunk = chain_chunk(draft, stage) if chained else line_chunk(draft, stage)
     if not draft.say(stage.name, "split", axis=line.name, factor=chunk):
@@ -210,14 +210,14 @@ def say_jam(draft: Draft, stage: Stage, rows: Axis, planes: list[str], jam: int)
 
 
 def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int) -> None:
-    """Threads for a loop over rows; a chunk has about `TASK` operations, and small stages stay on one thread."""
+    """Threads for a loop over rows; a chunk has about `Machine.task` operations, and small stages stay on one thread."""
     along = row_axis(draft, stage)
     assert along is not None
     each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in stage.all_axes if axis is not along)
     fixed = all(index.constant_value(known(draft, axis.extent)) is not None for axis in stage.axes)
-    if fixed and each * extent(draft, along.extent) <= TASK // 4:
+    if fixed and each * extent(draft, along.extent) <= draft.machine.task // 4:
         return
-    grain = max(1, TASK // (each * rows))
+    grain = max(1, draft.machine.task // (each * rows))
     if not all(index.constant_value(known(draft, axis.extent)) is not None for axis in stage.reduction_axes):
         grain = min(grain, UNKNOWN_GRAIN)  # a few elements may be long sums
     draft.say(stage.name, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}), **dynamic(stage))
@@ -230,14 +230,16 @@ def dynamic(stage: Stage) -> dict[str, bool]:
 
 def chain_chunk(draft: Draft, stage: Stage) -> int:
     """Elements of a chunk of the last stage of a one-dimensional chain: a power of two, fewer when the whole chain takes long for each."""
-    fitting = 1 << (32 * LINE_CHUNK // chain_work(draft, stage)).bit_length()
-    return min(LINE_CHUNK // 4, max(FEWEST_ELEMENTS, fitting))
+    most = longest_chunk(draft)
+    fitting = 1 << (32 * most // chain_work(draft, stage)).bit_length()
+    return min(most // 4, max(FEWEST_ELEMENTS, fitting))
 
 
 def line_chunk(draft: Draft, stage: Stage) -> int:
     """Elements of a chunk of a one-dimensional stage: a power of two, fewer when each takes long."""
     each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in stage.reduction_axes)
-    return min(LINE_CHUNK, max(LINE_CHUNK >> 6, 1 << (32 * LINE_CHUNK // each).bit_length()))
+    most = longest_chunk(draft)
+    return min(most, max(most >> 6, 1 << (32 * most // each).bit_length()))
 
 
 def say_product_loops(draft: Draft, stage: Stage, vector: Axis | None) -> bool:

@@ -18,8 +18,6 @@ from raido.schedule.state import is_inlined, is_reduction
 from raido.schedule.strategies import strategies_of
 from raido.schedule.strategy_parts import part_name, part_stage
 
-BINS = 4096
-OFFSETS = 1 << 14
 COUNTED, FEW = 6, 8
 
 
@@ -37,7 +35,7 @@ def say_parts(draft: Draft, name: str) -> None:
             continue
         axes = [axis.name for axis in part_stage(stage, plan, part).axes]
         if part in ("combine", "check"):
-            say_strips(draft, whole, axes, BINS if part == "combine" else OFFSETS)
+            say_strips(draft, whole, axes, draft.machine.task // (8 if part == "combine" else 2))
         elif part in ("totals", "count"):
             say_blocks(draft, whole, axes, stage, COUNTED if part == "count" and cost(stage) <= FEW else GANGS)
         elif part == "search":

@@ -96,7 +96,7 @@ def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None
         draft.say(name, "parallel", axis=others[0].name)
         draft.say(name, "vectorize", axis=axis.name, **wide(draft, stage))
         return
-    strip = max(16, STRIP_BYTES // sum(body.dtype.itemsize for body in stage.bodies))
+    strip = max(16, min(STRIP_BYTES, draft.machine.l1 // 8) // sum(body.dtype.itemsize for body in stage.bodies))
     outer, inner = across.name + "o", across.name + "i"
     if draft.say(name, "split", axis=across.name, factor=strip):
         before = [each.name for each in others if each is not across]

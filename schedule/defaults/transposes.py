@@ -21,7 +21,6 @@ from raido.schedule.stages.stage import Stage
 BLOCK_BYTES, BLOCK_ROWS = 1024, 128
 MOST_LANES = 16  # as many rows are in registers
 MOST_SQUARES = 2
-TASK = 1 << 15
 
 
 def turned_axis(draft: Draft, stage: Stage) -> Axis | None:
@@ -61,7 +60,8 @@ def say_turned_loops(draft: Draft, stage: Stage) -> bool:
     lanes = square_lanes(draft, stage)
     if not draft.say(name, "split", axis=i, factor=BLOCK_BYTES // size):
         return False
-    draft.say(name, "split", axis=j, factor=BLOCK_ROWS)
+    rows = max(lanes, min(BLOCK_ROWS, draft.machine.l2 // 2 // BLOCK_BYTES))
+    draft.say(name, "split", axis=j, factor=rows)
     draft.say(name, "split", axis=i + "i", factor=lanes)
     around = [axis.name for axis in stage.axes[:-1] if axis is not turned]
     draft.say(name, "reorder", axes=(*around, i + "o", j + "o", i + "io", j + "i", i + "ii"))
@@ -71,7 +71,7 @@ def say_turned_loops(draft: Draft, stage: Stage) -> bool:
     for loop in (*around[1:], *((i + "o",) if around else ()), j + "o"):
         draft.say(name, "fuse", a=tasks, b=loop)
         tasks += loop
-    say_tasks(draft, stage, tasks, BLOCK_BYTES // size * BLOCK_ROWS)
+    say_tasks(draft, stage, tasks, BLOCK_BYTES // size * rows)
     return True
 
 
@@ -79,7 +79,7 @@ def say_tasks(draft: Draft, stage: Stage, loop: str, elements: int) -> None:
     """Threads for blocks of that many elements, unless all are few operations together."""
     each = max(1, cost(stage))
     fixed = all(index.constant_value(known(draft, axis.extent)) is not None for axis in stage.axes)
-    if fixed and each * prod(extent(draft, axis.extent) for axis in stage.axes) <= TASK // 4:
+    if fixed and each * prod(extent(draft, axis.extent) for axis in stage.axes) <= draft.machine.task // 4:
         return
-    grain = TASK // (each * elements)
+    grain = draft.machine.task // (each * elements)
     draft.say(stage.name, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}))

@@ -1,7 +1,7 @@
 """The default loops of updates.
 
 Many updates, side by side, are parallel over the outermost of the axes that steps share with the results. One update folds into bins
-of its own, chunk by chunk: into four sets in turn where the bins are few (4096). Where they are known to be too many for half of the
+of its own, chunk by chunk: into four sets in turn where the bins are few (one for eight bytes of L1). Where they are too many for half of the
 last-level cache, its steps are sorted instead. Indivisible steps are for threads. What is set, and rows, run in lanes.
 """
 
@@ -19,10 +19,7 @@ from raido.schedule.plan import At
 from raido.schedule.stages.dependence import place_of
 from raido.schedule.stages.stage import Stage
 
-FEW_BINS = 4096
 TURNS = 4
-CHUNK = 1 << 14
-TASK = 1 << 15  # operations that are worth a thread's while
 
 
 def say_update_loops(draft: Draft, stage: Stage) -> None:
@@ -47,8 +44,8 @@ def say_update_loops(draft: Draft, stage: Stage) -> None:
     if last is first or last in stage.reduction_axes:
         return
     count = index.constant_value(known(draft, last.extent))
-    if len(stage.axes) == 1 and not placed and (count is None or count > CHUNK):
-        draft.say(name, "split", axis=last.name, factor=CHUNK)
+    if len(stage.axes) == 1 and not placed and (count is None or count > draft.machine.task // 2):
+        draft.say(name, "split", axis=last.name, factor=draft.machine.task // 2)
         draft.say(name, "parallel", axis=last.name + "o")
         draft.say(name, "vectorize", axis=last.name + "i")
         return
@@ -65,7 +62,7 @@ def say_place_loops(draft: Draft, stage: Stage) -> None:
     first = next((axis for axis in steps if axis is not lanes), None)
     if first is None or (lanes is None and len(steps) == 1):
         count = index.constant_value(known(draft, steps[0].extent))
-        chunk = CHUNK if lanes is not None else CHUNK >> 4
+        chunk = draft.machine.task // (2 if lanes is not None else 32)
         inner = steps[0].name
         if (count is None or count > chunk) and draft.say(name, "split", axis=inner, factor=chunk):
             draft.say(name, "parallel", axis=inner + "o")
@@ -74,8 +71,8 @@ def say_place_loops(draft: Draft, stage: Stage) -> None:
             draft.say(name, "vectorize", axis=inner)
         return
     each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in steps if axis is not first)
-    if each * extent(draft, first.extent) > TASK // 4:
-        grain = max(1, TASK // each)
+    if each * extent(draft, first.extent) > draft.machine.task // 4:
+        grain = max(1, draft.machine.task // each)
         draft.say(name, "parallel", axis=first.name, **({"grain": grain} if grain > 1 else {}))
     if lanes is not None:
         draft.say(name, "vectorize", axis=lanes.name)
@@ -111,7 +108,7 @@ def _axis_of_lanes(stage: Stage, steps: Sequence[Axis]) -> Axis | None:
 
 def turns(draft: Draft, stage: Stage) -> int:
     """Sets of bins that steps take in turn: several where all of them fit the first-level cache."""
-    return TURNS if 0 < bins_of(draft, stage) <= FEW_BINS else 1
+    return TURNS if 0 < bins_of(draft, stage) <= draft.machine.l1 // 8 else 1
 
 
 def bins_of(draft: Draft, stage: Stage) -> int:
