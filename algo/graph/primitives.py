@@ -262,6 +262,18 @@ def evaluate(name: str, dtype: DType, args: Sequence[Any]) -> np.ndarray:
         return np.asarray(result).astype(dtype.numpy, copy=False)
 
 
+def evaluator(name: str, dtype: DType) -> Callable[..., np.ndarray]:
+    """`evaluate` of one primitive, as a function of its operands that leaves NumPy's handling of errors to the caller.
+
+    Interpreters of nests take elements one by one: what is the same for all of them is settled once.
+    """
+    row = PRIMITIVES[name]
+    if row.compute is None or row.recipe or name in ("cast", "bitcast"):
+        return lambda *args: evaluate(name, dtype, args)
+    compute, kind = row.compute, dtype.numpy
+    return lambda *args: np.asarray(compute(*map(np.asarray, args))).astype(kind, copy=False)
+
+
 def _evaluate_recipe(name: str, dtype: DType, args: list[np.ndarray]) -> Array:
     """A function that is a DAG of primitives, of f32 or f64."""
     from raido.algo.recipes import evaluate_recipe

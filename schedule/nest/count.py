@@ -2,13 +2,15 @@
 
 A scalar nest counts exactly what its program does: it has no lanes, masks or tails. Operations on values count as in
 `algo/graph/cost.py`, reads and writes of memory as one each, a step of a fold in memory as one; index arithmetic (subscripts, bounds of
-loops) and registers are free. Memory lives from its `Alloc` to the end of the block.
+loops) and registers are free. Memory lives from its `Alloc` to the end of the block; what goes beyond the last cache is `cache`'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +19,9 @@ from raido.algo.graph.cost import cost_of
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Op
 from raido.algo.graph.rewrite import children, topological
+from raido.schedule.nest.cache import Cache, CachedMemory
 from raido.schedule.nest.interpret import compile_nest, sizes_of
+from raido.schedule.nest.memory import Memory
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
@@ -40,59 +44,77 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 @dataclass(slots=True)
 class Work:
-    """Operations on values and accesses to memory that were executed; bytes of temporary memory alive now, and at most."""
+    """Operations on values and accesses to memory that were executed; bytes of temporary memory alive now, and at most.
+
+    `brought`: bytes that came into the last cache from beyond, where there is one.
+    """
 
     operations: int = 0
     accesses: int = 0
     alive: int = 0
     most: int = 0
+    brought: int = 0
 
     @property
     def total(self) -> int:
         """Operations and accesses."""
         return self.operations + self.accesses
 
-    def did(self, operations: int, accesses: int) -> None:
-        """A statement was executed."""
-        self.operations += operations
-        self.accesses += accesses
-
-    def take(self, size: int) -> None:
-        """Memory of so many bytes lives from here on."""
-        self.alive += size
+    def take(self, memory: Memory) -> None:
+        """Memory lives from here on."""
+        self.alive += memory.data.nbytes
         self.most = max(self.most, self.alive)
+
+    def give_back(self, memory: Memory | None) -> None:
+        """Memory lives no longer; an output may have taken it, and left none."""
+        if memory is not None:
+            self.alive -= memory.data.nbytes
+            if isinstance(memory, CachedMemory):
+                memory.give_back()
 
 
 def count_work(
-    nest: Nest, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None
+    nest: Nest, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None, cache: int = 0
 ) -> tuple[Work, list[np.ndarray]]:
-    """The work of a scalar nest on these inputs, and its outputs; `sizes` gives sizes by name, those that the shapes do not tell."""
-    work = Work()
-    run = compile_nest(nest, CountingSource, {"work": work})
-    return work, run(arrays, sizes_of(nest, arrays, sizes or {}))
+    """The work of a scalar nest on these inputs, and its outputs.
+
+    sizes: sizes by name, those that the shapes do not tell. cache: bytes of the last cache; 0: nobody asks what goes beyond it.
+    """
+    work, last = Work(), Cache(cache)
+    known: dict[str, Any] = {"work": work, "K": Memory}
+    if cache:
+        known["M"] = partial(CachedMemory, last)
+    run = compile_nest(nest, CountingSource, known)
+    results = run(arrays, sizes_of(nest, arrays, sizes or {}))
+    work.brought = last.brought
+    return work, results
 
 
 class CountingSource(PythonSource):
-    """Source that tells `work` of each statement, and of memory taken and given back."""
+    """Source that tells `work` of each block that is entered, and of memory taken and given back."""
+
+    def memory(self, buffer: Buffer) -> str:
+        """Registers are no memory."""
+        return "M" if _is_memory(buffer) else "K"
 
     def block(self, block: Block) -> None:
-        """The lines of a block, at whose end its memory is free."""
+        """The lines of a block, of which all statements are executed, and at whose end its memory is free."""
+        counts = [counts_of(s) for s in block.statements]
+        for name, count in zip(("operations", "accesses"), map(sum, zip(*counts, strict=True)), strict=False):
+            if count:
+                self.line(f"work.{name} += {count}")
         super().block(block)
         for statement in block.statements:
-            if isinstance(statement, Alloc) and statement.buffer.scope != "register":
-                name = self.name(statement.buffer)  # an output may have taken its memory, and left none
-                self.line(f"work.alive -= 0 if {name} is None else {name}.data.nbytes")
+            if isinstance(statement, Alloc) and _is_memory(statement.buffer):
+                self.line(f"work.give_back({self.name(statement.buffer)})")
 
     def statement(self, s: Statement) -> None:
-        """The lines of a statement, and what it counts for."""
-        operations, accesses = counts_of(s)
-        if operations or accesses:
-            self.line(f"work.did({operations}, {accesses})")
+        """The lines of a statement, and the memory that it takes or copies."""
         super().statement(s)
-        if isinstance(s, Alloc) and s.buffer.scope != "register":
-            self.line(f"work.take({self.name(s.buffer)}.data.nbytes)")
+        if isinstance(s, Alloc) and _is_memory(s.buffer):
+            self.line(f"work.take({self.name(s.buffer)})")
         elif isinstance(s, Copy):
-            self.line(f"work.did(0, 2 * {self.name(s.destination)}.data.size)")
+            self.line(f"work.accesses += 2 * {self.name(s.destination)}.data.size")
 
 
 def counts_of(s: Statement) -> tuple[int, int]:

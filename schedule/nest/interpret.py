@@ -51,13 +51,11 @@ def sizes_of(nest: Nest, arrays: Sequence[np.ndarray], given: Mapping[str, int])
 
 
 def compile_nest(nest: Nest, form: type[PythonSource] = PythonSource, known: Mapping[str, Any] | None = None) -> Any:
-    """A Python function of (arrays, sizes, seed) that runs the nest. `known`: what the lines of that form of source mention besides."""
+    """A Python function of (arrays, sizes, seed) that runs the nest. `known`: what names in the lines of that form of source are instead."""
     source = form(nest)
     code = compile(source.text, f"<nest {nest.name}>", "exec")
-    names: dict[str, Any] = {**source.constants, **(known or {})}
-    names |= {
+    names: dict[str, Any] = {
         "M": Memory,
-        "E": evaluate,
         "np": np,
         "W": _wrap,
         "fold": _fold_lanes,
@@ -65,7 +63,7 @@ def compile_nest(nest: Nest, form: type[PythonSource] = PythonSource, known: Map
         "compress": _compress_lanes,
         "R": range,
     }
-    names |= {"NestError": NestError, "order": _order, "record": _record}
+    names |= {"NestError": NestError, "order": _order, "record": _record, **source.constants, **(known or {})}
     exec(code, names)
     run = names["run"]
 

@@ -72,7 +72,7 @@ class Memory:
         shape = tuple(int(n) for n in shape)
         if 0 not in shape and (shape[0] > self.shape[0] or shape[1:] != self.shape[1:]):
             raise NestError(f"{self.name} has shape {self.shape}, of which {shape} is no part")
-        new = object.__new__(Memory)
+        new = object.__new__(type(self))
         new.name, new.lanes, new.shape, new.strides = self.name, self.lanes, shape, _row_major(shape)
         new.data, new.valid = self.data[: prod(shape)], self.valid[: prod(shape)]
         return new
@@ -87,8 +87,8 @@ class Memory:
         for index, n, stride in zip(indices, self.shape, self.strides, strict=True):
             if not 0 <= index < n:
                 raise NestError(f"{self.name}{list(map(int, indices))} is out of bounds {list(self.shape)}")
-            offset += int(index) * stride
-        return offset
+            offset += index * stride
+        return int(offset)
 
     def places(self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any) -> np.ndarray:
         """The offsets of lanes that start at `indices` and move by `stride`; for the lanes that are on."""

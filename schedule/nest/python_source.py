@@ -14,6 +14,7 @@ import numpy as np
 
 from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var
+from raido.algo.graph.primitives import evaluator
 from raido.algo.graph.rewrite import children
 from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import (
@@ -71,6 +72,7 @@ class PythonSource:
         self.lines: list[str] = ["def run(arrays, sizes, faults, chance):"]
         self.constants: dict[str, Any] = {}
         self.names: dict[Any, str] = {}
+        self.primitives: dict[tuple[str, DType], str] = {}
         self.memo: dict[Node, str] = {}
         self.temporaries = itertools.count(1)
         self.depth = 1
@@ -111,12 +113,23 @@ class PythonSource:
         self.constants[name] = value
         return name
 
+    def primitive(self, name: str, dtype: DType) -> str:
+        """The Python name of a primitive with a result of that type."""
+        known = self.primitives.get((name, dtype))
+        if known is None:
+            known = self.primitives[name, dtype] = self.constant(evaluator(name, dtype))
+        return known
+
     def allocate(self, b: Buffer, suffix: str = "") -> None:
         """Fresh memory."""
         self.memo = {}
         shape, strides = self.tuple(b.shape), self.tuple(b.strides)
         dtype = self.constant(b.dtype)
-        self.line(f"{self.name(b)} = M({b.name!r}, {dtype}, {shape}, {strides}, {b.lanes}){suffix}")
+        self.line(f"{self.name(b)} = {self.memory(b)}({b.name!r}, {dtype}, {shape}, {strides}, {b.lanes}){suffix}")
+
+    def memory(self, buffer: Buffer) -> str:
+        """The name of what makes a buffer's memory."""
+        return "M"
 
     # --- expressions
 
@@ -211,7 +224,7 @@ class PythonSource:
             return f"{e.name[:3]}({args[0]}, {args[1]})"
         if e.dtype is i64 and scalar:
             args = [f"np.int64({a})" if b.dtype is i64 else a for a, b in zip(args, e.args, strict=True)]
-        text = f"E({e.name!r}, {self.constant(e.dtype)}, ({''.join(f'{a}, ' for a in args)}))"
+        text = f"{self.primitive(e.name, e.dtype)}({', '.join(args)})"
         return _scalar(e.dtype, f"{text}[()]") if scalar else text
 
     # --- statements

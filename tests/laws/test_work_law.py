@@ -137,3 +137,14 @@ def test_memory_is_counted_while_it_is_alive():
     (array,), sizes = line(1)
     work, _ = count_schedule(baseline(form_stages(two.trace(array))), [array], sizes)
     assert work.alive == 0 and work.most == array.nbytes
+
+
+@pytest.mark.parametrize(("size", "times"), [(1024, 1), (8192, 2)])
+def test_lines_come_from_beyond_the_last_cache_again_where_it_is_too_small(size, times):
+    @rd.algorithm
+    def two(a: rd.f32["n"]):
+        return rd.sum(a), rd.max(a)
+
+    array = np.ones(size, np.float32)
+    work, _ = count_schedule(baseline(form_stages(two.trace(array))), [array], {})
+    assert 0 <= work.brought - times * array.nbytes < 4 * 64

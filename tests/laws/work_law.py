@@ -4,7 +4,8 @@ A counting interpreter runs the scalar nests of a program's default schedule and
 machine whose blocks and strips are of sizes that an interpreter can run, for arguments of size n and 4n. The work (operations and
 accesses) of the default is at most `MOST_WORK` times the baseline's; where the ratio grows from n to 4n, at 16n as well (stages that go
 over blocks twice, as scans and filters do, reach twice the baseline's work gradually). Its temporary memory grows at most `MOST_MEMORY`
-times as fast as the baseline's, the arguments and the results: what a block or a worker needs does not grow.
+times as fast as the baseline's, the arguments and the results: what a block or a worker needs does not grow. What it brings from beyond the
+last cache is at most `MOST_BYTES` times what the baseline brings, and what a second-level cache holds.
 
     python tests/laws/work_law.py --first 0 --programs 1000      prints the programs that break it
 """
@@ -40,8 +41,8 @@ from raido.schedule.stages.stage import StageGraph  # noqa: E402
 Arguments: TypeAlias = "Callable[[int], tuple[Sequence[Any], dict[str, int]]]"
 """Flat arguments of n times a factor, and sizes by name."""
 
-SMALL = Machine(vector_bits=64, registers=16, cores=2, l1=1 << 10, l2=4 << 10, l3=16 << 10)
-MOST_WORK, GROWTH, MOST_MEMORY = 2.0, 1.1, 1.5
+SMALL = Machine(vector_bits=64, registers=16, cores=2, l1=1 << 10, l2=4 << 10, l3=16 << 10, task=1 << 9)
+MOST_WORK, GROWTH, MOST_MEMORY, MOST_BYTES = 2.0, 1.1, 1.5, 1.5
 CONSTANT = 256  # operations and accesses that do not depend on sizes: the schedule's own glue
 MOST_ELEMENTS = 4096  # of an argument at size 4n
 FACTOR = 4
@@ -85,6 +86,9 @@ def check_work(program: Program, arguments: Arguments) -> None:
     may_grow = second.baseline.most - first.baseline.most + second.touched - first.touched
     if grown > MOST_MEMORY * may_grow:
         complaints.append(f"{grown} bytes more where the baseline, arguments and results have {may_grow}")
+    brought, may_bring = second.default.brought, second.baseline.brought
+    if brought > MOST_BYTES * may_bring + SMALL.l2:
+        complaints.append(f"{brought} bytes from beyond the last cache where the baseline brings {may_bring}")
     if complaints:
         raise BrokenLaw("; ".join(complaints))
 
@@ -105,7 +109,7 @@ def measure(
 
 def count_schedule(schedule: Schedule, arrays: Sequence[Any], sizes: dict[str, int]) -> tuple[Work, list[np.ndarray]]:
     """The work of a complete schedule, and its results."""
-    return count_work(lower(schedule.graph, schedule.variants()), arrays, sizes)
+    return count_work(lower(schedule.graph, schedule.variants(), SMALL), arrays, sizes, SMALL.l3)
 
 
 def check(seed: int, statements: int = 2, grammar: Grammar = "whole") -> bool:
