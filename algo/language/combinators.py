@@ -39,8 +39,7 @@ from raido.algo.trace.locations import complaint, plain_size
 from raido.algo.trace.scalars import cast, has_wrapped_sizes
 from raido.algo.trace.trees import is_sequence, leaves, unflatten
 from raido.algo.trace.types import describe
-from raido.algo.trace.value import COUNTER, STRONG, Array
-from raido.algo.trace.weak import weakness_of
+from raido.algo.trace.value import COUNTER, Array
 
 
 def map(f: Callable[..., Value], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None) -> Value:
@@ -249,5 +248,4 @@ def _fold(
     flat = leaves(inner)
     values = tuple(leaf.node for leaf in flat)
     form = Reduce(over, *operator.fields, start, values, bool(known), operator.monoid)
-    weak = weakness_of(flat) if operator.monoid else STRONG
-    return unflatten(inner, [Array(Item(form, k), weak) for k in range(len(flat))])
+    return unflatten(inner, [Array(Item(form, k), weak) for k, weak in enumerate(operator.weak)])

@@ -18,6 +18,7 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import leaves, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, Array, is_scalar
+from raido.algo.trace.weak import each_weakness, weakness_of
 
 
 def filter(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -> Any:
@@ -59,8 +60,8 @@ def partition(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -
     for array, count in _sorted_out(flat, axis, test, True, "partition", name):
         trailing = array.extents[1:]
         after = lambda *p, a=array, n=count: load(a.node, (index.add(p[0], n), *p[1:]))
-        kept.append(moved([count, *trailing], lambda *p, a=array: load(a.node, p)))
-        rest.append(moved([index.sub(axis.extent, count), *trailing], after))
+        kept.append(moved([count, *trailing], lambda *p, a=array: load(a.node, p), weak=array.weak))
+        rest.append(moved([index.sub(axis.extent, count), *trailing], after, weak=array.weak))
     return unflatten(value, kept), unflatten(value, rest)
 
 
@@ -134,13 +135,17 @@ def _sorted_out(
     places = (axis.var, *(row.var for row in rows))
     values = tuple(load(leaf.node, places) for leaf in flat) if alike else (axis.var,)
     form = Filter((axis, *rows), test, values, split)
-    *sorted_out, _ = form_results(form, kind, name)
+    *sorted_out, _ = form_results(form, kind, name, each_weakness(flat) if alike else ())
     count = Count(Result(form, len(values)), axis.extent)
     if not alike:
         where = sorted_out[0]
         outer = where.extents[0]
         sorted_out = [
-            moved([outer, *leaf.extents[1:]], lambda *p, a=leaf: load(a.node, (load(where.node, p[:1]), *p[1:])))
+            moved(
+                [outer, *leaf.extents[1:]],
+                lambda *p, a=leaf: load(a.node, (load(where.node, p[:1]), *p[1:])),
+                weak=weakness_of([leaf]),
+            )
             for leaf in flat
         ]
     return [(array, count) for array in sorted_out]

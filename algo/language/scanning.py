@@ -13,8 +13,7 @@ from raido.algo.trace.context import current
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import leaves, unflatten
-from raido.algo.trace.value import STRONG, Array
-from raido.algo.trace.weak import weakness_of
+from raido.algo.trace.value import Array
 
 
 def scan(
@@ -78,8 +77,7 @@ def _scan(
     start = starting_values(neutral, inner, rows)
     values = tuple(leaf.node for leaf in leaves(inner))
     form = Scan(own, along, *operator.fields, start, values, exclusive, operator.monoid)
-    weak = weakness_of(leaves(inner)) if operator.monoid else STRONG
-    return unflatten(value, [Array(a.node, weak) for a in form_results(form, "scan", name)])
+    return unflatten(value, form_results(form, "scan", name, operator.weak))
 
 
 def operands(arrays: Sequence[Any], what: str) -> tuple[Any, tuple[Any, ...]]:

@@ -26,7 +26,7 @@ from raido.algo.trace.scalars import cast
 from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import STRONG, Array
-from raido.algo.trace.weak import strengthened
+from raido.algo.trace.weak import each_weakness, strengthened, weakness_of
 
 
 def reduce_by_index(
@@ -48,8 +48,8 @@ def reduce_by_index(
         array([2., 0., 4.])
     """
     what = "rd.reduce_by_index"
-    given, flat, own, places, rows, elements = _operands(dest, index, values, what)
-    like = unflatten(given, [Array(fresh("old", leaf.dtype)) for leaf in flat])
+    given, flat, own, places, rows, elements, weak = _operands(dest, index, values, what)
+    like = unflatten(given, [Array(fresh("old", leaf.dtype), own) for leaf, own in zip(flat, weak, strict=True)])
     tables = current().snapshot()
     try:
         operator = trace_operator(op, like, rows, what)
@@ -61,7 +61,7 @@ def reduce_by_index(
     start = starting_values(neutral, like, rows)
     nodes = tuple(leaf.node for leaf in flat)
     form = Update(nodes, own, places, *operator.fields, start, elements, "combine", False, operator.monoid)
-    return unflatten(given, form_results(form, "reduce_by_index", name))
+    return unflatten(given, form_results(form, "reduce_by_index", name, operator.weak))
 
 
 def bincount(index: Any, length: Any, weights: Any = None, *, name: str | None = None) -> Array:
@@ -81,8 +81,8 @@ def bincount(index: Any, length: Any, weights: Any = None, *, name: str | None =
         raise TraceError(
             complaint(f"{kind_of(value)} as the weights of rd.bincount", why=why, remedy="rd.reduce_by_index")
         )
-    dtype = i64 if weights is None else value.dtype
-    return reduce_by_index(replicate(length, Array(cast(lift(0), dtype))), add, 0, index, value, name=name)
+    dtype, weak = (i64, STRONG) if weights is None else (value.dtype, weakness_of([value]))
+    return reduce_by_index(replicate(length, Array(cast(lift(0), dtype), weak)), add, 0, index, value, name=name)
 
 
 def scatter(dest: Any, index: Any, values: Any, unique_indices: bool = False, *, name: str | None = None) -> Array:
@@ -100,17 +100,17 @@ def scatter(dest: Any, index: Any, values: Any, unique_indices: bool = False, *,
         >>> inverse.interpret(np.array([2, 0, 1]))
         array([1, 2, 0])
     """
-    given, flat, own, places, _, elements = _operands(dest, index, (values,), "rd.scatter")
+    given, flat, own, places, _, elements, weak = _operands(dest, index, (values,), "rd.scatter")
     mode = "unique" if unique_indices else "set"
     nodes = tuple(leaf.node for leaf in flat)
     form = Update(nodes, own, places, (), (), (), (), elements, mode, False, "")
-    return unflatten(given, form_results(form, "scatter", name))
+    return unflatten(given, form_results(form, "scatter", name, weak))
 
 
 def _operands(
     dest: Any, index: Any, values: Sequence[Any], what: str
-) -> tuple[Any, list[Array], tuple[Axis, ...], tuple[Expr, ...], tuple[Axis, ...], tuple[Expr, ...]]:
-    """`dest` and its leaves, the axes of an update, the place it writes, its axes that are rows, and its values."""
+) -> tuple[Any, list[Array], tuple[Axis, ...], tuple[Expr, ...], tuple[Axis, ...], tuple[Expr, ...], list[int]]:
+    """`dest` and its leaves, the axes of an update, the place it writes, its axes that are rows, its values, and how weak results are."""
     trace = current()
     given = structure(dest)
     flat: list[Array] = leaves(given)
@@ -142,7 +142,7 @@ def _operands(
     places += tuple(axis.var for axis in rows)
     pairs = zip(leaves(value), flat, strict=True)
     elements = tuple(cast(Array(broadcast_element(v, variables).node, v.weak), d.dtype) for v, d in pairs)
-    return given, flat, own, places, rows, elements
+    return given, flat, own, places, rows, elements, each_weakness(flat, leaves(value))
 
 
 def _met(dest: Array, value: Array) -> Array:

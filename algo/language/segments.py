@@ -98,7 +98,7 @@ def _segmented(
     start = starting_values(neutral, inner, own[1:])
     nodes = tuple(leaf.node for leaf in leaves(inner))
     form = Segmented(own, bounds.node, *operator.fields, start, nodes, prefixes, operator.monoid)
-    return unflatten(value, form_results(form, kind, name))
+    return unflatten(value, form_results(form, kind, name, operator.weak))
 
 
 def _offsets(offsets: Any, what: str) -> Array:

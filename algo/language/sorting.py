@@ -21,6 +21,7 @@ from raido.algo.trace.building import elements, elementwise, form_results, make_
 from raido.algo.trace.context import current, load
 from raido.algo.trace.trees import leaves, map_leaves, rebuild_tuple, unflatten
 from raido.algo.trace.value import Array
+from raido.algo.trace.weak import each_weakness
 
 
 def sort(a: Any, axis: int | None = -1, *, name: str | None = None) -> Array:
@@ -38,7 +39,8 @@ def sort(a: Any, axis: int | None = -1, *, name: str | None = None) -> Array:
     """
     given = structure(a)
     value, along, own, nodes = _sortable(_with_keys(given), axis, "rd.sort")
-    return _without_keys(given, unflatten(value, form_results(Sort(own, along, len(nodes), nodes), "sort", name)))
+    form, weak = Sort(own, along, len(nodes), nodes), each_weakness(leaves(value))
+    return _without_keys(given, unflatten(value, form_results(form, "sort", name, weak)))
 
 
 def argsort(a: Any, axis: int | None = -1, *, name: str | None = None) -> Array:
@@ -80,8 +82,9 @@ def unique(
     given = structure(a)
     array = given if isinstance(given, Complex) else array_of(given, "rd.unique")
     keyed = _with_keys(flatten(array))
-    _, along, own, nodes = _sortable(keyed, 0, "rd.unique")
-    *sorted_keys, places = form_results(Sort(own, along, len(nodes), (*nodes, own[0].var)), "sort")
+    value, along, own, nodes = _sortable(keyed, 0, "rd.unique")
+    form, weak = Sort(own, along, len(nodes), (*nodes, own[0].var)), each_weakness(leaves(value))
+    *sorted_keys, places = form_results(form, "sort", weak=weak)
     ordered = _without_keys(array, unflatten(keyed, sorted_keys))
     n = places.shape[0]
     before = lambda leaf: moved(leaf.extents, lambda i: load(leaf.node, (index.maximum(index.sub(i, 1), 0),)))

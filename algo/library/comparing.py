@@ -19,6 +19,7 @@ from raido.algo.trace.building import elementwise
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.trees import leaves, map_leaves
 from raido.algo.trace.value import Array
+from raido.algo.trace.weak import as_weak
 
 
 def isclose(
@@ -107,7 +108,11 @@ def nan_to_num(
         if not value.dtype.is_float:
             return value
         most = largest(value.dtype)
-        replace = lambda given, otherwise: astype(lift(otherwise if given is None else given), value.dtype)
+
+        def replace(given: Any, otherwise: float) -> Array:
+            number = lift(otherwise if given is None else given)
+            return as_weak(astype(number, value.dtype), number)
+
         finite = ufuncs.where(ufuncs.isnan(value), replace(nan, 0.0), value)
         finite = ufuncs.where(value == lift(np.inf), replace(posinf, most), finite)
         return ufuncs.where(value == lift(-np.inf), replace(neginf, -most), finite)

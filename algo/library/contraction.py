@@ -24,6 +24,7 @@ from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.trees import leaves, map_leaves
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import Array
+from raido.algo.trace.weak import as_weak
 
 Labels = tuple[str, ...]
 
@@ -88,7 +89,7 @@ def contracted(terms: Sequence[Term], output: Labels, name: str | None = None) -
     if inside is not own:
         wide = ufuncs.multiply(*(astype(v, inside) for v in aligned)) if len(aligned) == 2 else astype(product, inside)
         return astype(reductions.sum(wide, axes, dtype=inside), own, name=name)
-    return reductions.sum(product, axes, dtype=product.dtype, name=name)
+    return as_weak(reductions.sum(product, axes, dtype=own, name=name), product)
 
 
 def _aligned(term: Term, order: Sequence[str]) -> Any:

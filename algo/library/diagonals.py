@@ -16,6 +16,7 @@ from raido.algo.trace.building import structure
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.value import Array
+from raido.algo.trace.weak import as_weak
 
 
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | None = None) -> Array:
@@ -78,7 +79,7 @@ def diag(v: Any, k: int = 0, *, name: str | None = None) -> Array:
     if given.ndim != 1:
         raise ShapeError(complaint(f"rd.diag of an array of rank {given.ndim}"))
     size = given.shape[0] + builtins.abs(offset)
-    zero = typed(lift(0), given.dtype)
+    zero = as_weak(typed(lift(0), given.dtype), given)
     along = lambda y, x: gather(given, y if offset >= 0 else x, mode=constant(zero))
     return tabulate((size, size), lambda y, x: where(x - y == offset, along(y, x), zero), name=name)
 

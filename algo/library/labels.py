@@ -17,6 +17,7 @@ from raido.algo.trace.building import structure
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.value import Array
+from raido.algo.trace.weak import as_weak
 
 
 def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1, name: str | None = None) -> Array:
@@ -53,5 +54,5 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None, *, name: 
     if values.ndim == 0 or ids.ndim != 1:
         raise ShapeError(complaint(f"rd.segment_sum of rank {values.ndim} with segments of rank {ids.ndim}"))
     count = maximum(max(astype(ids, i64), initial=-1) + 1, 0) if num_segments is None else num_segments
-    dest = full((count, *values.shape[1:]), typed(lift(0), values.dtype))
+    dest = as_weak(full((count, *values.shape[1:]), typed(lift(0), values.dtype)), values)
     return reduce_by_index(dest, add, 0, ids, values, name=name)

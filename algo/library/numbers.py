@@ -17,7 +17,6 @@ from raido.algo.graph.dtypes import (
     bool_,
     computed_in,
     f16,
-    f32,
     f64,
     i32,
     i64,
@@ -34,6 +33,7 @@ from raido.algo.trace.building import elementwise
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import common_type, float_type
 from raido.algo.trace.value import LITERAL, Array
+from raido.algo.trace.weak import as_weak
 
 conjugate = conj
 
@@ -78,7 +78,7 @@ def modf(x: Any, *, name: str | None = None) -> tuple[Any, Any]:
         (value,), dtype = _floats("rd.modf", (a,))
         whole = ufuncs.trunc(value)
         rest = ufuncs.where(ufuncs.isinf(value), dtype(0), value - whole)
-        return ufuncs.copysign(rest, value), whole
+        return as_weak((ufuncs.copysign(rest, value), whole), a)
 
     return elementwise(parts, [x], name=name)
 
@@ -104,7 +104,7 @@ def frexp(x: Any, *, name: str | None = None) -> tuple[Any, Any]:
         half = view((bits & ~(field << mantissa)) | (word(bias - 1) << mantissa), own)
         alone = (number == own(0)) | ~ufuncs.isfinite(number)
         chosen = astype(ufuncs.where(alone, number, half), dtype)
-        return chosen, ufuncs.where(alone, i32(0), astype(exponent, i32))
+        return as_weak(chosen, a), ufuncs.where(alone, i32(0), astype(exponent, i32))
 
     return elementwise(parts, [x], name=name)
 
@@ -126,8 +126,8 @@ def ldexp(x1: Any, x2: Any, *, name: str | None = None) -> Array:
         power = astype(b, i64)
         if dtype is not f64:  # exact in f64, whose exponents reach far beyond
             product = astype(value, f64) * _power_of_two(ufuncs.clip(power, i64(-700), i64(700)))
-            return astype(astype(product, f32), dtype)
-        return _scaled_f64(value, power)
+            return astype(product, dtype)
+        return as_weak(_scaled_f64(value, power), a, b)
 
     return elementwise(scaled, [x1, x2], name=name)
 
@@ -174,7 +174,7 @@ def heaviside(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     def step(a: Any, b: Any) -> Any:
         (x, at_zero), dtype = _floats("rd.heaviside", (a, b))
         side = ufuncs.where(x < dtype(0), dtype(0), ufuncs.where(x > dtype(0), dtype(1), x))
-        return ufuncs.where(x == dtype(0), at_zero, side)
+        return as_weak(ufuncs.where(x == dtype(0), at_zero, side), a, b)
 
     return elementwise(step, [x1, x2], name=name)
 
@@ -190,7 +190,7 @@ def nextafter(x1: Any, x2: Any, *, name: str | None = None) -> Array:
 
     def following(a: Any, b: Any) -> Any:
         (x, y), dtype = _floats("rd.nextafter", (a, b))
-        return _following(x, y, dtype)
+        return as_weak(_following(x, y, dtype), a, b)
 
     return elementwise(following, [x1, x2], name=name)
 
@@ -218,7 +218,7 @@ def spacing(x: Any, *, name: str | None = None) -> Array:
         if dtype is not f16:
             end = ufuncs.where(value < dtype(0), dtype(-math.inf), end)
         distance = _following(value, end, dtype) - value
-        return ufuncs.where(ufuncs.isinf(value), dtype(math.nan), distance)
+        return as_weak(ufuncs.where(ufuncs.isinf(value), dtype(math.nan), distance), a)
 
     return elementwise(gap, [x], name=name)
 
@@ -235,7 +235,7 @@ def logaddexp2(x1: Any, x2: Any, *, name: str | None = None) -> Array:
         (x, y), dtype = _floats("rd.logaddexp2", (a, b))
         high, low = ufuncs.maximum(x, y), ufuncs.minimum(x, y)
         more = ufuncs.log1p(ufuncs.exp2(low - high)) * dtype(1 / math.log(2.0))
-        return high + ufuncs.where(low == high, dtype(1), more)
+        return as_weak(high + ufuncs.where(low == high, dtype(1), more), a, b)
 
     return elementwise(added, [x1, x2], name=name)
 

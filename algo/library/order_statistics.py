@@ -147,10 +147,9 @@ def _quantile(a: Any, q: Any, whole: float, axis: Any, method: str, keepdims: bo
         value = ufuncs.where(share >= 0.5, high - step * (1 - share), low + step * share)
         return after_check(_unless_nan(row, value))
 
-    if parts.ndim == 0:
-        return _finished(line, lambda row: at(row, part), (), value.ndim, axis, keepdims, name)
     every = lambda row: elementwise(lambda p: at(row, p), [part])
-    return _finished(line, every, tuple(range(parts.ndim)), value.ndim, axis, keepdims, name)
+    found = _finished(line, every, tuple(range(parts.ndim)), value.ndim, axis, keepdims, name)
+    return as_weak(found, value, parts)
 
 
 def _type_of(value: Array, parts: Array, weak: bool, method: str, what: str) -> Any:

@@ -6,14 +6,13 @@ import math
 from typing import Any
 
 from raido.algo.errors import DTypeError
-from raido.algo.graph.dtypes import f64
 from raido.algo.language import reductions, ufuncs
 from raido.algo.language.complexes import Complex
-from raido.algo.language.moves import astype
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.building import elementwise
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import Array
+from raido.algo.trace.weak import in_floats
 
 
 def softmax(x: Any, axis: Any = -1, *, name: str | None = None) -> Array:
@@ -52,9 +51,9 @@ def logsumexp(
     value = _floats(a, "rd.logsumexp")
     factors = None if b is None else numbers_of(b, "rd.logsumexp")
     if factors is not None:
-        value = elementwise(lambda x, f: ufuncs.where(f == 0, x.dtype(-math.inf), x), [value, factors])
+        value = elementwise(lambda x, f: ufuncs.where(f == 0, -math.inf, x), [value, factors])
     most = reductions.max(value, axis, keepdims=True, initial=-math.inf)
-    most = ufuncs.where(ufuncs.isfinite(most), most, most.dtype(0))
+    most = ufuncs.where(ufuncs.isfinite(most), most, 0.0)
     terms = ufuncs.exp(value - most)
     if factors is not None:
         terms = terms * factors
@@ -76,4 +75,4 @@ def _floats(x: Any, what: str) -> Array:
     value = numbers_of(x, what)
     if isinstance(value, Complex):
         raise DTypeError(complaint(f"{what} of complex numbers", remedy=".real, .imag or rd.abs"))
-    return value if value.dtype.is_float else astype(value, f64)
+    return in_floats(value)

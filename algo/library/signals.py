@@ -22,6 +22,7 @@ from raido.algo.trace.existential import nonempty_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import leaves, map_leaves
 from raido.algo.trace.value import Array
+from raido.algo.trace.weak import as_weak
 
 MODES = ("full", "same", "valid")
 
@@ -99,7 +100,7 @@ def _overlaps(x: Any, y: Any, first: Any, count: Any, place: Any, name: str | No
             right = map_leaves(lambda leaf: leaf[j], y)
             product = ufuncs.multiply(left, right)
             alone = lambda part: ufuncs.where(
-                inside, part, part.dtype(0)
+                inside, part, as_weak(part.dtype(0), part)
             )  # an infinity times the 0 outside is none of the terms
             return map_leaves(alone, product)
 
@@ -117,4 +118,4 @@ def _sum(terms: Any) -> Any:
     own, inside = terms.dtype, computed_in(terms.dtype)
     if inside is not own:
         return elementwise(lambda total: astype(total, own), [reductions.sum(terms, dtype=inside)])
-    return reductions.sum(terms, dtype=own)
+    return as_weak(reductions.sum(terms, dtype=own), terms)

@@ -227,13 +227,14 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
             return s / astype(n, s.real.dtype)
         return astype(s / astype(n, wide), result)
 
-    return elementwise(divided, [total, count], name=name)
+    found = elementwise(divided, [total, count], name=name)
+    return as_weak(found, value) if dtype is None else found
 
 
 def _without_nan(value: Any) -> Any:
     if not leaves(value)[0].dtype.is_float:
         return value
-    number = lambda x: ufuncs.where(ufuncs.isnan(x), _zero(x), x)
+    number = lambda x: ufuncs.where(ufuncs.isnan(x), as_weak(_zero(x), x), x)
     return elementwise(number, [value])
 
 

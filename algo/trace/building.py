@@ -110,10 +110,10 @@ def new_form(axes: tuple[Axis, ...], bodies: tuple[Expr, ...], kind: str, name: 
     return [Result(form, k) for k in range(len(bodies))]
 
 
-def form_results(form: ArrayForm, kind: str, name: str | None = None) -> list[Array]:
-    """The arrays of one new form that is no `Generate`, all of them."""
+def form_results(form: ArrayForm, kind: str, name: str | None = None, weak: Sequence[int] = ()) -> list[Array]:
+    """The arrays of one new form that is no `Generate`, all of them; `weak` says how weak the first ones are, the others are strong."""
     current().form(form, kind, name)
-    return [wrap(Result(form, k)) for k in range(result_count(form))]
+    return [wrap(Result(form, k), weak[k] if k < len(weak) else STRONG) for k in range(result_count(form))]
 
 
 def wrap(result: Result, weak: int = STRONG) -> Array:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from raido.algo.errors import DTypeError, ShapeError, TraceError
+from raido.algo.errors import DTypeError, RaidoError, ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Count, Expr, Generate, Load, Op, Result, Var, fresh, fresh_parameter
 from raido.algo.graph.rewrite import free_variables, topological, transform
@@ -21,7 +21,7 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift, named, takes
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
-from raido.algo.trace.value import Array, is_scalar
+from raido.algo.trace.value import STRONG, WEAK, Array, is_scalar
 
 
 class RowsMixed(TraceError):
@@ -35,12 +35,15 @@ COMMUTATIVE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The operands, their combination, and the primitive's name where the operator is a single one on one value, else ""."""
+    """The operands, their combination, the primitive's name where the operator is a single one on one value, else "", and how weak the
+    results are.
+    """
 
     left: tuple[Var, ...]
     right: tuple[Var, ...]
     combine: tuple[Expr, ...]
     monoid: str
+    weak: tuple[int, ...]
 
     @property
     def fields(self) -> tuple[tuple[Var, ...], tuple[Var, ...], tuple[Expr, ...]]:
@@ -53,17 +56,53 @@ def trace_operator(op: Callable[..., Any], like: Any, rows: tuple[Axis, ...], wh
     flat = leaves(like)
     left = tuple(fresh("a", leaf.dtype) for leaf in flat)
     right = tuple(fresh("b", leaf.dtype) for leaf in flat)
-    if rows:
-        combined = _pointwise_rows(op, like, left, right, rows, what)
-    else:
-        sides = [unflatten(like, [Array(v) for v in side]) for side in (left, right)]
-        combined = call(op, *sides)
-    combined = fitted(combined, like, f"the result of the operator of {what}")
+    combined = _combined(op, like, left, right, rows, what, STRONG)
     if not same_nesting(combined, like):
         raise TraceError(complaint(f"the operator of {what} returns another structure than its operands"))
     bodies = tuple(_operator_result(leaf, v.dtype, what) for leaf, v in zip(leaves(combined), left, strict=True))
     refuse_open_loops(bodies, (*left, *right), what)
-    return Operator(left, right, bodies, _monoid(bodies, left, right))
+    monoid = _monoid(bodies, left, right)
+    weak = [STRONG] * len(flat)
+    if not any(leaf.weak == STRONG for leaf in flat):
+        weak = [WEAK] if monoid else _weakness(op, like, left, right, rows, what)
+    return Operator(left, right, bodies, monoid, tuple(weak))
+
+
+def _combined(
+    op: Callable[..., Any],
+    like: Any,
+    left: tuple[Var, ...],
+    right: tuple[Var, ...],
+    rows: tuple[Axis, ...],
+    what: str,
+    weak: int,
+) -> Any:
+    """The result of the operator for operands that are as weak as that."""
+    if rows:
+        combined = _pointwise_rows(op, like, left, right, rows, what, weak)
+    else:
+        combined = call(op, *(unflatten(like, [Array(v, weak) for v in side]) for side in (left, right)))
+    return fitted(combined, like, f"the result of the operator of {what}")
+
+
+def _weakness(
+    op: Callable[..., Any],
+    like: Any,
+    left: tuple[Var, ...],
+    right: tuple[Var, ...],
+    rows: tuple[Axis, ...],
+    what: str,
+) -> list[int]:
+    """How weak each result is of an operator on weak elements: it may hold strong values, and is traced again to see."""
+    trace, flat = current(), leaves(like)
+    tables = trace.snapshot()
+    try:
+        results = leaves(_combined(op, like, left, right, rows, what, WEAK))
+        return [WEAK if r.weak != STRONG and r.dtype is v.dtype else STRONG for r, v in zip(results, flat, strict=True)]
+    except RaidoError:  # its types need strong operands
+        return [STRONG] * len(flat)
+    finally:
+        trace.restore(tables)
 
 
 def refuse_open_loops(bodies: Sequence[Expr], variables: Sequence[Var], what: str) -> None:
@@ -135,6 +174,7 @@ def _pointwise_rows(
     right: tuple[Var, ...],
     rows: tuple[Axis, ...],
     what: str,
+    weak: int,
 ) -> Any:
     """The operator on rows, as an operator on their elements; `RowsMixed` when it mixes elements of a row."""
     extents = tuple(axis.extent for axis in rows)
@@ -145,7 +185,7 @@ def _pointwise_rows(
         for var in side:
             parameter = fresh_parameter(var.name, var.dtype, extents)
             stand_ins[parameter] = var
-            arrays.append(Array(parameter))
+            arrays.append(Array(parameter, weak))
         sides.append(unflatten(inner, arrays))
     combined = call(op, *sides)
     places = tuple(axis.var for axis in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from raido.algo.graph.dtypes import DType, f64
@@ -37,3 +38,8 @@ def as_weak(result: Any, *values: Any) -> Any:
 def weakness_of(values: list[Array]) -> int:
     """How weak a result is of a computation on values, none of which is an index any more."""
     return STRONG if any(value.weak == STRONG for value in values) else WEAK
+
+
+def each_weakness(*values: Sequence[Array]) -> list[int]:
+    """How weak results are that are made of one of each of these sequences of arrays."""
+    return [weakness_of(list(of_one)) for of_one in zip(*values, strict=True)]

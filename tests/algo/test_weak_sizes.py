@@ -87,9 +87,46 @@ ARRAYS: dict[str, Any] = {
     "cumsum": lambda q: q + rd.cumsum(rd.linspace(0, 1, 3)),
     "std": lambda q: q / rd.std(rd.arange(3)),
     "median": lambda q: q / rd.median(rd.arange(4)),
+    "sort": lambda q: q + rd.sort(rd.linspace(1, 0, 3)),
+    "filter": lambda q: q[0, 0] * rd.filter(lambda v: v > 0.2, rd.linspace(0, 1, 3)),
+    "filter of arrays of different rows": lambda q: q[0, 0] * rd.filter(lambda v, w: v > 0, rd.arange(3), rd.eye(3))[1],
+    "partition": lambda q: q[0, 0] * rd.partition(lambda v: v > 0.2, rd.linspace(0, 1, 3))[1],
+    "mask": lambda q: q[0, 0] * rd.linspace(0, 1, 3)[q[0] > 0],
+    "unique": lambda q: q[0, 0] * rd.unique(rd.arange(3) / 2),
+    "segmented_reduce": lambda q: q + rd.segmented_reduce(rd.add, 0.0, rd.ones(3), np.arange(4)),
+    "segmented_scan": lambda q: q + rd.segmented_scan(rd.maximum, 0.0, rd.ones(3), np.array([0, 3])),
+    "scatter of weak values": lambda q: q + rd.scatter(rd.zeros(3), rd.iota(2), rd.ones(2)),
+    "reduce_by_index of weak values": lambda q: q + rd.reduce_by_index(rd.zeros(3), rd.add, 0, rd.iota(3), rd.ones(3)),
+    "bincount of weak weights": lambda q: q + rd.bincount(rd.iota(3), 3, weights=rd.ones(3)),
+    "matmul": lambda q: q @ (rd.eye(3) @ rd.ones((3, 3))),
     "norm": lambda q: q / rd.linalg.norm(rd.arange(3)),
     "average": lambda q: rd.average(q[0], weights=rd.arange(3)),
     "neutral": lambda q: rd.reduce(lambda x, y: x + y, rd.full(3, 0.0), q),
+}
+
+
+W = lambda: rd.linspace(0, 1, 3)  # weak
+ONES = lambda: rd.ones((3, 3))
+FUNCTIONS: dict[str, Any] = {
+    "an operator of several operations": lambda: rd.reduce(lambda a, b: a + b * 2.0, 0.0, W()),
+    "an operator on tuples": lambda: rd.scan(lambda a, b: (a[0] + b[0], a[1] * b[1]), (0, 1), W(), W())[1],
+    "an operator on rows": lambda: rd.reduce(lambda a, b: a + b * 2, 0.0, ONES()),
+    "an operator on segments": lambda: rd.segmented_reduce(lambda a, b: a + b * 2, 0.0, W(), np.arange(4)),
+    "an operator on bins": lambda: rd.reduce_by_index(W(), lambda a, b: a + b - 0.0, 0.0, rd.iota(3), W()),
+    "einsum": lambda: rd.einsum("ij,j->i", ONES(), W()),
+    "inner": lambda: rd.inner(W(), W()),
+    "diag": lambda: rd.diag(W()),
+    "nan_to_num": lambda: rd.nan_to_num(W()),
+    "frexp": lambda: rd.frexp(W())[0],
+    "heaviside": lambda: rd.heaviside(W(), 0.5),
+    "logaddexp2": lambda: rd.logaddexp2(W(), W()),
+    "logsumexp": lambda: rd.logsumexp(W()),
+    "segment_sum": lambda: rd.segment_sum(W(), rd.iota(3), 3),
+    "convolve": lambda: rd.convolve(W(), W()),
+    "quantile": lambda: rd.quantile(ONES(), 0.25, axis=0),
+    "nanmax": lambda: rd.nanmax(ONES(), 0),
+    "nanmean": lambda: rd.nanmean(ONES(), 0),
+    "nansum": lambda: rd.nansum(ONES(), 0),
 }
 
 
@@ -97,6 +134,18 @@ ARRAYS: dict[str, Any] = {
 def test_weak_arrays_take_the_type_that_they_meet(name: str) -> None:
     assert run(ARRAYS[name], X).dtype == np.float32
     assert run(ARRAYS[name], X.astype(np.float64)).dtype == np.float64
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_weak_arrays_are_weak(name: str) -> None:
+    assert rd.algorithm(lambda q: FUNCTIONS[name]() * q).trace(rd.f32).results[0].dtype is rd.f32
+    assert rd.algorithm(FUNCTIONS[name]).trace().results[0].dtype is rd.f64
+
+
+def test_strong_values_in_an_operator_are_strong() -> None:
+    f = lambda q: (rd.reduce(lambda a, b: a + b * np.float64(2), 0.0, W()), rd.reduce(lambda a, b: a + b * q, 0.0, W()))
+    scaled = rd.algorithm(lambda q, x: tuple(r * x for r in f(q)))
+    assert [result.dtype for result in scaled.trace(rd.f64, rd.f32).results] == [rd.f64, rd.f64]
 
 
 def test_compiled_code_agrees() -> None:
@@ -111,6 +160,15 @@ def test_weak_results_are_of_numpys_types() -> None:
     f = lambda q: (rd.full(3, 0.5), rd.full(3, 1), rd.iota(3) / 2, rd.sqrt(q.shape[0]), q.shape[0], q.shape[0] > 1)
     dtypes = [result.dtype for result in run(f, X)]
     assert dtypes == [np.float64, np.int64, np.float64, np.float64, np.int64, np.bool_]
+
+
+def test_places_that_data_decides_are_strong() -> None:
+    f = lambda q: (
+        rd.argsort(rd.linspace(1, 0, 3)) * q[0, 0],
+        rd.unique(rd.arange(3), True)[1] * q[0, 0],
+        rd.nonzero(q[0])[0] * q[0, 0],
+    )
+    assert {result.dtype for result in run(f, X)} == {np.dtype(np.float64)}
 
 
 def test_weak_floats_beside_integers_are_f64() -> None:
@@ -147,6 +205,7 @@ REFUSED: dict[str, Any] = {
     "set": lambda a: a.at[0].set(a.shape[0] / 2),
     "neutral": lambda a: rd.reduce(rd.add, 0.5, a),
     "operator": lambda a: rd.reduce(lambda x, y: rd.where(x > y, 0.5, 1.5), 0, a),
+    "scatter": lambda a: rd.scatter(a, rd.iota(2), rd.ones(2)),
 }
 
 
