@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from raido.algo.graph.dtypes import DType, bool_, computed_in
+from raido.algo.graph.dtypes import NARROW, DType, bool_, computed_in
 from raido.algo.graph.narrow import convert, widen
 
 Array: TypeAlias = Any
@@ -271,7 +271,9 @@ def evaluator(name: str, dtype: DType) -> Callable[..., np.ndarray]:
     if row.compute is None or row.recipe or name in ("cast", "bitcast"):
         return lambda *args: evaluate(name, dtype, args)
     compute, kind = row.compute, dtype.numpy
-    return lambda *args: np.asarray(compute(*map(np.asarray, args))).astype(kind, copy=False)
+    may_be_narrow = name not in _OF_ANY_WIDTH and (dtype in NARROW or row.rule in ("compare", "predicate"))
+    take = (lambda a: widen(np.asarray(a))) if may_be_narrow else np.asarray
+    return lambda *args: np.asarray(compute(*map(take, args))).astype(kind, copy=False)
 
 
 def _evaluate_recipe(name: str, dtype: DType, args: list[np.ndarray]) -> Array:

@@ -13,7 +13,7 @@ from ml_dtypes import finfo
 from raido.algo.graph import dtypes
 from raido.algo.graph.dtypes import DTYPES, DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from raido.algo.graph.narrow import widen
-from raido.algo.graph.primitives import PRIMITIVES, RECIPES, evaluate, result_dtype
+from raido.algo.graph.primitives import PRIMITIVES, RECIPES, evaluate, evaluator, result_dtype
 
 INTEGERS = [d for d in DTYPES if d.is_integer]
 FLOATS = [f16, bf16, f32, f64]
@@ -275,3 +275,13 @@ def test_scalars_and_empty_arrays_evaluate_too() -> None:
     assert evaluate("floordiv", i64, [np.zeros((0, 3), np.int64), np.int64(0)]).shape == (0, 3)
     assert evaluate("cast", i32, [np.zeros(0, np.float32)]).dtype == np.int32
     assert dtypes.f32.itemsize == 4
+
+
+@pytest.mark.parametrize("dtype", [f16, bf16, f32], ids=str)
+def test_evaluators_give_what_evaluate_gives(dtype: DType) -> None:
+    a, b = pairs(dtype)
+    for name in ("add", "fma", "floordiv", "truncdiv", "minimum", "lt", "isnan", "exp", "sign", "neg", "select"):
+        operands = [np.signbit(a), a, b] if name == "select" else [a, b, a][: PRIMITIVES[name].arity]
+        result = bool_ if PRIMITIVES[name].rule in ("compare", "predicate") else dtype
+        with np.errstate(all="ignore"):
+            check(name, result, operands, evaluator(name, result)(*operands))
