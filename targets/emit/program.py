@@ -1,4 +1,4 @@
-"""A whole gang nest as functions: one kernel for each step of the host plan, one function for each loop over threads, one entry.
+"""A whole gang nest as functions: one kernel for steps of the host plan that are `alike`, one function for each loop over threads, one entry.
 
 The entry has the flat C form of `raido.targets.signature`: inputs, sizes, outputs, fault record. It allocates, runs host loops, calls
 kernels, swaps buffers by swapping pointers, and gives back all memory on every path. Kernels and the bodies of loops over threads are
@@ -16,6 +16,7 @@ from raido.algo.graph.expr import SizeVar
 from raido.schedule.nest.nodes import Block, For, Nest
 from raido.schedule.nest.values import Buffer, lanes_of
 from raido.targets import tvm_corner as T
+from raido.targets.emit.alike import kernel_key
 from raido.targets.emit.host import HostPlan, sizes_of_empty_arrays
 from raido.targets.emit.loops import emit_loop, trip_count
 from raido.targets.emit.ordered import emit_ordered_round
@@ -42,6 +43,7 @@ class Program:
     def __init__(self, nest: Nest, entry: str, can: Capabilities) -> None:
         self.helpers = Helpers(f"{entry}.math", can)
         self.functions: dict[str, Any] = {}
+        self.kernels: dict[tuple[Any, ...], str] = {}
         self.entry = entry
         slots: dict[Buffer, Any] = {}
         unit, parameters = self._entry_unit(nest, slots)
@@ -99,44 +101,49 @@ class Program:
 
     # --- outlining
 
-    def outline(self, outer: Unit, uses: Uses) -> tuple[Unit, list[Any], list[Any], list[str]]:
-        """A unit for statements with these uses: it, its parameters, the arguments for them, and their LLVM types."""
-        fault = T.pointer("fault", _FAULT_TYPE)
-        unit = Unit(self.helpers, fault)
-        parameters, arguments, types = [], [], []
+    def passed(self, outer: Unit, uses: Uses) -> list[tuple[Any, Any, str]]:
+        """What a function for statements with these uses is given: buffers and variables, each with the argument and its LLVM type."""
+        given: list[tuple[Any, Any, str]] = []
         for buffer in uses.buffers:
-            if buffer.scope == "constant":
-                continue
-            pointer = T.pointer(unit.fresh_name(buffer.name), memory_dtype(buffer.dtype))
-            parameters.append(pointer)
             if buffer in outer.registers:
                 raise CompileError(f"internal: register buffer {buffer.name} is used across functions")
-            arguments.append(data_of(outer.buffer(buffer)))
-            types.append("ptr")
-            unit.declare(buffer, pointer)
+            if buffer.scope != "constant":
+                given.append((buffer, data_of(outer.buffer(buffer)), "ptr"))
         for variable in uses.variables:
             if variable not in outer.variables:
                 raise CompileError(f"internal: variable {variable.name} is not bound where it is used")
             term, lanes = outer.variables[variable], lanes_of(variable)
+            if isinstance(term, int):
+                continue
+            packed, term = is_packed(variable), tir(term, variable.dtype)
+            argument = outer.call(self.helpers.values.pack_mask(lanes), u8, lanes, term) if packed else term
+            given.append((variable, argument, llvm_type(u8 if packed else variable.dtype, lanes)))
+        return given
+
+    def outline(self, outer: Unit, uses: Uses, given: Sequence[tuple[Any, Any, str]]) -> tuple[Unit, list[Any]]:
+        """A unit for statements with these uses, and its parameters, for what it is given."""
+        fault = T.pointer("fault", _FAULT_TYPE)
+        unit = Unit(self.helpers, fault)
+        parameters = []
+        for each, _, _ in given:
+            if isinstance(each, Buffer):
+                parameters.append(T.pointer(unit.fresh_name(each.name), memory_dtype(each.dtype)))
+                unit.declare(each, parameters[-1])
+                continue
+            lanes, packed = lanes_of(each), is_packed(each)
+            parameter = T.Var(unit.fresh_name(each.name), T.type_name(u8 if packed else each.dtype, lanes))
+            parameters.append(parameter)
+            unit.variables[each] = (
+                unit.call(self.helpers.values.unpack_mask(lanes), bool_, lanes, parameter) if packed else parameter
+            )
+        for variable in uses.variables:
             if variable in outer.index_like or isinstance(variable, SizeVar):
                 unit.index_like.add(variable)
             if variable in outer.known:
                 unit.known[variable] = outer.known[variable]
-            if isinstance(term, int):
-                unit.variables[variable] = term
-                continue
-            packed = variable.dtype is bool_ and lanes > 1
-            given = u8 if packed else variable.dtype
-            parameter = T.Var(unit.fresh_name(variable.name), T.type_name(given, lanes))
-            parameters.append(parameter)
-            types.append(llvm_type(given, lanes))
-            term = tir(term, variable.dtype)
-            arguments.append(unit.call(self.helpers.values.pack_mask(lanes), u8, lanes, term) if packed else term)
-            unit.variables[variable] = (
-                unit.call(self.helpers.values.unpack_mask(lanes), bool_, lanes, parameter) if packed else parameter
-            )
+            unit.variables.setdefault(variable, outer.variables[variable])  # a number
         self.constants(unit, uses)
-        return unit, [*parameters, fault], [*arguments, outer.fault], [*types, "ptr"]
+        return unit, [*parameters, fault]
 
     def constants(self, unit: Unit, uses: Uses) -> None:
         """Declares the constant arrays that are used."""
@@ -158,16 +165,20 @@ class Program:
         self.functions[symbol] = T.function(symbol, parameters, T.sequence(unit.out))
 
     def kernel(self, outer: Unit, name: str, body: Block) -> Uses:
-        """A function for statements of the host plan, and its call."""
+        """A function for statements of the host plan, unless one for others that are alike is there, and its call."""
         uses = Uses(body)
-        symbol = self.symbol(name)
-        unit, parameters, arguments, types = self.outline(outer, uses)
-        statements = Statements(unit, self)
-        statements.shared = shared_registers(body)
-        hoisted, moved = hoist_heap(body)
-        statements.block((*moved, *hoisted.statements))
-        self.finish(symbol, unit, parameters, statements)
-        outer.effect(self.helpers.runtime.call_apart(symbol, types), *arguments)
+        given, key = self.passed(outer, uses), kernel_key(body, uses, outer)
+        if key not in self.kernels:
+            symbol = self.kernels[key] = self.symbol(name)
+            unit, parameters = self.outline(outer, uses, given)
+            statements = Statements(unit, self)
+            statements.shared = shared_registers(body)
+            hoisted, moved = hoist_heap(body)
+            statements.block((*moved, *hoisted.statements))
+            self.finish(symbol, unit, parameters, statements)
+        types = [*(kind for _, _, kind in given), "ptr"]
+        arguments = [*(argument for _, argument, _ in given), outer.fault]
+        outer.effect(self.helpers.runtime.call_apart(self.kernels[key], types), *arguments)
         return uses
 
     def launch(self, statements: Statements, loop: For) -> None:
@@ -183,7 +194,8 @@ class Program:
         for buffer in uses.folded:
             raise CompileError(f"internal: the rounds of a loop over threads share the accumulator {buffer.name}")
         symbol = self.symbol(f"{loop.stage or 'loop'}_{loop.loop or loop.var.name}")
-        unit, parameters, arguments, types = self.outline(outer, uses)
+        passed = self.passed(outer, uses)
+        unit, parameters = self.outline(outer, uses, passed)
         first = T.Var("first", "int64")
         given = first if not isinstance(low, int) else low
         share, shares, rounds = (T.Var(name, "int64") for name in ("share", "shares", "rounds"))
@@ -198,7 +210,9 @@ class Program:
         share_of = _Share(body, given, rounds, share, shares, counter, grain, ordered)
         inner.block([*(a for a in moved if a not in here), share_of])
         self.finish(symbol, unit, [*parameters, first, rounds, share, shares, counter], inner)
-        self._launch_shares(outer, loop, symbol, [*arguments, tir(low), count], count, [*types, *["i64"] * 4, "ptr"])
+        arguments = [*(argument for _, argument, _ in passed), outer.fault, tir(low), count]
+        types = [*(kind for _, _, kind in passed), "ptr", *["i64"] * 4, "ptr"]
+        self._launch_shares(outer, loop, symbol, arguments, count, types)
 
     def _launch_shares(
         self, outer: Unit, loop: For, symbol: str, arguments: list[Any], count: Any, types: list[str]
@@ -217,6 +231,11 @@ class Program:
         launch = T.For(share, zero, shares, T.ForKind.PARALLEL, run(share, shares))
         alone = T.IfThenElse(T.GT(count, zero), run(zero, one), None)  # no thread is woken for it
         outer.out.append(T.IfThenElse(T.GT(shares, one), launch, alone))
+
+
+def is_packed(variable: Any) -> bool:
+    """Whether a variable is a mask, which functions are given as bytes."""
+    return variable.dtype is bool_ and lanes_of(variable) > 1
 
 
 class _Share:

@@ -32,13 +32,14 @@ from raido.schedule.nest.walk import blocks_of
 
 
 @functools.cache
-def _field_names(kind: type) -> tuple[str, ...]:
+def fields_of(kind: type) -> tuple[str, ...]:
+    """The names of the fields of a kind of statement."""
     return tuple(field.name for field in fields(kind))
 
 
 def parts(s: Any) -> Iterator[Any]:
     """The values of a statement's fields, tuples flattened."""
-    for name in _field_names(type(s)):
+    for name in fields_of(type(s)):
         value = getattr(s, name)
         if isinstance(value, tuple):
             yield from value

@@ -1,0 +1,63 @@
+"""Kernels that say the same are one function, called with the memory of each; whatever differs keeps them apart."""
+
+import numpy as np
+import pytest
+
+import raido as rd
+from raido.targets.compile import Compilation
+
+
+def functions_of(algorithm, schedule=None, sizes=None):
+    return set(Compilation(algorithm.trace(), rd.Target(), schedule, sizes or {}).functions)
+
+
+@rd.algorithm
+def sweeps(a: rd.f32["h", "w"]):
+    for k in range(4):
+        a = rd.stencil(lambda p: (p[0, -1] + p[0, 0] + p[0, 1]) / 3, a, boundary="clamp", name=f"sweep_{k}")
+    return a
+
+
+def at_root(algorithm, **directives):
+    schedule = algorithm.schedule()
+    for name in schedule.stages:
+        schedule[name].root().vectorize("x", **directives.get(name, {}))
+    return schedule
+
+
+def test_sweeps_are_one_kernel_and_give_the_interpreters_bits():
+    schedule = at_root(sweeps)
+    assert functions_of(sweeps, schedule) == {"raido_sweeps", "raido_sweeps.sweep_0"}
+    a = np.random.default_rng(3).random((7, 37), np.float32)
+    np.testing.assert_array_equal(sweeps.compile(schedule=schedule)(a), sweeps.interpret(a))
+
+
+@rd.algorithm
+def factors(a: rd.f32["n"]):
+    for k, factor in enumerate((2.0, 3.0, 2.0)):
+        a = rd.stencil(lambda p, f=factor: p[-1] * f + p[0], a, boundary="clamp", name=f"part_{k}")
+    return a
+
+
+def test_what_differs_keeps_kernels_apart():
+    assert {"raido_factors.part_0", "raido_factors.part_1"} < functions_of(factors, at_root(factors))
+    assert "raido_factors.part_2" not in functions_of(factors, at_root(factors))
+    lanes = at_root(sweeps, sweep_2={"lanes": 4})
+    assert functions_of(sweeps, lanes) == {"raido_sweeps", "raido_sweeps.sweep_0", "raido_sweeps.sweep_2"}
+
+
+@rd.algorithm
+def looked_up(a: rd.f32["n"], i: rd.i64["m"], j: rd.i64["m"]):
+    first = rd.map(lambda k: a[k], i, name="first")
+    second = rd.map(lambda k: a[k], j, name="second")
+    return first, second
+
+
+def test_kernels_that_name_different_lines_are_apart():
+    schedule = at_root(looked_up)
+    a, right, wrong = np.arange(3, dtype=np.float32), np.array([0, 2]), np.array([0, 9])
+    run = looked_up.compile(schedule=schedule)
+    with pytest.raises(rd.IndexOutOfRange, match="first"):
+        run(a, wrong, right)
+    with pytest.raises(rd.IndexOutOfRange, match="second"):
+        run(a, right, wrong)
