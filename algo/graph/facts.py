@@ -265,7 +265,7 @@ class Facts:
         return any(
             self._prove(*combine((constant, terms), part, -1), depth, facts - 1)
             for part in parts
-            if any(_same_sign(terms.get(atom, 0), c) for atom, c in part[1].items())
+            if any(terms.get(atom, 0) * c > 0 for atom, c in part[1].items())
         )
 
     def _replacements(self, atom: Expr, c: int) -> tuple[bool, list[tuple[Expr, int]]] | None:
@@ -311,7 +311,3 @@ def _scaled(constant: int, terms: dict[Expr, int], k: int) -> tuple[int, dict[Ex
 def _elimination_order(atom: Expr) -> tuple[int, int, str]:
     rank = 1 if isinstance(atom, Var) else 0
     return rank, -getattr(atom, "serial", 0), text(atom)
-
-
-def _same_sign(a: int, b: int) -> bool:
-    return a * b > 0

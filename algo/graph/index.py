@@ -16,26 +16,29 @@ from raido.algo.graph.expr import Const, Count, Expr, Op, SizeVar, Var, const
 
 IntLike: TypeAlias = Expr | int
 BOUNDARY_OPS = ("clamp_index", "wrap_index", "mirror_index", "symmetric_index")
+_SMALL = tuple(const(i64, value) for value in range(65))
 
 
 def as_index(value: IntLike) -> Expr:
     """A Python int as an i64 constant; expressions unchanged."""
-    return const(i64, value) if isinstance(value, int) else value
+    if not isinstance(value, int):
+        return value
+    return _SMALL[value] if 0 <= value < len(_SMALL) else const(i64, value)
 
 
 def constant_value(e: IntLike) -> int | None:
     """The int that an expression is, when it is a literal."""
     if isinstance(e, int):
         return e
-    return int(e.value) if isinstance(e, Const) and not e.dtype.is_float else None
+    return int(e.bits) if isinstance(e, Const) and not e.dtype.is_float else None
 
 
 def linear(e: IntLike) -> tuple[int, dict[Expr, int]]:
     """`e` as a constant and the coefficients of its atoms. The mapping is shared: do not change it."""
+    if isinstance(e, Const):
+        return int(e.bits), {}
     if isinstance(e, int):
         return e, {}
-    if isinstance(e, Const):
-        return int(e.value), {}
     if not isinstance(e, Op) or e.dtype is not i64:
         return 0, {e: 1}
     try:
@@ -74,13 +77,18 @@ def combine(a: tuple[int, dict[Expr, int]], b: tuple[int, dict[Expr, int]], scal
 
 def _build(constant: int, terms: Mapping[Expr, int]) -> Expr:
     total: Expr | None = None
-    for atom in sorted(terms, key=lambda a: (text(a), getattr(a, "serial", 0))):
+    for atom in terms if len(terms) < 2 else sorted(terms, key=_rank):
         coefficient = terms[atom]
-        term = atom if coefficient == 1 else Op("mul", i64, (atom, const(i64, coefficient)))
+        term = atom if coefficient == 1 else Op("mul", i64, (atom, as_index(coefficient)))
         total = term if total is None else Op("add", i64, (total, term))
     if total is None:
-        return const(i64, constant)
-    return total if constant == 0 else Op("add", i64, (total, const(i64, constant)))
+        return as_index(constant)
+    return total if constant == 0 else Op("add", i64, (total, as_index(constant)))
+
+
+def _rank(atom: Expr) -> tuple[str, int]:
+    """The place of an atom in a sum."""
+    return text(atom), getattr(atom, "serial", 0)
 
 
 def add(a: IntLike, b: IntLike) -> Expr:

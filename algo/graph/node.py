@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from raido.algo.graph.dtypes import DType
 
 _table: weakref.WeakValueDictionary[tuple[Any, ...], Node] = weakref.WeakValueDictionary()
+_references: dict[tuple[Any, ...], weakref.ref[Node]] = _table.data  # type: ignore[attr-defined]
 _lock = threading.Lock()
 
 
@@ -18,6 +19,10 @@ class _Interned(type):
 
     def __call__(cls, *args: Any) -> Any:
         key = (cls, *args)
+        reference = _references.get(key)
+        node = None if reference is None else reference()
+        if node is not None:
+            return node
         with _lock:
             node = _table.get(key)
             if node is None:

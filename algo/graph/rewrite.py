@@ -68,16 +68,15 @@ def topological(*roots: Node) -> list[Node]:
 def post_order(roots: Sequence[Node], below: Callable[[Node], Sequence[Node]]) -> list[Node]:
     """The nodes reachable from the roots by way of `below`, each once, what is below a node before it, in that order."""
     done: dict[Node, None] = {}
+    entered: set[Node] = set()
     stack = list(reversed(roots))
     while stack:
         node = stack[-1]
         if node in done:
             stack.pop()
-            continue
-        first = [child for child in below(node) if child not in done]
-        if first:
-            first.reverse()
-            stack += first
+        elif node not in entered and (first := [child for child in below(node) if child not in done]):
+            entered.add(node)
+            stack += reversed(first)
         else:
             stack.pop()
             done[node] = None
@@ -132,8 +131,11 @@ _NONE: frozenset[Var] = frozenset()
 
 def free_variables(root: Node) -> frozenset[Var]:
     """Variables that occur in the graph and are not bound inside it."""
-    if isinstance(root, Var):
-        return frozenset((root,))
+    try:
+        return root._free
+    except AttributeError:
+        if isinstance(root, Var):
+            return frozenset((root,))
     stack = [root]
     while stack:
         node = stack[-1]

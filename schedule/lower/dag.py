@@ -21,8 +21,10 @@ CHEAP_TO_SELECT = {
 MOST_SELECTED = 16
 
 
-def eager_children(node: Node) -> list[Any]:
+def eager_children(node: Node) -> Sequence[Any]:
     """The children evaluated before the node, whatever happens."""
+    if isinstance(node, Op):
+        return node.args
     if isinstance(node, Item):
         form = node.form
         if isinstance(form, Cond):
@@ -33,10 +35,8 @@ def eager_children(node: Node) -> list[Any]:
             return list(form.init)
         return [*(axis.extent for axis in form.axes), *form.neutral]
     if isinstance(node, Read):
-        return [*node.indices, *([] if node.predicate is None else [node.predicate])]
-    if isinstance(node, Op):
-        return list(node.args)
-    return []
+        return node.indices if node.predicate is None else (*node.indices, node.predicate)
+    return ()
 
 
 def lazy_children(form: Any) -> Iterable[Expr]:
@@ -52,8 +52,8 @@ def lazy_children(form: Any) -> Iterable[Expr]:
 def scalar_order(roots: Sequence[Node]) -> list[Node]:
     """The expressions of a nest that the roots are made of, children first, the last child first of all."""
 
-    def below(node: Node) -> list[Node]:
-        return [c for c in children(node) if c is not None and not isinstance(c, Buffer)][::-1]
+    def below(node: Node) -> Sequence[Node]:
+        return _values_below(node)[::-1]
 
     return post_order(roots, below)
 
@@ -63,10 +63,16 @@ def count_uses(roots: Sequence[Node]) -> dict[Node, int]:
     for root in roots:
         uses[root] = uses.get(root, 0) + 1
     for node in scalar_order(roots):
-        for child in children(node):
-            if child is not None and not isinstance(child, Buffer):
-                uses[child] = uses.get(child, 0) + 1
+        for child in _values_below(node):
+            uses[child] = uses.get(child, 0) + 1
     return uses
+
+
+def _values_below(node: Node) -> Sequence[Node]:
+    """The children of a node that are values."""
+    if isinstance(node, Op):
+        return node.args
+    return [child for child in children(node) if not isinstance(child, Buffer)]
 
 
 def in_bounds(read: Read, facts: Facts) -> bool:
