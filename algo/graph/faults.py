@@ -9,15 +9,28 @@ only one, size), "bounds" (start, stop, size), "negative" (size), "limit_0" … 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from raido.algo.errors import ArithmeticFault, ArrayTooLarge, IndexOutOfRange, RaidoError, SizeMismatch, explain
 from raido.algo.graph.dtypes import u64
-from raido.algo.graph.expr import Checked, Const, Expr, Load, Node, Op, Segmented, SizeVar, Update, Var
+from raido.algo.graph.expr import (
+    ArrayWhile,
+    Checked,
+    Const,
+    Expr,
+    Load,
+    Node,
+    Op,
+    Segmented,
+    SizeVar,
+    Update,
+    Var,
+    While,
+)
 from raido.algo.graph.limits import limit_text
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Site
-from raido.algo.graph.rewrite import scalar_nodes
+from raido.algo.graph.rewrite import children, scalar_nodes
 
 
 def can_fault(node: Node) -> bool:
@@ -27,6 +40,15 @@ def can_fault(node: Node) -> bool:
     if not isinstance(node, Op):
         return isinstance(node, (Checked, Segmented))
     return _is_undefined_for_some(node) and not (node.name in DIVISIONS and all(_is_index(arg) for arg in node.args))
+
+
+def risky(nodes: Iterable[Node]) -> set[Node]:
+    """The nodes that can fail or need not end, by themselves or through what they read. `nodes` has children first."""
+    found: set[Node] = set()
+    for node in nodes:
+        if isinstance(node, While | ArrayWhile) or can_fault(node) or any(child in found for child in children(node)):
+            found.add(node)
+    return found
 
 
 def operator_can_fault(*combine: Expr) -> bool:

@@ -49,7 +49,7 @@ def change_in_place(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
         return roots
     roots = _with_newest_reads(_without_copies(roots, tables), tables)
     nodes = topological(*roots)
-    order = Order(roots, _candidates(nodes, tables))
+    order = Order(roots, _candidates(nodes, tables), tables)
     memo: dict[Node, Node] = {}
     made: dict[Node, dict[int, Array]] = {}
     for node in nodes:

@@ -84,7 +84,7 @@ def form_stages(program: Program) -> StageGraph:
     roots = _materialise_host_scalars(roots, tables)
     roots = _name_states(roots, tables)
     roots = _name_axes(roots, tables)
-    paths = locations(roots)
+    paths = locations(roots, tables.hoistable)
     names = _stage_names(roots, tables, paths)
     stages = _stages_at((), roots, tables, paths, names)
     counts = Counts((size.name for size in program.sizes), tables.sites)

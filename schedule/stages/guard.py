@@ -36,11 +36,10 @@ from raido.algo.graph.expr import (
     Sort,
     Update,
     Var,
-    While,
     const,
     fresh,
 )
-from raido.algo.graph.faults import can_fault
+from raido.algo.graph.faults import can_fault, risky
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.lift import checked_places
@@ -54,10 +53,12 @@ _GUARDED = (Generate, Scan, Update, Filter, Sort, ArrayLoop, ArrayWhile)
 def guard_branches(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """The graph in which what can fail is evaluated only where its readers are."""
     nodes = topological(*roots)
-    risky = _risky(nodes) if any(isinstance(node, Cond | Loop | ArrayLoop | ArrayWhile) for node in nodes) else set()
-    if not risky:
+    unsafe = _unsafe(nodes) if any(isinstance(node, Cond | Loop | ArrayLoop | ArrayWhile) for node in nodes) else set()
+    if not unsafe:
         return roots
-    found = _without_own_loops(_guards(nodes, roots, risky, tables), nodes, tables)
+    found, always = _guards(nodes, roots, unsafe, tables)
+    tables.hoistable.update(dict.fromkeys(always, True))
+    found = _without_own_loops(found, nodes, tables)
     _, axes_of, _ = binders(nodes)
     hosts = host_variables(nodes)
     guards: dict[Node, Expr] = {}
@@ -68,17 +69,15 @@ def guard_branches(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...
     return _guarded(roots, guards, tables) if guards else roots
 
 
-def _risky(nodes: list[Node]) -> set[Node]:
+def _unsafe(nodes: list[Node]) -> set[Node]:
     """Forms that can fail or need not end, by themselves or through what they read."""
-    risky: set[Node] = set()
-    for node in nodes:
-        if isinstance(node, While | ArrayWhile) or can_fault(node) or any(child in risky for child in children(node)):
-            risky.add(node)
-    return {node for node in risky if isinstance(node, _GUARDED)}
+    return {node for node in risky(nodes) if isinstance(node, _GUARDED)}
 
 
-def _guards(nodes: list[Node], roots: tuple[Array, ...], risky: set[Node], tables: Tables) -> dict[Node, list[Guard]]:
-    """For each risky form that is read in branches only, the guards it is read under."""
+def _guards(
+    nodes: list[Node], roots: tuple[Array, ...], unsafe: set[Node], tables: Tables
+) -> tuple[dict[Node, list[Guard]], set[Node]]:
+    """For each unsafe form that is read in branches only, the guards it is read under; and the forms that are read in any case."""
     always: set[Node] = {root.form for root in roots if isinstance(root, Result)}
     found: dict[Node, list[Guard]] = {}
     for reader in reversed(nodes):
@@ -86,7 +85,7 @@ def _guards(nodes: list[Node], roots: tuple[Array, ...], risky: set[Node], table
             continue
         around = [()] if reader in always else found.get(reader, [()])
         for form, guard in _reads(reader, tables):
-            if form not in risky or form in always:
+            if form not in unsafe or form in always:
                 found.pop(form, None)
                 continue
             here = [(*outer, *guard) for outer in around]
@@ -95,7 +94,7 @@ def _guards(nodes: list[Node], roots: tuple[Array, ...], risky: set[Node], table
                 found.pop(form, None)
             else:
                 found[form] = list(dict.fromkeys((*found.get(form, ()), *here)))
-    return found
+    return found, always
 
 
 def _without_own_loops(found: dict[Node, list[Guard]], nodes: list[Node], tables: Tables) -> dict[Node, list[Guard]]:
@@ -226,6 +225,7 @@ def _guarded(roots: tuple[Array, ...], guards: dict[Node, Expr], tables: Tables)
         new = rebuild(node, memo.__getitem__)
         if node in guards:
             new = _with_guard(new, memo[guards[node]], tables)  # type: ignore[arg-type]
+            tables.hoistable[new] = True
         tables.carry(node, new)
         memo[node] = new
     return rewritten(roots, memo)

@@ -1,9 +1,12 @@
 """Where forms run: the whole-array loops and branches that each stands in.
 
-A form stands where all its readers are, but no deeper than it must: what does not depend on a loop's state stands before the loop.
+A form stands where all its readers are, but no deeper than it must: what does not depend on a loop's state stands before the loop,
+a loop included, unless it can fail and does not ask itself whether the loop has an iteration (`guard.py`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Container
 
 from raido.algo.graph.expr import (
     Array,
@@ -18,6 +21,7 @@ from raido.algo.graph.expr import (
     Op,
     Result,
 )
+from raido.algo.graph.faults import risky
 from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.rewrite import children, scalar_nodes, topological
 from raido.schedule.stages.dependent import DEPENDENT
@@ -27,13 +31,19 @@ from raido.schedule.stages.uses import loops_around
 Path = tuple[tuple[Node, str], ...]
 
 
-def locations(roots: tuple[Array, ...]) -> dict[Node, Path]:
-    """For every form, the whole-array loops and branches it stands in: where all its readers are, but no deeper than it must."""
+def locations(roots: tuple[Array, ...], hoistable: Container[Node]) -> dict[Node, Path]:
+    """For every form, the whole-array loops and branches it stands in: where all its readers are, but no deeper than it must.
+
+    `hoistable` holds the forms that can fail but are evaluated in any case, or do nothing where none of their readers runs.
+    """
     nodes = topological(*roots)
+    unsafe = risky(nodes)
     homes = loops_around(nodes)
     paths: dict[Node, Path] = {root.form: () for root in roots if isinstance(root, Result)}
     for form in reversed([node for node in nodes if isinstance(node, FORMS)]):
-        here = _hoisted(form, paths.get(form, ()), homes)
+        here = paths.get(form, ())
+        if form in hoistable or not _may_fail(form, unsafe):
+            here = _hoisted(form, here, homes)
         paths[form] = here
         for section, parts in sections_of(form):
             inside = here if section == "" else (*here, (form, section))
@@ -75,17 +85,16 @@ def _common(a: Path, b: Path) -> Path:
 
 
 def _hoisted(form: Node, path: Path, homes: dict[Node, frozenset[Node]]) -> Path:
-    """Out of the loops it does not depend on; what may fail stays, for the loop may take no round."""
-    if _may_fail(form):
-        return path
+    """Out of the loops that the form does not depend on."""
     while path and path[-1][1] in ("body", "setup") and path[-1][0] not in homes[form]:
         path = path[:-1]
     return path
 
 
-def _may_fail(form: Node) -> bool:
+def _may_fail(form: Node, unsafe: Container[Node]) -> bool:
+    """Whether the form itself may fail: it must not be evaluated for a loop that has no iteration."""
     if not isinstance(form, (Generate, *DEPENDENT)):
-        return True
+        return form in unsafe
     return any(
         (isinstance(n, Load) and n.checked) or (isinstance(n, Op) and n.dtype.is_integer and n.name in CAN_FAULT)
         for n in scalar_nodes(*(form.bodies if isinstance(form, Generate) else children(form)))

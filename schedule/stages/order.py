@@ -32,9 +32,9 @@ from raido.schedule.stages.tables import Tables
 class Order:
     """See the module's text."""
 
-    def __init__(self, roots: tuple[Array, ...], candidates: Mapping[Node, Update]) -> None:
+    def __init__(self, roots: tuple[Array, ...], candidates: Mapping[Node, Update], tables: Tables) -> None:
         self.candidates = candidates
-        self.paths = locations(roots)
+        self.paths = locations(roots, tables.hoistable)
         self.states = {
             state for form in self.paths if isinstance(form, (ArrayLoop, ArrayWhile)) for state in form.state
         }

@@ -44,6 +44,7 @@ class Tables:
         self.parents: dict[Node, Node] = {}
         self.changing: dict[Node, bool] = {}  # updates that take over the memory of what they change
         self.copies: dict[Node, tuple[Array, str]] = {}  # the others, with the array and the reason
+        self.hoistable: dict[Node, bool] = {}  # evaluated in any case, or nothing where none of their readers runs
         self.closed: dict[tuple[Node, ...], Generate | Dependent] = {}
 
     def carry(self, old: Node, new: Node) -> None:
@@ -55,7 +56,8 @@ class Tables:
         if isinstance(old, FORMS) and type(old) is type(new):
             if old in self.names:
                 self.names[new] = merge_names(self.names.get(new, ()), self.names[old])
-            for table in (self.kinds, self.ranks, self.outer, self.parents, self.changing, self.copies):
+            marks = self.changing, self.copies, self.hoistable
+            for table in (self.kinds, self.ranks, self.outer, self.parents, *marks):
                 if old in table:
                     table.setdefault(new, table[old])  # type: ignore[attr-defined]
 
