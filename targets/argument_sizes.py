@@ -56,12 +56,10 @@ def solve_sizes(signature: Signature, inputs: Sequence[np.ndarray], explicit: Ma
             )
             if not check.left_owner:
                 headline = f"{check.right_owner} is empty: {size_text(check.right)} = {right}"
-            raise SizeMismatch(
-                explain(
-                    f"{signature.name}: {headline}",
-                    algorithm=f"{site.file}:{site.line}   {site.text}" if site else None,
-                )
-            )
+            labelled = {"algorithm": f"{site.file}:{site.line}   {site.text}" if site else None}
+            if check.left_owner and 1 in (left, right):
+                labelled["try"] = "the literal 1 in the type of the parameter, where the dimension is to broadcast"
+            raise SizeMismatch(explain(f"{signature.name}: {headline}", **labelled))
     return sizes
 
 

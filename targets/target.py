@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from raido.algo.errors import TargetError
+from raido.algo.errors import TargetError, explain
 from raido.algo.trace.tracebacks import bordered
 from raido.schedule.machine import Machine
 from raido.targets.features import FEATURES, TURNED_OFF, name_features
@@ -115,7 +115,9 @@ class Target:
         if isinstance(text, Target):
             return text
         if text is not None and not isinstance(text, str):
-            raise TargetError(f'a target is a rd.Target or a name such as "llvm", not {text!r}')
+            given = "schedule=…" if hasattr(text, "complete") else 'target="llvm"'
+            headline = f'a target is a rd.Target or a name such as "llvm", not {text!r}'
+            raise TargetError(explain(headline, **{"try": given}))
         kind, _, cpu = (text or "llvm").partition(":")
         return Target(kind, cpu)
 

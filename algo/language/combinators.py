@@ -169,8 +169,10 @@ def reduce(
     value = given[0] if len(given) == 1 else tuple(given)
     flat = leaves(value)
     if not flat:
-        raise TraceError(complaint("rd.reduce needs an array"))
+        raise TraceError(complaint("rd.reduce needs an array", remedy="rd.reduce(op, neutral, array), or rd.sum(array)"))
     rank = min(leaf.ndim for leaf in flat)
+    if rank == 0:
+        raise ShapeError(complaint("rd.reduce over a scalar", remedy="rd.reduce(op, neutral, array)"))
     if not -rank <= axis < rank:
         raise ShapeError(complaint(f"axis {axis} of an array of rank {rank}"))
     place, tables = axis % rank, current().snapshot()

@@ -40,6 +40,7 @@ from raido.algo.graph.rewrite import free_variables, topological
 from raido.algo.language.complexes import Complex, as_complex, fitted, of_one_type
 from raido.algo.language.moves import moved
 from raido.algo.trace.building import Value, check_result, collect, make_axes, new_form, structure, wrap
+from raido.algo.trace.calling import run
 from raido.algo.trace.context import Trace, current, load
 from raido.algo.trace.existential import count_from, counted, next_size, size_from
 from raido.algo.trace.locations import complaint, user_site
@@ -57,7 +58,10 @@ from raido.algo.trace.whole_numbers import counted_exactly
 def loop(n: Any, body: Callable[..., Value], init: Any, *, name: str | None = None) -> Value:
     """The state after n rounds of `state = body(i, state)`, i = 0 … n − 1, from `init`.
 
-    The state is a scalar, an array or a tuple of these; its dtypes and ranks stay the same, its sizes may change from round to round.
+    The state is a scalar, an array, a record or a tuple of these, which `body` gets as one argument and returns as it came; its dtypes
+    and ranks stay the same, its sizes may change from round to round. Literals in `init` take the type that the body gives them. What
+    every round computes is kept in an array of the state: `out.at[i].set(v)`. TraceError where `body` takes other arguments or returns
+    another structure; DTypeError and ShapeError where it changes a dtype or a rank.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -66,18 +70,28 @@ def loop(n: Any, body: Callable[..., Value], init: Any, *, name: str | None = No
         ...     return rd.map(lambda v: rd.loop(3, lambda i, p: p * v, rd.f32(1)), x)
         >>> powers.interpret(np.float32([2, 3]))
         array([ 8., 27.], dtype=float32)
+        >>> @rd.algorithm
+        ... def fibonacci(n: rd.size):
+        ...     def step(i, state):
+        ...         (a, b), out = state
+        ...         return (b, a + b), out.at[i].set(a)
+        ...     return rd.loop(n, step, ((0, 1), rd.zeros(n, int)))[1]
+        >>> fibonacci.interpret(7)
+        array([0, 1, 1, 2, 3, 5, 8])
     """
     count = structure(n)
     if isinstance(count, tuple) or count.ndim or not count.dtype.is_integer:
         raise TraceError(complaint("the number of rounds of rd.loop is an integer"))
     rounds = counted_exactly(count)
-    return _Iteration("loop", init, lambda i, state: body(i, state), None, rounds, name).value()
+    return _Iteration("loop", init, lambda i, state: run(body, i, state, form="body(i, state)"), None, rounds, name).value()
 
 
 def while_loop(
     condition: Callable[[Any], Any], body: Callable[[Any], Value], init: Any, *, name: str | None = None
 ) -> Value:
     """The first state for which `condition(state)` does not hold, `state = body(state)` from `init`.
+
+    The state is as in `rd.loop`; `condition` returns one bool. TraceError, DTypeError and ShapeError as there.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -87,7 +101,8 @@ def while_loop(
         >>> halvings.interpret(np.array([1, 8, 9]))
         array([0, 3, 3])
     """
-    return _Iteration("while", init, lambda _, state: body(state), condition, None, name).value()
+    rounds = lambda _, state: run(body, state, form="body(state)")
+    return _Iteration("while", init, rounds, condition, None, name).value()
 
 
 class _BecomesComplex(Exception):
@@ -198,9 +213,12 @@ class _Iteration:
         self.latest = counter, state
         test: Expr | None = None
         if self.condition is not None:
-            given = check_result(self.condition(state))
+            given = check_result(run(self.condition, state, form="condition(state)"))
             if isinstance(given, tuple) or given.ndim or given.dtype is not bool_:
-                raise TraceError(complaint("the condition of rd.while_loop returns one bool_"))
+                raise TraceError(complaint(
+                        f"the condition of rd.while_loop must return one bool, not {_type_of(given)}",
+                        remedy="rd.any or rd.all of an array; rd.map with a loop inside where every element goes its own way",
+                    ))
             test = truth(given).node
         value = check_result(self.body(Array(counter, COUNTER), state))
         complex_init = _complex_where(self.init, value)
@@ -373,6 +391,18 @@ def as_node(value: Array) -> Node:
     return new_form((), (value.node,), "elementwise")[0]
 
 
+def _type_of(value: Any) -> str:
+    return "several values" if isinstance(value, tuple) else describe(value.dtype, value.extents)
+
+
+def _branch(function: Any, form: str) -> Any:
+    """The value of one branch of `rd.cond`."""
+    if not callable(function):
+        problem = f"a branch of rd.cond is a function without parameters, not {type(function).__name__}"
+        raise TraceError(complaint(problem, remedy="lambda: x; or rd.where(p, x, y), which evaluates both"))
+    return check_result(run(function, form=form))
+
+
 def cond(predicate: Any, then: Callable[[], Value], orelse: Callable[[], Any], *, name: str | None = None) -> Value:
     """`then()` where the scalar predicate holds, else `orelse()`; the branch not taken is not evaluated.
 
@@ -392,7 +422,7 @@ def cond(predicate: Any, then: Callable[[], Value], orelse: Callable[[], Any], *
         raise TraceError(complaint("the predicate of rd.cond is one scalar", remedy="rd.where for arrays"))
     test = truth(given).node
     known = len(trace.order)
-    first, second = alike_branches(check_result(then()), check_result(orelse()))
+    first, second = alike_branches(_branch(then, "then()"), _branch(orelse, "orelse()"))
     made_forms = len(trace.order) > known
     if not same_nesting(first, second):
         raise TraceError(complaint("the branches of rd.cond return different structures"))

@@ -24,7 +24,7 @@ from raido.algo.trace.building import (
     elements,
     make_axes,
 )
-from raido.algo.trace.combining import refuse_open_loops
+from raido.algo.trace.combining import SEQUENTIAL, refuse_open_loops
 from raido.algo.trace.context import current, load
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import takes
@@ -145,7 +145,7 @@ def checked_operator(op: Callable[..., Any], value: Any, axis: int, what: str) -
     def operator(x: Any, y: Any) -> Any:
         combined = fitted(call(op, x, y), value, f"the result of the operator of {what}")
         if not same_nesting(combined, value):
-            raise TraceError(complaint(f"the operator of {what} returns another structure than its operands"))
+            raise TraceError(complaint(f"the operator of {what} returns another structure than its operands", remedy=SEQUENTIAL))
         return map_leaves(lambda result, leaf: _fitted(result, leaf, axis, what), combined, value)
 
     return operator

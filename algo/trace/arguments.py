@@ -178,7 +178,7 @@ def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
         array = found
     if array.dtype != dtype and array.dtype.newbyteorder("=") != dtype:
         hint = None
-        if kind_of(array.dtype) in "biufc":
+        if kind_of(array.dtype) in "biufc" and array.ndim == len(leaf.shape):
             hint = f'.astype("{leaf.dtype}") converts it'
         raise misfit(takes, leaf, name, array, hint)
     if array.ndim != len(leaf.shape):

@@ -13,6 +13,7 @@ from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.expr import ARRAY_FORMS, ArrayForm, Axis, Expr, Generate, Result, result_count
 from raido.algo.language.complexes import complex_constant, is_complex
+from raido.algo.trace.calling import run
 from raido.algo.trace.context import current, load
 from raido.algo.trace.existential import joined_size, keep_inside
 from raido.algo.trace.locations import complaint
@@ -130,10 +131,8 @@ def check_result(value: Any) -> Any:
 
 def call(function: Callable[..., Any], *arguments: Any) -> Any:
     """Runs a function of elements."""
-    if not callable(function):
-        raise TraceError(complaint(f"a function was expected, not {type(function).__name__}"))
     with current().deeper():
-        return check_result(function(*arguments))
+        return check_result(run(function, *arguments))
 
 
 def collect(

@@ -1,0 +1,47 @@
+"""`run`: a user's function called by a combinator, and the error where it takes other arguments than it gets."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from raido.algo.errors import TraceError
+from raido.algo.trace.locations import complaint
+
+
+def run(function: Callable[..., Any], *arguments: Any, form: str | None = None) -> Any:
+    """`function(*arguments)`; TraceError for no function, and for one that takes another number of arguments.
+
+    `form` is the call that its caller documents, such as "body(i, state)".
+    """
+    if not callable(function):
+        raise TraceError(complaint(f"{form or 'the argument'} must be a function, not {type(function).__name__}"))
+    try:
+        return function(*arguments)
+    except TypeError as error:
+        takes = _other_parameters(function, len(arguments))
+        if takes is None:
+            raise
+        number = f"{len(arguments)} argument{'' if len(arguments) == 1 else 's'}" if arguments else "no arguments"
+        called = f"called as {form}" if form is not None else f"called with {number}"
+        raise TraceError(complaint(f"a function that takes {takes} is {called}", remedy=_remedy(form))) from error
+
+
+def _other_parameters(function: Callable[..., Any], count: int) -> str | None:
+    """The parameters of a function that cannot be called with `count` positional arguments; None where it can."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return str(signature.replace(return_annotation=signature.empty))
+    return None
+
+
+def _remedy(form: str | None) -> str | None:
+    if form is None or "state" not in form:
+        return None
+    return "one parameter for the state, which is a tuple where it has several values: lambda s: s[0] + s[1]"
