@@ -21,6 +21,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.size_numbers import is_size
 from raido.algo.trace.building import (
+    Number,
     Value,
     call,
     check_result,
@@ -42,7 +43,9 @@ from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, Array
 
 
-def map(f: Callable[..., Value], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None) -> Value:
+def map(
+    f: Callable[..., Value | Number], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None
+) -> Value:
     """`f` of every element along the outermost dimension of the arrays: `[f(a[0], b[0]), f(a[1], b[1]), …]`.
 
     Elements are scalars, or rows of arrays of higher rank. `f` may return a scalar, an array (its shape is appended) or a tuple.
@@ -63,7 +66,7 @@ def map(f: Callable[..., Value], *arrays: Any, name: str | None = None, axes: Se
 
 
 def elementwise(
-    f: Callable[..., Value], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None
+    f: Callable[..., Value | Number], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None
 ) -> Value:
     """`f` of the elements at every index of all dimensions, with broadcasting of dimensions whose size is the literal 1.
 
@@ -81,7 +84,7 @@ def elementwise(
 
 
 def tabulate(
-    shape: Any, f: Callable[..., Value], *, name: str | None = None, axes: Sequence[str] | None = None
+    shape: Any, f: Callable[..., Value | Number], *, name: str | None = None, axes: Sequence[str] | None = None
 ) -> Value:
     """The array of `shape` with `f(i, j, …)` at index i, j, …. The parameter names of `f` name the axes.
 
@@ -142,7 +145,7 @@ def extent_of(dim: Any) -> Expr:
 
 
 def reduce(
-    op: Callable[..., Value],
+    op: Callable[[Any, Any], Value | Number],
     neutral: Any,
     *arrays: Any,
     axis: int = 0,
@@ -169,7 +172,9 @@ def reduce(
     value = given[0] if len(given) == 1 else tuple(given)
     flat = leaves(value)
     if not flat:
-        raise TraceError(complaint("rd.reduce needs an array", remedy="rd.reduce(op, neutral, array), or rd.sum(array)"))
+        raise TraceError(
+            complaint("rd.reduce needs an array", remedy="rd.reduce(op, neutral, array), or rd.sum(array)")
+        )
     rank = min(leaf.ndim for leaf in flat)
     if rank == 0:
         raise ShapeError(complaint("rd.reduce over a scalar", remedy="rd.reduce(op, neutral, array)"))

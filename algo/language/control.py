@@ -39,7 +39,7 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.rewrite import free_variables, topological
 from raido.algo.language.complexes import Complex, as_complex, fitted, of_one_type
 from raido.algo.language.moves import moved
-from raido.algo.trace.building import Value, check_result, collect, make_axes, new_form, structure, wrap
+from raido.algo.trace.building import Number, Value, check_result, collect, make_axes, new_form, structure, wrap
 from raido.algo.trace.calling import run
 from raido.algo.trace.context import Trace, current, load
 from raido.algo.trace.existential import count_from, counted, next_size, size_from
@@ -55,7 +55,7 @@ from raido.algo.trace.weak import strengthened
 from raido.algo.trace.whole_numbers import counted_exactly
 
 
-def loop(n: Any, body: Callable[..., Value], init: Any, *, name: str | None = None) -> Value:
+def loop(n: Any, body: Callable[[Any, Any], Value | Number], init: Any, *, name: str | None = None) -> Value:
     """The state after n rounds of `state = body(i, state)`, i = 0 … n − 1, from `init`.
 
     The state is a scalar, an array, a record or a tuple of these, which `body` gets as one argument and returns as it came; its dtypes
@@ -83,11 +83,13 @@ def loop(n: Any, body: Callable[..., Value], init: Any, *, name: str | None = No
     if isinstance(count, tuple) or count.ndim or not count.dtype.is_integer:
         raise TraceError(complaint("the number of rounds of rd.loop is an integer"))
     rounds = counted_exactly(count)
-    return _Iteration("loop", init, lambda i, state: run(body, i, state, form="body(i, state)"), None, rounds, name).value()
+    return _Iteration(
+        "loop", init, lambda i, state: run(body, i, state, form="body(i, state)"), None, rounds, name
+    ).value()
 
 
 def while_loop(
-    condition: Callable[[Any], Any], body: Callable[[Any], Value], init: Any, *, name: str | None = None
+    condition: Callable[[Any], Any], body: Callable[[Any], Value | Number], init: Any, *, name: str | None = None
 ) -> Value:
     """The first state for which `condition(state)` does not hold, `state = body(state)` from `init`.
 
@@ -215,10 +217,12 @@ class _Iteration:
         if self.condition is not None:
             given = check_result(run(self.condition, state, form="condition(state)"))
             if isinstance(given, tuple) or given.ndim or given.dtype is not bool_:
-                raise TraceError(complaint(
+                raise TraceError(
+                    complaint(
                         f"the condition of rd.while_loop must return one bool, not {_type_of(given)}",
                         remedy="rd.any or rd.all of an array; rd.map with a loop inside where every element goes its own way",
-                    ))
+                    )
+                )
             test = truth(given).node
         value = check_result(self.body(Array(counter, COUNTER), state))
         complex_init = _complex_where(self.init, value)
@@ -403,7 +407,9 @@ def _branch(function: Any, form: str) -> Any:
     return check_result(run(function, form=form))
 
 
-def cond(predicate: Any, then: Callable[[], Value], orelse: Callable[[], Any], *, name: str | None = None) -> Value:
+def cond(
+    predicate: Any, then: Callable[[], Value | Number], orelse: Callable[[], Any], *, name: str | None = None
+) -> Value:
     """`then()` where the scalar predicate holds, else `orelse()`; the branch not taken is not evaluated.
 
     Both give values of the same structure, dtypes and ranks; a size in which they may differ is then decided by data.

@@ -145,7 +145,9 @@ def checked_operator(op: Callable[..., Any], value: Any, axis: int, what: str) -
     def operator(x: Any, y: Any) -> Any:
         combined = fitted(call(op, x, y), value, f"the result of the operator of {what}")
         if not same_nesting(combined, value):
-            raise TraceError(complaint(f"the operator of {what} returns another structure than its operands", remedy=SEQUENTIAL))
+            raise TraceError(
+                complaint(f"the operator of {what} returns another structure than its operands", remedy=SEQUENTIAL)
+            )
         return map_leaves(lambda result, leaf: _fitted(result, leaf, axis, what), combined, value)
 
     return operator

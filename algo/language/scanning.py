@@ -17,7 +17,7 @@ from raido.algo.trace.value import Array
 
 
 def scan(
-    op: Callable[..., Value],
+    op: Callable[[Any, Any], Value],
     neutral: Any,
     *arrays: Any,
     axis: int = 0,

@@ -30,7 +30,7 @@ from raido.algo.trace.weak import each_weakness, strengthened, weakness_of
 
 
 def reduce_by_index(
-    dest: Any, op: Callable[..., Value], neutral: Any, index: Any, *values: Any, name: str | None = None
+    dest: Any, op: Callable[[Any, Any], Value], neutral: Any, index: Any, *values: Any, name: str | None = None
 ) -> Value:
     """`dest` with `dest[index[i]] = op(dest[index[i]], values[i])` for every i; a histogram, with any operator.
 

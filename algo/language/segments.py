@@ -22,7 +22,7 @@ from raido.algo.trace.whole_numbers import counted_exactly
 
 
 def segmented_reduce(
-    op: Callable[..., Value],
+    op: Callable[[Any, Any], Value],
     neutral: Any,
     values: Any,
     offsets: Any,
@@ -48,7 +48,7 @@ def segmented_reduce(
 
 
 def segmented_scan(
-    op: Callable[..., Value],
+    op: Callable[[Any, Any], Value],
     neutral: Any,
     values: Any,
     offsets: Any,

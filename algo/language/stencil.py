@@ -18,7 +18,7 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Axis, Const, Expr, Op, fresh
 from raido.algo.language.complexes import spread
 from raido.algo.language.moves import moved as moved_array
-from raido.algo.trace.building import Value, call, collect, element, make_axes, owner, structure
+from raido.algo.trace.building import Number, Value, call, collect, element, make_axes, owner, structure
 from raido.algo.trace.context import current, load, load_chosen
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
@@ -162,7 +162,7 @@ class Window:
 
 
 def stencil(
-    f: Callable[..., Value],
+    f: Callable[..., Value | Number],
     *arrays: Any,
     boundary: Any = "clamp",
     invariant: Any = (),

@@ -7,7 +7,7 @@ row: a view that is itself a `Generate` of kind "move" open in the axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
@@ -25,6 +25,9 @@ from raido.algo.trace.value import STRONG, Array, computed, is_scalar
 Value = TypeVar(
     "Value"
 )  # what a user's function gives for elements, and its combinator for arrays: an array or a tuple of them
+Number: TypeAlias = (
+    int | float | complex
+)  # what a function may give instead of an array: `sum(…)` of Python, or a literal
 
 
 class Zipped:

@@ -28,7 +28,9 @@ class RowsMixed(TraceError):
     """An operator on rows that does not work on each of their elements by itself."""
 
 
-SEQUENTIAL = "an associative op(x, y) of two elements; a sequential recurrence is rd.loop, with out.at[i].set(v) in its state"
+SEQUENTIAL = (
+    "an associative op(x, y) of two elements; a sequential recurrence is rd.loop, with out.at[i].set(v) in its state"
+)
 COMMUTATIVE = frozenset(
     ["add", "mul", "minimum", "maximum", "logical_and", "logical_or", "logical_xor", "bit_and", "bit_or", "bit_xor"],
 )
@@ -59,7 +61,9 @@ def trace_operator(op: Callable[..., Any], like: Any, rows: tuple[Axis, ...], wh
     right = tuple(fresh("b", leaf.dtype) for leaf in flat)
     combined = _combined(op, like, left, right, rows, what, STRONG)
     if not same_nesting(combined, like):
-        raise TraceError(complaint(f"the operator of {what} returns another structure than its operands", remedy=SEQUENTIAL))
+        raise TraceError(
+            complaint(f"the operator of {what} returns another structure than its operands", remedy=SEQUENTIAL)
+        )
     bodies = tuple(_operator_result(leaf, v.dtype, what) for leaf, v in zip(leaves(combined), left, strict=True))
     refuse_open_loops(bodies, (*left, *right), what)
     monoid = _monoid(bodies, left, right)

@@ -42,7 +42,9 @@ def lift(value: Any) -> Array:
     if isinstance(value, float):
         return Array(const(f64, value), LITERAL)
     if callable(value):
-        remedy = "functions come first: rd.map(f, a), rd.stencil(f, a), rd.reduce(op, neutral, a), rd.loop(n, body, init)"
+        remedy = (
+            "functions come first: rd.map(f, a), rd.stencil(f, a), rd.reduce(op, neutral, a), rd.loop(n, body, init)"
+        )
         raise TraceError(complaint("a function where a value is expected", remedy=remedy))
     remedy = next((words for kind, words in _REMEDIES.items() if isinstance(value, kind)), None)
     raise TraceError(complaint(f"{type(value).__name__} in an expression: {_short(value)}", remedy=remedy))

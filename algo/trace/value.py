@@ -243,10 +243,12 @@ class Array(Methods, Operators):
         found = remedy_in(user_site().text, "np", "numpy")
         if found is not None:
             raise TraceError(complaint(f"`{found[0]}` of a traced value", remedy=found[1]))
-        raise TraceError(complaint(
+        raise TraceError(
+            complaint(
                 "a traced value is not a NumPy array",
                 remedy="rd.array(values)[i] where an array is indexed; else the function of rd of NumPy's name",
-            ))
+            )
+        )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         from raido.algo.language import ufuncs
