@@ -284,6 +284,27 @@ def test_threads_can_be_bounded_and_results_have_the_same_bits(add: Executable) 
         add.with_threads(0)
 
 
+def test_calls_hold_on_to_nothing(add: Executable, gather: Executable) -> None:
+    a, b = matrices()
+    out, table, index = np.empty_like(a), np.arange(5.0), np.array([1, 9])
+    held = (a, b, out, table, index, a.dtype, table.dtype, index.dtype, None)
+
+    def every_way() -> list[int]:
+        for _ in range(20):
+            add(a, b)
+            add(a, b, out=out)
+            add(a[::2], b[::2])
+            gather(table, index[:1])
+            for wrong in (lambda: gather(table, index), lambda: add(a, b[:3]), lambda: add(a, b, out=index)):
+                with pytest.raises(RaidoError):
+                    wrong()
+        return [sys.getrefcount(thing) for thing in held]
+
+    every_way()
+    before = every_way()
+    assert all(abs(now - then) < 10 for now, then in zip(every_way(), before, strict=True))
+
+
 def test_many_threads_call_one_executable(add: Executable, gather: Executable) -> None:
     wrong: list[str] = []
 
