@@ -16,7 +16,7 @@ from opcode import opmap
 from types import TracebackType
 from typing import Any, TypeVar
 
-from raido.algo.errors import RaidoError
+from raido.algo.errors import CompileError, RaidoError, explain
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
@@ -24,6 +24,13 @@ _PASSED = {contextlib.__file__, functools.__file__}  # frames of Python's own th
 _SPOKEN = {"__init__", "__call__", "__getitem__", "__getattr__"}
 # A bare `raise` takes the traceback that the error has, without the frame it stands in; that of Python 3.10 takes the one it had before.
 LEAVES_NO_FRAME = sys.version_info >= (3, 11)
+
+
+TOO_DEEP = explain(
+    "an index or a size is nested too deeply",
+    why="each step of its arithmetic uses the one before, more often than Python's stack is deep",
+    **{"try": "rd.loop(n, body, init) instead of a loop that Python unrolls"},
+)
 
 
 def keeps_all_frames() -> bool:
@@ -55,6 +62,8 @@ def border(function: Function) -> Function:
         try:
             return function(*arguments, **options)
         except Exception as error:
+            if isinstance(error, RecursionError) and _is_raidos_own(error):
+                raise shortened(CompileError(TOO_DEEP)) from None
             short = shortened(error)
             if LEAVES_NO_FRAME:
                 raise
@@ -96,6 +105,14 @@ def _is_on_purpose(error: BaseException) -> bool:
         traceback = traceback.tb_next
     raised = traceback.tb_frame.f_code.co_code[traceback.tb_lasti] == opmap["RAISE_VARARGS"]
     return _is_users(traceback) or (raised and not isinstance(error, AssertionError))
+
+
+def _is_raidos_own(error: RecursionError) -> bool:
+    """Whether it is raido that calls itself too often, and not a function of the user's."""
+    traceback, users, frames = error.__traceback__, 0, 0
+    while traceback is not None:
+        users, frames, traceback = users + _is_users(traceback), frames + 1, traceback.tb_next
+    return 10 * users < frames
 
 
 def _is_users(traceback: TracebackType) -> bool:

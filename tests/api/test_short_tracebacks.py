@@ -128,3 +128,25 @@ def _of_raido(error: BaseException) -> int:
 def test_an_error_without_a_traceback_stays_as_it_is() -> None:
     error = rd.TraceError("said")
     assert shortened(error) is error and error.__traceback__ is None
+
+
+def test_arithmetic_of_indices_that_is_too_deep_is_one_clear_error() -> None:
+    def halved(a: Any) -> Any:
+        def at(i: Any) -> Any:
+            for k in range(400):
+                i = (i * 3 + k) // 2
+            return a[i % a.shape[0], 0]
+
+        return rd.tabulate(a.shape[0], at)
+
+    error, modules = frames_of(lambda: rd.algorithm(halved).compile(like=(X,)))
+    assert isinstance(error, rd.CompileError) and "nested too deeply" in str(error) and "rd.loop" in str(error)
+    assert modules.count("raido") <= BORDER
+
+
+def test_recursion_of_the_users_own_stays_what_it_is() -> None:
+    def endless(a: Any) -> Any:
+        return endless(a + 1) + a
+
+    error, _ = frames_of(lambda: rd.algorithm(endless).trace(X))
+    assert isinstance(error, RecursionError)
