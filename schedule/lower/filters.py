@@ -90,9 +90,9 @@ class Filters:
         builder = self.builder
         plan = work.job.plan.loops[position]
         low, high, step = work.copies[0].bounds(plan.name)
-        how = {"kind": "parallel", "dynamic": True, "stage": work.job.stage.name, "loop": plan.name}
+        how: dict[str, Any] = {"kind": "parallel", "dynamic": True, "stage": work.job.stage.name, "loop": plan.name}
         var = fresh(plan.name)
-        with builder.loop(var, low, high, step, **how):
+        with builder.loop(var, low, high, step, **how, certificates=self.loops.certificates("chain", work.job)):
             inner = self._block(work, position, var)
             own, begin = self._register("own"), builder.alloc("begin", i64, (), "register")
             self._count(inner, position + 1, own)
@@ -110,7 +110,8 @@ class Filters:
         _, _, step = work.copies[0].bounds(plan.name)
         blocks = ix.ceildiv(ix.sub(high, low), step)
         counts = builder.alloc("counts", i64, (blocks,), "heap")
-        how = {"kind": "parallel", "stage": job.stage.name, "loop": plan.name}
+        how: dict[str, Any] = {"kind": "parallel", "stage": job.stage.name, "loop": plan.name}
+        how["certificates"] = self.loops.certificates("count_write", job)
         loop = part_loop(job.stage, job.plan, "count", 0)
         counting: dict[str, Any] = {"stage": job.stage.name, "loop": plan.name}
         if loop.kind == "parallel":

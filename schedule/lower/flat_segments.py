@@ -145,6 +145,7 @@ class FlatSegments:
         loop = part_loop(stage, work.job.plan, "fold", 0)
         if loop.kind == "parallel" and not builder.threaded:
             how |= {"kind": "parallel", "grain": loop.grain, "dynamic": loop.dynamic}
+            how["certificates"] = self.loops.certificates("flat", work.job)
         with builder.loop(block, ZERO, flat.blocks, 1, **how):
             first = builder.name("first", Read(flat.begins, (block,), None))
             last = builder.name("last", Read(flat.begins, (ix.add(block, 1),), None))

@@ -26,7 +26,7 @@ from raido.schedule.lower.regions import Box, spread
 from raido.schedule.lower.rows import places_in_row, row_by_row, rows_through
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
 from raido.schedule.lower.work import Guests, Placer, Work
-from raido.schedule.nest.nodes import Block, If, Store
+from raido.schedule.nest.nodes import Block, Certificate, If, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan
 
@@ -160,9 +160,22 @@ class Loops:
         if kind == "vector":
             how |= {"lanes": plan.lanes, "interleave": plan.interleave, "tail": plan.tail}
         elif kind == "parallel":
-            how |= {"grain": plan.grain, "dynamic": plan.dynamic}
+            how |= {"grain": plan.grain, "dynamic": plan.dynamic, "certificates": self._promised(job, plan)}
         extents = [axis.extent for axis in job.stage.all_axes if axis.name in job.axis_of[plan.name]]
         return self.builder.loop(var, low, high, step, extents, **how)
+
+    def _promised(self, job: Job, plan: LoopPlan) -> tuple[Certificate, ...]:
+        """What the program promises of the steps of updates that a loop runs over: that no two change one element."""
+        position = job.plan.loops.index(plan)
+        sharers = (job, *self.sharing.sharers(job, position))
+        steps = (each for each in sharers if each.stage.update and each.plan.loops[position].name in each.reduced)
+        unique = (each for each in steps if each.stage.update and each.stage.update.mode == "unique")
+        return tuple(made for each in unique for made in self.certificates("unique_indices", each))
+
+    def certificates(self, by: str, job: Job) -> tuple[Certificate, ...]:
+        """That iterations which write results of a stage write different ones, as `by` knows."""
+        found = (self.converter.storages.get(Result(job.form, k)) for k in range(len(job.bodies)))
+        return (Certificate(by, tuple(storage.buffer for storage in found if storage is not None)),)
 
     def _plain(self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int) -> None:
         plan = work.job.plan.loops[position]

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32
 from raido.algo.graph.expr import Axis, Const, Expr, Node, Op, fresh
 from raido.schedule.lower.builder import closed
 from raido.schedule.lower.work import Work
-from raido.schedule.nest.nodes import If, Store
+from raido.schedule.nest.nodes import Certificate, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ class SortedUpdates:
         low, high, _ = work.copies[0].bounds(plan.name)
         span = builder.name("span", ix.floordiv(ix.add(ix.sub(high, low), ix.sub(chunks, 1)), chunks))
         chunk = fresh("chunk")
-        with builder.loop(chunk, ZERO, chunks, 1, kind=self._kind(), stage=work.job.stage.name, loop=plan.name):
+        moved = tuple(buffer for buffer in (sorting.offsets, *sorting.values) if isinstance(buffer, Buffer))
+        how: dict[str, Any] = {"kind": self._kind(), "stage": work.job.stage.name, "loop": plan.name}
+        with builder.loop(chunk, ZERO, chunks, 1, **how, certificates=(Certificate("sorted", moved),)):
             sorting.chunk = chunk
             if not sorting.moves:
                 number = fresh("range")
@@ -151,7 +153,8 @@ class SortedUpdates:
         last = ix.sub(chunks, 1)
         for buffer in (sorting.counts, sorting.offsets, *sorting.values):
             builder.level_of[buffer] = builder.scope.level
-        with builder.loop(number, ZERO, ranges, 1, kind=self._kind(), dynamic=True, stage=job.stage.name):
+        how: dict[str, Any] = {"kind": self._kind(), "dynamic": True, "stage": job.stage.name}
+        with builder.loop(number, ZERO, ranges, 1, **how, certificates=self.loops.certificates("sorted", job)):
             not_first = Op("lt", bool_, (ZERO, number))
             begin = builder.name("begin", Read(sorting.counts, (last, ix.sub(number, 1)), not_first))
             end = builder.name("end", Read(sorting.counts, (last, number), None))

@@ -16,7 +16,7 @@ from raido.algo.graph.expr import Expr, Item, Op, Reduce, Result, const, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.work import Work
-from raido.schedule.nest.nodes import Store
+from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 DIGIT_BITS = 8
@@ -66,11 +66,18 @@ class Sorts:
 
     # Loops
 
-    def _chunks(self, chunks: Expr, span: Expr, count: Expr, body: Callable[[Expr, Expr], object]) -> None:
+    def _chunks(
+        self,
+        chunks: Expr,
+        span: Expr,
+        count: Expr,
+        body: Callable[[Expr, Expr], object],
+        certificates: tuple[Certificate, ...] = (),
+    ) -> None:
         """`body(chunk, element)` for every element, chunk by chunk."""
         chunk, element = fresh("chunk"), fresh("i")
         kind = "parallel" if chunks is not ONE else "serial"
-        with self.builder.loop(chunk, ZERO, chunks, 1, kind=kind):
+        with self.builder.loop(chunk, ZERO, chunks, 1, kind=kind, certificates=certificates):
             low = ix.mul(chunk, span)
             high = ix.minimum(ix.add(low, span), count)
             with self.builder.loop(element, low, high, 1):
@@ -135,7 +142,7 @@ class Sorts:
             before = builder.name("before", Read(total, (), None))
             builder.add(Store(counts, (chunk, d), before))
             builder.add(Store(total, (), Op("add", i64, (before, own))))
-        self._chunks(chunks, span, count, move)
+        self._chunks(chunks, span, count, move, (Certificate("radix", tuple(target)),))
 
     def _store(self, work: Work, copy: int, buffers: Sequence[Buffer], chunks: Expr, span: Expr) -> None:
         job = work.job

@@ -156,11 +156,23 @@ class Ordered:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Certificate:
+    """That no two iterations of a parallel loop write one element of these buffers, although their indices do not show it.
+
+    `by` names who knows: a strategy, or `unique_indices`, which the program promises.
+    """
+
+    by: str
+    buffers: tuple[Buffer, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class For:
     """`for var in low..high step step`. kinds: serial, parallel, vector (scalar nest only: per-lane code), unroll (constant trip count).
 
     `lanes`, `interleave`, `tail` belong to vector loops (lanes 0: the target decides), `grain` and `dynamic` to parallel ones.
     `stage` says which stage's loop this is and `loop` its name in the schedule (both for printing and features; "" otherwise).
+    `certificates` are what `races` believes of a parallel loop.
     """
 
     var: Var
@@ -176,6 +188,7 @@ class For:
     dynamic: bool = False
     stage: str = ""
     loop: str = ""
+    certificates: tuple[Certificate, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -16,6 +16,7 @@ from raido.schedule.nest.effects import binds, binds_inside
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,
+    Certificate,
     Check,
     Fold,
     For,
@@ -68,7 +69,7 @@ class Uses:
         for part in parts(s):
             if isinstance(part, Node):
                 self._expression(part)
-            elif hasattr(part, "__dataclass_fields__"):
+            elif hasattr(part, "__dataclass_fields__") and not isinstance(part, Certificate):
                 self._statement(part)
 
     def _expression(self, e: Node) -> None:

@@ -1,0 +1,343 @@
+"""Races between the iterations of parallel loops, found without running them.
+
+Two iterations of a parallel loop may write one element of memory that they share only where nobody can tell:
+  atomic    every write of the loop to that buffer is an atomic update
+  ordered   every one stands in the loop's ordered section
+  apart     the elements that an iteration writes are others than those of every other iteration: some index tells them apart
+  certified a strategy knows that they are apart (`Certificate`), though indices do not show it
+
+"Apart" is proved by intervals. The loop's variable is taken at two iterations; loops inside range over their bounds; where the interval of
+some index at the first ends before that at the second begins, no element is written twice; nor where that holds of what is left of it by
+the step of a loop inside, and the rests span less than the step. A variable that is divided (of fused loops) is
+replaced by its quotient and remainder, each of which some index must tell apart.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
+from raido.algo.graph.facts import Facts, Interval, interval
+from raido.algo.graph.rewrite import free_variables, substitute, topological
+from raido.schedule.nest.effects import Access, bound_within, writes
+from raido.schedule.nest.nodes import Block, For, If, Let, Nest, Ordered, Statement
+from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.nest.walk import blocks_of
+
+_Index = tuple[Expr, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """A parallel loop of which two iterations may write one element of a buffer."""
+
+    loop: For
+    buffer: Buffer
+
+    def __str__(self) -> str:
+        stage = f' of "{self.loop.stage}"' if self.loop.stage else ""
+        return f"two iterations of parallel {self.loop.var.name}{stage} may write one element of {self.buffer.name}"
+
+
+def find_races(nest: Nest) -> Iterator[Race]:
+    """The races of a scalar nest."""
+    yield from _races_in(nest.body, {}, {})
+
+
+def _races_in(s: Statement, known: Mapping[Node, Expr], around: Mapping[Var, Interval]) -> Iterator[Race]:
+    """The races in a statement, given the meaning of the names, and the ranges of the loops, around it."""
+    if isinstance(s, For) and s.kind == "parallel":
+        yield from _races_of(s, known, around)
+    if isinstance(s, For):
+        around = {**around, s.var: (substitute(s.low, known), ix.sub(substitute(s.high, known), 1))}
+    inner = dict(known)
+    for each in s.statements if isinstance(s, Block) else blocks_of(s):
+        _learn(each, inner)
+        yield from _races_in(each, inner, around)
+
+
+def _learn(s: Statement, known: dict[Node, Expr]) -> None:
+    """Remembers what an index is that a statement names."""
+    if isinstance(s, Let) and isinstance(s.var, Var) and s.var.dtype is i64 and _is_index(s.value):
+        known[s.var] = substitute(s.value, known)
+
+
+def _is_index(e: Node) -> bool:
+    return not any(isinstance(node, Read) for node in topological(e))
+
+
+def _races_of(loop: For, known: Mapping[Node, Expr], around: Mapping[Var, Interval]) -> Iterator[Race]:
+    survey = _Survey()
+    survey.visit(loop.body, dict(known), (), ordered=False)
+    certified = {buffer for certificate in loop.certificates for buffer in certificate.buffers}
+    own = bound_within(loop.body)
+    for buffer, found in survey.writes.items():
+        together = all(write.atomic for write, _ in found) or all(ordered for _, ordered in found)
+        if buffer in own or buffer in certified or together:
+            continue
+        places = [None if w.indices is None else tuple(map(ix.as_index, w.indices)) for w, _ in found]
+        if _has_own(places, loop.var):
+            continue
+        if not _Apart(loop, known, around, survey, own).holds(places):
+            yield Race(loop, buffer)
+
+
+def _has_own(places: Sequence[_Index], var: Var) -> bool:
+    """Whether one index of all places is the variable itself, as it is mostly."""
+    first = places[0] or ()
+    return any(all(place is not None and place[d] is var for place in places) for d in range(len(first)))
+
+
+@dataclass(slots=True)
+class _Survey:
+    """The writes in the body of a loop, by buffer, in terms of loops' variables; and the ranges of those inside."""
+
+    writes: dict[Buffer, list[tuple[Access, bool]]] = field(default_factory=dict)
+    ranges: dict[Var, Interval] = field(default_factory=dict)
+    strides: dict[Node, Expr] = field(default_factory=dict)
+
+    def visit(self, s: Statement, known: dict[Node, Expr], holds: tuple[Expr, ...], ordered: bool) -> None:
+        """A statement, given the meaning of names around it, and expressions that are at least 0 there."""
+        for write in writes(s):
+            indices = write.indices and tuple(substitute(i, known) for i in write.indices)
+            access = Access(write.buffer, indices, atomic=write.atomic)
+            self.writes.setdefault(write.buffer, []).append((access, ordered))
+        if isinstance(s, For):
+            self._enter(s, known, holds)
+        inner = dict(known)
+        for each in s.statements if isinstance(s, Block) else blocks_of(s):
+            _learn(each, inner)
+            here = holds
+            if isinstance(s, If):
+                here += tuple(_nonnegative(substitute(s.condition, known), each is s.then))
+            self.visit(each, inner, here, ordered or isinstance(s, Ordered))
+
+    def _enter(self, loop: For, known: dict[Node, Expr], holds: tuple[Expr, ...]) -> None:
+        """Notes the range of a loop inside, whose ends what holds there may bring closer, and its variable in terms of a counter."""
+        low, last = substitute(loop.low, known), ix.sub(substitute(loop.high, known), 1)
+        for e in holds:
+            for part in _parts(last):
+                last = ix.minimum(last, ix.add(part, e)) if _meets(part, e, 1) else last
+            low = ix.maximum(low, ix.sub(low, e)) if _meets(low, e, -1) else low
+        self.ranges[loop.var] = (low, last)
+        if loop.step > 1:
+            number = fresh("number")
+            self.ranges[number] = (ix.as_index(0), _quotient(ix.sub(last, low), loop.step))
+            self.strides[loop.var] = ix.add(low, ix.mul(number, loop.step))
+
+
+def _nonnegative(condition: Expr, holds: bool) -> Iterator[Expr]:
+    """What is at least 0 where a condition holds, or does not."""
+    if not isinstance(condition, Op):
+        return
+    if condition.name == "logical_and" and holds:
+        for part in condition.args:
+            yield from _nonnegative(part, holds)
+    elif condition.name in ("lt", "le") and condition.args[0].dtype is i64 and _is_index(condition):
+        gap = ix.sub(condition.args[1], condition.args[0])
+        least = int(condition.name == "lt")
+        yield ix.sub(gap, least) if holds else ix.sub(ix.sub(least, gap), 1)
+
+
+def _quotient(e: Expr, k: int) -> Expr:
+    """e // k, that of a minimum as the minimum of quotients: each is a bound by itself."""
+    first, *others = (ix.floordiv(part, k) for part in _parts(e))
+    return functools.reduce(ix.minimum, others, first)
+
+
+def _parts(e: Expr) -> list[Expr]:
+    """The expressions of which one is the minimum."""
+    for atom, c in ix.linear(e)[1].items():
+        if c == 1 and isinstance(atom, Op) and atom.name == "minimum":
+            return [part for a in atom.args for part in _parts(ix.add(ix.sub(e, atom), a))]
+    return [e]
+
+
+def _meets(bound: Expr, e: Expr, sign: int) -> bool:
+    """Whether adding a multiple of an expression takes an atom out of a bound, or brings one into a constant."""
+    terms, atoms = ix.linear(e)[1], ix.linear(bound)[1]
+    return not atoms or any(c + sign * terms.get(atom, 0) == 0 for atom, c in atoms.items())
+
+
+class _Apart:
+    """Proves that iterations of a loop write different elements."""
+
+    def __init__(
+        self,
+        loop: For,
+        known: Mapping[Node, Expr],
+        around: Mapping[Var, Interval],
+        survey: _Survey,
+        own: set[Node],
+    ) -> None:
+        self.around = dict(around)
+        self.survey, self.own = survey, own
+        low, high = (substitute(e, known) for e in (loop.low, loop.high))
+        self.once = _at_most(high, ix.add(low, loop.step), Facts((), self.around))
+        self.number = fresh("number")  # of the iteration
+        self.last = _quotient(ix.sub(ix.sub(high, 1), low), loop.step)
+        self.at: dict[Node, Expr] = {loop.var: ix.add(low, ix.mul(self.number, loop.step))}
+        self.left = _replaced(ix.sub(ix.sub(high, 1), loop.var), self.at)  # of the range, after an iteration begins
+
+    def holds(self, places: Sequence[_Index]) -> bool:
+        """Whether two iterations never write at one of these places."""
+        if self.once:
+            return True
+        if None in places:
+            return False
+        found = [place for place in places if place is not None]
+        if self._hold(found, self.at):
+            return True
+        return bool(self.survey.strides) and self._hold(found, {**self.at, **self.survey.strides})
+
+    def _hold(self, places: Sequence[tuple[Expr, ...]], values: Mapping[Node, Expr]) -> bool:
+        """The same, once variables have these values."""
+        moved = [tuple(self._moved(e, values) for e in place) for place in places]
+        ranges = {
+            var: (self._moved(low, values), self._moved(high, values))
+            for var, (low, high) in self.survey.ranges.items()
+        }
+        return self._separates(list(dict.fromkeys(_merged(moved))), {self.number: self.last}, ranges)
+
+    def _moved(self, e: Expr, values: Mapping[Node, Expr]) -> Expr:
+        """An expression with variables replaced, also by those in terms of others."""
+        while not free_variables(e).isdisjoint(values):
+            e = substitute(e, values)
+        return ix.canonical(e)
+
+    def _separates(
+        self, places: list[tuple[Expr, ...]], counters: dict[Var, Expr], ranges: dict[Var, Interval]
+    ) -> bool:
+        """Whether each of some counters, which together say which iteration it is, is told apart by some index."""
+        for counter, last in counters.items():
+            others = {v: (ix.as_index(0), high) for v, high in counters.items() if v is not counter}
+            if self._told_apart(places, counter, last, {**ranges, **others}):
+                continue
+            divided = self._divided(places, counter)
+            if divided is None:
+                return False
+            outer, inner = fresh("quotient"), fresh("remainder")
+            parts: dict[Node, Expr] = {
+                Op("floordiv", i64, (counter, divided)): outer,
+                Op("mod", i64, (counter, divided)): inner,
+                counter: ix.add(ix.mul(outer, divided), inner),
+            }
+            rest = {v: high for v, high in counters.items() if v is not counter}
+            rest |= {outer: ix.floordiv(last, divided), inner: ix.sub(divided, 1)}
+            within = {v: (_replaced(low, parts), _replaced(high, parts)) for v, (low, high) in ranges.items()}
+            return self._separates([tuple(_replaced(e, parts) for e in place) for place in places], rest, within)
+        return True
+
+    def _divided(self, places: Iterable[tuple[Expr, ...]], counter: Var) -> Expr | None:
+        """What a counter is divided by in some index."""
+        for place in places:
+            for node in topological(*place):
+                if isinstance(node, Op) and node.name in ("floordiv", "mod") and node.args[0] is counter:
+                    return node.args[1]
+        return None
+
+    def _told_apart(
+        self, places: Sequence[tuple[Expr, ...]], counter: Var, last: Expr, ranges: dict[Var, Interval]
+    ) -> bool:
+        """Whether one index of all places lies elsewhere for every other value of a counter."""
+        zero, distance = ix.as_index(0), fresh("distance")  # of two values, less one
+        later = ix.add(ix.add(counter, distance), 1)
+        spread = {counter: (zero, last), distance: (zero, ix.sub(ix.sub(last, counter), 1))}
+        left = (self.left, _replaced(self.left, {counter: later})) if counter is self.number else ()
+        facts = Facts((counter, distance, *left), {**self.around, **spread})
+        for dimension in range(len(places[0])):
+            indices = list(dict.fromkeys(place[dimension] for place in places))
+            if self._differ(indices, counter, later, ranges, facts):
+                return True
+            steps = {abs(c) for index in indices for atom, c in ix.linear(index)[1].items() if atom in ranges}
+            for step in steps - {1}:
+                rests = [_rest(index, step) for index in indices]
+                if self._differ(rests, counter, later, ranges, facts, step):
+                    return True
+        return False
+
+    def _differ(
+        self,
+        indices: Sequence[Expr],
+        counter: Var,
+        later: Expr,
+        ranges: dict[Var, Interval],
+        facts: Facts,
+        modulus: int | None = None,
+    ) -> bool:
+        """Whether these indices at a value of a counter are others than at a later value (modulo a number, where one is given)."""
+        found = [self._bounds(index, ranges) for index in indices]
+        now = list(dict.fromkeys(bounds for bounds in found if bounds is not None))
+        if None in found or not all(counter in free_variables(ix.add(low, high)) for low, high in now):
+            return False
+        then = [(_replaced(low, {counter: later}), _replaced(high, {counter: later})) for low, high in now]
+        facts = facts.with_known(*_quotients((e for bounds in (*now, *then) for e in bounds), facts))
+        pairs = [(a, b) for a in now for b in then]
+        if all(facts.less(high, low) for (_, high), (low, _) in pairs):
+            return modulus is None or all(facts.less(ix.sub(high, low), modulus) for (low, _), (_, high) in pairs)
+        if all(facts.less(high, low) for (low, _), (_, high) in pairs):
+            return modulus is None or all(facts.less(ix.sub(high, low), modulus) for (_, high), (low, _) in pairs)
+        return False
+
+    def _bounds(self, index: Expr, ranges: dict[Var, Interval]) -> Interval | None:
+        """The least and the greatest value of an index, in terms of what every iteration knows and its counters."""
+        low: Expr = index
+        high: Expr = index
+        for _ in range(len(ranges) + 1):
+            below, above = interval(low, ranges), interval(high, ranges)
+            if below is None or above is None:
+                return None
+            if below[0] is low and above[1] is high:
+                break
+            low, high = below[0], above[1]
+        unknown = self.own | set(ranges)
+        return None if unknown & {*free_variables(low), *free_variables(high)} else (low, high)
+
+
+def _replaced(e: Expr, values: Mapping[Node, Expr]) -> Expr:
+    return ix.canonical(substitute(e, values))
+
+
+def _merged(places: list[tuple[Expr, ...]]) -> list[tuple[Expr, ...]]:
+    """The places with a quotient and the remainder that belongs to it, if all have them there, as the number that was divided."""
+    for a, b in itertools.permutations(range(len(places[0])), 2):
+        pairs = [(place[a], place[b]) for place in places]
+        if all(_belong(quotient, remainder) for quotient, remainder in pairs):
+            whole = [quotient.args[0] for quotient, _ in pairs if isinstance(quotient, Op)]
+            rest = [tuple(e for d, e in enumerate(place) if d not in (a, b)) for place in places]
+            return _merged([(one, *others) for one, others in zip(whole, rest, strict=True)])
+    return places
+
+
+def _belong(quotient: Expr, remainder: Expr) -> bool:
+    both = isinstance(quotient, Op) and isinstance(remainder, Op) and quotient.args == remainder.args
+    return both and (quotient.name, remainder.name) == ("floordiv", "mod")  # type: ignore[attr-defined]
+
+
+def _at_most(e: Expr, most: Expr, facts: Facts) -> bool:
+    """Whether e <= most, which is an integer: a quotient is at most that where what is divided is less than the next multiple."""
+    for atom, c in ix.linear(e)[1].items():
+        k = ix.constant_value(atom.args[1]) if isinstance(atom, Op) and atom.name == "floordiv" else None
+        if c == 1 and k and isinstance(atom, Op):
+            return facts.less(atom.args[0], ix.mul(ix.add(ix.sub(most, ix.sub(e, atom)), 1), k))
+    return facts.less_equal(e, most)
+
+
+def _rest(e: Expr, step: int) -> Expr:
+    """An index without the parts that are multiples of a step."""
+    constant, terms = ix.linear(e)
+    rest = ix.as_index(constant)
+    for atom, c in terms.items():
+        rest = ix.add(rest, ix.mul(atom, c)) if c % step else rest
+    return rest
+
+
+def _quotients(bounds: Iterable[Expr], facts: Facts) -> list[Expr]:
+    """Quotients, by what is not a constant, that are at least 0: facts do not look into them."""
+    found = (e for e in topological(*bounds) if isinstance(e, Op) and e.name == "floordiv")
+    return [e for e in found if ix.constant_value(e.args[1]) is None and all(map(facts.nonnegative, e.args))]
