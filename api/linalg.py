@@ -1,6 +1,29 @@
 """`rd.linalg`: NumPy's functions of linear algebra that need no factorisation, under NumPy's names."""
 
 from raido.algo.language.reductions import matmul
-from raido.algo.library.linear import norm, tensordot, vecdot
+from raido.algo.library.linalg import (
+    diagonal,
+    matrix_norm,
+    matrix_power,
+    matrix_transpose,
+    multi_dot,
+    trace,
+    vector_norm,
+)
+from raido.algo.library.linear import cross, norm, outer, tensordot, vecdot
 
-__all__ = ["matmul", "norm", "tensordot", "vecdot"]
+__all__ = [
+    "cross",
+    "diagonal",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_transpose",
+    "multi_dot",
+    "norm",
+    "outer",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]

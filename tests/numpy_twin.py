@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -44,15 +45,26 @@ def finite(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
     return (values + 1j * (rng.integers(-64, 64, shape) / 8) if np.dtype(dtype).kind == "c" else values).astype(dtype)
 
 
+def types_of(program: Callable[..., Any], arguments: tuple[np.ndarray, ...]) -> dict[str, str]:
+    """Annotations for the parameters of a program: the types of these arguments, with their sizes."""
+    names = inspect.signature(program).parameters
+    return {name: f"{a.dtype.name}[{', '.join(map(str, a.shape))}]" for name, a in zip(names, arguments, strict=True)}
+
+
 def same(
     program: Callable[..., Any],
     reference: Callable[..., Any],
     *arguments: Any,
     compiled: bool = False,
     rtol: float = 0.0,
+    sized: bool = False,
 ) -> None:
-    """The program gives what the reference gives; `rtol` 0 asks for the same bits, NaN standing for any NaN."""
-    algorithm = program if isinstance(program, rd.Algorithm) else rd.algorithm(program)
+    """The program gives what the reference gives; `rtol` 0 asks for the same bits, NaN standing for any NaN.
+
+    `sized`: the program is traced for the sizes of these arguments, else for any.
+    """
+    types = types_of(program, arguments) if sized else {}
+    algorithm = program if isinstance(program, rd.Algorithm) else rd.algorithm(**types)(program)
     with np.errstate(all="ignore"):
         expected = reference(*arguments)
     for run in (algorithm.interpret, algorithm)[: 2 if compiled else 1]:

@@ -17,6 +17,7 @@ from raido.algo.language import complex_arithmetic as arithmetic
 from raido.algo.language import ufuncs
 from raido.algo.language.complex_arithmetic import multiply, pair, scaled
 from raido.algo.language.complexes import NO_ORDER, Complex, as_complex, of_one_type
+from raido.algo.language.pure import universal
 from raido.algo.trace.building import elementwise
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
@@ -257,6 +258,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+@universal
 def conj(z: Any, *, name: str | None = None) -> Array:
     """The complex conjugate, element by element; a real number is its own.
 

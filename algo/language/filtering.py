@@ -42,8 +42,10 @@ def filter(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -> A
     return _filtered(value, axis, test, name)
 
 
-def partition(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -> Any:
+def partition(pred: Callable[..., Any], *arrays: Any, kth: Any = None, name: str | None = None) -> Any:
     """`(kept, rest)`: the elements for which `pred` holds and those for which it does not, both in order, as `rd.filter` gives them.
+
+    NumPy's `partition`, of an array around its `kth` element, is another function: TraceError, which names `rd.sort`.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -53,6 +55,9 @@ def partition(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -
         >>> halves.interpret(np.array([1, 2, 3, 4]))
         (array([2, 4]), array([1, 3]))
     """
+    if kth is not None or not callable(pred):
+        remedy = "rd.sort(a), in which every element stands where it is the k-th; rd.argsort(a) for the indices"
+        raise TraceError(complaint("rd.partition takes a predicate, and arrays", remedy=remedy))
     value, axis, test = _tested(pred, arrays, "rd.partition")
     flat: list[Array] = leaves(value)
     kept: list[Array] = []

@@ -17,6 +17,7 @@ from raido.algo.graph.expr import Expr, Op
 from raido.algo.graph.size_numbers import is_size
 from raido.algo.language.complexes import Complex, spread, together
 from raido.algo.language.moves import array_of, flatten, leaf_by_leaf, moved, normal_axis, reshape
+from raido.algo.language.pure import without_out
 from raido.algo.language.stencil import Fill, boundaries, for_leaves, load_with_boundary
 from raido.algo.trace.building import owner, structure
 from raido.algo.trace.context import load, load_chosen
@@ -47,6 +48,7 @@ def array_by_array(join: Join) -> Join:
     return whole  # type: ignore[return-value]
 
 
+@without_out
 @array_by_array
 def concat(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
     """Arrays one after the other along `axis`; their other sizes agree, their types are promoted.
@@ -102,6 +104,7 @@ def _nonempty(parts: list[Array], starts: list[Expr], place: int) -> tuple[list[
     return [parts[k] for k in kept], [starts[k] for k in kept]
 
 
+@without_out
 @array_by_array
 def stack(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
     """Arrays (or scalars) of one shape along a new axis.

@@ -111,6 +111,9 @@ def array(value: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     return lifted if name is None else named(lifted, name)
 
 
+asarray = array
+
+
 def _plain(value: Any) -> bool:
     if is_sequence(value):
         return builtins.all(_plain(v) for v in value)

@@ -20,8 +20,9 @@ from raido.algo.language import ufuncs
 from raido.algo.language.combinators import reduce_axes
 from raido.algo.language.complexes import NO_ORDER, Complex, ComplexType, fitted, of_one_type
 from raido.algo.language.moves import astype
+from raido.algo.language.pure import mask_over, needs_initial, taking_part, universal, without_out
 from raido.algo.trace import scalars
-from raido.algo.trace.building import broadcast, collect, element, make_axes, structure
+from raido.algo.trace.building import broadcast, collect, element, elementwise, make_axes, structure
 from raido.algo.trace.context import current
 from raido.algo.trace.dtype_reading import read_dtype
 from raido.algo.trace.existential import checked, decided_by_data, joined_size
@@ -83,7 +84,6 @@ def _reduced(
 ) -> Any:
     axes = normal_axes(axis, a.ndim)
     if not axes:
-        from raido.algo.trace.building import elementwise
 
         def whole(x: Array) -> Any:
             total = prepare(x)
@@ -129,10 +129,20 @@ def _with_initial(op: Callable[..., Any], initial: Any) -> Callable[[Any], Any] 
     return None if initial is None else lambda total: op(initial, total)
 
 
+@without_out
 def sum(
-    a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+    name: str | None = None,
 ) -> Array:
     """The sum over `axis` (all axes for None). Booleans and small integers are summed in i64 or u64, floats in their own type.
+
+    `initial` is added to it; elements where the mask `where` does not hold, a bool_ array that broadcasts to `a`, take no part.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -143,6 +153,7 @@ def sum(
         array([600, 600], dtype=uint64)
     """
     given, dtype = _number_of(a, dtype)
+    given = taking_part(given, where, lambda _: 0, "rd.sum")
     if isinstance(given, Complex):
         first = (None, None) if initial is None else fitted(initial, given, "`initial`")
         parts = zip(parts_of(given), parts_of(first), strict=True)
@@ -152,10 +163,18 @@ def sum(
     return _reduced(value, ufuncs.add, lambda _: 0, axis, keepdims, name, _accumulator(value, dtype), finish)
 
 
+@without_out
 def prod(
-    a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+    name: str | None = None,
 ) -> Array:
-    """The product over `axis`, with the types of `rd.sum`.
+    """The product over `axis`, with the types, `initial` and `where` of `rd.sum`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.prod(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -163,9 +182,11 @@ def prod(
     """
     given, dtype = _number_of(a, dtype)
     if isinstance(given, Complex):
+        ones = taking_part(given.real, where, lambda _: 1, "rd.prod")
+        given = Complex._make((ones, taking_part(given.imag, where, lambda _: 0, "rd.prod")))
         first = None if initial is None else fitted(initial, given, "`initial`")
         return _complex_product(given, axis, keepdims, first, name)
-    value = _array(given, "rd.prod")
+    value = taking_part(_array(given, "rd.prod"), where, lambda _: 1, "rd.prod")
     finish = _with_initial(ufuncs.multiply, initial)
     return _reduced(value, ufuncs.multiply, lambda _: 1, axis, keepdims, name, _accumulator(value, dtype), finish)
 
@@ -199,55 +220,95 @@ def not_empty(a: Array, axis: Any, what: str) -> Callable[[Array], Array]:
     return after_check
 
 
-def min(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Array:
+@without_out
+def min(
+    a: Any,
+    axis: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+    name: str | None = None,
+) -> Array:
     """The smallest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given.
+
+    A mask `where`, as of `rd.sum`, needs an `initial`, too.
 
     Example:
         >>> rd.algorithm(lambda a: rd.min(a, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
         array([1, 2, 3])
     """
-    value = _array(a, "rd.min")
+    needs_initial(where, initial, "rd.min")
+    value = taking_part(_array(a, "rd.min"), where, highest, "rd.min")
     finish = _with_initial(ufuncs.minimum, initial) or not_empty(value, axis, "rd.min")
     return _reduced(value, ufuncs.minimum, highest, axis, keepdims, name, finish=finish)
 
 
-def max(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Array:
+@without_out
+def max(
+    a: Any,
+    axis: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+    name: str | None = None,
+) -> Array:
     """The largest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given.
+
+    A mask `where`, as of `rd.sum`, needs an `initial`, too.
 
     Example:
         >>> rd.algorithm(lambda a: rd.max(a, axis=1, keepdims=True)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
         array([[3],
                [6]])
     """
-    value = _array(a, "rd.max")
+    needs_initial(where, initial, "rd.max")
+    value = taking_part(_array(a, "rd.max"), where, lowest, "rd.max")
     finish = _with_initial(ufuncs.maximum, initial) or not_empty(value, axis, "rd.max")
     return _reduced(value, ufuncs.maximum, lowest, axis, keepdims, name, finish=finish)
 
 
-def any(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """Whether some element along `axis` is not zero.
+amin, amax = min, max
+
+
+@without_out
+def any(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = True, name: str | None = None) -> Array:
+    """Whether some element along `axis` is not zero, of those where the mask `where` holds.
 
     Example:
         >>> rd.algorithm(lambda a: rd.any(a > 5, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
         array([False, False,  True])
     """
-    value = _array(_truths(a), "rd.any")
+    value = taking_part(_array(_truths(a), "rd.any"), where, lambda _: False, "rd.any")
     return _reduced(value, ufuncs.logical_or, lambda _: False, axis, keepdims, name, scalars.truth)
 
 
-def all(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """Whether every element along `axis` is not zero.
+@without_out
+def all(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = True, name: str | None = None) -> Array:
+    """Whether every element along `axis` is not zero, of those where the mask `where` holds.
 
     Example:
         >>> rd.algorithm(lambda a: rd.all(a > 1, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
         array([False,  True,  True])
     """
-    value = _array(_truths(a), "rd.all")
+    value = taking_part(_array(_truths(a), "rd.all"), where, lambda _: True, "rd.all")
     return _reduced(value, ufuncs.logical_and, lambda _: True, axis, keepdims, name, scalars.truth)
 
 
-def mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
+@without_out
+def mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    where: Any = True,
+    name: str | None = None,
+) -> Array:
     """The mean along `axis`: of integers in f64, of f16 and bf16 summed in f32. NaN for an empty axis.
+
+    Elements where the mask `where` does not hold, a bool_ array that broadcasts to `a`, take no part.
 
     Example:
         >>> rd.algorithm(lambda a: rd.mean(a, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -255,7 +316,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False,
     """
     given, dtype = _number_of(a, dtype)
     if isinstance(given, Complex):
-        return map_leaves(lambda part: mean(part, axis, keepdims=keepdims, name=name), given)
+        return map_leaves(lambda part: mean(part, axis, keepdims=keepdims, where=where, name=name), given)
     value = _array(given, "rd.mean")
     if dtype is not None and not dtype.is_float:
         raise DTypeError(complaint(f"the `dtype` of rd.mean is a float type, not {dtype!r}"))
@@ -269,10 +330,17 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False,
         divided = scalars.true_division(total, Array(scalars.cast(Array(count), wide), total.weak))
         return Array(scalars.cast(divided, result), divided.weak)
 
+    if where is not True:
+        held = mask_over(where, value, "rd.mean")
+        total = sum(value, axis, dtype=wide, keepdims=keepdims, where=held)
+        number = sum(held, axis, keepdims=keepdims)
+        divided = lambda t, n: Array(scalars.cast(scalars.true_division(t, Array(scalars.cast(n, wide))), result))
+        return elementwise(divided, [total, number], name=name)
     prepare = lambda x: Array(scalars.cast(x, wide), STRONG if dtype is not None or x.weak == STRONG else WEAK)
     return _reduced(value, ufuncs.add, lambda _: 0, axis, keepdims, name, prepare, finish)
 
 
+@without_out
 def argmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """Where the smallest element along `axis` is (i64): the first of equals, the first NaN if there is one.
 
@@ -283,6 +351,7 @@ def argmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None
     return _arg(a, axis, keepdims, name, "lt", "rd.argmin", highest)
 
 
+@without_out
 def argmax(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """Where the largest element along `axis` is (i64): the first of equals, the first NaN if there is one.
 
@@ -338,6 +407,7 @@ def _arg(
     return _kept(result, value.ndim, axes) if keepdims else result
 
 
+@universal
 def matmul(a: Any, b: Any, *, dtype: Any = None, name: str | None = None) -> Array:
     """The matrix product, NumPy's `@`: axes `y`, `x` and reduction axis `r`; leading dimensions broadcast. Never widens.
 
@@ -430,6 +500,7 @@ def _aligned(variables: list[Any], extents: tuple[Expr, ...]) -> list[Expr]:
     return [zero if index.constant_value(n) == 1 else v for v, n in zip(chosen, extents, strict=True)]
 
 
+@without_out
 def dot(a: Any, b: Any, *, name: str | None = None) -> Array:
     """NumPy's `dot` for ranks up to 2: the inner product of vectors, the product of matrices; with a scalar, the product.
 

@@ -16,8 +16,8 @@ from raido.algo.graph.limits import LARGEST_ARRAY, LARGEST_SIZE
 from raido.algo.graph.size_numbers import is_size
 from raido.algo.language.combinators import extent_of, reduce
 from raido.algo.language.complexes import kind_of
-from raido.algo.language.making import replicate
-from raido.algo.language.moves import astype, moved, normal_axis
+from raido.algo.language.making import array, replicate
+from raido.algo.language.moves import astype, flatten, moved, normal_axis
 from raido.algo.language.scanning import scan
 from raido.algo.language.scattering import bincount
 from raido.algo.language.ufuncs import add, minimum
@@ -32,10 +32,11 @@ from raido.algo.trace.value import COUNTER, Array
 from raido.algo.trace.whole_numbers import same_bits
 
 
-def repeat(a: Any, counts: Any, axis: int = 0, *, name: str | None = None) -> Array:
+def repeat(a: Any, counts: Any = None, axis: int | None = 0, *, repeats: Any = None, name: str | None = None) -> Array:
     """Every element along `axis` as often as `counts` says, in order: an int, or an integer array with one for each.
 
-    A tuple of arrays is repeated array by array. SizeMismatch for a negative count, when the program runs.
+    `axis=None` flattens the array first; `repeats` is NumPy's name of `counts`. A tuple of arrays is repeated array by array.
+    SizeMismatch for a negative count, when the program runs.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -45,13 +46,19 @@ def repeat(a: Any, counts: Any, axis: int = 0, *, name: str | None = None) -> Ar
         >>> spread.interpret(np.array([7, 8]), np.array([1, 3]))
         (array([7, 8, 8, 8]), array([7, 7, 8, 8]))
     """
+    if (counts is None) == (repeats is None):
+        said = "neither" if counts is None else "both"
+        raise TraceError(complaint(f"rd.repeat takes `counts`, or `repeats`, which is the same: {said} given"))
+    counts = repeats if counts is None else counts
     value = structure(a)
+    if axis is None:
+        value, axis = map_leaves(flatten, value), 0
     flat: list[Array] = leaves(value)
     rank = min(leaf.ndim for leaf in flat)
     if rank == 0:
         raise TraceError(complaint("rd.repeat of a scalar", remedy="rd.replicate(n, value)"))
     along = normal_axis(axis, rank)
-    number = structure(counts)
+    number = array(counts) if isinstance(counts, list) else structure(counts)
     if isinstance(number, tuple) or number.ndim > 1:
         got = kind_of(number) if isinstance(number, tuple) else describe(number.dtype, number.extents)
         raise ShapeError(complaint(f"the counts of rd.repeat are an integer or an array of rank 1, not {got}"))

@@ -13,9 +13,11 @@ from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Axis, Expr, Update, fresh
+from raido.algo.language import reductions
 from raido.algo.language.complexes import fitted, kind_of
 from raido.algo.language.making import replicate
-from raido.algo.language.ufuncs import add
+from raido.algo.language.moves import astype
+from raido.algo.language.ufuncs import add, maximum
 from raido.algo.trace.building import Value, broadcast, broadcast_element, form_results, make_axes, structure
 from raido.algo.trace.combining import RowsMixed, starting_values, trace_operator
 from raido.algo.trace.context import current
@@ -64,8 +66,13 @@ def reduce_by_index(
     return unflatten(given, form_results(form, "reduce_by_index", name, operator.weak))
 
 
-def bincount(index: Any, length: Any, weights: Any = None, *, name: str | None = None) -> Array:
+def bincount(
+    index: Any, length: Any = None, weights: Any = None, minlength: Any = 0, *, name: str | None = None
+) -> Array:
     """How often each of 0 … length − 1 occurs in an integer array, as i64; or the sums of the `weights` there, in their dtype.
+
+    Elements that are negative or too large are ignored. Without `length`, data decides it, as in NumPy: one more than the largest
+    element, and at least `minlength`.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -75,6 +82,12 @@ def bincount(index: Any, length: Any, weights: Any = None, *, name: str | None =
         >>> histogram.interpret(np.array([0, 63, 64, 255], np.uint8))
         array([2, 1, 0, 1])
     """
+    if length is None:
+        length = maximum(reductions.max(astype(index, i64), initial=-1) + 1, minlength)
+    elif not (isinstance(minlength, int) and minlength == 0):
+        raise TraceError(
+            complaint("rd.bincount takes `length`, or `minlength`, which data may exceed", remedy="one of them")
+        )
     value = lift(1) if weights is None else structure(weights)
     if not isinstance(value, Array):
         why = "rd.bincount adds one array of weights"

@@ -38,8 +38,11 @@ def is_operand(value: Any) -> bool:
 def _define(name: str, function: Function, doc: str, *aliases: str) -> Ufunc:
     """A function on scalars as a public one on scalars and arrays; constants alone need no algorithm around them."""
     parameters = _PARAMETERS.get(name) or _NUMBERED[len(inspect.signature(function).parameters)]
+    is_numpys = isinstance(getattr(np, name, None), np.ufunc)
 
-    def ufunc(*values: Any, name: str | None = None) -> Any:
+    def ufunc(*values: Any, out: Any = None, where: Any = True, name: str | None = None) -> Any:
+        if out is not None or where is not True:
+            refuse_out(out, ufunc.__name__, where)
         if len(values) != len(parameters):
             raise TraceError(_arity_complaint(ufunc.__name__, parameters, len(values)))
         if any(is_complex(v) for v in values):
@@ -57,7 +60,7 @@ def _define(name: str, function: Function, doc: str, *aliases: str) -> Ufunc:
 
     ufunc.__name__ = ufunc.__qualname__ = name
     ufunc.__doc__ = doc
-    ufunc.__signature__ = _signature(parameters)
+    ufunc.__signature__ = _signature(parameters, is_numpys)
     ufunc.primitive = function
     for alias in (name, *aliases):
         OPERATOR_OF_UFUNC[alias] = ufunc
@@ -68,11 +71,25 @@ _NUMBERED = {1: ("x",), 2: ("x1", "x2"), 3: ("x1", "x2", "x3")}
 _PARAMETERS = {"where": ("condition", "x", "y")}
 
 
-def _signature(names: Sequence[str]) -> inspect.Signature:
-    """NumPy's signature of a ufunc: operands by position; and the name of the stage."""
+def _signature(names: Sequence[str], is_numpys: bool) -> inspect.Signature:
+    """NumPy's signature of a ufunc: operands by position, `out` and `where`; and the name of the stage."""
     kinds = inspect.Parameter
+    options = [kinds("out", kinds.KEYWORD_ONLY, default=None), kinds("where", kinds.KEYWORD_ONLY, default=True)]
     named = kinds("name", kinds.KEYWORD_ONLY, default=None, annotation="str | None")
-    return inspect.Signature([*(kinds(own, kinds.POSITIONAL_ONLY, annotation=Any) for own in names), named])
+    operands = [kinds(own, kinds.POSITIONAL_ONLY, annotation=Any) for own in names]
+    return inspect.Signature([*operands, *(options if is_numpys else ()), named])
+
+
+def refuse_out(out: Any, name: str, where: Any = True) -> None:
+    """TraceError for an `out` that is not None, and for a mask `where`, which leaves elements of `out` as they were."""
+    if where is not True:
+        remedy = f"rd.where(mask, rd.{name}(…), otherwise)"
+        why = "the elements of no array stay where the mask does not hold: arrays are values, which do not change"
+        raise TraceError(complaint(f"`where=` of rd.{name}", why=why, remedy=remedy))
+    if out is not None:
+        why = "arrays inside an algorithm are values, which do not change"
+        remedy = "the result itself; memory is given to the whole program, exe(a, out=b)"
+        raise TraceError(complaint(f"`out=` of rd.{name}", why=why, remedy=remedy))
 
 
 def _arity_complaint(name: str, parameters: Sequence[str], given: int) -> str:
@@ -257,12 +274,20 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
 def clip(
-    a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None, name: str | None = None
+    a: Any,
+    a_min: Any = None,
+    a_max: Any = None,
+    out: Any = None,
+    *,
+    min: Any = None,
+    max: Any = None,
+    name: str | None = None,
 ) -> Array:
     """`minimum(maximum(a, a_min), a_max)`; a bound that is None is left out. Shapes broadcast; the type is the common one.
 
     The bounds may be called `min` and `max`, too.
     """
+    refuse_out(out, "clip")
     low, high = a_min if min is None else min, a_max if max is None else max
     if any(is_complex(v) for v in (a, low, high)):
         from raido.algo.language.complex_functions import function_of
@@ -273,8 +298,9 @@ def clip(
     return a if high is None else minimum(a, high, name=name)
 
 
-def round(a: Any, decimals: int = 0, *, name: str | None = None) -> Array:
+def round(a: Any, decimals: int = 0, out: Any = None, *, name: str | None = None) -> Array:
     """Rounded to that many decimals, ties to even (NumPy's: scaled, `rint`, scaled back)."""
+    refuse_out(out, "round")
     if is_complex(a):
         parts = map_leaves(lambda part: round(part, decimals), complex_constant(a))
         return parts if name is None else parts.named(name)

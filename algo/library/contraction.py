@@ -16,6 +16,7 @@ from raido.algo.language import reductions, ufuncs
 from raido.algo.language.combinators import reduce_axes
 from raido.algo.language.complexes import Complex
 from raido.algo.language.moves import astype, moved, transpose
+from raido.algo.language.pure import without_out
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.building import structure
 from raido.algo.trace.context import load
@@ -36,6 +37,7 @@ class Term(NamedTuple):
     labels: Labels
 
 
+@without_out
 def einsum(subscripts: Any, *operands: Any, dtype: Any = None, optimize: Any = False, name: str | None = None) -> Array:
     """The sums of products that `subscripts` say: "ij,jk->ik" is the matrix product; NumPy's notation, "..." included.
 

@@ -7,11 +7,13 @@ from typing import Any
 from raido.algo.language.joining import concat
 from raido.algo.language.making import array
 from raido.algo.language.moves import astype, transpose
+from raido.algo.language.pure import without_out
 from raido.algo.library.moving import atleast_1d, atleast_2d, atleast_3d, ravel
 from raido.algo.trace.building import structure
 from raido.algo.trace.value import Array
 
 
+@without_out
 def concatenate(arrays: Any, axis: Any = 0, *, dtype: Any = None, name: str | None = None) -> Array:
     """Arrays one after the other along `axis`, flattened first for None; `dtype`, or the type that they have together.
 
@@ -35,6 +37,9 @@ def vstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Array:
                [7, 8]])
     """
     return concat(_of_type([atleast_2d(part) for part in _parts(tup)], dtype), 0, name=name)
+
+
+row_stack = vstack
 
 
 def hstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Array:

@@ -13,6 +13,7 @@ from raido.algo.language.complex_functions import conj
 from raido.algo.language.complexes import Complex
 from raido.algo.language.joining import stack
 from raido.algo.language.moves import astype, flatten, normal_axis, reshape, transpose
+from raido.algo.language.pure import universal, without_out
 from raido.algo.library.contraction import Term, contracted, einsum
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.existential import joined_size
@@ -60,6 +61,7 @@ def inner(a: Any, b: Any, *, name: str | None = None) -> Array:
     return tensordot(x, y, (-1, -1), name=name)
 
 
+@without_out
 def outer(a: Any, b: Any, *, name: str | None = None) -> Array:
     """All products of an element of `a` and one of `b`, both flattened: a matrix of the common dtype.
 
@@ -124,6 +126,7 @@ def _axes(axes: Any, rank: int) -> tuple[int, ...]:
     return chosen
 
 
+@universal
 def vecdot(x1: Any, x2: Any, *, axis: int = -1, name: str | None = None) -> Array:
     """The sums of products along `axis` of both, x1 conjugated; the other dimensions broadcast.
 
@@ -137,6 +140,7 @@ def vecdot(x1: Any, x2: Any, *, axis: int = -1, name: str | None = None) -> Arra
     return einsum("...i,...i->...", _conjugate(_last(x, axis)), _last(y, axis), name=name)
 
 
+@universal
 def matvec(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """The products of matrices, the last two dimensions of x1, with vectors, the last dimension of x2; the others broadcast.
 
@@ -151,6 +155,7 @@ def matvec(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     return einsum("...ij,...j->...i", x, y, name=name)
 
 
+@universal
 def vecmat(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """The products of vectors, the last dimension of x1, conjugated, with matrices, the last two of x2; the others broadcast.
 
@@ -170,6 +175,7 @@ def _at_least(value: Any, rank: int, what: str) -> None:
         raise ShapeError(complaint(f"{what} of an array of rank {rank_of(value)}, where at least {rank} is due"))
 
 
+@without_out
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, *, name: str | None = None
 ) -> Array:

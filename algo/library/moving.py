@@ -91,6 +91,9 @@ def ravel(a: Any, order: str = "C", *, name: str | None = None) -> Array:
     return flatten(transpose(a) if column_major(order) else a, name=name)
 
 
+permute_dims = transpose
+
+
 @leaf_by_leaf
 def flip(m: Any, axis: Any = None, *, name: str | None = None) -> Array:
     """The elements in reverse order along `axis`: an int, a tuple, or None for all axes.
@@ -212,3 +215,20 @@ def atleast_3d(*arys: Any) -> Any:
 def _each(values: tuple[Any, ...], change: Any) -> Any:
     changed = tuple(leaf_by_leaf(change)(structure(value)) for value in values)
     return changed[0] if len(changed) == 1 else changed
+
+
+def rollaxis(a: Any, axis: int, start: int = 0, *, name: str | None = None) -> Array:
+    """The axis `axis` before the one that stands at `start`. ShapeError for an axis there is not.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.rollaxis(a, 1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
+        array([[1, 4],
+               [2, 5],
+               [3, 6]])
+    """
+    rank = structure(a).ndim
+    source, place = normal_axis(axis, rank), plain_int(start, "the place of an axis")
+    place += rank if place < 0 else 0
+    if not 0 <= place <= rank:
+        raise ShapeError(complaint(f"rd.rollaxis to place {start} of {rank} axes"))
+    return moveaxis(a, source, place - (source < place), name=name)

@@ -29,6 +29,7 @@ from raido.algo.language.complex_functions import conj
 from raido.algo.language.complexes import Complex, complex128, is_complex
 from raido.algo.language.control import while_loop
 from raido.algo.language.moves import astype, view
+from raido.algo.language.pure import universal
 from raido.algo.trace.building import elementwise
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import common_type, float_type
@@ -50,6 +51,7 @@ def _floats(what: str, values: tuple[Any, ...]) -> tuple[list[Any], DType]:
     return [astype(v, dtype) for v in values], dtype
 
 
+@universal
 def divmod(x1: Any, x2: Any, *, name: str | None = None) -> tuple[Any, Any]:
     """`(x1 // x2, x1 % x2)`: the quotient rounded down, and the remainder, with the sign of x2; Python's `divmod`.
 
@@ -64,6 +66,7 @@ def divmod(x1: Any, x2: Any, *, name: str | None = None) -> tuple[Any, Any]:
     return elementwise(lambda a, b: (ufuncs.floor_divide(a, b), ufuncs.remainder(a, b)), [x1, x2], name=name)
 
 
+@universal
 def modf(x: Any, *, name: str | None = None) -> tuple[Any, Any]:
     """The fractional and the integral part of each number, both with its sign and of its float type.
 
@@ -83,6 +86,7 @@ def modf(x: Any, *, name: str | None = None) -> tuple[Any, Any]:
     return elementwise(parts, [x], name=name)
 
 
+@universal
 def frexp(x: Any, *, name: str | None = None) -> tuple[Any, Any]:
     """`(m, e)` with `x = m * 2**e` and |m| in [0.5, 1), e of dtype i32; zeros, infinities and NaN are their own m, with e 0.
 
@@ -109,6 +113,7 @@ def frexp(x: Any, *, name: str | None = None) -> tuple[Any, Any]:
     return elementwise(parts, [x], name=name)
 
 
+@universal
 def ldexp(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """`x1 * 2**x2`, rounded once, for integers x2; of the float type of x1. DTypeError for other exponents.
 
@@ -148,6 +153,7 @@ def _scaled_f64(value: Array, power: Array) -> Array:
     return value * _power_of_two(ufuncs.clip(power, i64(-1022), i64(1023)))
 
 
+@universal
 def float_power(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """`x1 ** x2` in f64, or in complex128 where an operand is complex, whatever the dtypes.
 
@@ -163,6 +169,7 @@ def float_power(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     return elementwise(raised, [x1, x2], name=name)
 
 
+@universal
 def heaviside(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """The step function: 0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0, NaN where it is NaN; of the common float type.
 
@@ -179,6 +186,7 @@ def heaviside(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     return elementwise(step, [x1, x2], name=name)
 
 
+@universal
 def nextafter(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """The next float after x1 in the direction of x2, in their common float type; NaN if either is, and x2 if they are equal (for zeros of both
     signs too, as C's function has it, and NumPy from 2.5 on for f16).
@@ -204,6 +212,7 @@ def _following(x: Array, y: Array, dtype: DType) -> Array:
     return ufuncs.where(ufuncs.isnan(x) | ufuncs.isnan(y), x + y, ufuncs.where(x == y, y, moved))
 
 
+@universal
 def spacing(x: Any, *, name: str | None = None) -> Array:
     """The distance from each number to the next one away from 0, with its sign (of f16: to the next one above); NaN of infinities.
 
@@ -223,6 +232,7 @@ def spacing(x: Any, *, name: str | None = None) -> Array:
     return elementwise(gap, [x], name=name)
 
 
+@universal
 def logaddexp2(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """`log2(2**x1 + 2**x2)` without overflow, in the common float type.
 
@@ -240,6 +250,7 @@ def logaddexp2(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     return elementwise(added, [x1, x2], name=name)
 
 
+@universal
 def gcd(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """The greatest common divisor of |x1| and |x2|, integers, in their common dtype; 0 of two zeros.
 
@@ -252,6 +263,7 @@ def gcd(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     return elementwise(lambda a, b: _integers("rd.gcd", a, b, _divisor), [x1, x2], name=name)
 
 
+@universal
 def lcm(x1: Any, x2: Any, *, name: str | None = None) -> Array:
     """The least common multiple of |x1| and |x2|, integers, in their common dtype, in which it wraps; 0 where either is 0.
 

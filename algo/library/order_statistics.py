@@ -1,4 +1,4 @@
-"""NumPy's statistics of sorted elements: `median quantile percentile`, and `lexsort`.
+"""NumPy's statistics of sorted elements: `median quantile percentile`, those without NaN, and `lexsort`.
 
 Elements are sorted along the reduced axes; a quantile lies at a place between two of them, which the method decides. Methods are those
 of Hyndman and Fan (Sample quantiles in statistical packages, 1996), by NumPy's names. A NaN among the elements makes the result NaN.
@@ -12,9 +12,10 @@ from typing import Any
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph.dtypes import bool_, computed_in, f64, i64
-from raido.algo.language import ufuncs
+from raido.algo.language import reductions, ufuncs
 from raido.algo.language.complexes import Complex
 from raido.algo.language.moves import astype, normal_axis, reshape, transpose
+from raido.algo.language.pure import without_out
 from raido.algo.language.reductions import normal_axes, not_empty
 from raido.algo.language.sorting import argsort, sort
 from raido.algo.library.operands import numbers_of
@@ -64,6 +65,7 @@ def _closest(place: Any) -> Any:
     return ufuncs.where((place == down) & (down % 2.0 == 1.0), down, down + 1.0)
 
 
+@without_out
 def median(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The middle element along `axis` (None: of all; an int or a tuple), or the mean of the two middle ones.
 
@@ -73,20 +75,36 @@ def median(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None
         >>> rd.algorithm(lambda a: rd.median(a, axis=1)).interpret(np.array([[9, 1, 2], [4, 6, 5]]))
         array([2., 5.])
     """
-    value = _ordered_numbers(a, "rd.median")
-    line, after_check = _sorted(value, axis, "rd.median")
+    return _median(a, axis, keepdims, name, "rd.median", skips=False)
+
+
+@without_out
+def nanmedian(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
+    """`rd.median` of the elements that are not NaN; NaN where there is none.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.nanmedian(a)).interpret(np.array([9.0, np.nan, 1.0]))
+        np.float64(5.0)
+    """
+    return _median(a, axis, keepdims, name, "rd.nanmedian", skips=True)
+
+
+def _median(a: Any, axis: Any, keepdims: bool, name: str | None, what: str, *, skips: bool) -> Array:
+    value = _ordered_numbers(a, what)
+    line, after_check = _sorted(value, axis, what)
     result = value.dtype if value.dtype.is_float else f64
     wide = computed_in(result)
 
     def middle(row: Array) -> Array:
-        n = row.shape[0]
-        low, high = astype(row[(n - 1) // 2], wide), astype(row[n // 2], wide)
+        n = _number_in(row, skips)
+        low, high = (astype(row[_at_least_zero(k) if skips else k], wide) for k in ((n - 1) // 2, n // 2))
         mean = ufuncs.where(low == high, low, (low + high) / 2)
-        return after_check(_unless_nan(row, astype(mean, result)))
+        return after_check(_unless_nan(row, astype(mean, result), skips))
 
     return as_weak(_finished(line, middle, (), value.ndim, axis, keepdims, name), value)
 
 
+@without_out
 def quantile(
     a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
 ) -> Array:
@@ -104,6 +122,20 @@ def quantile(
     return _quantile(a, q, 1.0, axis, method, keepdims, name, "rd.quantile")
 
 
+@without_out
+def nanquantile(
+    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
+) -> Array:
+    """`rd.quantile` of the elements that are not NaN; NaN where there is none.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.nanquantile(a, 0.5)).interpret(np.array([4.0, np.nan, 3.0]))
+        np.float64(3.5)
+    """
+    return _quantile(a, q, 1.0, axis, method, keepdims, name, "rd.nanquantile", skips=True)
+
+
+@without_out
 def percentile(
     a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
 ) -> Array:
@@ -116,7 +148,31 @@ def percentile(
     return _quantile(a, q, 100.0, axis, method, keepdims, name, "rd.percentile")
 
 
-def _quantile(a: Any, q: Any, whole: float, axis: Any, method: str, keepdims: bool, name: str | None, what: str) -> Any:
+@without_out
+def nanpercentile(
+    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
+) -> Array:
+    """`rd.percentile` of the elements that are not NaN; NaN where there is none.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.nanpercentile(a, 50)).interpret(np.array([4.0, np.nan, 3.0]))
+        np.float64(3.5)
+    """
+    return _quantile(a, q, 100.0, axis, method, keepdims, name, "rd.nanpercentile", skips=True)
+
+
+def _quantile(
+    a: Any,
+    q: Any,
+    whole: float,
+    axis: Any,
+    method: str,
+    keepdims: bool,
+    name: str | None,
+    what: str,
+    *,
+    skips: bool = False,
+) -> Any:
     value = _ordered_numbers(a, what)
     if method not in BETWEEN and method not in AT:
         known = ", ".join(sorted({*BETWEEN, *AT}))
@@ -130,11 +186,11 @@ def _quantile(a: Any, q: Any, whole: float, axis: Any, method: str, keepdims: bo
     line, after_check = _sorted(value, axis, what)
 
     def at(row: Array, p: Array) -> Array:
-        n = astype(lift(row.shape[0]), f64)
-        last = astype(lift(row.shape[0]), i64) - 1
+        number = astype(lift(_number_in(row, skips)), i64)
+        n, last = astype(number, f64), ufuncs.maximum(number - 1, 0) if skips else number - 1
         element = lambda i: row[ufuncs.clip(i, 0, last)]
         if method in AT:
-            return after_check(_unless_nan(row, element(astype(AT[method](n, p), i64))))
+            return after_check(_unless_nan(row, element(astype(AT[method](n, p), i64)), skips))
         place = BETWEEN[method](n, p)
         down = astype(ufuncs.floor(place), i64)
         low, high = element(down), element(down + 1)
@@ -145,7 +201,7 @@ def _quantile(a: Any, q: Any, whole: float, axis: Any, method: str, keepdims: bo
         step = astype(high - low, result)
         low, high = astype(low, result), astype(high, result)
         value = ufuncs.where(share >= 0.5, high - step * (1 - share), low + step * share)
-        return after_check(_unless_nan(row, value))
+        return after_check(_unless_nan(row, value, skips))
 
     every = lambda row: elementwise(lambda p: at(row, p), [part])
     found = _finished(line, every, tuple(range(parts.ndim)), value.ndim, axis, keepdims, name)
@@ -188,9 +244,20 @@ def _sorted(value: Array, axis: Any, what: str) -> tuple[Array, Callable[[Array]
     return sort(moved), after_check
 
 
-def _unless_nan(row: Array, value: Array) -> Array:
-    """A value, or NaN where the last element in order is NaN."""
-    if not row.dtype.is_float:
+def _number_in(row: Array, skips: bool) -> Any:
+    """The number of elements of a row in order, of those that are not NaN if these are left out."""
+    if not skips or not row.dtype.is_float:
+        return row.shape[0]
+    return reductions.sum(ufuncs.logical_not(ufuncs.isnan(row)))
+
+
+def _at_least_zero(place: Any) -> Any:
+    return max(place, 0) if isinstance(place, int) else ufuncs.maximum(place, 0)
+
+
+def _unless_nan(row: Array, value: Array, skips: bool) -> Array:
+    """A value, or NaN where the last element in order is NaN and counts."""
+    if skips or not row.dtype.is_float:
         return value
     return ufuncs.where(ufuncs.isnan(row[-1]), value.dtype(math.nan), value)
 

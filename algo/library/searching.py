@@ -1,4 +1,4 @@
-"""NumPy's searches in sorted arrays: `searchsorted digitize isin interp`, and `histogram`, each a binary search for every element.
+"""NumPy's searches in sorted arrays: `searchsorted digitize isin interp`, each a binary search for every element.
 
 NaN comes last, as `rd.sort` puts it.
 """
@@ -17,11 +17,10 @@ from raido.algo.language.combinators import tabulate
 from raido.algo.language.complexes import Complex
 from raido.algo.language.control import while_loop
 from raido.algo.language.moves import astype, flatten
-from raido.algo.language.scattering import bincount
 from raido.algo.language.sorting import sort
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.building import elementwise
-from raido.algo.trace.locations import complaint, plain_int
+from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import common_type, lift
 from raido.algo.trace.value import Array
 
@@ -36,7 +35,7 @@ def real_of(value: Any, what: str) -> Array:
     return given
 
 
-def _line(value: Array, what: str) -> Array:
+def line_of(value: Array, what: str) -> Array:
     if value.ndim != 1:
         raise ShapeError(complaint(f"{what} is an array of one dimension, not of {value.ndim}", remedy=".flatten()"))
     return value
@@ -48,7 +47,7 @@ def below(x: Array, y: Array) -> Array:
     return less | (ufuncs.isnan(y) & ~ufuncs.isnan(x)) if x.dtype.is_float else less
 
 
-def _search(read: Callable[[Array], Array], size: Any, goes_right: Callable[[Array], Array]) -> Array:
+def search(read: Callable[[Array], Array], size: Any, goes_right: Callable[[Array], Array]) -> Array:
     """The first index in 0 … size whose element does not lie to the left, by halving."""
 
     def halve(state: Any) -> Any:
@@ -61,7 +60,7 @@ def _search(read: Callable[[Array], Array], size: Any, goes_right: Callable[[Arr
     return while_loop(lambda state: state[0] < state[1], halve, start)[0]
 
 
-def _together(*arrays: Array) -> list[Array]:
+def together(*arrays: Array) -> list[Array]:
     """Arrays in their common type, in which they are compared."""
     dtype, _ = common_type(arrays)
     return [astype(array, dtype) for array in arrays]
@@ -87,15 +86,15 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, name
         array([0, 1, 4])
     """
     table, values = real_of(a, "rd.searchsorted"), real_of(v, "rd.searchsorted")
-    _line(table, "the sorted array of rd.searchsorted")
-    table, values = _together(table, values)
+    line_of(table, "the sorted array of rd.searchsorted")
+    table, values = together(table, values)
     left_of = _on_side(side)
     order = None if sorter is None else numbers_of(sorter, "rd.searchsorted")
 
     def read(i: Array) -> Array:
         return table[i] if order is None else table[order[i]]
 
-    return elementwise(lambda x: _search(read, table.shape[0], lambda e: left_of(e, x)), [values], name=name)
+    return elementwise(lambda x: search(read, table.shape[0], lambda e: left_of(e, x)), [values], name=name)
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, name: str | None = None) -> Array:
@@ -108,8 +107,8 @@ def digitize(x: Any, bins: Any, right: bool = False, *, name: str | None = None)
         >>> rd.algorithm(lambda x: rd.digitize(x, [0.0, 1.0, 2.5])).interpret(np.array([0.2, 6.4, 1.0]))
         array([1, 3, 2])
     """
-    values, edges = real_of(x, "rd.digitize"), _line(real_of(bins, "rd.digitize"), "`bins` of rd.digitize")
-    values, edges = _together(values, edges)
+    values, edges = real_of(x, "rd.digitize"), line_of(real_of(bins, "rd.digitize"), "`bins` of rd.digitize")
+    values, edges = together(values, edges)
     count = edges.shape[0]
     left_of = _on_side("left" if right else "right")
     if isinstance(count, int) and count == 0:
@@ -118,7 +117,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, name: str | None = None)
 
     def find(value: Array, down: Array) -> Array:
         read = lambda i: edges[ufuncs.where(down, count - 1 - i, i)]
-        place = _search(read, count, lambda element: left_of(element, value))
+        place = search(read, count, lambda element: left_of(element, value))
         return ufuncs.where(down, count - place, place)
 
     return elementwise(find, [values, falls], name=name)
@@ -146,7 +145,7 @@ def isin(
     values, tested = real_of(element, "rd.isin"), real_of(test_elements, "rd.isin")
     if kind not in (None, "sort", "table"):
         raise TraceError(complaint(f"`kind` is None, 'sort' or 'table', not {kind!r}"))
-    values, tested = _together(values, tested)
+    values, tested = together(values, tested)
     ordered = sort(flatten(tested) if tested.ndim else tested[None])
     count = astype(lift(ordered.shape[0]), i64)
 
@@ -178,15 +177,15 @@ def interp(
         array([3. , 2.5, 1. , 0. ])
     """
     places, starts, values = (astype(real_of(v, "rd.interp"), f64) for v in (x, xp, fp))
-    _line(starts, "`xp` of rd.interp")
-    _line(values, "`fp` of rd.interp")
+    line_of(starts, "`xp` of rd.interp")
+    line_of(values, "`fp` of rd.interp")
     if period is not None:
         starts, values, places, left, right = *_repeated(starts, values, places, period), None, None
     last = starts.shape[0] - 1
     before, after = (values[k] if given is None else astype(lift(given), f64) for given, k in ((left, 0), (right, -1)))
 
     def at(p: Array, low: Array, high: Array) -> Array:
-        k = _search(lambda i: starts[i], starts.shape[0], lambda e: e <= p) - 1
+        k = search(lambda i: starts[i], starts.shape[0], lambda e: e <= p) - 1
         i = ufuncs.clip(k, 0, last)
         j = ufuncs.minimum(i + 1, last)
         x0, x1, y0, y1 = starts[i], starts[j], values[i], values[j]
@@ -216,74 +215,3 @@ def _repeated(starts: Array, values: Array, places: Array, period: Any) -> tuple
         return tabulate(n + 2, point)
 
     return extended(ordered, length), extended(along, f64(0)), places % length
-
-
-def histogram(
-    a: Any,
-    bins: Any = 10,
-    range: Any = None,
-    density: bool | None = None,
-    weights: Any = None,
-    *,
-    name: str | None = None,
-) -> tuple[Any, Array]:
-    """`(counts, edges)`: how many elements of `a` fall into each bin, as i64 or in the dtype of the `weights`, and the edges of the bins.
-
-    `bins` is a number of bins of equal width, an int or a size, over `range`, a pair, or over all elements; or an increasing array of
-    edges. A bin holds its lower edge, the last one its upper edge too; what lies outside, and NaN, is not counted. `density`: in f64,
-    divided by the sum and the width of the bin, so that the integral is 1. `weights` have the shape of `a`.
-
-    Example:
-        >>> rd.algorithm(lambda a: rd.histogram(a, 2, (0, 4))).interpret(np.array([0.5, 1.0, 2.0, 4.0, 5.0]))
-        (array([2, 2]), array([0., 2., 4.]))
-    """
-    values = real_of(a, "rd.histogram")
-    line = flatten(values) if values.ndim else values[None]
-    if isinstance(bins, str):
-        raise TraceError(complaint(f"rd.histogram with bins {bins!r}", remedy="a number of bins, or their edges"))
-    given = bins if isinstance(bins, (int, np.integer)) else real_of(bins, "rd.histogram")
-    if isinstance(given, Array) and given.ndim:
-        edges = _line(given, "`bins` of rd.histogram")
-        count = edges.shape[0] - 1
-    elif isinstance(given, Array):
-        count, edges = given, _even_edges(line, given, range)
-    else:
-        count = plain_int(given, "the number of bins of rd.histogram")
-        if count < 1:
-            raise ShapeError(complaint(f"rd.histogram of {count} bins", remedy="at least 1"))
-        edges = _even_edges(line, count, range)
-    own, borders = _together(line, edges)
-
-    def bin_of(x: Array) -> Array:
-        place = _search(lambda i: borders[i], borders.shape[0], lambda e: e <= x) - 1
-        return ufuncs.where(x == borders[-1], count - 1, ufuncs.where(place < count, place, -1))
-
-    indices = elementwise(bin_of, [own])
-    if weights is not None:
-        weights = real_of(weights, "rd.histogram")
-        weights = flatten(weights) if weights.ndim else weights[None]
-    counts = bincount(indices, count, weights, name=name if not density else None)
-    if density:
-        widths = edges[1:] - edges[:-1]
-        counts = ufuncs.divide(astype(counts, f64) / widths, reductions.sum(counts), name=name)
-    return counts, edges
-
-
-def _even_edges(line: Array, count: Any, limits: Any) -> Array:
-    """Edges of bins of one width: f64, or of the type of a float array."""
-    dtype = line.dtype if line.dtype.is_float else f64
-    if limits is None:
-        nothing = line.shape[0] == 0
-        low = ufuncs.where(nothing, 0.0, reductions.min(line, initial=reductions.highest(line.dtype)))
-        high = ufuncs.where(nothing, 1.0, reductions.max(line, initial=reductions.lowest(line.dtype)))
-    else:
-        low, high = (lift(limit) for limit in limits)
-    low, high = astype(low, dtype), astype(high, dtype)
-    alone = low == high
-    low, high = ufuncs.where(alone, low - 0.5, low), ufuncs.where(alone, high + 0.5, high)
-
-    def edge(i: Array) -> Array:
-        inside = i * ((high - low) / astype(lift(count), dtype)) + low
-        return ufuncs.where(i == count, high, inside)
-
-    return tabulate(count + 1, edge)

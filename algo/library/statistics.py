@@ -1,4 +1,4 @@
-"""NumPy's statistics that are sums: `var std ptp average`, and sums, means and extremes that leave NaN out.
+"""NumPy's statistics that are sums: `var std ptp average`.
 
 `axis` is None (all), an int or a tuple, as in `rd.sum`. Deviations are summed in a second pass, from the mean of the first, and f16
 and bf16 in f32, as NumPy does for f16.
@@ -6,15 +6,14 @@ and bf16 in f32, as NumPy does for f16.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph.dtypes import DType, computed_in, f64
 from raido.algo.language import reductions, ufuncs
-from raido.algo.language.combinators import reduce_axes
 from raido.algo.language.complexes import Complex
 from raido.algo.language.moves import astype
+from raido.algo.language.pure import mask_over, without_out
 from raido.algo.language.reductions import normal_axes
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.building import elementwise
@@ -40,6 +39,7 @@ def kept(result: Any, axis: Any, rank: int) -> Any:
     return result[tuple(None if k in axes else slice(None) for k in range(rank))] if axes else result
 
 
+@without_out
 def var(
     a: Any,
     axis: Any = None,
@@ -49,21 +49,24 @@ def var(
     keepdims: bool = False,
     mean: Any = None,
     correction: Any = None,
+    where: Any = True,
     name: str | None = None,
 ) -> Array:
     """The variance along `axis`: the mean of the squared distances from the mean, over `n - ddof` of n elements.
 
     Of integers in f64, of f16 and bf16 summed in f32, of complex numbers the real mean of squared sizes. `mean` is the mean, with the reduced
     dimensions kept at size 1, where it is known already; `correction` is another name of `ddof`. NaN for an empty axis; where n is
-    at most `ddof`, what is divided by 0 is NaN or infinite.
+    at most `ddof`, what is divided by 0 is NaN or infinite. Elements where the mask `where` does not hold take no part.
 
     Example:
         >>> rd.algorithm(lambda a: rd.var(a, axis=1)).interpret(np.array([[1.0, 2.0, 3.0], [4.0, 4.0, 4.0]]))
         array([0.66666667, 0.        ])
     """
-    return _variance(a, axis, dtype, _correction(ddof, correction), keepdims, mean, name, lambda total: total, "rd.var")
+    by = _correction(ddof, correction)
+    return _variance(a, axis, dtype, by, keepdims, mean, where, name, lambda total: total, "rd.var")
 
 
+@without_out
 def std(
     a: Any,
     axis: Any = None,
@@ -73,6 +76,7 @@ def std(
     keepdims: bool = False,
     mean: Any = None,
     correction: Any = None,
+    where: Any = True,
     name: str | None = None,
 ) -> Array:
     """The standard deviation along `axis`: the square root of `rd.var`, with its arguments.
@@ -81,7 +85,8 @@ def std(
         >>> rd.algorithm(lambda a: rd.std(a)).interpret(np.array([1.0, 3.0, 1.0, 3.0]))
         np.float64(1.0)
     """
-    return _variance(a, axis, dtype, _correction(ddof, correction), keepdims, mean, name, ufuncs.sqrt, "rd.std")
+    by = _correction(ddof, correction)
+    return _variance(a, axis, dtype, by, keepdims, mean, where, name, ufuncs.sqrt, "rd.std")
 
 
 def _correction(ddof: Any, correction: Any) -> Any:
@@ -93,15 +98,24 @@ def _correction(ddof: Any, correction: Any) -> Any:
 
 
 def _variance(
-    a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, mean: Any, name: str | None, finish: Any, what: str
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: bool,
+    mean: Any,
+    where: Any,
+    name: str | None,
+    finish: Any,
+    what: str,
 ) -> Any:
     value = numbers_of(a, what)
     array = leaves(value)[0]
-    result = _float_of(array, dtype, what)
+    result = float_of(array, dtype, what)
     wide = computed_in(result) if dtype is None else result
     if not isinstance(value, Complex):
         value = as_weak(astype(value, wide), value)
-    centre = reductions.mean(value, axis, keepdims=True) if mean is None else mean
+    centre = reductions.mean(value, axis, keepdims=True, where=where) if mean is None else mean
 
     def squared(x: Any, y: Any) -> Any:
         distance = x - y
@@ -109,14 +123,21 @@ def _variance(
             return distance.real * distance.real + distance.imag * distance.imag
         return astype(distance * distance, wide)
 
-    total = reductions.sum(elementwise(squared, [value, centre]), axis, keepdims=keepdims)
-    count = ufuncs.maximum(astype(lift(size_along(array, axis)), f64) - ddof, 0.0)
+    total = reductions.sum(elementwise(squared, [value, centre]), axis, keepdims=keepdims, where=where)
+    count = ufuncs.maximum(astype(_number_along(array, axis, keepdims, where, what), f64) - ddof, 0.0)
     divisor = astype(count, wide)
     found = elementwise(lambda s, d: astype(finish(s / d), result), [total, divisor], name=name)
     return as_weak(found, value) if dtype is None and mean is None else found
 
 
-def _float_of(array: Array, dtype: Any, what: str) -> DType:
+def _number_along(array: Array, axis: Any, keepdims: bool, where: Any, what: str) -> Array:
+    """The number of elements along `axis` that take part."""
+    if where is True:
+        return lift(size_along(array, axis))
+    return reductions.sum(mask_over(where, array, what), axis, keepdims=keepdims)
+
+
+def float_of(array: Array, dtype: Any, what: str) -> DType:
     """The float type of a mean: the one that is wished for, that of floats, or f64."""
     if dtype is None:
         return array.dtype if array.dtype.is_float else f64
@@ -126,6 +147,7 @@ def _float_of(array: Array, dtype: Any, what: str) -> DType:
     return wished
 
 
+@without_out
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The largest minus the smallest element along `axis`, in their dtype. An empty axis is refused.
 
@@ -188,89 +210,3 @@ def _weights_for(weights: Any, array: Array, axis: Any) -> Any:
     order = sorted(range(len(axes)), key=axes.__getitem__)
     moved = weights.transpose(*order) if len(order) > 1 else weights
     return moved[tuple(slice(None) if k in axes else None for k in range(array.ndim))]
-
-
-def nansum(
-    a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None
-) -> Array:
-    """The sum along `axis` of the elements that are not NaN, with the types of `rd.sum`; 0 where there is none.
-
-    Example:
-        >>> rd.algorithm(lambda a: rd.nansum(a)).interpret(np.array([1.0, np.nan, 2.0]))
-        np.float64(3.0)
-    """
-    return reductions.sum(
-        _without_nan(numbers_of(a, "rd.nansum")), axis, dtype=dtype, keepdims=keepdims, initial=initial, name=name
-    )
-
-
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """The mean along `axis` of the elements that are not NaN, with the types of `rd.mean`; NaN where there is none.
-
-    Example:
-        >>> rd.algorithm(lambda a: rd.nanmean(a)).interpret(np.array([1.0, np.nan, 2.0]))
-        np.float64(1.5)
-    """
-    value = numbers_of(a, "rd.nanmean")
-    array = leaves(value)[0]
-    if not array.dtype.is_float:
-        return reductions.mean(value, axis, dtype=dtype, keepdims=keepdims, name=name)
-    result = _float_of(array, dtype, "rd.nanmean")
-    wide = computed_in(result) if dtype is None else result
-    numbers = _without_nan(value)
-    summed = numbers if isinstance(value, Complex) else astype(numbers, wide)
-    total = reductions.sum(summed, axis, dtype=dtype, keepdims=keepdims)
-    count = reductions.sum(ufuncs.logical_not(ufuncs.isnan(value)), axis, keepdims=keepdims)
-
-    def divided(s: Any, n: Any) -> Any:
-        if isinstance(s, Complex):
-            return s / astype(n, s.real.dtype)
-        return astype(s / astype(n, wide), result)
-
-    found = elementwise(divided, [total, count], name=name)
-    return as_weak(found, value) if dtype is None else found
-
-
-def _without_nan(value: Any) -> Any:
-    if not leaves(value)[0].dtype.is_float:
-        return value
-    number = lambda x: ufuncs.where(ufuncs.isnan(x), as_weak(_zero(x), x), x)
-    return elementwise(number, [value])
-
-
-def _zero(x: Any) -> Any:
-    return x.dtype(0)
-
-
-def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Array:
-    """The smallest element along `axis` that is not NaN; NaN where there is none. An empty axis is refused unless `initial` is given.
-
-    Example:
-        >>> rd.algorithm(lambda a: rd.nanmin(a)).interpret(np.array([3.0, np.nan, 2.0]))
-        np.float64(2.0)
-    """
-    return _extreme(a, axis, keepdims, initial, name, ufuncs.fmin, reductions.min, "rd.nanmin")
-
-
-def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, name: str | None = None) -> Array:
-    """The largest element along `axis` that is not NaN; NaN where there is none. An empty axis is refused unless `initial` is given.
-
-    Example:
-        >>> rd.algorithm(lambda a: rd.nanmax(a, axis=0)).interpret(np.array([[3.0, np.nan], [2.0, np.nan]]))
-        array([ 3., nan])
-    """
-    return _extreme(a, axis, keepdims, initial, name, ufuncs.fmax, reductions.max, "rd.nanmax")
-
-
-def _extreme(
-    a: Any, axis: Any, keepdims: bool, initial: Any, name: str | None, pick: Any, plain: Any, what: str
-) -> Any:
-    value = numbers_of(a, what)
-    array = leaves(value)[0]
-    axes = normal_axes(axis, array.ndim)
-    if isinstance(value, tuple) or not array.dtype.is_float or not axes:
-        return plain(value, axis, keepdims=keepdims, initial=initial, name=name)
-    finish = (lambda total: pick(initial, total)) if initial is not None else reductions.not_empty(array, axis, what)
-    start = array.dtype(math.nan)
-    result = reduce_axes(pick, start, array, axes, commutative=True, name=name, finish=finish, keep=False)
-    return kept(result, axis, array.ndim) if keepdims else result

@@ -13,6 +13,7 @@ from raido.algo.errors import ShapeError, TraceError
 from raido.algo.language.indexing import index_with
 from raido.algo.language.making import array, iota
 from raido.algo.language.moves import array_of, flatten, leaf_by_leaf, named, normal_axis, reshape
+from raido.algo.language.pure import without_out
 from raido.algo.language.ufuncs import where
 from raido.algo.trace.building import structure
 from raido.algo.trace.locations import complaint
@@ -21,6 +22,7 @@ from raido.algo.trace.value import Array
 _MODES = {"raise": None, "wrap": "wrap", "clip": "clamp"}
 
 
+@without_out
 @leaf_by_leaf
 def take(a: Any, indices: Any, axis: Any = None, *, mode: str = "raise", name: str | None = None) -> Array:
     """The elements (rows) at `indices` along `axis`, of the flattened array for None; the shape of `indices` stands in place of the axis.

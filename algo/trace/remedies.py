@@ -10,19 +10,22 @@ from raido.algo.trace.dtype_reading import find_dtype
 
 # NumPy's and Python's names of what raido calls otherwise
 _OTHER_NAMES = {
-    "asarray": "array",
-    "concatenate": "concat",
     "dist": "hypot",
     "fsum": "sum",
-    "ravel": "flatten",
-    "permute_dims": "transpose",
-    "matrix_transpose": "swapaxes",
-    "pow": "power",
 }
 
 
-_WITHOUT_FUNCTION = {"shape": "a.shape", "ndim": "a.ndim", "size": "a.size", "partition": "rd.sort"}
-_OTHER_MEANING = frozenset(("choose", "partition", "size", "load", "record", "filter"))
+_WITHOUT_FUNCTION = {
+    "argpartition": "rd.argsort",
+    "copyto": "rd.where(mask, values, a)",
+    "ndim": "a.ndim",
+    "partition": "rd.sort",
+    "place": "a.at[mask].set(values)",
+    "put": "a.at[index].set(values)",
+    "putmask": "rd.where(mask, values, a)",
+    "shape": "a.shape",
+}
+_OTHER_MEANING = frozenset(("choose", "partition", "load", "record", "filter"))
 
 
 def rd_form(dotted: str) -> str | None:
@@ -30,12 +33,17 @@ def rd_form(dotted: str) -> str | None:
     if dotted in _OTHER_MEANING or dotted in _WITHOUT_FUNCTION:
         return _WITHOUT_FUNCTION.get(dotted)
     for name in (dotted, _OTHER_NAMES.get(dotted, dotted)):
-        found: Any = sys.modules.get("raido")  # the layer above, which has all names
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is not None:
+        if rd_function(name) is not None:
             return f"rd.{name}"
     return None
+
+
+def rd_function(dotted: str) -> Any:
+    """What `rd.` and that name is; None where it is nothing, or has another meaning than NumPy's."""
+    found: Any = None if dotted in _OTHER_MEANING else sys.modules.get("raido")  # the layer above, which has all names
+    for part in dotted.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def near_names(name: str) -> list[str]:
@@ -51,7 +59,8 @@ def rd_remedy(dotted: str) -> str | None:
     form = rd_form(dotted)
     if form is not None or dotted in _OTHER_MEANING:
         return form
-    return ", ".join(f"rd.{name}" for name in near_names(dotted.split(".")[-1])) or None
+    near = (name for name in near_names(dotted.split(".")[-1]) if name not in _OTHER_MEANING)
+    return ", ".join(f"rd.{name}" for name in near) or None
 
 
 def numpy_name(function: Any) -> str:

@@ -47,7 +47,18 @@ class ComplexArrayType:
 
 @dataclass(frozen=True, slots=True)
 class SizeType:
-    """An int argument that serves as a size named after it; write `rd.size`."""
+    """An int argument that serves as a size named after it; write `rd.size`. Called, NumPy's function of the name."""
+
+    def __call__(self, a: Any, axis: Any = None) -> Any:
+        """The number of elements of an array, or along `axis`, an int or a tuple: an int, or a size."""
+        from raido.algo.language.reductions import normal_axes
+        from raido.algo.trace.building import structure
+        from raido.algo.trace.trees import leaves
+
+        shape, count = leaves(structure(a))[0].shape, 1
+        for k in normal_axes(axis, len(shape)):
+            count = count * shape[k]
+        return count
 
     def __repr__(self) -> str:
         return "size"

@@ -19,8 +19,9 @@ from raido.algo.graph.expr import Const, Constant, Expr, Parameter, Result
 from raido.algo.trace.context import running
 from raido.algo.trace.locations import complaint, user_site
 from raido.algo.trace.methods import Methods
+from raido.algo.trace.numpy_calls import call_function, call_ufunc
 from raido.algo.trace.operators import Operators
-from raido.algo.trace.remedies import numpy_name, rd_remedy, remedy_in
+from raido.algo.trace.remedies import remedy_in
 from raido.algo.trace.types import describe
 
 if TYPE_CHECKING:
@@ -123,13 +124,13 @@ class Array(Methods, Operators):
 
         return updates.At(self)
 
-    def sum(self, axis: Any = None, **options: Any) -> Array:
+    def sum(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
         """`rd.sum` of this array."""
-        return _reductions().sum(self, axis, **options)
+        return _reductions().sum(self, axis, dtype, **options)
 
-    def prod(self, axis: Any = None, **options: Any) -> Array:
+    def prod(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
         """`rd.prod` of this array."""
-        return _reductions().prod(self, axis, **options)
+        return _reductions().prod(self, axis, dtype, **options)
 
     def min(self, axis: Any = None, **options: Any) -> Array:
         """`rd.min` of this array."""
@@ -147,9 +148,9 @@ class Array(Methods, Operators):
         """`rd.all` of this array."""
         return _reductions().all(self, axis, **options)
 
-    def mean(self, axis: Any = None, **options: Any) -> Array:
+    def mean(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
         """`rd.mean` of this array."""
-        return _reductions().mean(self, axis, **options)
+        return _reductions().mean(self, axis, dtype, **options)
 
     def argmin(self, axis: Any = None, **options: Any) -> Array:
         """`rd.argmin` of this array."""
@@ -159,17 +160,17 @@ class Array(Methods, Operators):
         """`rd.argmax` of this array."""
         return _reductions().argmax(self, axis, **options)
 
-    def clip(self, min: Any = None, max: Any = None) -> Array:
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Array:
         """`rd.clip` of this array."""
         from raido.algo.language import ufuncs
 
-        return ufuncs.clip(self, min, max)
+        return ufuncs.clip(self, min, max, out)
 
-    def round(self, decimals: int = 0) -> Array:
+    def round(self, decimals: int = 0, out: Any = None) -> Array:
         """`rd.round` of this array."""
         from raido.algo.language import ufuncs
 
-        return ufuncs.round(self, decimals)
+        return ufuncs.round(self, decimals, out)
 
     def __getitem__(self, key: Any) -> Array:
         from raido.algo.language import indexing
@@ -251,19 +252,10 @@ class Array(Methods, Operators):
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        from raido.algo.language import ufuncs
+        return call_ufunc(ufunc, method, inputs, options)
 
-        name = ufunc.__name__
-        operator = ufuncs.OPERATOR_OF_UFUNC.get(name)
-        if method == "__call__" and operator and not options and not all(isinstance(v, Operators) for v in inputs):
-            return operator(*inputs)
-        remedy = rd_remedy(name) if method == "__call__" else _OF_METHOD.get(method)
-        called = name if method == "__call__" else f"{name}.{method}"
-        raise TraceError(complaint(f"`np.{called}` on a traced value", remedy=remedy))
-
-    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> NoReturn:
-        name = numpy_name(function)
-        raise TraceError(complaint(f"`np.{name}` on a traced value", remedy=rd_remedy(name)))
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        return call_function(function, args, options)
 
     def __repr__(self) -> str:
         return f"<traced {describe(self.dtype, self.extents)}>"
@@ -288,15 +280,6 @@ def computed(weak: int) -> int:
 def is_scalar(value: Array) -> bool:
     """Whether the value has rank 0."""
     return not isinstance(value.node, _ARRAY_NODES)
-
-
-_OF_METHOD = {
-    "reduce": "rd.reduce(op, neutral, a)",
-    "accumulate": "rd.scan(op, neutral, a)",
-    "at": "a.at[index].add(values), or rd.reduce_by_index(a, op, neutral, index, values)",
-    "outer": "op(a[:, None], b[None, :])",
-    "reduceat": "rd.segmented_reduce(op, neutral, a, offsets)",
-}
 
 
 def _number_complaint(name: str, remedy: str) -> str:

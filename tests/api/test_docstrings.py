@@ -44,6 +44,13 @@ def test_examples_run(name: str) -> None:
     module = importlib.import_module(name)
     names = {"np": np, "rd": rd}
     failed, tried = doctest.testmod(module, extraglobs=names, optionflags=doctest.ELLIPSIS)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for function in vars(module).values():  # those that a decorator wraps: `testmod` passes over them
+        if inspect.isfunction(function) and function.__module__ == name and hasattr(function, "__wrapped__"):
+            own = inspect.unwrap(function)
+            for test in doctest.DocTestFinder().find(own, globs={**own.__globals__, **names}):
+                failed += runner.run(test).failed
+                tried += len(test.examples)
     assert tried and not failed
 
 

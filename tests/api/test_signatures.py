@@ -27,8 +27,8 @@ def test_ufuncs_take_their_operands_by_position(name: str) -> None:
     parameters = list(inspect.signature(getattr(rd, name)).parameters.values())
     operands = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
     assert [p.name for p in operands] == (["x"] if OPERANDS[name].nin == 1 else ["x1", "x2"])
-    assert [p.name for p in parameters if p.kind is p.KEYWORD_ONLY] == ["name"]
-    assert len(parameters) == len(operands) + 1
+    assert [p.name for p in parameters if p.kind is p.KEYWORD_ONLY] == ["out", "where", "name"]
+    assert len(parameters) == len(operands) + 3
 
 
 @pytest.mark.parametrize("name", SHARED)

@@ -1,0 +1,126 @@
+"""`rd.unique`: the distinct elements of an array, or its distinct slices along an axis, in order, from one stable sort and a filter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Sort, const
+from raido.algo.language.complexes import Complex
+from raido.algo.language.control import loop
+from raido.algo.language.filtering import compress
+from raido.algo.language.making import iota, replicate
+from raido.algo.language.moves import array_of, astype, flatten, moved, normal_axis, reshape, transpose
+from raido.algo.language.reductions import any as any_of
+from raido.algo.language.scanning import scan
+from raido.algo.language.scattering import bincount, scatter
+from raido.algo.language.sorting import argsort, sortable, with_keys, without_keys
+from raido.algo.language.ufuncs import add, isnan, logical_and, logical_not, logical_or, not_equal
+from raido.algo.trace.building import form_results, structure
+from raido.algo.trace.context import load
+from raido.algo.trace.trees import leaves, map_leaves, unflatten
+from raido.algo.trace.value import Array
+from raido.algo.trace.weak import each_weakness
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+    name: str | None = None,
+) -> Any:
+    """The distinct elements in increasing order; with `axis`, the distinct slices along it, in the order of their elements, first to last.
+
+    How many there are is decided by the data. All NaN count as one, unless `equal_nan` is False; in slices they always differ, as in
+    NumPy. With flags, a tuple with, in this order: where each first occurs (in the flattened array, or along the axis), which one each
+    element is (in the shape of `ar`) or each slice is, how often each occurs; all i64. `sorted` is NumPy's: the order is always this one.
+
+    Example:
+        >>> import numpy as np, raido as rd
+        >>> @rd.algorithm
+        ... def letters(a: rd.u8["n"]):
+        ...     return rd.unique(a, return_counts=True)
+        >>> letters.interpret(np.array([3, 1, 3], np.uint8))
+        (array([1, 3], dtype=uint8), array([1, 2]))
+    """
+    given = structure(ar)
+    array = given if isinstance(given, Complex) else array_of(given, "rd.unique")
+    if axis is not None:
+        ordered, places = _ordered_slices(array, normal_axis(axis, array.ndim))
+        differs = _slices_differ(ordered)
+    else:
+        ordered, places = _ordered_elements(array)
+        differs = _elements_differ(ordered, equal_nan)
+    n = places.shape[0]
+    first = logical_or(iota(n) == 0, differs)
+    *kept, indices = compress(first, [*leaves(ordered), places], name if axis is None else None)
+    values = unflatten(ordered, kept)
+    if axis is not None:
+        values = _as_slices(values, array, normal_axis(axis, array.ndim), name)
+    if not (return_index or return_inverse or return_counts):
+        return values
+    number = scan(add, 0, astype(first, i64)) - 1
+    results = [values]
+    if return_index:
+        results.append(indices)
+    if return_inverse:
+        inverse = scatter(replicate(n, Array(const(i64, 0))), places, number, unique_indices=True)
+        results.append(inverse if array.ndim == 1 or axis is not None else reshape(inverse, array.shape))
+    if return_counts:
+        results.append(bincount(number, indices.shape[0]))
+    return tuple(results)
+
+
+def _ordered_elements(array: Any) -> tuple[Any, Array]:
+    """The elements in order, and where each stood in the flattened array."""
+    keyed = with_keys(flatten(array))
+    value, along, own, nodes = sortable(keyed, 0, "rd.unique")
+    form, weak = Sort(own, along, len(nodes), (*nodes, own[0].var)), each_weakness(leaves(value))
+    *sorted_keys, places = form_results(form, "sort", weak=weak)
+    return without_keys(array, unflatten(keyed, sorted_keys)), places
+
+
+def _elements_differ(ordered: Any, equal_nan: bool) -> Array:
+    previous = _previous(ordered)
+    differs = not_equal(ordered, previous)
+    if equal_nan and leaves(ordered)[0].dtype.is_float:
+        differs = logical_and(differs, logical_not(logical_and(isnan(ordered), isnan(previous))))
+    return differs
+
+
+def _ordered_slices(array: Any, axis: int) -> tuple[Any, Array]:
+    """The slices along an axis in order, as rows, and where each stood: sorted by the last column first, each sort being stable."""
+    front = transpose(array, [axis, *(k for k in range(array.ndim) if k != axis)])
+    count, width = array.shape[axis], 1
+    for k, size in enumerate(array.shape):
+        width = width if k == axis else width * size
+    rows = reshape(front, (count, width))
+    by_column = lambda k, order: order[argsort(rows[order, width - 1 - k])]
+    places = loop(width, by_column, astype(iota(count), i64))
+    return rows[places], places
+
+
+def _slices_differ(ordered: Any) -> Array:
+    return any_of(not_equal(ordered, _previous(ordered)), 1)
+
+
+def _previous(ordered: Any) -> Any:
+    """At every place the element, or row, before it."""
+    before = lambda leaf: moved(
+        leaf.extents, lambda i, *p: load(leaf.node, (index.maximum(index.sub(i, 1), 0), *p)), weak=leaf.weak
+    )
+    return map_leaves(before, ordered)
+
+
+def _as_slices(rows: Any, like: Any, axis: int, name: str | None) -> Any:
+    """Rows as slices of an array along an axis."""
+    rest = [size for k, size in enumerate(like.shape) if k != axis]
+    order = list(range(1, like.ndim))
+    order.insert(axis, 0)
+    return transpose(reshape(rows, (rows.shape[0], *rest)), order, name=name)

@@ -1,0 +1,88 @@
+"""Truth values as the bits of bytes, and back: NumPy's `packbits` and `unpackbits`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raido.algo.errors import DTypeError, TraceError
+from raido.algo.graph.dtypes import u8
+from raido.algo.language.combinators import tabulate
+from raido.algo.language.complexes import Complex
+from raido.algo.language.moves import astype, flatten, named, normal_axis
+from raido.algo.language.ufuncs import left_shift, minimum, not_equal, right_shift, where
+from raido.algo.library.moving import moveaxis
+from raido.algo.library.operands import numbers_of
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.value import Array
+
+
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big", *, name: str | None = None) -> Any:
+    """Whether elements are not 0, eight to a byte (u8) along `axis`, of the flattened array for None; the last byte is filled up with 0.
+
+    `bitorder`: the first of eight is the highest bit ("big") or the lowest ("little"). DTypeError for floats.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.packbits(a)).interpret(np.array([True, False, True]))
+        array([160], dtype=uint8)
+    """
+    lines, along = _last(a, axis, "rd.packbits", bitorder)
+    if lines.dtype.is_float:
+        raise DTypeError(complaint(f"rd.packbits of {lines.dtype}", remedy="a comparison, or integers"))
+    count = lines.shape[-1]
+    holds = not_equal(lines, 0)
+
+    def byte(*places: Any) -> Any:
+        *outer, k = places
+        total: Any = u8(0)
+        for bit in range(8):
+            place = 8 * k + bit
+            inside = holds[(*outer, minimum(place, count - 1))] & (place < count)
+            total = total | left_shift(astype(inside, u8), 7 - bit if bitorder == "big" else bit)
+        return total
+
+    return _back(tabulate((*lines.shape[:-1], (count + 7) // 8), byte), along, name)
+
+
+def unpackbits(
+    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big", *, name: str | None = None
+) -> Any:
+    """The bits of bytes (u8) as elements 0 and 1 (u8) along `axis`, of the flattened array for None.
+
+    `count`: how many, further ones being 0; negative, how many less than there are. DTypeError for another type.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.unpackbits(a, count=3)).interpret(np.array([160], np.uint8))
+        array([1, 0, 1], dtype=uint8)
+    """
+    lines, along = _last(a, axis, "rd.unpackbits", bitorder)
+    if lines.dtype is not u8:
+        raise DTypeError(complaint(f"rd.unpackbits of {lines.dtype}", remedy=".astype(rd.u8), or .view(rd.u8)"))
+    bytes_there = lines.shape[-1]
+    given = 8 * bytes_there
+    size: Any = given if count is None else given + count if count < 0 else count
+
+    def bit(*places: Any) -> Any:
+        *outer, k = places
+        byte = lines[(*outer, minimum(k // 8, bytes_there - 1))]
+        by = 7 - k % 8 if bitorder == "big" else k % 8
+        return where(k < given, right_shift(byte, astype(by, u8)) & 1, u8(0))
+
+    return _back(tabulate((*lines.shape[:-1], size), bit), along, name)
+
+
+def _last(a: Any, axis: int | None, what: str, order: str) -> tuple[Array, int]:
+    """The array with the axis of the bits last, and where it stood."""
+    given = numbers_of(a, what)
+    if isinstance(given, Complex):
+        raise DTypeError(complaint(f"{what} of complex numbers"))
+    if order not in ("big", "little"):
+        raise TraceError(complaint(f"`bitorder` is 'big' or 'little', not {order!r}"))
+    if axis is None:
+        return flatten(given), 0
+    along = normal_axis(axis, given.ndim)
+    return moveaxis(given, along, -1), along
+
+
+def _back(lines: Any, along: int, name: str | None) -> Any:
+    result = moveaxis(lines, -1, along)
+    return result if name is None else named(result, name)

@@ -1,0 +1,146 @@
+"""NumPy's functions of arrays as sets, `union1d intersect1d setdiff1d setxor1d`, and the parts of `unique` as tuples.
+
+Data decides the sizes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from raido.algo.errors import TraceError
+from raido.algo.language.joining import concat
+from raido.algo.language.moves import astype, flatten, named
+from raido.algo.language.sorting import sort
+from raido.algo.language.uniques import unique
+from raido.algo.library.operands import numbers_of
+from raido.algo.library.searching import isin
+from raido.algo.trace.locations import complaint
+from raido.algo.trace.promotion import common_type
+from raido.algo.trace.value import Array
+
+
+class UniqueAll(NamedTuple):
+    """The distinct elements, where each first occurs, which one each element is, how often each occurs."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """The distinct elements, and how often each occurs."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """The distinct elements, and which one each element is."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def unique_all(x: Any) -> UniqueAll:
+    """`rd.unique` with all that it can tell, as a named tuple: values, indices, inverse_indices, counts. Each NaN counts for itself.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.unique_all(a).indices).interpret(np.array([3, 1, 3]))
+        array([1, 0])
+    """
+    return UniqueAll(*unique(x, True, True, True, equal_nan=False))
+
+
+def unique_counts(x: Any) -> UniqueCounts:
+    """The distinct elements and how often each occurs, as a named tuple: values, counts. Each NaN counts for itself.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.unique_counts(a).counts).interpret(np.array([3, 1, 3]))
+        array([1, 2])
+    """
+    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False))
+
+
+def unique_inverse(x: Any) -> UniqueInverse:
+    """The distinct elements and which one each element is, as a named tuple: values, inverse_indices. Each NaN counts for itself.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.unique_inverse(a).inverse_indices).interpret(np.array([3, 1, 3]))
+        array([1, 0, 1])
+    """
+    return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False))
+
+
+def unique_values(x: Any, *, name: str | None = None) -> Array:
+    """The distinct elements, in increasing order. Each NaN counts for itself.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.unique_values(a)).interpret(np.array([3, 1, 3]))
+        array([1, 3])
+    """
+    return unique(x, equal_nan=False, name=name)
+
+
+def union1d(ar1: Any, ar2: Any, *, name: str | None = None) -> Array:
+    """The distinct elements of two arrays, in increasing order, of their common dtype.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.union1d(a, b)).interpret(np.array([3, 1]), np.array([1, 2]))
+        array([1, 2, 3])
+    """
+    return unique(concat([flatten(numbers_of(a, "rd.union1d")) for a in (ar1, ar2)]), name=name)
+
+
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *, name: str | None = None
+) -> Any:
+    """The distinct elements that both arrays have, in increasing order, of their common dtype. NaN is in none.
+
+    `return_indices`: also where each first occurs in either flattened array, as a triple. `assume_unique` is NumPy's promise.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.intersect1d(a, b)).interpret(np.array([3, 1, 2]), np.array([2, 3]))
+        array([2, 3])
+    """
+    first, second = (flatten(numbers_of(a, "rd.intersect1d")) for a in (ar1, ar2))
+    values, places = unique(first, return_index=True)
+    held = isin(values, second)
+    found = astype(values[held], _common(first, second))
+    found = found if name is None else named(found, name)
+    if not return_indices:
+        return found
+    others, other_places = unique(second, return_index=True)
+    return found, places[held], other_places[isin(others, first)]
+
+
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, name: str | None = None) -> Array:
+    """The distinct elements of the first array that the second has not, in increasing order; NaN is always one of them.
+
+    `assume_unique`: the elements of the first array are distinct, and keep their order.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.setdiff1d(a, b)).interpret(np.array([3, 1, 2]), np.array([2, 3]))
+        array([1])
+    """
+    line = flatten(numbers_of(ar1, "rd.setdiff1d"))
+    values = line if assume_unique else unique(line)
+    left = values[isin(values, ar2, invert=True)]
+    return left if name is None else named(left, name)
+
+
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, name: str | None = None) -> Array:
+    """The distinct elements that one of two arrays has and the other has not, in increasing order, of their common dtype.
+
+    Example:
+        >>> rd.algorithm(lambda a, b: rd.setxor1d(a, b)).interpret(np.array([3, 1, 2]), np.array([2, 5]))
+        array([1, 3, 5])
+    """
+    first, second = (numbers_of(a, "rd.setxor1d") for a in (ar1, ar2))
+    return sort(concat([setdiff1d(first, second), setdiff1d(second, first)]), name=name)
+
+
+def _common(*arrays: Any) -> Any:
+    if not all(isinstance(a, Array) for a in arrays):
+        raise TraceError(complaint("rd.intersect1d of complex numbers", remedy=".real or .imag"))
+    return common_type(arrays)[0]
