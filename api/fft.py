@@ -1,5 +1,43 @@
 """`rd.fft`: Fourier transforms by NumPy's names."""
 
-from raido.algo.library.fft import fft, fft2, fftfreq, ifft, ifft2, irfft, rfft
+from raido.algo.library.fft import (
+    fft,
+    fft2,
+    fftfreq,
+    fftn,
+    fftshift,
+    hfft,
+    ifft,
+    ifft2,
+    ifftn,
+    ifftshift,
+    ihfft,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftfreq,
+    rfftn,
+)
 
-__all__ = ["fft", "fft2", "fftfreq", "ifft", "ifft2", "irfft", "rfft"]
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]

@@ -49,6 +49,12 @@ FAULT_KINDS = (
         for count in range(MOST_SHOWN + 1)
     ),
     FaultKind("total", 25, ArrayTooLarge, "counts that add up to {0} or more make a larger array than any can be"),
+    FaultKind(
+        "power_of_two",
+        26,
+        SizeMismatch,
+        "a Fourier transform of {0} numbers, a size not known when compiled: no power of two",
+    ),
     FaultKind("exact", 10, SizeMismatch, 'tail "exact": an extent of {0} is not a multiple of {1}'),
 )
 FAULT_CODES = {kind.name: kind.code for kind in FAULT_KINDS}

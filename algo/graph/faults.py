@@ -3,7 +3,7 @@
 A fault has a kind, a site (the user's line, or None) and up to three numbers: "index" (dimension, index, size), "division" and, of
 u64, "unsigned_division" (dividend), "power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "offset" (the
 only one, size), "bounds" (start, stop, size), "negative" (size), "limit_0" … "limit_4" (sizes that make too large an array),
-"total" (a sum of counts, or as much of it as was added), "empty" ().
+"total" (a sum of counts, or as much of it as was added), "power_of_two" (the size of a Fourier transform), "empty" ().
 "unsigned_index", "unsigned_bounds", "unsigned_size" (size) and "unsigned_offset" (offset) show numbers of u64.
 """
 
@@ -138,6 +138,12 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
     if kind == "total" and numbers:
         headline = f"counts that add up to {numbers[0]} or more make a larger array than any can be"
         return ArrayTooLarge(explain(headline, algorithm=where))
+    if kind == "power_of_two" and numbers:
+        headline = (
+            f"a Fourier transform of {numbers[0]} numbers, a size that was not known while tracing: no power of two"
+        )
+        remedy = "n=, or the number in the type of the parameter: such a size may be any"
+        return SizeMismatch(explain(headline, algorithm=where, **{"try": remedy}))
     if kind == "negative" and numbers:
         return SizeMismatch(explain(f"a size must not be negative, this one is {numbers[0]}", algorithm=where))
     if len(numbers) == 2:

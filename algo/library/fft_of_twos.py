@@ -1,0 +1,89 @@
+"""Fourier transforms along a last axis whose size is known only when the program runs, which must then be a power of two.
+
+Stockham's steps of radix 2 in a loop, as `fft_steps.py` has them for each radix of a known size; roots of unity are computed in f64, in
+the first octant, and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from raido.algo.graph.dtypes import f64, i64
+from raido.algo.language.combinators import tabulate
+from raido.algo.language.complexes import Complex
+from raido.algo.language.control import loop
+from raido.algo.language.moves import astype
+from raido.algo.language.ufuncs import cos, ctz, left_shift, right_shift, sin, where
+from raido.algo.trace.building import structure
+from raido.algo.trace.context import load
+from raido.algo.trace.existential import checked
+from raido.algo.trace.promotion import lift
+from raido.algo.trace.trees import map_leaves
+from raido.algo.trace.value import Array, size_value
+
+
+def transformed_by_twos(numbers: Any, count: Array) -> Any:
+    """The transform of `count` complex numbers along the last axis. A count that is no power of two is a fault when the program runs."""
+    lead = tuple(size_value(extent) for extent in numbers.real.extents[:-1])
+    half, roots = count // 2, _roots(count, numbers.dtype)
+
+    def step(level: Any, given: Any) -> Any:
+        """[2, m, done] to [m, 2, done], with `done` = 2**level."""
+        done = left_shift(lift(1), level)
+
+        def turned(*indices: Any) -> Complex:
+            *outer, o = indices
+            p, second = right_shift(o, level + 1), (right_shift(o, level) & 1) != 0
+            place = left_shift(p, level) + (o & (done - 1))
+            a, b = (_at(given, (*outer, k)) for k in (place, place + half))
+            total, rest = a + b, (a - b) * _at(roots, (left_shift(p, level),))
+            return Complex._make(where(second, y, x) for x, y in zip(_parts(total), _parts(rest), strict=True))
+
+        return tabulate((*lead, count), turned)
+
+    return loop(_levels(count), step, structure(numbers))
+
+
+def whole_of_half(half: Any, count: Array) -> Any:
+    """The transform of `count` real numbers, of which the first count // 2 + 1 are given: the others are conjugates of these."""
+    lead = tuple(size_value(extent) for extent in half.real.extents[:-1])
+
+    def at(*indices: Any) -> Complex:
+        *outer, k = indices
+        given = k <= count // 2
+        value = _at(half, (*outer, where(given, k, count - k)))
+        return Complex._make((value.real, where(given, value.imag, -value.imag)))
+
+    return tabulate((*lead, count), at)
+
+
+def _levels(count: Array) -> Array:
+    """The logarithm of a count to base 2."""
+    number = astype(count, i64)
+    holds = (number > 0) & ((number & (number - 1)) == 0)
+    return Array(checked(ctz(number).node, holds.node, "power_of_two", (number.node,)))
+
+
+def _roots(count: Array, dtype: Any) -> Any:
+    """exp(−2πi·k / count) for k below count / 2."""
+
+    def root(k: Any) -> Complex:
+        octant = 8 * k // count
+        rest = 8 * k - octant * count
+        odd, upper = (octant & 1) != 0, (octant == 1) | (octant == 2)
+        angle = f64(where(odd, count - rest, rest)) * math.pi / f64(4 * count)
+        x, y = cos(angle), sin(angle)
+        re = where(upper, y, x)
+        return dtype(Complex._make((where(octant >= 2, -re, re), -where(upper, x, y))))
+
+    return tabulate((count // 2,), root, name="roots")
+
+
+def _at(numbers: Any, places: tuple[Any, ...]) -> Any:
+    """The number at indices that are known to be inside."""
+    return map_leaves(lambda leaf: Array(load(leaf.node, tuple(structure(k).node for k in places))), numbers)
+
+
+def _parts(z: Complex) -> tuple[Array, Array]:
+    return z.real, z.imag
