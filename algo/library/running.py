@@ -5,20 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from raido.algo.errors import ShapeError, TraceError
-from raido.algo.graph.dtypes import bool_, f64
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import bool_, f64, i64
+from raido.algo.graph.expr import Expr, Op, const
 from raido.algo.language import ufuncs
+from raido.algo.language.combinators import tabulate
 from raido.algo.language.complexes import Complex
-from raido.algo.language.joining import concat, shift
-from raido.algo.language.making import iota
-from raido.algo.language.moves import astype, broadcast_to, flatten, named, normal_axis, reshape
+from raido.algo.language.indexing import gather
+from raido.algo.language.joining import concat
+from raido.algo.language.moves import astype, broadcast_to, flatten, named, normal_axis
+from raido.algo.language.pure import without_out
 from raido.algo.language.reductions import normal_axes, widened
 from raido.algo.language.scanning import scan
-from raido.algo.trace.building import structure
+from raido.algo.trace.building import check_result, collect, elementwise, make_axes, structure
+from raido.algo.trace.context import current
+from raido.algo.trace.existential import checked, decided_by_data
 from raido.algo.trace.locations import complaint, plain_int
-from raido.algo.trace.trees import is_sequence
-from raido.algo.trace.value import Array
+from raido.algo.trace.trees import is_sequence, leaves, map_leaves
+from raido.algo.trace.value import COUNTER, Array
 
 
+@without_out
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = None) -> Array:
     """The sums of the elements up to each, along `axis`; of the flattened array for None. Types are those of `rd.sum`.
 
@@ -32,6 +39,7 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = No
     return _running(ufuncs.add, 0, a, axis, dtype, name)
 
 
+@without_out
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = None) -> Array:
     """The products of the elements up to each, along `axis`; of the flattened array for None. Types are those of `rd.sum`.
 
@@ -97,7 +105,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1, name:
 
     `varargs`: nothing for a distance of 1, one distance for all axes, or for each axis a distance or an array of coordinates. Integers
     count as f64, floats keep their type. One array for one axis, else a tuple. Fewer than `edge_order` + 1 elements along an axis
-    are a ShapeError, or an IndexOutOfRange at the call.
+    are a ShapeError, or a SizeMismatch at the call.
 
     Example:
         >>> rd.algorithm(lambda a: rd.gradient(a)).interpret(np.array([1.0, 2, 4, 7, 11]))
@@ -121,59 +129,71 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1, name:
 
 
 def _derivative(f: Any, along: int, spacing: Any, edge_order: int) -> Any:
+    """One expression for every element, of its neighbours; what lies beyond an end is never used."""
     size = f.shape[along]
     if isinstance(size, int) and size <= edge_order:
         raise ShapeError(complaint(f"rd.gradient along an axis of size {size}: it needs {edge_order + 1}"))
-    line = tuple(size if k == along else 1 for k in range(f.ndim))
-    place = reshape(iota(size), line)
-    before, after = (shift(f, by, axis=along) for by in (1, -1))
-    given = structure(spacing)
-    if given.ndim:
-        x = astype(given, f64) if not given.dtype.is_float else given
-        gaps = _Gaps(reshape(x - shift(x, 1), line), reshape(shift(x, -1) - x, line))
-        left, right = gaps.before, gaps.after
-        weights = -right / (left * (left + right)), (right - left) / (left * right), left / (right * (left + right))
-        interior = weights[0] * before + weights[1] * f + weights[2] * after
-    else:
-        gaps = _Gaps(given, given)
-        interior = (after - before) / (given * 2.0)
-    ends = _ends(f, along, gaps, edge_order)
-    return ufuncs.where(place == 0, ends[0], ufuncs.where(place == size - 1, ends[1], interior))
+    given = _long_enough(leaves(f)[0].extents[along], along, edge_order, structure(spacing))
+    weights = _weights(astype(given, f64) if given.ndim and not given.dtype.is_float else given, edge_order)
+    own = make_axes(leaves(f)[0].extents)
+    places = [Array(axis.var, COUNTER) for axis in own]
+    i = places[along]
+
+    def at(k: Any) -> Any:
+        return gather(f, (*places[:along], k, *places[along + 1 :]), mode="clamp")
+
+    with current().deeper():
+        first, edge = i == 0, (i == 0) | (i == size - 1)
+        before, here, after = at(i - 1), at(i), at(i + 1)
+        near, far = ufuncs.where(first, after, before), at(i + ufuncs.where(first, 2, -2))
+        if given.ndim:
+            inner, ends = weights(i)
+            interior = inner[0] * before + inner[1] * here + inner[2] * after
+        else:
+            interior = (after - before) / (given * 2.0)
+            side = ufuncs.where(first, -1.0, 1.0)
+            ends = [side * factor / given for factor in (1.5, -2.0, 0.5)]
+        if edge_order == 1:
+            ended = (after - before) / (ends[0] if given.ndim else given)
+        else:
+            ended = ends[0] * here + ends[1] * near + ends[2] * far
+        value = check_result(ufuncs.where(edge, ended, interior))
+    return collect(own, value, "elementwise", None)
 
 
-class _Gaps:
-    """The distances to the neighbours before and after each element: scalars, or arrays along the axis."""
-
-    __slots__ = ("after", "before")
-
-    def __init__(self, before: Any, after: Any) -> None:
-        self.before, self.after = before, after
-
-    def first(self, k: int, along: int) -> Any:
-        """The distance from element k to the next."""
-        return _row(self.after, along, k) if self.after.ndim else self.after
-
-    def last(self, k: int, along: int) -> Any:
-        """The distance to the k-th element from the end from the one before it."""
-        return _row(self.before, along, -k) if self.before.ndim else self.before
+def _long_enough(extent: Expr, along: int, edge_order: int, spacing: Any) -> Any:
+    """The spacing, once the axis is known to have more elements than `edge_order`: at the call, or where data decides, when it is read."""
+    least = index.as_index(edge_order + 1)
+    if not decided_by_data(extent):
+        owners = f"axis {along} of the array of rd.gradient", f"at least {edge_order + 1} elements"
+        current().equal_sizes(extent, index.maximum(extent, least), *owners)
+        return spacing
+    holds = Op("ge", bool_, (extent, least))
+    details = (const(i64, along), const(i64, edge_order), extent)
+    checks = lambda v: Array(checked(v.node, holds, "index", details), v.weak)
+    return elementwise(checks, [spacing])
 
 
-def _row(a: Any, along: int, k: int) -> Any:
-    """One row along an axis, which stays, of size 1."""
-    return a[(*[slice(None)] * along, k, None)]
+def _weights(x: Any, edge_order: int) -> Any:
+    """Of coordinates, the weights of the elements before, at and after an index, and of an end, of its neighbour and of the next one.
 
+    For ends of order 1 the distance to the neighbour stands in place of weights.
+    """
+    if not x.ndim:
+        return None
+    size = x.shape[0]
+    coordinate = lambda k: gather(x, (k,), mode="clamp")
 
-def _ends(f: Any, along: int, gaps: _Gaps, edge_order: int) -> tuple[Any, Any]:
-    """The one-sided differences at the first and the last element."""
-    row = lambda k: _row(f, along, k)
-    near, far = gaps.first(0, along), gaps.last(1, along)
-    if edge_order == 1:
-        return (row(1) - row(0)) / near, (row(-1) - row(-2)) / far
-    if not near.ndim:
-        first = (-1.5 / near) * row(0) + (2.0 / near) * row(1) + (-0.5 / near) * row(2)
-        return first, (0.5 / far) * row(-3) + (-2.0 / far) * row(-2) + (1.5 / far) * row(-1)
-    a, b = near, gaps.first(1, along)
-    first = -(2.0 * a + b) / (a * (a + b)) * row(0) + (a + b) / (a * b) * row(1) + -a / (b * (a + b)) * row(2)
-    a, b = gaps.last(2, along), far
-    last = b / (a * (a + b)) * row(-3) + -(b + a) / (a * b) * row(-2) + (2.0 * b + a) / (b * (a + b)) * row(-1)
-    return first, last
+    def at(i: Any) -> Any:
+        here, first = coordinate(i), i == 0
+        left, right = here - coordinate(i - 1), coordinate(i + 1) - here
+        inner = -right / (left * (left + right)), (right - left) / (left * right), left / (right * (left + right))
+        if edge_order == 1:
+            return inner, (left + right,)
+        a = ufuncs.where(first, right, left)
+        b = ufuncs.where(first, coordinate(i + 2) - coordinate(i + 1), coordinate(i - 1) - coordinate(i - 2))
+        ends = -(2.0 * a + b) / (a * (a + b)), (a + b) / (a * b), -a / (b * (a + b))
+        return inner, tuple(ufuncs.where(first, end, -end) for end in ends)
+
+    found = tabulate((size,), at)
+    return lambda i: map_leaves(lambda leaf: leaf[i], found)
