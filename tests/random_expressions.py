@@ -14,6 +14,7 @@ import numpy as np
 
 INTEGERS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 FLOATS = ("f16", "f32", "f64")
+NARROW = ("f16", "bf16")
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,26 @@ class Value:
         return int(np.prod([d.actual for d in self.dims], dtype=np.int64))
 
 
+def letter(dtype: str) -> str:
+    """The kind of a dtype: "b", "i", "u" or "f"."""
+    return "f" if dtype == "bf16" else dtype[0]
+
+
 def numpy_name(dtype: str) -> str:
-    return {"b": "bool", "i": "int", "u": "uint", "f": "float"}[dtype[0]] + ("" if dtype == "bool_" else dtype[1:])
+    if dtype in ("bf16", "bool_"):
+        return {"bf16": "bfloat16", "bool_": "bool"}[dtype]
+    return {"i": "int", "u": "uint", "f": "float"}[dtype[0]] + dtype[1:]
 
 
 class ExpressionWriter:
     """Writes expressions with the choices of `random`."""
 
     random: Random
+    apart: Random | None = None
+
+    def narrowed(self, dtype: str) -> str:
+        """bf16 for every other f16: drawn apart, so that the rest of a program is what it was before there was bf16."""
+        return "bf16" if dtype == "f16" and self.apart is not None and self.apart.random() < 0.5 else dtype
 
     def cast(self, x: Value, dtype: str) -> Value:
         if x.dtype == dtype:
@@ -62,7 +75,7 @@ class ExpressionWriter:
         return Value(source, dtype, x.dims)
 
     def literal(self, dtype: str) -> str:
-        if dtype[0] == "f":
+        if letter(dtype) == "f":
             return str(self.random.choice((0.5, 1.5, 2.0, 3.0, -1.0, 0.1, 2)))
         return str(self.random.choice((1, 2, 3, 5, 7, 10, 100)))
 
@@ -70,10 +83,13 @@ class ExpressionWriter:
         """Two operands that one operation takes, and its type: NumPy's promotion, or a cast."""
         if x.dtype == y.dtype:
             return x, y, x.dtype
-        kinds = x.dtype[0] + y.dtype[0]
+        kinds = letter(x.dtype) + letter(y.dtype)
         mixed = "b" in kinds or ("u64" in (x.dtype, y.dtype) and "i" in kinds)
         if mixed or self.random.random() < 0.5:
             return x, self.cast(y, x.dtype), x.dtype
+        if "bf16" in (x.dtype, y.dtype):
+            other = y.dtype if x.dtype == "bf16" else x.dtype
+            return x, y, {"f16": "f32", "f32": "f32", "f64": "f64"}.get(other, "bf16")
         promoted = np.promote_types(numpy_name(x.dtype), numpy_name(y.dtype))
         return x, y, promoted.kind + str(promoted.itemsize * 8)
 
@@ -85,10 +101,10 @@ class ExpressionWriter:
         if x.dtype == "bool_":
             return self.boolean_operation(x, terms, depth)
         if self.random.random() < 0.12:
-            return self.cast(x, self.random.choice((*FLOATS[1:], *INTEGERS, *FLOATS)))
+            return self.cast(x, self.narrowed(self.random.choice((*FLOATS[1:], *INTEGERS, *FLOATS))))
         if self.random.random() < 0.15:
             return self.comparison(x, terms, depth)
-        if x.dtype[0] == "f":
+        if letter(x.dtype) == "f":
             return self.float_operation(x, terms, depth)
         return self.integer_operation(x, terms, depth)
 
@@ -129,12 +145,12 @@ class ExpressionWriter:
         if choice < 0.55:
             return Value(f"({x.source} / {literal})", "f64", x.dims)
         y = self.expression(terms, depth - 1)
-        y = self.cast(y, x.dtype) if y.dtype[0] == "b" else y
-        if y.dtype[0] == "f" and self.random.random() < 0.5:
+        y = self.cast(y, x.dtype) if letter(y.dtype) == "b" else y
+        if letter(y.dtype) == "f" and self.random.random() < 0.5:
             y = self.cast(y, x.dtype)
         x, y, dtype = self.unify(x, y)
         forms = ["({} + {})", "({} - {})", "({} * {})", "rd.minimum({}, {})", "rd.maximum({}, {})"]
-        if dtype[0] != "f":
+        if letter(dtype) != "f":
             forms += ["({} ^ {})", "({} | {})", "({} // (({} & 7) + 1))", "({} % (({} & 3) + 1))"]
         return Value(self.random.choice(forms).format(x.source, y.source), dtype, self.join(x, y))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from random_expressions import Value
+from random_expressions import NARROW, Value, letter
 from random_plain import PlainWriter
 
 OPERATORS = (
@@ -37,7 +37,7 @@ class FormWriter(PlainWriter):
         """An array, an operator on its elements whose grouping does not show, and its neutral element."""
         if x.dtype == "bool_":
             return (x, *self.random.choice((("rd.logical_or", False), ("rd.logical_and", True))))
-        if x.dtype[0] != "f":
+        if letter(x.dtype) != "f":
             return (x, *self.random.choice(OPERATORS))
         if self.random.random() < 0.4:
             return Value(f"({x.source} + 0.0)", x.dtype, x.dims), "rd.maximum", "-np.inf"
@@ -84,7 +84,7 @@ class FormWriter(PlainWriter):
             self.may_fault, slack = True, 1
         new = self.cast(values, x.dtype)
         method = self.random.choice(("set", "set", "add", "max"))
-        if x.dtype == "bool_" or x.dtype[0] == "f":
+        if x.dtype == "bool_" or letter(x.dtype) == "f":
             method = "set"
         return Value(f"{x.source}.at[{self.places(index, x.elements, slack)}].{method}({new.source})", x.dtype, x.dims)
 
@@ -105,7 +105,7 @@ class FormWriter(PlainWriter):
 
     def binned(self, scope: Sequence[Value], depth: int) -> Value | None:
         chosen, x = self.index_and_values(scope), self.pick(scope, (1, 2))
-        if chosen is None or x is None or x.dtype[0] == "b":
+        if chosen is None or x is None or letter(x.dtype) == "b":
             return None
         index, values = chosen
         x, operator, neutral = self.operand(x)
@@ -160,9 +160,9 @@ class FormWriter(PlainWriter):
         choice = self.random.random()
         if choice < 0.4:
             return Value(f"rd.i64({kept}.shape[0])", "i64")
-        if choice < 0.7 or x.dtype[0] not in "iu":
+        if choice < 0.7 or letter(x.dtype) not in "iu":
             whole = self.whole(Value(kept, x.dtype, x.dims))
-            dtype = x.dtype if x.dtype[0] == "f" else "u64" if x.dtype[0] == "u" else "i64"
+            dtype = x.dtype if letter(x.dtype) == "f" else "u64" if letter(x.dtype) == "u" else "i64"
             return Value(f"rd.sum({whole.source})", dtype)
         return Value(f"rd.bincount({self.places(Value(kept, x.dtype, x.dims), 5)}, 5)", "i64", (self.unknown(5),))
 
@@ -182,7 +182,7 @@ class FormWriter(PlainWriter):
         n = x.dims[0].actual
         bounds = [self.places(Value(f"{cuts.source}[{k}]", cuts.dtype), n, 1) for k in (0, 1)]
         x = self.whole(x)
-        dtype = x.dtype if x.dtype[0] == "f" else "u64" if x.dtype[0] == "u" else "i64"
+        dtype = x.dtype if letter(x.dtype) == "f" else "u64" if letter(x.dtype) == "u" else "i64"
         return Value(f"rd.sum({x.source}[{bounds[0]}:{bounds[1]}])", dtype)
 
     def repeated(self, scope: Sequence[Value], depth: int) -> Value | None:
@@ -191,8 +191,8 @@ class FormWriter(PlainWriter):
             return None
         counts, x = self.places(chosen[0], 4), self.whole(chosen[1])
         weighted = f"(lambda r: rd.sum(r * (rd.iota(r.shape[0]) % 3).astype(rd.{x.dtype})))"
-        dtype = x.dtype if x.dtype[0] == "f" else "u64" if x.dtype[0] == "u" else "i64"
-        return None if x.dtype == "f16" else Value(f"{weighted}(rd.repeat({x.source}, {counts}))", dtype)
+        dtype = x.dtype if letter(x.dtype) == "f" else "u64" if letter(x.dtype) == "u" else "i64"
+        return None if x.dtype in NARROW else Value(f"{weighted}(rd.repeat({x.source}, {counts}))", dtype)
 
     def counted_up(self, scope: Sequence[Value], depth: int) -> Value | None:
         x = self.pick(scope, (1,), "iu")
@@ -212,7 +212,7 @@ class FormWriter(PlainWriter):
             (f"{s}[::2] + rd.{x.dtype}({t})", f"rd.filter(lambda e: e != rd.{x.dtype}({t}), {s})")
         )
         loop = f"rd.loop({self.random.randint(0, 3)}, lambda {t}, {s}: {body}, {x.source})"
-        return Value(f"rd.sum({loop})", "u64" if x.dtype[0] == "u" else "i64")
+        return Value(f"rd.sum({loop})", "u64" if letter(x.dtype) == "u" else "i64")
 
 
 def form_writer(seed: int) -> FormWriter:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from random_expressions import FLOATS, Value
+from random_expressions import FLOATS, Value, letter
 from random_more_forms import FullWriter
 from random_writer import MOST_ELEMENTS
 
@@ -149,24 +149,24 @@ class IndexingWriter(FullWriter):
         options = f", initial={self.random.choice((0, 1, 5))}" if name in ("min", "max") else ""
         dtype = x.dtype
         if name in ("sum", "prod"):
-            dtype = dtype if dtype[0] == "f" else "u64" if dtype[0] == "u" else "i64"
+            dtype = dtype if letter(dtype) == "f" else "u64" if letter(dtype) == "u" else "i64"
             x = self.whole(x)
-            if name == "prod" and dtype[0] == "f":
+            if name == "prod" and letter(dtype) == "f":
                 x = Value(f"rd.sign({x.source})", x.dtype, x.dims)
             if self.random.random() < 0.3:
-                dtype = self.random.choice(("f64", "i64") if dtype[0] == "f" else ("i32", "u64", "i8", "f64"))
+                dtype = self.random.choice(("f64", "i64") if letter(dtype) == "f" else ("i32", "u64", "i8", "f64"))
                 options += f", dtype=rd.{dtype}"
                 if dtype == "f64":
-                    x = Value(f"({x.source} & 3)", x.dtype, x.dims) if x.dtype[0] != "f" else x
+                    x = Value(f"({x.source} & 3)", x.dtype, x.dims) if letter(x.dtype) != "f" else x
             if name == "sum" and self.random.random() < 0.3:
                 options += ", initial=3"
-        elif dtype[0] == "f":
+        elif letter(dtype) == "f":
             x = Value(f"({x.source} + 0.0)", x.dtype, x.dims)
         dims = tuple(d for k, d in enumerate(x.dims) if k not in axes)
         if self.random.random() < 0.25:
             dims = tuple(self.unknown(1) if k in axes else d for k, d in enumerate(x.dims))
             options += ", keepdims=True"
-        exact = not (name == "prod" and dtype == "f64" and x.dtype[0] != "f")  # 3 ** 40 has no double of its own
+        exact = not (name == "prod" and dtype == "f64" and letter(x.dtype) != "f")  # 3 ** 40 has no double of its own
         return (
             Value(f"rd.{name}({x.source}, axis={axis}{options})", dtype, dims, exact) if exact or depth == 0 else None
         )
@@ -205,10 +205,10 @@ class IndexingWriter(FullWriter):
         x = self.number(scope)
         if x is None:
             return None
-        if x.dtype[0] != "f" and self.random.random() < 0.5:
+        if letter(x.dtype) != "f" and self.random.random() < 0.5:
             name = self.random.choice(OF_INTEGERS)
             return Value(f"rd.{name}({x.source})", "u8" if name == "bitwise_count" else x.dtype, x.dims)
-        x = self.cast(x, self.random.choice(FLOATS[1:])) if x.dtype[0] != "f" else x
+        x = self.cast(x, self.random.choice(FLOATS[1:])) if letter(x.dtype) != "f" else x
         if self.random.random() < 0.6:
             return Value(f"rd.{self.random.choice(OF_ONE)}({x.source})", x.dtype, x.dims)
         y = self.cast(self.expression(self.alike(x, scope), 1), x.dtype)
@@ -219,7 +219,7 @@ class IndexingWriter(FullWriter):
         x = self.pick(scope, (1, 2, 3), "iu")
         if x is None:
             return None
-        mates = [v for v in scope if v.exact and v.dims == x.dims and v.dtype[0] in "iu"]
+        mates = [v for v in scope if v.exact and v.dims == x.dims and letter(v.dtype) in "iu"]
         y = self.cast(self.random.choice(mates or [x]), x.dtype)
         if depth == 0 and not self.may_fault and self.random.random() < 0.2:
             self.may_fault = True

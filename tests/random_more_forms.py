@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from random_expressions import Value, numpy_name
+from random_expressions import NARROW, Value, letter, numpy_name
 from random_forms import FormWriter
 from random_wide import WideWriter
 
@@ -28,7 +28,7 @@ class FullWriter(FormWriter, WideWriter):
 
     def total(self, x: Value) -> Value:
         """The sum of an array, its type, and a value that no grouping shows."""
-        dtype = x.dtype if x.dtype[0] == "f" else "u64" if x.dtype[0] == "u" else "i64"
+        dtype = x.dtype if letter(x.dtype) == "f" else "u64" if letter(x.dtype) == "u" else "i64"
         return Value(f"rd.sum({self.whole(x).source})", dtype)
 
     # Updates
@@ -80,7 +80,7 @@ class FullWriter(FormWriter, WideWriter):
     def binned_pairs(self, scope: Sequence[Value], depth: int) -> Value | None:
         """A fold of pairs into bins: the least value, and the last place where it stands."""
         chosen = self.index_and_values(scope)
-        if chosen is None or chosen[1].dtype[0] not in "iu":
+        if chosen is None or letter(chosen[1].dtype) not in "iu":
             return None
         index, values = chosen
         bins = self.random.choice((1, 4, 9))
@@ -103,14 +103,14 @@ class FullWriter(FormWriter, WideWriter):
         if x.rank > 1:
             where += self.random.choice(("", ", 0", ", ::2", ", :1"))
         method = self.random.choice(("set", "add", "multiply", "min", "max"))
-        if x.dtype[0] == "f" and method in ("min", "max"):
+        if letter(x.dtype) == "f" and method in ("min", "max"):
             method = "set"
         return Value(f"{x.source}.at[{where}].{method}({self.literal(x.dtype)})", x.dtype, x.dims)
 
     def recurring(self, scope: Sequence[Value], depth: int) -> Value | None:
         """A loop that writes one element after another, from those before."""
         x = self.number(scope, (1,))
-        if x is None or x.elements == 0 or x.dtype[0] == "f":
+        if x is None or x.elements == 0 or letter(x.dtype) == "f":
             return None
         t, s = self.parameters_of(2)
         before = f"{s}[rd.maximum({t} - {self.random.choice((1, 2))}, 0)]"
@@ -124,7 +124,7 @@ class FullWriter(FormWriter, WideWriter):
     def scanned_tuples(self, scope: Sequence[Value], depth: int) -> Value | None:
         """A running sum and a running maximum of two arrays, of types of their own; a start that is not neutral."""
         x = self.pick(scope, (1, 2), "iu")
-        mates = [v for v in scope if x and v.exact and v.dims == x.dims and v.dtype[0] in "iu"]
+        mates = [v for v in scope if x and v.exact and v.dims == x.dims and letter(v.dtype) in "iu"]
         if x is None:
             return None
         y = self.random.choice(mates or [x])
@@ -199,7 +199,7 @@ class FullWriter(FormWriter, WideWriter):
     def rotated(self, scope: Sequence[Value], depth: int) -> Value | None:
         """Complex numbers, of which a part is left."""
         x = self.pick(scope, (1, 2, 3), "f")
-        if x is None or x.dtype == "f16":
+        if x is None or x.dtype in NARROW:
             return None
         v, z = self.parameters_of(2)
         name = "complex64" if x.dtype == "f32" else "complex128"
@@ -215,7 +215,7 @@ class FullWriter(FormWriter, WideWriter):
         x = self.pick(scope, (1, 2, 3), "iu")
         if x is None:
             return None
-        other = ("u" if x.dtype[0] == "i" else "i") + x.dtype[1:]
+        other = ("u" if letter(x.dtype) == "i" else "i") + x.dtype[1:]
         return Value(f"{x.source}.view(rd.{other})", other, x.dims)
 
     # Sizes that data decide
@@ -237,7 +237,7 @@ class FullWriter(FormWriter, WideWriter):
         test = f"rd.sum({row}) > {self.literal(x.dtype)}"
         if x.dims[1].actual and self.random.random() < 0.5:
             test = f"{row}[0] > {row}[{self.random.choice((0, -1))}]"
-        dtype = "u64" if x.dtype[0] == "u" else "i64"
+        dtype = "u64" if letter(x.dtype) == "u" else "i64"
         return Value(f"rd.sum(rd.filter(lambda {row}: {test}, {x.source}), axis=0)", dtype, x.dims[1:])
 
     def origin(self, scope: Sequence[Value]) -> Value | None:
@@ -261,7 +261,7 @@ class FullWriter(FormWriter, WideWriter):
     def grown(self, r: Value) -> Value:
         """Something done to an array of a size that data decide."""
         name, a = self.parameters_of(2)
-        whole = r.dtype[0] != "f"
+        whole = letter(r.dtype) != "f"
         element = self.cast(self.expression([Value(a, r.dtype)], 2), r.dtype).source
         forms = [
             f"rd.map(lambda {a}: {element}, {name})",
@@ -296,7 +296,7 @@ class FullWriter(FormWriter, WideWriter):
             r = self.grown(r)  # type: ignore[arg-type]
         if r is None:
             return None
-        if r.dtype[0] != "f" and self.random.random() < 0.4:
+        if letter(r.dtype) != "f" and self.random.random() < 0.4:
             return Value(f"rd.bincount({self.places(r, 5)}, 5)", "i64", (self.unknown(5),))
         return self.total(r)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from random_expressions import Dim, Value
+from random_expressions import NARROW, Dim, Value, letter
 from random_writer import MOST_ELEMENTS, ProgramWriter
 
 BOUNDARIES = ("clamp", "wrap", "mirror", "symmetric", "constant")
@@ -83,9 +83,10 @@ class PlainWriter(ProgramWriter):
 
     def whole(self, x: Value) -> Value:
         """Small whole numbers of the same type, so that sums are exact however they are grouped."""
-        if x.dtype[0] != "f":
+        if letter(x.dtype) != "f":
             return x
-        bound = "1.0" if x.dtype == "f16" else "4.0"
+        few = x.dtype == "f16" or x.elements <= 128  # bf16 holds whole numbers up to 256
+        bound = "4.0" if x.dtype not in NARROW else "1.0" if few else "0.4"
         return Value(f"rd.rint(rd.clip({x.source}, -{bound}, {bound}))", x.dtype, x.dims)
 
     def reduced(self, scope: Sequence[Value], depth: int) -> Value | None:
@@ -98,13 +99,13 @@ class PlainWriter(ProgramWriter):
         name = self.random.choice(("sum", "sum", "min", "max", "argmin", "argmax", "any", "all"))
         if name in ("min", "max", "argmin", "argmax") and empty:
             return None
-        if name in ("min", "max") and x.dtype[0] == "f":
+        if name in ("min", "max") and letter(x.dtype) == "f":
             x = Value(f"({x.source} + 0.0)", x.dtype, x.dims)
         if name == "sum":
             x = self.whole(x)
         dtype = {"argmin": "i64", "argmax": "i64", "any": "bool_", "all": "bool_"}.get(name, x.dtype)
-        if name == "sum" and dtype[0] != "f":
-            dtype = "u64" if dtype[0] == "u" else "i64"
+        if name == "sum" and letter(dtype) != "f":
+            dtype = "u64" if letter(dtype) == "u" else "i64"
         argument = "" if axis is None else f", axis={axis}"
         if axis is not None and self.random.random() < 0.15 and name in ("sum", "max"):
             dims = (*x.dims[:axis], Dim("1", 1), *x.dims[axis + 1 :])
@@ -120,7 +121,7 @@ class PlainWriter(ProgramWriter):
         if axis < x.rank - 1:
             operator, neutral = self.random.choice((("rd.maximum", 0), ("rd.add", 0), ("lambda p, q: p * q", 1)))
             dims += x.dims[axis + 1 :]
-            if operator == "rd.maximum" and x.dtype[0] == "i":
+            if operator == "rd.maximum" and letter(x.dtype) == "i":
                 operator = "rd.bitwise_xor"
             return Value(f"rd.reduce({operator}, {neutral}, {x.source}, axis={axis})", x.dtype, dims)
         pair = "lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1])"
@@ -140,7 +141,7 @@ class PlainWriter(ProgramWriter):
     def inexact_sum(self, scope: Sequence[Value], depth: int) -> Value | None:
         """A float sum or dot product of ordinary values: only a result, since its bits depend on grouping."""
         x = self.pick(scope, (1, 2), "f")
-        if x is None or x.dtype == "f16":
+        if x is None or x.dtype in NARROW:
             return None
         bounded = f"rd.where(rd.isfinite({x.source}), rd.clip({x.source}, -10.0, 10.0), 1.0)"
         body = self.random.choice((bounded, f"{bounded} * {bounded}"))
@@ -159,7 +160,7 @@ class PlainWriter(ProgramWriter):
         name = self.random.choice(BOUNDARIES)
         if name != "constant":
             return f'"{name}"'
-        return f"rd.constant({'1.5' if dtype[0] == 'f' else '7'})"
+        return f"rd.constant({'1.5' if letter(dtype) == 'f' else '7'})"
 
     def stencilled(self, scope: Sequence[Value], depth: int) -> Value | None:
         x = self.number(scope)
@@ -182,7 +183,7 @@ class PlainWriter(ProgramWriter):
         body = terms[0]
         for term in terms[1:]:
             left, right, dtype = self.unify(body, term)
-            operators = ("+", "+", "-", "*") if dtype[0] != "f" else ("+", "+", "-", "* 0.5 +")
+            operators = ("+", "+", "-", "*") if letter(dtype) != "f" else ("+", "+", "-", "* 0.5 +")
             body = Value(f"({left.source} {random.choice(operators)} {right.source})", dtype)
         if random.random() < 0.4:
             body = self.expression([body, *terms], 2)
@@ -198,7 +199,7 @@ class PlainWriter(ProgramWriter):
         boundary = '"valid"' if valid else self.boundary(x.dtype if not others else "i")
         if not valid and x.rank > 1 and random.random() < 0.3:
             boundary = f"({', '.join(self.boundary('i') for _ in range(x.rank))})"
-        if any(v.dtype[0] != "f" for v in [x, *others]):
+        if any(letter(v.dtype) != "f" for v in [x, *others]):
             boundary = boundary.replace("1.5", "7")
         dims = tuple(Dim(f"{d.token}-{2 * reach}", d.actual - 2 * reach) for d in x.dims) if valid else x.dims
         source = f"rd.stencil(lambda {', '.join(windows)}: {body.source}, {inputs}, boundary={boundary}{extra})"

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from random_expressions import numpy_name
+from ml_dtypes import finfo
+from random_expressions import letter, numpy_name
 from random_forms import form_writer
 from random_more_forms import full_writer
 from random_open import OpenWriter, open_writer, small_input
@@ -24,6 +25,7 @@ from random_wide import wide_writer
 from random_writer import ProgramWriter
 
 import raido as rd
+from raido.algo.graph.narrow import widen
 
 Grammar: TypeAlias = Literal["plain", "wide", "forms", "full", "whole", "open"]
 WRITERS: dict[Grammar, Callable[[int], ProgramWriter | OpenWriter]] = {
@@ -59,9 +61,9 @@ def make_input(dtype: str, shape: Sequence[int], seed: int) -> np.ndarray:
     if dtype == "bool_":
         return rng.random(shape) < 0.5
     name = numpy_name(dtype)
-    if dtype[0] == "f":
+    if letter(dtype) == "f":
         values = np.asarray(np.round(rng.normal(0, 4, shape), 2)).astype(name)
-        special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, np.finfo(name).max, np.finfo(name).tiny], name)
+        special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, finfo(name).max, finfo(name).tiny], name)
     else:
         info = np.iinfo(name)
         values = np.asarray(rng.integers(max(info.min, -20), 20, shape)).astype(name)
@@ -94,6 +96,7 @@ def same_bits(actual: np.ndarray, expected: np.ndarray) -> bool:
     actual, expected = np.asarray(actual), np.asarray(expected)
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         return False
+    actual, expected = widen(actual), widen(expected)
     if expected.dtype.kind != "f":
         return bool((actual == expected).all())
     both_nan = np.isnan(actual) & np.isnan(expected)

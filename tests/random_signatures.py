@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from random_expressions import Dim, Value
+from random_expressions import Dim, Value, letter
 from random_indexing import IndexingWriter
 
 
@@ -157,7 +157,7 @@ class WholeWriter(IndexingWriter):
         ]
         if n:
             forms.append((f"rd.tabulate(({q},), lambda {i}: {i} % {x.source}.shape[0])", "i64", (size,)))
-        if x.rank == 1 and x.dtype[0] in "iu":
+        if x.rank == 1 and letter(x.dtype) in "iu":
             forms.append((f"rd.bincount({self.places(x, size.actual, 1)}, {q})", "i64", (size,)))
             forms.append((f"rd.loop({q}, lambda {i}, s: s + rd.{x.dtype}({i}), {x.source})", x.dtype, x.dims))
         source, dtype, dims = self.random.choice(forms)

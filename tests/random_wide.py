@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from random_expressions import Value
+from random_expressions import NARROW, Value, letter
 from random_plain import PlainWriter
 
 
@@ -87,11 +87,11 @@ class WideWriter(PlainWriter):
 
     def averaged(self, scope: Sequence[Value], depth: int) -> Value | None:
         x = self.pick(scope, (1, 2))
-        if x is None or x.dtype in ("f16", "bool_") or x.elements == 0:
+        if x is None or x.dtype in (*NARROW, "bool_") or x.elements == 0:
             return None
         x = self.whole(x)
-        exact = self.cast(Value(f"({x.source} & 15)", x.dtype, x.dims), "i64") if x.dtype[0] != "f" else x
-        dtype = x.dtype if x.dtype[0] == "f" else "f64"
+        exact = self.cast(Value(f"({x.source} & 15)", x.dtype, x.dims), "i64") if letter(x.dtype) != "f" else x
+        dtype = x.dtype if letter(x.dtype) == "f" else "f64"
         return Value(f"rd.mean({exact.source}, axis=0)", dtype, x.dims[1:])
 
     def several_sums(self, scope: Sequence[Value], depth: int) -> Value | None:
@@ -100,10 +100,12 @@ class WideWriter(PlainWriter):
         if x is None or x.dims[-1].actual == 0:
             return None
         row = self.parameters_of(1)[0]
-        body = f"rd.sum({row}) - rd.max({row}).astype(rd.{'u64' if x.dtype[0] == 'u' else 'i64'})"
+        body = f"rd.sum({row}) - rd.max({row}).astype(rd.{'u64' if letter(x.dtype) == 'u' else 'i64'})"
         if x.elements == 0:
             return None
-        return Value(f"rd.map(lambda {row}: {body}, {x.source})", "u64" if x.dtype[0] == "u" else "i64", x.dims[:1])
+        return Value(
+            f"rd.map(lambda {row}: {body}, {x.source})", "u64" if letter(x.dtype) == "u" else "i64", x.dims[:1]
+        )
 
 
 def wide_writer(seed: int) -> WideWriter:

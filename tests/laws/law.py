@@ -26,6 +26,7 @@ from processors import lacking, widest_here
 from random_programs import Grammar, RandomProgram, leaves_of, random_program
 
 from raido.algo.errors import RaidoError, ScheduleError
+from raido.algo.graph.narrow import widen
 from raido.algo.graph.program import Program
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.legal import candidates
@@ -240,6 +241,7 @@ def difference(want: Any, got: Any, exact: Sequence[bool]) -> str:
 
 def _same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Equal to the bit, the payload of NaNs aside."""
+    a, b = widen(a), widen(b)
     if a.dtype.kind != "f":
         return a == b
     return ((a == b) & (np.signbit(a) == np.signbit(b))) | (np.isnan(a) & np.isnan(b))
@@ -247,7 +249,7 @@ def _same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _close(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
-        return np.isclose(a, b, rtol=1e-2 if a.dtype == np.float16 else 1e-4, atol=1e-3, equal_nan=True)
+        return np.isclose(widen(a), widen(b), rtol=1e-2 if a.dtype.itemsize == 2 else 1e-4, atol=1e-3, equal_nan=True)
 
 
 def _name(outcome: Any) -> str:
