@@ -2,7 +2,7 @@
 
 A `Scope` is one block under construction, with what is known inside it (`facts`: ranges of loop variables, conditions) and the
 values that already have a name there. `level` counts scopes from the outermost; a value that depends on nothing bound above
-level k may be computed in scope k.
+level k may be computed in scope k. What is read of memory depends on the innermost open block in which that memory was written.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.facts import Facts
+from raido.schedule.nest.effects import writes
 from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Statement
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
@@ -42,6 +43,7 @@ class Scope:
     branch: bool = False
     unrolled: bool = False
     var: Var | None = None
+    changed: set[Buffer] = field(default_factory=set)
 
 
 class Builder:
@@ -63,8 +65,11 @@ class Builder:
         return self.scopes[-1].facts
 
     def add(self, statement: Statement) -> None:
-        """Appends to the innermost open block."""
+        """Appends to the innermost open block. What is read of the memory that it writes may not move out of the block."""
         self.scope.statements.append(statement)
+        for write in writes(statement):
+            self.level_of[write.buffer] = max(self.level_of.get(write.buffer, 0), self.scope.level)
+            self.scope.changed.add(write.buffer)
 
     @contextmanager
     def block(self, facts: Facts | None = None, loop: bool = False, branch: bool = False) -> Iterator[Scope]:
@@ -75,6 +80,9 @@ class Builder:
             yield scope
         finally:
             self.scopes.pop()
+            for buffer in scope.changed:  # it has changed by the end of what the block becomes
+                self.level_of[buffer] = min(self.level_of[buffer], self.scope.level)
+            self.scope.changed |= scope.changed
 
     @contextmanager
     def loop(

@@ -59,7 +59,6 @@ class Filters:
         else:
             self._count_write(work, position, total, low, spread(ix.add(high, 1)))
         count = self.loops.converter.storages[Result(job.form, len(job.bodies) - 1)]
-        builder.level_of[total] = builder.scope.level
         builder.add(Store(count.buffer, (), Read(total, (), None)))
 
     def _register(self, name: str, value: Expr = ZERO) -> Buffer:
@@ -127,7 +126,6 @@ class Filters:
             before = builder.name("before", Read(total, (), None))
             builder.add(Store(counts, (block,), before))
             builder.add(Store(total, (), Op("add", i64, (before, own_count))))
-        builder.level_of[counts] = builder.level_of[total] = builder.scope.level
         var = fresh(plan.name)
         with builder.loop(var, low, high, step, **how):
             before = builder.name("before", Read(counts, (ix.floordiv(ix.sub(var, low), step),), None))

@@ -140,7 +140,6 @@ class FlatSegments:
         builder, segments, stage = self.builder, flat.segments, work.job.stage
         axis, name = stage.axes[segments.axis], work.job.plan.loops[position].name
         block, number, slot = fresh("block"), fresh(axis.name), fresh("slot")
-        builder.level_of[flat.begins] = builder.scope.level
         how: dict[str, Any] = {"stage": stage.name, "loop": name}
         loop = part_loop(stage, work.job.plan, "fold", 0)
         if loop.kind == "parallel" and not builder.threaded:
@@ -202,8 +201,6 @@ class FlatSegments:
             form = self._form(work, segments, number, begin, place)
             form = form if neutral is None else replace_neutral(form, neutral)
             self.loops.emitter.folds([(form, piece, ())])
-        for register in piece:
-            builder.level_of[register] = builder.scope.level
         return piece
 
     def _form(self, work: Work, segments: Segments, number: Expr, begin: Expr, place: Expr) -> Reduce:
@@ -255,8 +252,6 @@ class FlatSegments:
     def _join(self, work: Work, position: int, flat: Flat) -> None:
         """The pieces at the blocks' borders, in order, and the segments that end there."""
         builder, segments = self.builder, flat.segments
-        for buffer in (*flat.pieces, flat.filled):
-            builder.level_of[buffer] = builder.scope.level
         running = self._start(work, segments, "running")
         block = fresh("block")
         with builder.loop(block, ZERO, flat.blocks, 1):

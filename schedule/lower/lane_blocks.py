@@ -115,8 +115,6 @@ class LaneBlocks:
             at = ix.add(low, ix.mul(ix.add(ix.mul(lane, length), turn), step))
             fold = replace(work, copies=[work.copies[0].copy()], accumulators=own, origin_of=[0])
             self.loops.choose(fold, position, [[at]])
-        for buffer in buffers:
-            builder.level_of[buffer] = builder.scope.level
 
         def join(at: tuple[Expr, ...]) -> None:
             place = place_of(at)

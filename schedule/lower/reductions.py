@@ -54,9 +54,6 @@ class Reductions:
             return
         copies = [c.copy() for c in work.copies]
         part = replace(work, copies=copies, mode=mode, accumulators=accumulators, origin_of=list(range(len(copies))))
-        if mode == "finish":
-            for buffer in accumulators.buffers:
-                self.builder.level_of[buffer] = self.builder.scope.level
         self.loops.level(part, position)
 
     def _folds_in_lanes(self, work: Work, position: int) -> bool:
@@ -210,8 +207,6 @@ class Reductions:
 
     def keep(self, own: Accumulators, partials: Sequence[Buffer], chunk: Expr) -> None:
         """Stores one chunk's accumulators."""
-        for buffer in own.buffers:
-            self.builder.level_of[buffer] = self.builder.scope.level
         self.each(own.lengths, lambda at: self.copy(own.buffers, at, partials, (chunk, *at)))
 
     def clear(self, work: Work, acc: Accumulators) -> None:
@@ -222,8 +217,6 @@ class Reductions:
     def join(self, work: Work, total: Accumulators, partials: Sequence[Buffer]) -> None:
         """Combines the chunks' accumulators, in order, into the total, which is clear."""
         builder = self.builder
-        for buffer in partials:
-            builder.level_of[buffer] = builder.scope.level
         chunk = fresh("chunk")
         with builder.loop(chunk, ix.as_index(0), partials[0].shape[0], 1):
             self.each(total.lengths, lambda at: self._join(work, total, partials, at, chunk))

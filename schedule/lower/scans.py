@@ -98,8 +98,6 @@ class Scans:
         more = ix.sub(ix.sub(end, ix.add(start, step)), 1)
         with builder.when(as_comparison(more), more):
             self._total(work, position, own)
-        for buffer in (*carry.buffers, *own.buffers):
-            builder.level_of[buffer] = builder.scope.level
         with builder.block(branch=True) as section:
             self._load(running, carry.buffers, ())
             with builder.when(as_comparison(more), more):

@@ -151,8 +151,6 @@ class SortedUpdates:
         builder, job = self.builder, work.job
         number, k = fresh("range"), fresh("k")
         last = ix.sub(chunks, 1)
-        for buffer in (sorting.counts, sorting.offsets, *sorting.values):
-            builder.level_of[buffer] = builder.scope.level
         how: dict[str, Any] = {"kind": self._kind(), "dynamic": True, "stage": job.stage.name}
         with builder.loop(number, ZERO, ranges, 1, **how, certificates=self.loops.certificates("sorted", job)):
             not_first = Op("lt", bool_, (ZERO, number))
