@@ -139,6 +139,7 @@ def test_unwrap() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy is about to give `fix` up
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_kinds_of_numbers(dtype: Any) -> None:
     a = sample((2, 6), dtype)
