@@ -98,11 +98,23 @@ def _guards(
 
 
 def _without_own_loops(found: dict[Node, list[Guard]], nodes: list[Node], tables: Tables) -> dict[Node, list[Guard]]:
-    """The guards without the questions whether array loops run that a form's own index or state says it stands in."""
-    asked = {_runs(form, tables): form for form in nodes if isinstance(form, ArrayLoop | ArrayWhile)}
+    """The guards without the questions whether array loops run that a loop answers in which a form's own index or state says it stands.
+
+    A loop that has an iteration answers whether it runs, and what all its own readers ask, since it asks that itself.
+    """
+    runs: dict[Node, Expr | None] = {
+        form: _runs(form, tables) for form in nodes if isinstance(form, ArrayLoop | ArrayWhile)
+    }
+    questions = frozenset(runs.values())
+    answered = {
+        form: questions.intersection(*(guard for guard in found[form])) | {question} if form in found else {question}
+        for form, question in runs.items()
+    }
     inside = _loops_of(nodes)
     return {
-        form: [tuple(p for p in guard if asked.get(p) not in inside[form]) for guard in alternatives]
+        form: [
+            tuple(p for p in guard if all(p not in answered[loop] for loop in inside[form])) for guard in alternatives
+        ]
         for form, alternatives in found.items()
     }
 

@@ -130,7 +130,8 @@ def _closed(form: Generate | Dependent, outer: list[Axis], tables: Tables) -> Ge
 def lift_reductions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """At most one `Reduce` stands at the top of each form; those under it, or beside it over other axes, become forms.
 
-    So do those of scans, filters and sorts, which may ask for a value twice.
+    So do those of scans, filters and sorts, which may ask for a value twice, and those of an update that are the same for several of
+    its iterations, such as the row of a pivot.
     """
     nodes = topological(*roots)
     memo: dict[Node, Node] = {}
@@ -143,6 +144,9 @@ def lift_reductions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
             new = merged
         elif isinstance(new, (Scan, Filter, Sort)):
             new = _without_reductions(new, tables)
+            tables.carry(node, new)
+        elif isinstance(new, Update):
+            new = _without_shared_reductions(new, tables)
             tables.carry(node, new)
         elif new is not node:
             tables.carry(node, new)
@@ -162,6 +166,18 @@ def _without_reductions(form: Scan | Filter | Sort, tables: Tables) -> Scan | Fi
     if asked:
         parts["predicate"] = bodies[0]
     return type(form)(*parts.values())
+
+
+def _without_shared_reductions(form: Update, tables: Tables) -> Update:
+    """The update with the folds in its indices and values that do not depend on all of its axes made by forms of their own."""
+    axes = {axis.var: axis for axis in form.axes}
+    bodies: tuple[Expr, ...] = (*form.indices, *form.values)
+    while shared := [r for r in _eager_reductions(bodies) if not axes.keys() <= free_variables(r)]:
+        outermost = next(r for r in shared if not any(r in set(scalar_nodes(*s.values)) for s in shared if s is not r))
+        bodies = _lift_reduce(form, bodies, outermost, axes, [], tables)
+    rank = len(form.indices)
+    parts = {name: getattr(form, name) for name in field_names(type(form))}
+    return Update(*(parts | {"indices": bodies[:rank], "values": bodies[rank:]}).values())
 
 
 def _one_reduction(form: Generate, tables: Tables) -> Generate:

@@ -14,7 +14,7 @@ from raido.schedule.stages.stage import AnyStage, ControlStage, Stage
 F = rd.f32
 
 
-def stages(algorithm: Any, *shapes: tuple[int, ...]) -> list[tuple[str, str]]:
+def stages(algorithm: Any, *shapes: tuple[int, ...], sizes: tuple[int, ...] = ()) -> list[tuple[str, str]]:
     """Names and axes of an algorithm's stages, loop bodies before their loops; reduction axes after a bar."""
     arrays = [np.zeros(shape, np.float32) for shape in shapes]
     found: list[tuple[str, str]] = []
@@ -28,7 +28,7 @@ def stages(algorithm: Any, *shapes: tuple[int, ...]) -> list[tuple[str, str]]:
                 pure, reduced = (" ".join(a.name for a in axes) for axes in (stage.axes, stage.reduction_axes))
                 found.append((stage.name, f"{pure} | {reduced}" if reduced else pure))
 
-    walk(form_stages(algorithm.trace(*arrays)).stages)
+    walk(form_stages(algorithm.trace(*arrays, *sizes)).stages)
     return found
 
 
@@ -166,6 +166,24 @@ def test_a_loop_that_can_fail_runs_before_another_loop_if_that_has_an_iteration(
         assert picked(*arguments, 0).tolist() == [1, 1, 1, 1]
     with pytest.raises(rd.IndexOutOfRange):
         picked(*arguments, 3)
+
+
+def test_a_fold_that_iterations_of_an_update_share_is_a_stage() -> None:
+    @rd.algorithm
+    def cleared(a: F["n", "n"], times: rd.size):
+        return rd.loop(times, lambda j, m: m.at[rd.argmax(m[:, j])].set(0), a)
+
+    assert ("loop_1/reduce_1", " | r") in stages(cleared, (4, 4), sizes=(3,))
+
+
+def test_what_a_loop_asks_its_body_does_not_ask_again() -> None:
+    @rd.algorithm
+    def solved(a: F["n"], index: rd.i64["n"], times: rd.size):
+        first = rd.loop(a.shape[0], lambda i, s: s + a[index[i]], a)
+        return rd.loop(times, lambda i, s: s + first, a)
+
+    nest = solved.compile(like=(np.zeros(4, np.float32), np.zeros(4, np.int64), 3)).source("nest")
+    assert "times > 0" in nest and "if times > 0" not in nest.split("for t in")[1]
 
 
 def test_a_repeated_name_gets_a_number() -> None:
