@@ -83,6 +83,7 @@ class Filters:
         self._pass(work, position, "write")
 
     def _pass(self, work: Work, position: int, mode: str) -> None:
+        self.loops.placer.begin_pass()
         self.loops.level(replace(work, copies=[c.copy() for c in work.copies], mode=mode), position)
 
     def _chain(self, work: Work, position: int, total: Buffer) -> None:

@@ -55,6 +55,10 @@ class Placement:
         key = (job.stage.name, job.plan.loops[position].name)
         return key in self.computed or key in self.kept
 
+    def begin_pass(self) -> None:
+        """Lets what slides along a stage's loops start anew, where they run once more."""
+        self.sliding.start_anew()
+
     def inside(self, work: Work, position: int) -> None:
         """Emits the producers computed at the loop at `position`."""
         key = (work.job.stage.name, work.job.plan.loops[position].name)

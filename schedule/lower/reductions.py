@@ -52,6 +52,7 @@ class Reductions:
         if mode == "start" and accumulators.lengths and self._folds_in_lanes(work, position):
             self._fill(work, accumulators, accumulators.buffers[0].shape)
             return
+        self.loops.placer.begin_pass()
         copies = [c.copy() for c in work.copies]
         part = replace(work, copies=copies, mode=mode, accumulators=accumulators, origin_of=list(range(len(copies))))
         self.loops.level(part, position)

@@ -113,6 +113,11 @@ class Sliding:
         builder.add(Store(reached, (), ix.maximum(before, spread(ix.add(high, 1)))))
         return True
 
+    def start_anew(self) -> None:
+        """Forgets how far windows have slid: the loop that they slide along begins again."""
+        for window in self.windows.values():
+            window.reached.clear()
+
     def _same_axes(self, host: Job, job: Job, dimensions: list[int]) -> list[int]:
         """Which dimensions of a stage or of its guest stand for these of the stage."""
         if job is host:

@@ -84,6 +84,7 @@ class Updates:
             (self._private if name == "private" else self.sorted.update)(single, position, number)
 
     def _pass(self, work: Work, position: int, mode: str) -> None:
+        self.loops.placer.begin_pass()
         self.loops.level(replace(work, copies=[c.copy() for c in work.copies], mode=mode), position)
 
     # Private bins

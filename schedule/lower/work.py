@@ -71,6 +71,9 @@ class Placer(Protocol):
         """Whether any producer is placed or kept there."""
         ...
 
+    def begin_pass(self) -> None:
+        """Says that loops which may have run already are about to run again from their beginning."""
+
 
 class Guests(Protocol):
     """Stages that share the loops of the one being emitted: what they do before, in and after each of its loops."""

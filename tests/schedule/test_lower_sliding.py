@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from programs import PROGRAMS
 from random_schedules import check_same, random_arguments
 
+import raido as rd
 from raido.algo.errors import ScheduleError
 from raido.schedule.lower import lower
 from raido.schedule.replay import apply_step, variant_of
@@ -82,3 +84,13 @@ def test_no_placement_changes_a_result(name: str) -> None:
 def test_no_placement_changes_a_result_at_length(name: str) -> None:
     for seed in range(100, 200):
         check(name, seed)
+
+
+def test_windows_start_anew_where_a_partition_runs_its_loop_again() -> None:
+    pairs = lambda x: rd.stencil(lambda p: p[-1] + p[1], x, boundary="clamp", name="pairs")
+    schedule = rd.algorithm(lambda x: rd.partition(lambda v: v > 1, pairs(x)), x="f32[n]").schedule()
+    schedule["partition_1"].cache("pairs", "partition_1", "x")
+    schedule["pairs_copy"].store_at("partition_1")
+    complete, program = schedule.complete(), schedule.graph.program
+    array = np.random.default_rng(0).random(37, np.float32)
+    check_same(lower(complete.graph, complete.variants()), program, [array], {program.sizes[0].name: 37})
