@@ -37,6 +37,7 @@ from raido.schedule.stages.stage import Stage
 
 FEWEST_ELEMENTS = 16
 COLUMN_JAM = 8
+FEWEST_ROWS = 64  # of a chunk of columns, or half as many: its row of sums is stored, and read again to be combined
 FEWEST_CHUNKS = 8
 UNKNOWN_GRAIN = 4
 AHEAD = 4  # rows
@@ -117,7 +118,7 @@ def say_column_folds(draft: Draft, stage: Stage) -> bool:
     name, (*outer, last), (reduced,) = stage.name, stage.axes, stage.reduction_axes
     row = reduced.name
     if not outer:
-        chunk = max(2 * COLUMN_JAM, draft.machine.task >> 7)
+        chunk = max(FEWEST_ROWS, draft.machine.task >> 7)
         many = extent(draft, reduced.extent) >= FEWEST_CHUNKS * chunk
         if not draft.say(name, "split", axis=row, factor=chunk if many else chunk // 2):
             return False

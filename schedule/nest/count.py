@@ -30,6 +30,7 @@ from raido.schedule.nest.nodes import (
     Check,
     Copy,
     Fold,
+    For,
     If,
     Let,
     Nest,
@@ -91,7 +92,14 @@ def count_work(
 
 
 class CountingSource(PythonSource):
-    """Source that tells `work` of each block that is entered, and of memory taken and given back."""
+    """Source that tells `work` of each block that is entered, and of memory taken and given back.
+
+    `once`: folds of loops that do nothing else, into one element, which stays in a register from the first to the last.
+    """
+
+    def __init__(self, nest: Nest) -> None:
+        self.once: set[Statement] = set()
+        super().__init__(nest)
 
     def memory(self, buffer: Buffer) -> str:
         """Registers are no memory."""
@@ -99,7 +107,10 @@ class CountingSource(PythonSource):
 
     def block(self, block: Block) -> None:
         """The lines of a block, of which all statements are executed, and at whose end its memory is free."""
-        counts = [counts_of(s) for s in block.statements]
+        folds = [fold for s in block.statements for fold in _folds_of_one_element(s)]
+        self.once.update(folds)
+        counts = [_without_memory(s) if s in self.once else counts_of(s) for s in block.statements]
+        counts += [(0, _folded(fold)) for fold in folds]
         for name, count in zip(("operations", "accesses"), map(sum, zip(*counts, strict=True)), strict=False):
             if count:
                 self.line(f"work.{name} += {count}")
@@ -126,7 +137,7 @@ def counts_of(s: Statement) -> tuple[int, int]:
         return operations, accesses + _is_memory(s.buffer)
     if isinstance(s, Fold):
         operations, accesses = _values(map(_without_count, s.step), s.indices)
-        return operations, accesses + sum(map(_is_memory, s.buffers))
+        return operations, accesses + _folded(s)
     if isinstance(s, Prefix):
         operations, accesses = _values([*s.values, *s.combine], s.indices)
         return operations, accesses + sum(map(_is_memory, s.buffers))
@@ -139,6 +150,26 @@ def counts_of(s: Statement) -> tuple[int, int]:
     if isinstance(s, (If, While)):
         return (0, 0) if _is_index(s.condition) else _values([s.condition])
     return _values([s.holds]) if isinstance(s, Check) and not _is_index(s.holds) else (0, 0)
+
+
+def _folds_of_one_element(s: Statement) -> list[Fold]:
+    """The folds of a loop that does nothing else, into elements that are the same in all of its iterations."""
+    if not isinstance(s, For) or not all(isinstance(inner, (Let, Fold)) for inner in s.body.statements):
+        return []
+    inner = [fold for fold in s.body.statements if isinstance(fold, Fold)]
+    return [fold for fold in inner if s.var not in topological(*fold.indices)]
+
+
+def _folded(s: Fold) -> int:
+    """Accesses to what a step of a fold changes."""
+    return sum(map(_is_memory, s.buffers))
+
+
+def _without_memory(s: Statement) -> tuple[int, int]:
+    """What a step counts for whose element is in a register."""
+    assert isinstance(s, Fold)
+    operations, accesses = counts_of(s)
+    return operations, accesses - _folded(s)
 
 
 def _without_count(step: NestExpr) -> NestExpr:

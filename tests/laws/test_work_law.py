@@ -25,6 +25,10 @@ def test_random_programs_that_broke_it(seed):
     assert check(seed)
 
 
+def test_random_programs_with_nested_arrays_that_broke_it():
+    assert check_nested(200164)
+
+
 @pytest.mark.parametrize("first", range(0, 120, 10))
 def test_no_default_does_more_than_random_programs_with_nested_arrays_say(first):
     assert all(check_nested(seed) for seed in range(first, first + 10))

@@ -46,6 +46,7 @@ MOST_WORK, GROWTH, MOST_MEMORY, MOST_BYTES = 2.0, 1.1, 1.5, 1.5
 CONSTANT = 256  # operations and accesses that do not depend on sizes: the schedule's own glue
 MOST_ELEMENTS = 4096  # of an argument at size 4n
 FACTOR = 4
+REPORTED = 100  # programs
 NESTED = (6, 6)  # rows, and numbers in each, of programs with nested arrays
 
 
@@ -166,10 +167,12 @@ def main(first: int, programs: int, nested: int) -> None:
     for seed in range(first, first + programs):
         try:
             ran += (check_nested if nested else check)(seed)
-        except Exception as error:  # noqa: PERF203
+        except Exception as error:
             broken += 1
             print(f"--- {seed}: {type(error).__name__}: {error}", flush=True)
-    print(f"{programs} programs, {ran} counted, {broken} broken")
+        done = seed + 1 - first
+        if done % REPORTED == 0 or done == programs:
+            print(f"{done} programs, up to {seed}: {ran} counted, {broken} broken", flush=True)
 
 
 if __name__ == "__main__":
