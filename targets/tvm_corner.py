@@ -35,8 +35,11 @@ BufferLoad, BufferStore, AllocBuffer, DeclBuffer = tirx.BufferLoad, tirx.BufferS
 Bind, Evaluate, IfThenElse, While = tirx.Bind, tirx.Evaluate, tirx.IfThenElse, tirx.While
 For, ForKind = tirx.For, tirx.ForKind
 _CALL_EXTERN = IrOp.get("tirx.call_extern")
-# Vectors are explicit already, and nobody steps through the code: two searches that only cost time.
+# Vectors are explicit already: which loops have lanes is for the schedule to say. Nobody steps through the code: two searches that only
+# cost time.
 _OPTIONS = (
+    "-vectorize-loops:bool=false",
+    "-interleave-loops:bool=false",
     "-vectorize-slp:bool=false",
     "-livedebugvalues-input-bb-limit:uint=0",
     "-livedebugvalues-input-dbg-value-limit:uint=0",

@@ -7,13 +7,15 @@ parallel reduction loop makes partials, one for each round (or fixed chunk of ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Item, Node, Reduce, Var, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.coordinates import Coordinates
+from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import extent_bound
 from raido.schedule.lower.work import Accumulators, Work
@@ -72,7 +74,7 @@ class Reductions:
             for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
                 self.builder.add(Store(buffer, at, value))
 
-        self.each(shape, store, unrolled=acc.buffers[0].scope == "register")
+        self.each(shape, store, unrolled=acc.buffers[0].scope == "register", how=lanes_along(work.job, acc))
 
     def _environment(self, work: Work, acc: Accumulators, at: tuple[Expr, ...]) -> dict[Node, Node]:
         """What the axis variables are for the accumulator at these indices."""
@@ -199,16 +201,17 @@ class Reductions:
             else:
                 copies[0].narrow(plan.name, var, ix.minimum(ix.add(var, span), high))
                 self.loops.loop(fold, position, "serial")
-            self.keep(own, partials, chunk)
+            self.keep(work.job, own, partials, chunk)
 
     def partials(self, work: Work, total: Accumulators, count: Expr) -> tuple[Buffer, ...]:
         """Memory for the accumulators of every chunk."""
         shape = (count, *total.buffers[0].shape)
         return tuple(self.builder.alloc("partial", v.dtype, shape, "heap") for v in _reduction(work).left)
 
-    def keep(self, own: Accumulators, partials: Sequence[Buffer], chunk: Expr) -> None:
+    def keep(self, job: Job, own: Accumulators, partials: Sequence[Buffer], chunk: Expr) -> None:
         """Stores one chunk's accumulators."""
-        self.each(own.lengths, lambda at: self.copy(own.buffers, at, partials, (chunk, *at)))
+        how = lanes_along(job, own)
+        self.each(own.lengths, lambda at: self.copy(own.buffers, at, partials, (chunk, *at)), how=how)
 
     def clear(self, work: Work, acc: Accumulators) -> None:
         """Sets all of the accumulators to the neutral value."""
@@ -220,7 +223,8 @@ class Reductions:
         builder = self.builder
         chunk = fresh("chunk")
         with builder.loop(chunk, ix.as_index(0), partials[0].shape[0], 1):
-            self.each(total.lengths, lambda at: self._join(work, total, partials, at, chunk))
+            how = lanes_along(work.job, total)
+            self.each(total.lengths, lambda at: self._join(work, total, partials, at, chunk), how=how)
 
     def each(
         self,
@@ -228,19 +232,20 @@ class Reductions:
         body: Callable[[tuple[Expr, ...]], None],
         at: tuple[Expr, ...] = (),
         unrolled: bool = False,
+        how: Mapping[str, Any] | None = None,
     ) -> None:
-        """Serial loops over a box of that shape; written out for registers, whose indices are constant."""
+        """Loops over a box of that shape, the last one as `how` says; written out for registers, whose indices are constant."""
         if len(at) == len(shape):
             body(at)
             return
         extent = shape[len(at)]
         if unrolled and (count := ix.constant_value(extent)) is not None:
             for k in range(count):
-                self.each(shape, body, (*at, ix.as_index(k)), unrolled)
+                self.each(shape, body, (*at, ix.as_index(k)), unrolled, how)
             return
         var = fresh(f"i{len(at)}")
-        with self.builder.loop(var, ix.as_index(0), extent, 1):
-            self.each(shape, body, (*at, var), unrolled)
+        with self.builder.loop(var, ix.as_index(0), extent, 1, **(how or {} if len(at) + 1 == len(shape) else {})):
+            self.each(shape, body, (*at, var), unrolled, how)
 
     def neutral(self, work: Work, acc: Accumulators, at: tuple[Expr, ...]) -> list[NestExpr]:
         """What the accumulators at these indices begin as."""
@@ -291,6 +296,12 @@ class Reductions:
         left = [self.builder.name("left", Read(b, at, None)) for b in total.buffers]
         right = [self.builder.name("right", Read(b, (chunk, *at), None)) for b in partials]
         self.combine(work, total, at, left, right)
+
+
+def lanes_along(job: Job, acc: Accumulators) -> dict[str, Any]:
+    """How loops over accumulators go through the last of their axes: in lanes where the stage's own loop over it does."""
+    own = [loop for loop in job.plan.loops if loop.kind == "vector" and acc.axes[-1:] == (*job.axis_of[loop.name],)]
+    return {"kind": "vector", "lanes": own[0].lanes, "tail": own[0].tail} if own else {}
 
 
 def _spans(coordinates: Coordinates, loops: Sequence[LoopPlan]) -> list[tuple[Expr, Expr]]:

@@ -78,7 +78,7 @@ class Scans:
         own = self.reductions.allocate(work, position, registers=False, label=label)
         if work.mode == "block total":
             self._total(work, position, own)
-            self.reductions.keep(own, shared.buffers, self._number(work))
+            self.reductions.keep(work.job, own, shared.buffers, self._number(work))
         elif work.mode == "block scan":
             self._load(own, shared.buffers, (self._number(work),))
             self.reductions.part(work, position, "scan", own)

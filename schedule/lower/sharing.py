@@ -165,7 +165,7 @@ class Sharing:
                 value = work.copies[0].ranges[work.job.plan.loops[position].name].value
                 assert value is not None
                 chunk = ix.floordiv(ix.sub(value, running.low), running.span)
-                self.reductions.keep(running.own, running.partials, chunk)
+                self.reductions.keep(guest.job, running.own, running.partials, chunk)
 
     def after(self, work: Work, position: int) -> None:
         """The host's loop at `position` has ended: so do reductions of guests over it."""
