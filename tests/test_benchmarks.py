@@ -14,6 +14,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
+import compile_speed
 import report
 from host import describe, machine
 from measure import DEFAULT, HAND, ITSELF, Contestant, Outcome, best_of, check, finalists, run_row, same_as_default
@@ -41,6 +42,11 @@ def test_row_agrees_with_numpy(name: str) -> None:
             assert got.shape == true.shape
             far = np.abs(got.astype(np.float64) - true) > row.tolerance * np.abs(true).max(initial=0)
             assert far.mean() <= row.stray
+
+
+def test_each_step_of_compiling_is_timed_apart() -> None:
+    times = compile_speed.cold(compile_speed.row_sums)
+    assert tuple(times) == compile_speed.STEPS and all(each >= 0 for each in times.values())
 
 
 def test_a_peer_that_is_not_installed_is_said_to_be_missing(tmp_path: Path) -> None:

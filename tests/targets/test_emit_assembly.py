@@ -3,8 +3,9 @@
 import re
 
 import pytest
-from emission import array, compile_body, index, n
+from emission import array, assembly_of, compile_body, index, n
 
+import raido as rd
 from raido.algo.graph.dtypes import bool_, f32, i32
 from raido.algo.graph.expr import Op, SizeVar, const, fresh
 from raido.algo.graph.index import add, mul
@@ -158,3 +159,23 @@ def test_a_masked_access_is_one_instruction():
     text = compile_body([store], [a], [b], cpu=CPU).assembly
     assert len(re.findall(r"vmovups.*\{%k\d\}", text)) == 2
     assert "gather" not in text
+
+
+def test_llvm_gives_lanes_to_no_loop_by_itself():
+    @rd.algorithm
+    def rows(a: rd.f32["n", 10]):
+        return rd.sum(a, axis=1, name="out")
+
+    schedule = rows.schedule()
+    schedule["out"].split("x", 4096).parallel("xo")
+    assembly = assembly_of(rows, CPU, schedule)
+    assert "vaddss" in assembly and "vaddps" not in assembly and "gather" not in assembly
+
+
+def test_sums_of_columns_are_cleared_kept_and_joined_in_the_lanes_of_the_columns():
+    @rd.algorithm
+    def columns(a: rd.f32["h", "w"]):
+        return rd.sum(a, axis=0, name="out")
+
+    assembly = assembly_of(columns, CPU)
+    assert "vaddss" not in assembly and columns.schedule().nest_text().count("for i0 in 0..w by vector:") == 4
