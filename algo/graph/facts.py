@@ -134,10 +134,11 @@ def _boundary_interval(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> I
 class Facts:
     """What is known to be at least 0: sizes always, and each of the given expressions; `ranges` bounds variables (inclusive)."""
 
-    __slots__ = ("_fewer", "_goals", "_memo", "_mentioned", "_new", "known", "ranges")
+    __slots__ = ("_fewer", "_goals", "_memo", "_mentioned", "_new", "_parts", "known", "ranges")
 
     def __init__(self, known: Iterable[Expr] = (), ranges: Mapping[Var, Interval] | None = None) -> None:
         self.known = tuple(canonical(e) for e in known)
+        self._parts = tuple(map(linear, self.known))
         self.ranges = dict(ranges or {})
         self._memo: dict[Expr, bool] = {}
         self._goals: dict[tuple[int, frozenset[tuple[Expr, int]]], tuple[int, int, bool]] = {}
@@ -152,6 +153,7 @@ class Facts:
         """These facts and more."""
         more = self._copy()
         more.known += tuple(map(canonical, known))
+        more._parts = tuple(map(linear, more.known))
         more._mentioned = more._mentioned.union(*map(free_variables, known))
         return more
 
@@ -171,6 +173,7 @@ class Facts:
         """The same facts, to which more are to be added."""
         copy = object.__new__(Facts)
         copy.known, copy.ranges, copy._mentioned = self.known, dict(self.ranges), self._mentioned
+        copy._parts = self._parts
         copy._memo, copy._goals, copy._fewer, copy._new = {}, {}, self, None
         return copy
 
@@ -261,11 +264,10 @@ class Facts:
             )
             if options and (all(goals) if every else any(goals)):
                 return True
-        parts = (linear(fact) for fact in self.known) if facts else ()
         return any(
             self._prove(*combine((constant, terms), part, -1), depth, facts - 1)
-            for part in parts
-            if any(terms.get(atom, 0) * c > 0 for atom, c in part[1].items())
+            for part in (self._parts if facts else ())
+            if _helps(part[1], terms)
         )
 
     def _replacements(self, atom: Expr, c: int) -> tuple[bool, list[tuple[Expr, int]]] | None:
@@ -311,3 +313,12 @@ def _scaled(constant: int, terms: dict[Expr, int], k: int) -> tuple[int, dict[Ex
 def _elimination_order(atom: Expr) -> tuple[int, int, str]:
     rank = 1 if isinstance(atom, Var) else 0
     return rank, -getattr(atom, "serial", 0), text(atom)
+
+
+def _helps(known: dict[Expr, int], terms: dict[Expr, int]) -> bool:
+    """Whether subtracting what is known takes something away."""
+    for atom, c in known.items():
+        other = terms.get(atom)
+        if other is not None and other * c > 0:
+            return True
+    return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import Any
 
 from raido.algo.graph import index as ix
@@ -161,14 +162,8 @@ class Converter:
         return tuple(memo[root] for root in roots)
 
     def _node(self, node: Node, memo: dict[Node, Node], facts: Facts, identity: Any, inside: set[Any]) -> Node:
-        if isinstance(node, (Const, SizeVar, Var)):
-            return node
-        if isinstance(node, Load):
-            return self._load(node, tuple(ix.canonical(memo[i]) for i in node.indices), facts)  # type: ignore[arg-type]
-        if isinstance(node, Checked):
-            return self._checked(node, memo, facts)
         if isinstance(node, Op):
-            args = tuple(memo[a] for a in node.args)
+            args = tuple([memo[a] for a in node.args])
             if node.name in ix.BOUNDARY_OPS:
                 return self._boundary(node, args, facts, identity)  # type: ignore[arg-type]
             if node.name in DIVISIONS and node.dtype.is_integer:
@@ -181,9 +176,13 @@ class Converter:
                     return settled
             elif node.name in ("select", "logical_and", "logical_or"):
                 return fold_choice(node, args)  # type: ignore[arg-type]
-            if all(a is b for a, b in zip(args, node.args, strict=True)):
-                return node
-            return Op(node.name, node.dtype, args)
+            return node if all(map(is_, args, node.args)) else Op(node.name, node.dtype, args)
+        if isinstance(node, (Const, SizeVar, Var)):
+            return node
+        if isinstance(node, Load):
+            return self._load(node, tuple(ix.canonical(memo[i]) for i in node.indices), facts)  # type: ignore[arg-type]
+        if isinstance(node, Checked):
+            return self._checked(node, memo, facts)
         return rebuild(node, lambda child: memo.get(child, child))
 
     def _needed(self, holds: Expr, parts: Iterable[Any], facts: Facts) -> Expr:

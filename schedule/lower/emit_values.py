@@ -7,6 +7,7 @@ variables are bound, unless that could read out of bounds in a loop that takes n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import is_
 from typing import Any
 
 from raido.algo.graph import index as ix
@@ -61,8 +62,9 @@ class ValueEmitter:
 
     def _find(self, node: Node) -> NestExpr | None:
         for values in reversed(self._values):
-            if node in values:
-                return values[node]
+            found = values.get(node)
+            if found is not None:
+                return found
         return None
 
     def _eager_order(self, roots: Sequence[Expr]) -> list[Node]:
@@ -82,7 +84,7 @@ class ValueEmitter:
         if isinstance(node, Item):
             self.form(node.form)
             return
-        level = max((self._level(self._find(c)) for c in eager_children(node)), default=0)
+        level = max([self._level(self._find(c)) for c in eager_children(node)], default=0)
         value: NestExpr
         parts: tuple[NestExpr, ...]
         if isinstance(node, Read):
@@ -93,11 +95,8 @@ class ValueEmitter:
             parts = indices if predicate is None else (*indices, predicate)
         else:
             assert isinstance(node, Op), node
-            args = tuple(self._operand(a, level) for a in node.args)
-            value = (
-                node if all(a is b for a, b in zip(args, node.args, strict=True)) else Op(node.name, node.dtype, args)
-            )
-            parts = args
+            parts = tuple([self._operand(a, level) for a in node.args])
+            value = node if all(map(is_, parts, node.args)) else Op(node.name, node.dtype, parts)
         # A part that may not leave its loop has been named in there, whatever it depends on.
         level = self._levels[value] = max([level, *(self._level(part) for part in parts)])
         for fault in self.faults.get(node, ()):
