@@ -145,6 +145,7 @@ def test_kinds_of_numbers(dtype: Any) -> None:
     a = sample((2, 6), dtype)
     same(lambda a: (rd.iscomplex(a), rd.isreal(a)), lambda a: (np.iscomplex(a), np.isreal(a)), a)
     assert rd.algorithm(lambda a: rd.zeros(2 if rd.iscomplexobj(a) else 1)).interpret(a).size == 1 + np.iscomplexobj(a)
+    assert rd.algorithm(lambda a: rd.zeros(2 if rd.isrealobj(a) else 1)).interpret(a).size == 1 + np.isrealobj(a)
     if a.dtype.kind != "c":
         same(
             lambda a: (rd.isposinf(a), rd.isneginf(a), rd.fix(a)),
