@@ -60,10 +60,13 @@ def border(function: Function) -> Function:
     def entered(*arguments: Any, **options: Any) -> Any:
         __tracebackhide__ = True
         try:
-            return function(*arguments, **options)
+            try:
+                return function(*arguments, **options)
+            except RecursionError as error:
+                if _is_raidos_own(error):
+                    raise CompileError(TOO_DEEP) from None
+                raise
         except Exception as error:
-            if isinstance(error, RecursionError) and _is_raidos_own(error):
-                raise shortened(CompileError(TOO_DEEP)) from None
             short = shortened(error)
             if LEAVES_NO_FRAME:
                 raise

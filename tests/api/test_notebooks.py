@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import raido as rd
+from raido.algo.trace.tracebacks import LEAVES_NO_FRAME
 
 CELLS = {
     "imports": "import numpy as np\nimport raido as rd\nimg = np.ones((30, 40), np.float32)",
@@ -88,7 +89,8 @@ def test_a_tuning_shows_its_best_schedule(shown: dict[str, dict[str, str]]) -> N
 def test_a_refusal_shows_the_cell_and_the_message(shown: dict[str, dict[str, str]], name: str) -> None:
     text = shown[name]["error"]
     assert REFUSED[name] in text and CELLS[name] in text
-    assert [line for line in text.splitlines() if line.startswith("File ")] == [], text
+    files = [line for line in text.splitlines() if line.startswith("File ")]
+    assert len(files) <= (0 if LEAVES_NO_FRAME else 1), text  # the border, on Python 3.10
 
 
 def test_what_is_shown_is_never_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
