@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from raido.algo.errors import ShapeError, TraceError
-from raido.algo.graph import index
-from raido.algo.language.complexes import Complex
 from raido.algo.language.filtering import compress
 from raido.algo.language.joining import concat
 from raido.algo.language.making import iota
@@ -15,12 +13,13 @@ from raido.algo.language.moves import moved, reshape
 from raido.algo.language.scanning import whole_operand
 from raido.algo.language.segments import segmented_reduce
 from raido.algo.language.sorting import argsort
-from raido.algo.language.ufuncs import isnan, logical_and, logical_not, logical_or, not_equal
+from raido.algo.language.ufuncs import logical_or
+from raido.algo.language.uniques import elements_differ
 from raido.algo.trace.building import Value
 from raido.algo.trace.context import load
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.trees import leaves, map_leaves, parts_of, unflatten
+from raido.algo.trace.trees import leaves, map_leaves, unflatten
 from raido.algo.trace.value import Array, describe
 
 WHAT = "rd.reduce_by_key"
@@ -58,7 +57,7 @@ def reduce_by_key(
     for leaf in leaves(tuple(data)):
         joined_size(order.extents[0], leaf.extents[0], f"the keys of {WHAT}", "dimension 0 of its values")
     ordered, *in_order = (map_leaves(lambda leaf: _taken(leaf, order), each) for each in (given, *data))
-    first = logical_or(iota(order.shape[0]) == 0, _differs(ordered, map_leaves(_previous, ordered)))
+    first = logical_or(iota(order.shape[0]) == 0, elements_differ(ordered))
     *kept, starts = compress(first, [*leaves(ordered), iota(order.shape[0])])
     offsets = concat([starts, reshape(Array(order.extents[0]), (1,))])
     folds = segmented_reduce(op, neutral, in_order[0] if len(in_order) == 1 else tuple(in_order), offsets, name=name)
@@ -68,22 +67,4 @@ def reduce_by_key(
 def _taken(leaf: Array, order: Array) -> Array:
     """The elements (or rows) in an order of their indices, which are none too large."""
     here = lambda i, *others: load(leaf.node, (load(order.node, (i,)), *others))
-    return moved((*order.extents, *leaf.extents[1:]), here)
-
-
-def _previous(leaf: Array) -> Array:
-    """The element before each; before the first, itself."""
-    return moved(leaf.extents, lambda i: load(leaf.node, (index.maximum(index.sub(i, 1), 0),)))
-
-
-def _differs(a: Any, b: Any) -> Array:
-    """Where keys are not the same; NaN is the same as NaN."""
-    if isinstance(a, tuple) and not isinstance(a, Complex):
-        first, *others = (_differs(x, y) for x, y in zip(parts_of(a), parts_of(b), strict=True))
-        for other in others:
-            first = logical_or(first, other)
-        return first
-    differs = not_equal(a, b)
-    if isinstance(a, Complex) or a.dtype.is_float:
-        return logical_and(differs, logical_not(logical_and(isnan(a), isnan(b))))
-    return differs
+    return moved((*order.extents, *leaf.extents[1:]), here, weak=leaf.weak)

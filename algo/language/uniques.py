@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from raido.algo.graph import index
@@ -19,7 +20,7 @@ from raido.algo.language.sorting import argsort, sortable, with_keys, without_ke
 from raido.algo.language.ufuncs import add, isnan, logical_and, logical_not, logical_or, not_equal
 from raido.algo.trace.building import form_results, structure
 from raido.algo.trace.context import load
-from raido.algo.trace.trees import leaves, map_leaves, unflatten
+from raido.algo.trace.trees import leaves, map_leaves, parts_of, unflatten
 from raido.algo.trace.value import Array
 from raido.algo.trace.weak import each_weakness
 
@@ -56,7 +57,7 @@ def unique(
         differs = _slices_differ(ordered)
     else:
         ordered, places = _ordered_elements(array)
-        differs = _elements_differ(ordered, equal_nan)
+        differs = elements_differ(ordered, equal_nan)
     n = places.shape[0]
     first = logical_or(iota(n) == 0, differs)
     *kept, indices = compress(first, [*leaves(ordered), places], name if axis is None else None)
@@ -86,7 +87,11 @@ def _ordered_elements(array: Any) -> tuple[Any, Array]:
     return without_keys(array, unflatten(keyed, sorted_keys)), places
 
 
-def _elements_differ(ordered: Any, equal_nan: bool) -> Array:
+def elements_differ(ordered: Any, equal_nan: bool = True) -> Array:
+    """Whether each element differs from the one before it: of tuples, in any part. With `equal_nan`, NaN is the same as NaN."""
+    if isinstance(ordered, tuple) and not isinstance(ordered, Complex):
+        first, *others = (elements_differ(part, equal_nan) for part in parts_of(ordered))
+        return functools.reduce(logical_or, others, first)
     previous = _previous(ordered)
     differs = not_equal(ordered, previous)
     if equal_nan and leaves(ordered)[0].dtype.is_float:

@@ -237,7 +237,7 @@ def _deviation(
 
 @without_out
 def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """Where the smallest element along `axis` is, NaN counting as infinite: the first of equals, 0 where all are NaN.
+    """The index of the smallest element along `axis`, NaN counting as infinite: the first of equals, 0 where all are NaN.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nanargmin(a)).interpret(np.array([np.nan, 3.0, 2.0]))
@@ -249,7 +249,7 @@ def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | N
 
 @without_out
 def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """Where the largest element along `axis` is, NaN counting as −infinite: the first of equals, 0 where all are NaN.
+    """The index of the largest element along `axis`, NaN counting as −infinite: the first of equals, 0 where all are NaN.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nanargmax(a)).interpret(np.array([np.nan, 3.0, 2.0]))

@@ -111,7 +111,7 @@ def _is_on_purpose(error: BaseException) -> bool:
 
 
 def _is_raidos_own(error: RecursionError) -> bool:
-    """Whether it is raido that calls itself too often, and not a function of the user's."""
+    """Whether raido's functions called themselves too often, and not a function of the user's."""
     traceback, users, frames = error.__traceback__, 0, 0
     while traceback is not None:
         users, frames, traceback = users + _is_users(traceback), frames + 1, traceback.tb_next

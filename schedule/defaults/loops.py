@@ -36,7 +36,7 @@ from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
 FEWEST_ELEMENTS = 16
-COLUMN_JAM = 8
+COLUMN_JAM = 8  # rows added to a row of sums at a time: one load and one store of each sum serve them all
 FEWEST_ROWS = 64  # of a chunk of columns, or half as many: its row of sums is stored, and read again to be combined
 FEWEST_CHUNKS = 8
 UNKNOWN_GRAIN = 4
