@@ -16,7 +16,7 @@ from raido.autotune.features.loops import Loop
 from raido.autotune.features.operations import cost_of
 from raido.autotune.features.values import SCALAR, VECTOR, Values
 from raido.schedule.machine import Machine
-from raido.schedule.nest.effects import writes
+from raido.schedule.nest.effects import binds, is_scan, writes
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
@@ -31,7 +31,6 @@ from raido.schedule.nest.nodes import (
     Nest,
     Ordered,
     Prefetch,
-    Prefix,
     Produce,
     Statement,
     Store,
@@ -119,6 +118,9 @@ class Walk(Values):
         self.carry(s.buffer, s.indices, self.chained.get(s.value))
 
     def fold(self, s: Fold) -> None:
+        if is_scan(s):
+            self._scan(s)
+            return
         loop = self.stack[-1]
         steps = 0
         self.values((*s.indices, *s.step) if s.monoid else (*s.indices, *s.step, *s.combine), s.left + s.right)
@@ -134,14 +136,15 @@ class Walk(Values):
             loop.cycles += _ATOMIC_CYCLES * vector.lanes * vector.interleave * self.weights[-1]
         loop.code += len(s.step)
 
-    def prefix(self, s: Prefix) -> None:
-        self.values((*s.indices, *s.values, *s.combine), s.left + s.right)
+    def _scan(self, s: Fold) -> None:
+        self.values((*s.indices, *s.values, *s.step), s.left + s.right)
         steps = 0
         for value in s.values:
             steps |= self.forms.of(value).mask
-        for buffer, value, result in zip(s.buffers, s.values, s.results, strict=True):
+        for name in binds(s):
+            self._bind(name, f.opaque(steps | self.stack[-1].bit))
+        for buffer, value in zip(s.buffers, s.values, strict=True):
             self.carry(buffer, s.indices, 4.0 * len(s.buffers))
-            self._bind(result, f.opaque(steps | self.stack[-1].bit))
             shifts = math.log2(self.vector.lanes) if self.vector is not None and steps & self.vector.bit else 0.0
             for _ in range(round(shifts)):
                 self.spend(cost_of("add", value.dtype, value.dtype), value.dtype.bits, steps, 3.0)
@@ -315,7 +318,6 @@ _STATEMENTS: dict[type, Callable[[Walk, Any], None]] = {
     Alloc: Walk.alloc,
     Store: Walk.store,
     Fold: Walk.fold,
-    Prefix: Walk.prefix,
     Append: Walk.append,
     AtomicUpdate: Walk.atomic,
     Check: Walk.check,

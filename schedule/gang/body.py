@@ -31,7 +31,6 @@ from raido.schedule.nest.nodes import (
     If,
     Let,
     Prefetch,
-    Prefix,
     Produce,
     Statement,
     Store,
@@ -117,8 +116,6 @@ class GangBody(GangSteps):
             self._store(s)
         elif isinstance(s, Fold):
             self._fold(s)
-        elif isinstance(s, Prefix):
-            self._prefix(s)
         elif isinstance(s, AtomicUpdate):
             self._atomic(s)
         elif isinstance(s, Append):

@@ -18,7 +18,7 @@ from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.gang.lanes import shared_parts, widen
 from raido.schedule.gang.values import Partial
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.effects import bound_within, buffers_read, writes, written
+from raido.schedule.nest.effects import bound_within, buffers_read, is_scan, writes, written
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Statement, Store
 from raido.schedule.nest.values import Buffer, Extract, LaneFold, NestExpr, Read, Splat, VectorVar
 from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
@@ -51,7 +51,9 @@ def find_reductions(
         if lanes == 1:
             continue
         for s in statements_within(loop.body):
-            if isinstance(s, Fold) and not info.varies(*s.indices) and not any(b in info.private for b in s.buffers):
+            if not isinstance(s, Fold) or is_scan(s):
+                continue
+            if not info.varies(*s.indices) and info.private.isdisjoint(s.buffers):
                 found.setdefault(s.buffers, []).append((s, lanes, gangs))
     if not found:
         return []
@@ -115,7 +117,7 @@ def _touched_otherwise(statement: Statement) -> set[Buffer]:
     """Buffers that something other than a fold reads or writes, or that loops over threads change."""
     found: set[Buffer] = set()
     for s in statements_within(statement):
-        if not isinstance(s, Fold):
+        if not isinstance(s, Fold) or is_scan(s):
             found.update(w.buffer for w in writes(s))
         if isinstance(s, For) and s.kind == "parallel":
             found |= written(s.body)

@@ -12,7 +12,7 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Op, Var, const
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.gang.lanes import choose, shared_parts, widen
-from raido.schedule.nest.nodes import Let, Prefix, Statement, Store
+from raido.schedule.nest.nodes import Fold, Let, Statement, Store
 from raido.schedule.nest.values import Extract, LaneShift, NestExpr, Ramp, Read, Splat, VectorVar
 
 Values = tuple["NestExpr", ...]
@@ -21,22 +21,19 @@ Values = tuple["NestExpr", ...]
 class ScanLanes:
     """One step of a scan for whole gangs; statements go to `out`."""
 
-    def __init__(self, step: Prefix, lanes: int, serials: Iterator[int], out: list[Statement]) -> None:
+    def __init__(self, step: Fold, lanes: int, serials: Iterator[int], out: list[Statement]) -> None:
         self.step, self.lanes, self.serials, self.out = step, lanes, serials, out
 
     def gangs(self, values: Sequence[Values]) -> list[Values]:
-        """For each gang's values (one vector for each value of the operator), its results; the buffers end up with the total."""
+        """For each gang's values (one vector for each buffer), the vectors of the step's names; the buffers end up with the total."""
         s = self.step
         scanned = [self._prefixes(each) for each in values]
         carry: Values = tuple(self._scalar("carry", Read(b, s.indices, None)) for b in s.buffers)
         results = []
         for gang in scanned:
             spread = tuple(Splat(c, self.lanes) for c in carry)
-            if s.exclusive:
-                moved = self._moved(gang, 1)
-                results.append(self._from_lane(1, self._combine(spread, moved), spread))
-            else:
-                results.append(self._combine(spread, gang))
+            before = self._from_lane(1, self._combine(spread, self._moved(gang, 1)), spread) if s.before else ()
+            results.append((*before, *(self._combine(spread, gang) if s.after else ())))
             last = tuple(Extract(v, self.lanes - 1) for v in gang)
             operands = dict(zip(s.left + s.right, carry + last, strict=True))
             carry = tuple(self._scalar("carry", substitute(e, operands)) for e in s.combine)

@@ -11,48 +11,53 @@ from raido.algo.graph.rewrite import free_variables, rebuild
 from raido.schedule.gang.lanes import Vectors, choose, shared_parts
 from raido.schedule.gang.scan_lanes import ScanLanes
 from raido.schedule.gang.stores import GangStores
-from raido.schedule.nest.nodes import Append, AtomicUpdate, Block, Fold, If, Let, Prefix, Statement, Store, VectorStore
+from raido.schedule.nest.effects import is_scan
+from raido.schedule.nest.nodes import Append, AtomicUpdate, Block, Fold, If, Let, Statement, Store, VectorStore
 from raido.schedule.nest.values import Buffer, Extract, LaneCompress, LaneCount, NestExpr, Ramp, Read, Splat
 
 _Store: TypeAlias = Callable[[Buffer, Sequence[NestExpr], Vectors], None]
 
 
 class GangSteps(GangStores):
-    """Translates `Fold`, `AtomicUpdate`, `Prefix` and `Append`."""
+    """Translates `Fold`, `AtomicUpdate` and `Append`."""
 
     def _fold(self, s: Fold) -> None:
         if all(b in self.info.private for b in s.buffers):
-            if not any(b in self.copies for b in s.buffers):
+            if any(b in self.copies for b in s.buffers):
+                self._fold_into(s, self._store_private)
+            else:
                 self.out.append(s)
-                return
-            self._fold_into(s, [self._read(Read(b, s.indices, None)) for b in s.buffers], self._store_private)
-            return
-        if not self.info.varies(*s.indices):
-            if all(b in self.partials for b in s.buffers):
+        elif not self.info.varies(*s.indices):
+            if is_scan(s):
+                self._scan_lanes(s)
+            elif all(b in self.partials for b in s.buffers):
                 self._fold_partials(s)
             else:
                 self._fold_each_lane(s)
-            return
-        reads = [Read(b, s.indices, None) for b in s.buffers]
-        if self._flat_motion(s.buffers[0], s.indices) is None:
-            self._fold_each_lane(s)
+        elif is_scan(s) or self._flat_motion(s.buffers[0], s.indices) is not None:
+            self._fold_into(s, self._store_shared)
         else:
-            self._fold_into(s, [self._read(read) for read in reads], self._store_shared)
+            self._fold_each_lane(s)
 
     def _steps(self, s: Fold, held: list[Vectors]) -> list[Vectors]:
         """The new values, given what the buffers hold."""
         for left, value in zip(s.left, held, strict=True):
             self.vectors[left] = value
+        self.vectors.update({v: self._name("value", self.vector(e)) for v, e in zip(s.right, s.values, strict=False)})
         self.memo.clear()
         for part in shared_parts(s.step):
             if self.info.varies(part):
                 self.memo[part] = self._name("part", self.vector(part))
         steps = [self.vector(step) for step in s.step]
-        return steps if len(steps) == 1 else [self._name("step", step) for step in steps]
+        return steps if len(steps) == 1 and not is_scan(s) else [self._name("step", step) for step in steps]
 
-    def _fold_into(self, s: Fold, held: list[Vectors], store: _Store) -> None:
-        for buffer, values in zip(s.buffers, self._steps(s, held), strict=True):
+    def _fold_into(self, s: Fold, store: _Store) -> None:
+        held = [self._read(Read(b, s.indices, None)) for b in s.buffers]
+        held = [self._name("held", values) for values in held] if is_scan(s) else held
+        steps = self._steps(s, held)
+        for buffer, values in zip(s.buffers, steps, strict=True):
             store(buffer, s.indices, values)
+        self.vectors.update((*zip(s.before, held, strict=False), *zip(s.after, steps, strict=False)))
 
     def _fold_partials(self, s: Fold) -> None:
         """Each lane folds into its own partial result."""
@@ -97,34 +102,14 @@ class GangSteps(GangStores):
                 self.out.append(VectorStore(buffer, (place,), moved, 1, front))
             self.out.append(Store(s.position, (), Op("add", i64, (place, count))))
 
-    def _prefix(self, s: Prefix) -> None:
-        private = all(b in self.info.private for b in s.buffers)
-        if private and not any(b in self.copies for b in s.buffers):
-            self.out.append(s)
-            return
-        if not private and not self.info.varies(*s.indices):
-            self._scan_lanes(s)
-            return
-        held = [self._name("held", self._read(Read(b, s.indices, None))) for b in s.buffers]
-        self.vectors.update(zip(s.left, held, strict=True))
-        self.vectors.update({v: self._name("value", self.vector(e)) for v, e in zip(s.right, s.values, strict=True)})
-        self.memo.clear()
-        after = [self._name(v.name, self.vector(e)) for v, e in zip(s.results, s.combine, strict=True)]
-        for buffer, values in zip(s.buffers, after, strict=True):
-            if private:
-                self._store_private(buffer, s.indices, values)
-            else:
-                self._store_shared(buffer, s.indices, values)
-        self.vectors.update(zip(s.results, held if s.exclusive else after, strict=True))
-
-    def _scan_lanes(self, s: Prefix) -> None:
+    def _scan_lanes(self, s: Fold) -> None:
         """Lanes are scanned in order, gang after gang; what the buffers hold comes in on the left."""
         if self.mask is not None:
             raise TypeError("a scan over lanes under a mask")
         values = [self._name("value", self.vector(e)) for e in s.values]
         scan = ScanLanes(s, self.lanes, self.serials, self.out)
         results = scan.gangs([tuple(value[g] for value in values) for g in range(self.gangs)])
-        self.vectors.update({var: tuple(r[k] for r in results) for k, var in enumerate(s.results)})
+        self.vectors.update(zip((*s.before, *s.after), zip(*results, strict=True), strict=True))
 
     def _each_lane(
         self, roots: Sequence[NestExpr], bound: set[Var]

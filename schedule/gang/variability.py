@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from raido.algo.graph.expr import Node, Op, Var
 from raido.algo.graph.rewrite import children
-from raido.schedule.nest.nodes import Alloc, Append, Block, Fold, For, If, Let, Prefix, Produce, Statement, Store, While
+from raido.schedule.nest.nodes import Alloc, Append, Block, Fold, For, If, Let, Produce, Statement, Store, While
 from raido.schedule.nest.values import Buffer, Read
 
 
@@ -82,22 +82,15 @@ class Variability:
         elif isinstance(s, Store):
             self._store(s.buffer, region, self.varies(s.value, s.predicate, *s.indices))
         elif isinstance(s, Fold):
-            for buffer, left in zip(s.buffers, s.left, strict=True):
+            for buffer, *names in zip(s.buffers, s.left, s.right, *filter(None, (s.before, s.after)), strict=True):
                 if buffer in self.buffers or buffer not in self.private:
-                    self._add(left)
-            varying = self.varies(*s.step, *s.indices)
+                    for var in names:
+                        self._add(var)
+            varying = self.varies(*s.values, *s.step, *s.indices)
             for buffer in s.buffers:
                 self._store(buffer, region, varying)
         elif isinstance(s, Append):
             self._store(s.position, region, self.varies(s.predicate))
-        elif isinstance(s, Prefix):
-            outside = any(buffer not in self.private for buffer in s.buffers)
-            varying = self.varies(*s.values, *s.indices)
-            for buffer in s.buffers:
-                self._store(buffer, region, varying)
-            if outside or any(buffer in self.buffers for buffer in s.buffers):
-                for var in (*s.left, *s.right, *s.results):
-                    self._add(var)
         elif isinstance(s, For):
             if self.varies(s.low):
                 self._add(s.var)

@@ -29,7 +29,7 @@ from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, ma
 from raido.schedule.gang.lanes import choose_lanes
 from raido.schedule.gang.values import NotRegisters, Partial, Registers
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.effects import buffers_read, touched, updates, writes, written
+from raido.schedule.nest.effects import buffers_read, is_scan, touched, updates, writes, written
 from raido.schedule.nest.fold_constants import fold_constants
 from raido.schedule.nest.nodes import (
     Block,
@@ -39,7 +39,6 @@ from raido.schedule.nest.nodes import (
     Let,
     Nest,
     Ordered,
-    Prefix,
     Produce,
     Statement,
     Store,
@@ -288,7 +287,7 @@ def _may_repeat(loop: For, info: Variability) -> bool:
 def _scans(loop: For, info: Variability) -> bool:
     """Whether the loop runs over a scanned axis: what follows the last whole gang then goes one by one."""
     return any(
-        isinstance(s, Prefix) and not info.varies(*s.indices) and not any(b in info.private for b in s.buffers)
+        is_scan(s) and not info.varies(*s.indices) and info.private.isdisjoint(s.buffers)
         for s in statements_within(loop.body)
     )
 

@@ -1,4 +1,4 @@
-"""Steps of reductions, scans and updates as statements: `Fold`, `Prefix` and `AtomicUpdate` where their grammar allows, else loads,
+"""Steps of reductions, scans and updates as statements: `Fold` and `AtomicUpdate` where their grammar allows, else loads,
 the operator, and stores.
 """
 
@@ -25,7 +25,7 @@ from raido.schedule.lower.steps import (
     step,
     step_operands,
 )
-from raido.schedule.nest.nodes import AtomicUpdate, Fold, Prefix, Store
+from raido.schedule.nest.nodes import AtomicUpdate, Fold, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 
@@ -50,8 +50,9 @@ class StepEmitter(ValueEmitter):
             results = tuple(fresh("prefix", v.dtype) for v in form.left)
             for var in results:
                 self.builder.level_of[var] = self.builder.scope.level
-            parts = (tuple(buffers), at, tuple(values), form.left, form.right, form.combine, results, exclusive)
-            self.builder.add(Prefix(*parts, known_neutral(form) or ()))
+            operator = (form.combine, form.left, form.right, form.combine, known_neutral(form) or ())
+            before, after = (results, ()) if exclusive else ((), results)
+            self.builder.add(Fold(tuple(buffers), at, *operator, "", tuple(values), before, after))
             return list(results)
         before = [self.builder.name(v.name, Read(b, at, None)) for v, b in zip(form.left, buffers, strict=True)]
         self.combine_into(form, buffers, at, before, [self._name_here(value) for value in values])

@@ -16,7 +16,7 @@ from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var, const
 from raido.algo.graph.primitives import PRIMITIVES, result_dtype
 from raido.algo.graph.rewrite import free_variables, topological
-from raido.schedule.nest.effects import writes
+from raido.schedule.nest.effects import is_scan, writes
 from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -32,7 +32,6 @@ from raido.schedule.nest.nodes import (
     Nest,
     Ordered,
     Prefetch,
-    Prefix,
     Produce,
     Scatter,
     Statement,
@@ -203,8 +202,6 @@ class _Checker:
             self._fold(s)
         elif isinstance(s, AtomicUpdate):
             self._atomic(s)
-        elif isinstance(s, Prefix):
-            self._prefix(s)
         elif isinstance(s, Append):
             self.require(s.position.dtype is i64 and s.position in self.known, "a position that is no i64 in scope")
             self.value(s.predicate, bool_, 1)
@@ -261,18 +258,29 @@ class _Checker:
 
     def _fold(self, s: Fold) -> None:
         count = len(s.buffers)
-        parts = (s.step, s.left, s.right, s.combine, s.neutral)
-        self.require(all(len(part) == count for part in parts), "a fold of different numbers of values")
+        needed = (s.step, s.left, s.right, s.combine, s.values if is_scan(s) else s.neutral)
+        optional = (s.values, s.neutral, s.before, s.after)
+        counts = [*map(len, needed), *(len(part) or count for part in optional)]
+        self.require(set(counts) == {count}, "a fold of different numbers of values")
         for buffer in s.buffers:
             self._place(buffer, s.indices)
+        self._each(s.buffers, s.values)
         known, right = set(self.known), set(self.right)
         self.known.update(s.left + s.right)
-        for buffer, *values in zip(s.buffers, s.step, s.combine, s.neutral, strict=True):
-            for e in values:
-                self.value(e, buffer.dtype, 1)
+        for part in (s.step, s.combine, s.neutral):
+            self._each(s.buffers, part)
         self.known, self.right = known, right
         for e in s.indices:
             self.value(e, i64, 1)
+        for names in (s.before, s.after):
+            for var in names:
+                self._declare(var)
+            self._each(s.buffers, names)
+
+    def _each(self, buffers: tuple[Buffer, ...], part: tuple[NestExpr, ...]) -> None:
+        """One value for each buffer, or none at all."""
+        for buffer, e in zip(buffers, part, strict=False):
+            self.value(e, buffer.dtype, 1)
 
     def _atomic(self, s: AtomicUpdate) -> None:
         self._place(s.buffer, s.indices)
@@ -283,23 +291,6 @@ class _Checker:
         self.known.update((s.left, s.right))
         self.value(s.combine, s.buffer.dtype, 1)
         self.known, self.right = known, right
-
-    def _prefix(self, s: Prefix) -> None:
-        count = len(s.buffers)
-        parts = (s.values, s.left, s.right, s.combine, s.results)
-        self.require(all(len(part) == count for part in parts), "a step of a scan of different numbers of values")
-        self.require(len(s.neutral) in (0, count), "neutral values for some of the values of a scan")
-        for buffer, value in zip(s.buffers, s.values, strict=True):
-            self._place(buffer, s.indices)
-            self.value(value, buffer.dtype, 1)
-        known, right = set(self.known), set(self.right)
-        self.known.update(s.left + s.right)
-        for buffer, e in zip(s.buffers, s.combine, strict=True):
-            self.value(e, buffer.dtype, 1)
-        self.known, self.right = known, right
-        for buffer, var in zip(s.buffers, s.results, strict=True):
-            self.require(var.dtype is buffer.dtype, f"{var.name} is {var.dtype}, but {buffer.name} is {buffer.dtype}")
-            self._declare(var)
 
     def _control(self, s: Statement, unrolled: frozenset[Var]) -> None:
         if isinstance(s, For):

@@ -34,7 +34,6 @@ from raido.schedule.nest.nodes import (
     If,
     Let,
     Nest,
-    Prefix,
     Statement,
     Store,
     While,
@@ -136,11 +135,8 @@ def counts_of(s: Statement) -> tuple[int, int]:
         operations, accesses = _values([s.value, *_given(s.predicate)], s.indices)
         return operations, accesses + _is_memory(s.buffer)
     if isinstance(s, Fold):
-        operations, accesses = _values(map(_without_count, s.step), s.indices)
+        operations, accesses = _values([*s.values, *map(_without_count, s.step)], s.indices)
         return operations, accesses + _folded(s)
-    if isinstance(s, Prefix):
-        operations, accesses = _values([*s.values, *s.combine], s.indices)
-        return operations, accesses + sum(map(_is_memory, s.buffers))
     if isinstance(s, AtomicUpdate):
         operations, accesses = _values([s.value, s.combine], s.indices)
         return operations, accesses + _is_memory(s.buffer)

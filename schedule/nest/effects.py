@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from raido.algo.graph.expr import Node, Var
 from raido.algo.graph.rewrite import topological
@@ -27,7 +27,6 @@ from raido.schedule.nest.nodes import (
     Let,
     Ordered,
     Prefetch,
-    Prefix,
     Produce,
     Scatter,
     Statement,
@@ -89,6 +88,11 @@ def binds(s: Statement) -> tuple[Node, ...]:
     return _BINDS.get(type(s), _none)(s)
 
 
+def is_scan(s: Statement) -> TypeGuard[Fold]:
+    """Whether a statement is a step of a scan: a fold that names what the buffers hold before or after it."""
+    return isinstance(s, Fold) and bool(binds(s))
+
+
 def binds_inside(s: Statement) -> tuple[Var, ...]:
     """The variables that are known inside a statement only: a loop's, and the operands of an operator."""
     return _BINDS_INSIDE.get(type(s), _none)(s)
@@ -128,7 +132,8 @@ def _store(s: Store | VectorStore | Scatter) -> Accesses:
     return (Access(s.buffer, s.indices, s.value),)
 
 
-def _combine(s: Any, values: tuple[NestExpr, ...]) -> Accesses:
+def _fold(s: Fold) -> Accesses:
+    values = s.values or s.step
     return tuple(Access(buffer, s.indices, value, old=True) for buffer, value in zip(s.buffers, values, strict=True))
 
 
@@ -141,8 +146,7 @@ _WRITES: dict[type, Callable[[Any], Accesses]] = {
     Store: _store,
     VectorStore: _store,
     Scatter: _store,
-    Fold: lambda s: _combine(s, s.step),
-    Prefix: lambda s: _combine(s, s.values),
+    Fold: _fold,
     AtomicUpdate: lambda s: (Access(s.buffer, s.indices, s.value, old=True, atomic=True),),
     Append: _append,
     Copy: lambda s: (Access(s.destination, None),),
@@ -162,12 +166,11 @@ _BINDS: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     Let: lambda s: (s.var,),
     Alloc: lambda s: (s.buffer,),
     View: lambda s: (s.buffer,),
-    Prefix: lambda s: s.results,
+    Fold: lambda s: (*s.before, *s.after),
 }
 
 _BINDS_INSIDE: dict[type, Callable[[Any], tuple[Var, ...]]] = {
     For: lambda s: (s.var,),
     Fold: lambda s: (*s.left, *s.right),
-    Prefix: lambda s: (*s.left, *s.right),
     AtomicUpdate: lambda s: (s.left, s.right),
 }

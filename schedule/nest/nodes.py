@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from raido.algo.graph.expr import Const, Expr, SizeVar, Var
+from raido.algo.graph.expr import Expr, SizeVar, Var
 from raido.algo.graph.program import Site
 from raido.schedule.nest.values import Buffer, NestExpr, VectorVar
 
@@ -78,13 +78,17 @@ class Scatter:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fold:
-    """One step of a reduction: `buffers[k][indices] = step[k]`, all k at once, where `left` stands for what the buffers hold.
+    """One step of a reduction or scan: `buffers[k][indices] = step[k]`, all k at once, where `left` stands for what the buffers hold.
 
-    `step` already holds the value that is folded in (fused where a product is added). `combine`, over `left` and `right`, merges two
-    partial results, and `neutral` starts one: where a loop outside that the buffers do not depend on is of kind "vector", the gang
-    pass keeps a partial for each lane and gang, started from `neutral`, and combines them in a fixed tree after the loop, the earlier
-    lanes as `left`. Lowering puts only commutative folds into vector loops over their own reduction. `combine` and `neutral` are
-    uniform: apart from `left` and `right` they mention nothing that changes inside that loop.
+    A reduction's `step` already holds the value that is folded in (fused where a product is added). `combine`, over `left` and `right`,
+    merges two partial results, and `neutral` starts one: where a loop outside that the buffers do not depend on is of kind "vector",
+    the gang pass keeps a partial for each lane and gang, started from `neutral`, and combines them in a fixed tree after the loop, the
+    earlier lanes as `left`. Lowering puts only commutative folds into vector loops over their own reduction. `combine` and `neutral`
+    are uniform: apart from `left` and `right` they mention nothing that changes inside that loop.
+
+    A scan names what the buffers held `before` the step or hold `after` it, known in the rest of the block. Its `step` is `combine`,
+    which is associative, with `values` for `right`; the buffers' first contents take part. In such a vector loop the gang pass scans
+    lanes by shifts of 1, 2, 4, …, in order, instead of keeping partials; `neutral` is empty where no neutral element is known.
     """
 
     buffers: tuple[Buffer, ...]
@@ -95,6 +99,9 @@ class Fold:
     combine: tuple[NestExpr, ...]
     neutral: tuple[NestExpr, ...]
     monoid: str = ""
+    values: tuple[NestExpr, ...] = ()
+    before: tuple[Var, ...] = ()
+    after: tuple[Var, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -111,27 +118,6 @@ class AtomicUpdate:
     right: Var
     combine: NestExpr
     monoid: str = ""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Prefix:
-    """One step of a scan: `results` become what `buffers` hold at `indices` once `values` are folded in (before it, when `exclusive`).
-
-    `combine`, over `left` (what the buffers hold) and `right` (the values), is associative; the buffers' first contents take part, so
-    they need not be neutral. The names in `results` are known in the rest of the block. A "vector" loop outside that the buffers do not
-    depend on runs over the scanned axis: the gang pass then scans lanes by shifts of 1, 2, 4, …, in order. `neutral`: values that change
-    nothing on the left, where such are known.
-    """
-
-    buffers: tuple[Buffer, ...]
-    indices: tuple[NestExpr, ...]
-    values: tuple[NestExpr, ...]
-    left: tuple[Var, ...]
-    right: tuple[Var, ...]
-    combine: tuple[NestExpr, ...]
-    results: tuple[Var, ...]
-    exclusive: bool = False
-    neutral: tuple[Const, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -272,7 +258,6 @@ Statement: TypeAlias = (
     | Scatter
     | Fold
     | AtomicUpdate
-    | Prefix
     | Ordered
     | Append
     | For

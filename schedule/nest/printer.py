@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from raido.algo.graph.expr import Node, SizeVar
 from raido.algo.graph.rewrite import children, topological
-from raido.schedule.nest.effects import binds_inside
+from raido.schedule.nest.effects import binds_inside, is_scan
 from raido.schedule.nest.expression_text import ATOM, ExpressionText
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -25,7 +25,6 @@ from raido.schedule.nest.nodes import (
     Nest,
     Ordered,
     Prefetch,
-    Prefix,
     Produce,
     Scatter,
     Statement,
@@ -151,8 +150,6 @@ class _Printer(ExpressionText):
             return self._fold(statement)
         if isinstance(statement, AtomicUpdate):
             return self._atomic(statement)
-        if isinstance(statement, Prefix):
-            return self._prefix(statement)
         if isinstance(statement, Append):
             places = ", ".join(
                 f"{self.name(buffer)}[{self.name(statement.position)}++]" for buffer in statement.buffers
@@ -176,14 +173,19 @@ class _Printer(ExpressionText):
 
     def _fold(self, fold: Fold) -> str:
         places = [self.place(buffer, fold.indices) for buffer in fold.buffers]
-        self.names.update(zip(fold.left, places, strict=True))
-        steps = ", ".join(map(self.text, fold.step))
-        for var in fold.left:
+        operands: dict[Node, str] = dict(zip(fold.left, places, strict=True))
+        operands |= {var: self.tight(value, ATOM) for var, value in zip(fold.right, fold.values, strict=False)}
+        self.names.update(operands)
+        steps, held = ", ".join(map(self.text, fold.step)), ", ".join(places)
+        for var in operands:
             del self.names[var]
+        if is_scan(fold):
+            head = f"{', '.join(map(self.name, (*fold.before, *fold.after)))} = "
+            return f"{head}{held}, then scan {held} = {steps}" if fold.before else f"{head}scan {held} = {steps}"
         operator = f" by {fold.monoid}"
         if not fold.monoid:
             operator = f" combining {', '.join(map(self.text, fold.combine))}"
-        return f"fold {', '.join(places)} = {steps}{operator}"
+        return f"fold {held} = {steps}{operator}"
 
     def _atomic(self, s: AtomicUpdate) -> str:
         place = self.place(s.buffer, s.indices)
@@ -191,21 +193,6 @@ class _Printer(ExpressionText):
         combined = self.text(s.combine)
         del self.names[s.left], self.names[s.right]
         return f"atomic {place} = {combined}"
-
-    def _prefix(self, s: Prefix) -> str:
-        places = [self.place(buffer, s.indices) for buffer in s.buffers]
-        values = [self.tight(value, ATOM) for value in s.values]
-        self.names.update(zip(s.left + s.right, places + values, strict=True))
-        operator = ", ".join(map(self.text, s.combine))
-        for var in s.left + s.right:
-            del self.names[var]
-        results = ", ".join(map(self.name, s.results))
-        held = ", ".join(places)
-        return (
-            f"{results} = {held}, then scan {held} = {operator}"
-            if s.exclusive
-            else f"{results} = scan {held} = {operator}"
-        )
 
     def _share(self, statement: Statement) -> list[str]:
         """Names parts of a large expression that occur more than once; the lines that say what they are."""

@@ -31,7 +31,6 @@ from raido.schedule.nest.nodes import (
     Nest,
     Ordered,
     Prefetch,
-    Prefix,
     Produce,
     Scatter,
     Statement,
@@ -261,8 +260,6 @@ class PythonSource:
             self.line(f"{self.name(s.buffer)}.scatter({indices}, {value}, {mask})")
         elif isinstance(s, Fold):
             self._fold(s)
-        elif isinstance(s, Prefix):
-            self._prefix(s)
         elif isinstance(s, AtomicUpdate):
             self._atomic(s)
         elif isinstance(s, Append):
@@ -316,9 +313,13 @@ class PythonSource:
         for left, buffer in zip(s.left, s.buffers, strict=True):
             read = f"{self.name(buffer)}.read({indices})"
             self.line(f"{self.name(left)} = {read if buffer.lanes > 1 else _scalar(left.dtype, read)}")
-        values = [self.value(step) for step in s.step]
-        for buffer, value in zip(s.buffers, values, strict=True):
-            self.line(f"{self.name(buffer)}.write({indices}, {value})")
+        for right, value in zip(s.right, s.values, strict=False):
+            self.line(f"{self.name(right)} = {self.value(value)}")
+        steps = [self.value(step) for step in s.step]
+        for buffer, step in zip(s.buffers, steps, strict=True):
+            self.line(f"{self.name(buffer)}.write({indices}, {step})")
+        for var, value in (*zip(s.before, map(self.name, s.left), strict=False), *zip(s.after, steps, strict=False)):
+            self.line(f"{self.name(var)} = {value}")
 
     def _atomic(self, s: AtomicUpdate) -> None:
         indices, value = self.tuple(s.indices), self.value(s.value)
@@ -337,17 +338,6 @@ class PythonSource:
             self.line(f"{self.name(buffer)}.write(({place},), {value}, None)")
         self.line(f"{self.name(s.position)}.write((), {place} + 1, None)")
         self.depth -= 1
-
-    def _prefix(self, s: Prefix) -> None:
-        indices = self.tuple(s.indices)
-        values = [self.value(value) for value in s.values]
-        for left, right, buffer, value in zip(s.left, s.right, s.buffers, values, strict=True):
-            self.line(f"{self.name(left)} = {_scalar(left.dtype, f'{self.name(buffer)}.read({indices})')}")
-            self.line(f"{self.name(right)} = {value}")
-        combined = [self.value(e) for e in s.combine]
-        for left, buffer, result, value in zip(s.left, s.buffers, s.results, combined, strict=True):
-            self.line(f"{self.name(buffer)}.write({indices}, {value})")
-            self.line(f"{self.name(result)} = {self.name(left) if s.exclusive else value}")
 
 
 def _scalar(dtype: DType, text: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Var
 from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.effects import is_scan
 from raido.schedule.nest.nodes import Alloc, Block, Check, Fold, For, If, Let, Produce, Statement, Store, While
 from raido.schedule.nest.values import NestExpr, Read
 
@@ -86,7 +87,7 @@ def is_decided_by_memory(loop: For) -> bool:
 
 def is_kept_in_rows(s: Statement) -> bool:
     """Whether a statement may stand inside a loop over rows that is moved: one that reads and changes elements at indices, and no threads."""
-    return isinstance(s, _KEPT) and not (isinstance(s, For) and s.kind == "parallel")
+    return isinstance(s, _KEPT) and not is_scan(s) and not (isinstance(s, For) and s.kind == "parallel")
 
 
 def kept_in_caches(block: Block) -> Block:

@@ -17,7 +17,6 @@ from raido.schedule.nest.nodes import (
     Let,
     Ordered,
     Prefetch,
-    Prefix,
     Produce,
     Scatter,
     Statement,
@@ -40,13 +39,11 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
         if mask is not None:
             yield mask
     elif isinstance(statement, Fold):
-        yield from (*statement.indices, *statement.step, *statement.combine, *statement.neutral)
+        yield from (*statement.indices, *statement.values, *statement.step, *statement.combine, *statement.neutral)
     elif isinstance(statement, AtomicUpdate):
         yield from (*statement.indices, statement.value, statement.combine)
     elif isinstance(statement, Append):
         yield from (*statement.values, statement.predicate)
-    elif isinstance(statement, Prefix):
-        yield from (*statement.indices, *statement.values, *statement.combine)
     elif isinstance(statement, For):
         yield from (statement.low, statement.high)
     elif isinstance(statement, (If, While)):

@@ -22,7 +22,6 @@ from raido.schedule.nest.nodes import (
     For,
     If,
     Ordered,
-    Prefix,
     Produce,
     Statement,
     Swap,
@@ -63,7 +62,7 @@ class Uses:
 
     def _statement(self, s: Any) -> None:
         self._bound.update((*binds(s), *binds_inside(s)))
-        if isinstance(s, (Fold, Prefix)) and not s.indices:
+        if isinstance(s, Fold) and not s.indices:
             self.folded.update(b for b in s.buffers if b not in self._bound)
         self.faults |= isinstance(s, Check) or (isinstance(s, Alloc) and s.buffer.scope == "heap")
         for part in parts(s):

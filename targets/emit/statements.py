@@ -29,7 +29,6 @@ from raido.schedule.nest.nodes import (
     Let,
     Ordered,
     Prefetch,
-    Prefix,
     Produce,
     Scatter,
     Store,
@@ -43,7 +42,7 @@ from raido.targets.emit.divider import roots_by_products
 from raido.targets.emit.interleave import find_interleaved
 from raido.targets.emit.loops import emit_for
 from raido.targets.emit.ordered import emit_ordered
-from raido.targets.emit.steps import emit_append, emit_fold, emit_prefix
+from raido.targets.emit.steps import emit_append, emit_fold
 from raido.targets.emit.stores import emit_interleaved, emit_scatter, emit_store, emit_vector_store
 from raido.targets.emit.stream_loops import StreamLoops
 from raido.targets.emit.unit import Unit, data_of, is_heavy, is_plain_index, tir
@@ -289,7 +288,6 @@ _EMIT: dict[type, Callable[[Any, Any], None]] = {
     Scatter: emit_scatter,
     Fold: emit_fold,
     AtomicUpdate: emit_atomic,
-    Prefix: emit_prefix,
     Ordered: emit_ordered,
     Append: emit_append,
     For: emit_for,

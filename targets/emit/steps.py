@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.nest.nodes import Append, Fold, Prefix
+from raido.schedule.nest.effects import is_scan
+from raido.schedule.nest.nodes import Append, Fold
 from raido.schedule.nest.values import Read, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.unit import tir
@@ -16,14 +17,21 @@ if TYPE_CHECKING:
 
 
 def emit_fold(statements: Statements, s: Fold) -> None:
-    """Appends a step of a reduction."""
-    now = {left: Read(buffer, s.indices, None) for left, buffer in zip(s.left, s.buffers, strict=True)}
-    steps = [substitute(step, now) for step in s.step]
-    unit = statements.unit
+    """Appends a step of a reduction or scan; the names of a scan are known from here on."""
+    unit, steps = statements.unit, s.step
+    held = [Read(buffer, s.indices, None) for buffer in s.buffers]
+    if is_scan(s):
+        operands = zip((*s.left, *s.right), statements.values.prepare(*held, *s.values), strict=True)
+        unit.variables.update((var, unit.bind(var.name, var.dtype, 1, tir(term, var.dtype))) for var, term in operands)
+        unit.variables.update((var, unit.variables[left]) for var, left in zip(s.before, s.left, strict=False))
+    else:
+        now = dict(zip(s.left, held, strict=True))
+        steps = tuple(substitute(step, now) for step in steps)
     terms = statements.values.prepare(*steps, *s.indices)[: len(steps)]
-    if len(steps) > 1:  # all are computed before any is stored
+    if len(steps) > 1 or is_scan(s):  # all are computed before any is stored
         pairs = zip(terms, steps, strict=True)
         terms = [unit.bind("step", e.dtype, lanes_of(e), tir(term, e.dtype)) for term, e in pairs]
+    unit.variables.update(zip(s.after, terms, strict=False))
     for buffer, term, step in zip(s.buffers, terms, steps, strict=True):
         lanes = buffer.lanes
         where, offset = statements.values.element(buffer, s.indices)
@@ -32,22 +40,6 @@ def emit_fold(statements: Statements, s: Fold) -> None:
             value = T.Broadcast(value, lanes)
         index = T.Ramp(tir(offset), T.IntImm("int64", 1), lanes) if lanes > 1 else tir(offset)
         unit.out.append(T.BufferStore(where, statements.values.to_memory(buffer.dtype, lanes, value), [index]))
-
-
-def emit_prefix(statements: Statements, s: Prefix) -> None:
-    """Appends a step of a scan; its results are names from here on."""
-    unit = statements.unit
-    held = [Read(buffer, s.indices, None) for buffer in s.buffers]
-    terms = statements.values.prepare(*held, *s.values)
-    for var, term in zip((*s.left, *s.right), terms, strict=True):
-        unit.variables[var] = unit.bind(var.name, var.dtype, 1, tir(term, var.dtype))
-    after = statements.values.prepare(*s.combine, *s.indices)[: len(s.combine)]
-    after = [unit.bind("after", e.dtype, 1, tir(term, e.dtype)) for term, e in zip(after, s.combine, strict=True)]
-    for buffer, term in zip(s.buffers, after, strict=True):
-        where, offset = statements.values.element(buffer, s.indices)
-        unit.out.append(T.BufferStore(where, statements.values.to_memory(buffer.dtype, 1, term), [tir(offset)]))
-    for var, left, term in zip(s.results, s.left, after, strict=True):
-        unit.variables[var] = unit.variables[left] if s.exclusive else term
 
 
 def emit_append(statements: Statements, s: Append) -> None:

@@ -113,6 +113,25 @@ def test_argmin_is_a_pair_whose_ties_go_to_the_first(interleave):
         assert result[1] == np.argmin(values)
 
 
+@pytest.mark.parametrize("own", (False, True))
+@pytest.mark.parametrize("neutral", ((), (const(i32, 0),)))
+def test_a_scan_names_what_is_held_before_and_after(neutral, own):
+    """Lanes along the scanned axis are scanned; lanes across it (`own`) have running values of their own."""
+    a, before, after = (parameter(name, i32, n, w) for name in ("a", "before", "after"))
+    y, x, running = fresh("y"), fresh("x"), scratch("running", i32)
+    held, new, left, right = (fresh(name, i32) for name in ("held", "new", "left", "right"))
+    both = (op("add", left, right),)
+    scan = Fold((running,), (), both, (left,), (right,), both, neutral, "", (at(a, y, x),), (held,), (new,))
+    outer, inner = ({"kind": "vector"}, {}) if own else ({}, {"kind": "vector", "interleave": 2})
+    steps = loop(x, w, scan, put(before, y, x, held), put(after, y, x, new), **inner)
+    rows = loop(y, n, Alloc(running), put(running, const(i32, 7)), steps, **outer)
+    program = nest([a], [before, after], rows, sizes=(n, w))
+    values = rng.integers(-9, 9, (5, 41)).astype(np.int32)
+    results = hold(program, [values], n=5, w=41)
+    assert (results[1] == 7 + np.cumsum(values, 1)).all() and (results[0] == results[1] - values).all()
+    assert "held, new = running, then scan running = running + a[y, x]" in print_nest(program)
+
+
 def test_places_that_only_the_data_knows_are_folded_lane_by_lane():
     index, out = parameter("index", i64, n), parameter("out", i32, w)
     x, k = fresh("x"), fresh("k")

@@ -17,7 +17,7 @@ from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.memory import NestError
-from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Nest, Ordered, Prefix, Produce, Store
+from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Nest, Ordered, Produce, Store
 from raido.schedule.nest.printer import print_nest
 from raido.targets.native import set_threads
 
@@ -36,7 +36,8 @@ def chained_scan(skip=None, kind="serial"):
         Block((Let(offset, at(carry)), Store(running, (), offset), Store(carry, (), op("add", offset, at(total)))))
     )
     guarded = section if skip is None else If(op("ne", xo, index(skip)), Block((section,)))
-    scan = Prefix((running,), (), (at(x, j),), (left,), (right,), (op("add", left, right),), (result,))
+    both = (op("add", left, right),)
+    scan = Fold((running,), (), both, (left,), (right,), both, (), values=(at(x, j),), after=(result,))
     body = (
         Alloc(total),
         put(total, Op("cast", f32, (index(0),))),
