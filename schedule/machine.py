@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 LINE = 64  # bytes of a line of the cache
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Machine:
     """A machine as the default schedule sees it.
 
     vector_bits: width of a vector register. registers: how many of them. cores: threads that run at the same time. l1, l2, l3:
     bytes of cache, for one core, one core, and all cores. task: operations that are worth a thread's while, whose start takes some
-    thousands. Defaults depend on these alone, and the code on the defaults; tests and chunks never read `cores`.
+    thousands. l1_ways, l2_ways: lines that lie a multiple of cache / ways bytes apart and are held at the same time. from_l2, from_l3,
+    from_memory: bytes a cycle into the next cache, of one core, one core, and all cores; from_memory_alone: of one core with memory to
+    itself. Defaults depend on these alone, and the code on the defaults; tests and chunks never read `cores`.
     """
 
     vector_bits: int = 256
@@ -23,7 +26,18 @@ class Machine:
     l2: int = 1 << 20
     l3: int = 32 << 20
     task: int = 1 << 15
+    l1_ways: int = 8
+    l2_ways: int = 8
+    from_l2: float = 32.0
+    from_l3: float = 14.0
+    from_memory: float = 16.0
+    from_memory_alone: float = 10.0
 
     def lanes(self, bits: int) -> int:
         """Elements of that many bits in a register."""
         return max(1, self.vector_bits // max(8, bits))
+
+    def __setstate__(self, state: Mapping[str, float] | Sequence[float]) -> None:
+        """The fields of a pickle; those that its version did not have keep their defaults."""
+        names = (field.name for field in fields(self))
+        self.__dict__.update(state if isinstance(state, Mapping) else zip(names, state, strict=False))

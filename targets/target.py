@@ -34,9 +34,10 @@ _ZEN4 = (*_ICELAKE, "avx512_bf16", "sse4a")
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """A family of processors: LLVM's name, the features its code needs (names of `FEATURES`), caches as in `Machine`.
+    """A family of processors: LLVM's name, the features its code needs (names of `FEATURES`), caches as in `Machine`, by their makers.
 
-    turned_off: LLVM's names of features that the processor has and the code is made without.
+    Bytes a cycle from L3 and memory depend on what a processor is built into: those of `Machine` are taken for all. turned_off: LLVM's
+    names of features that the processor has and the code is made without.
     """
 
     name: str
@@ -45,12 +46,25 @@ class Cpu:
     l2: int = 1 << 20
     l3: int = 32 << 20
     turned_off: tuple[str, ...] = ()
+    l1_ways: int = 8
+    l2_ways: int = 8
+    from_l2: float = 64.0
 
     @property
     def machine(self) -> Machine:
         """The processor as schedules see it, with one core."""
         wide = 512 if set(_AVX512) <= set(self.features) else 256 if "avx2" in self.features else 128
-        return Machine(wide, 32 if wide == 512 else 16, 1, self.l1, self.l2, self.l3)
+        return Machine(
+            wide,
+            32 if wide == 512 else 16,
+            1,
+            self.l1,
+            self.l2,
+            self.l3,
+            l1_ways=self.l1_ways,
+            l2_ways=self.l2_ways,
+            from_l2=self.from_l2,
+        )
 
 
 CPUS = {
@@ -59,20 +73,27 @@ CPUS = {
         Cpu("x86-64", (), l2=256 << 10, l3=8 << 20),
         Cpu("x86-64-v2", _V2, l2=256 << 10, l3=8 << 20),
         Cpu("x86-64-v3", _V3, l2=256 << 10, l3=8 << 20),
-        Cpu("x86-64-v4", _V4),
-        Cpu("nehalem", _V2, l2=256 << 10, l3=8 << 20),
+        Cpu("x86-64-v4", _V4, from_l2=32.0),
+        Cpu("nehalem", _V2, l2=256 << 10, l3=8 << 20, from_l2=32.0),
         Cpu("haswell", _V3, l2=256 << 10, l3=8 << 20),
         Cpu("broadwell", _V3, l2=256 << 10, l3=8 << 20),
-        Cpu("skylake", _V3, l2=256 << 10, l3=8 << 20),
-        Cpu("skylake-avx512", _V4),
-        Cpu("cascadelake", _VNNI),
-        Cpu("icelake-server", _ICELAKE, l1=48 << 10, l2=1280 << 10),
-        Cpu("sapphirerapids", (*_ICELAKE, "avx512_bf16", "avx512_fp16", "avx_vnni"), l1=48 << 10, l2=2 << 20),
-        Cpu("znver1", _ZEN, l2=512 << 10),
-        Cpu("znver2", _ZEN, l2=512 << 10),
-        Cpu("znver3", _ZEN, l2=512 << 10),
-        Cpu("znver4", _ZEN4),
-        Cpu("znver5", (*_ZEN4, "avx_vnni"), l1=48 << 10),
+        Cpu("skylake", _V3, l2=256 << 10, l3=8 << 20, l2_ways=4),
+        Cpu("skylake-avx512", _V4, l2_ways=16),
+        Cpu("cascadelake", _VNNI, l2_ways=16),
+        Cpu("icelake-server", _ICELAKE, l1=48 << 10, l2=1280 << 10, l1_ways=12, l2_ways=20),
+        Cpu(
+            "sapphirerapids",
+            (*_ICELAKE, "avx512_bf16", "avx512_fp16", "avx_vnni"),
+            l1=48 << 10,
+            l2=2 << 20,
+            l1_ways=12,
+            l2_ways=16,
+        ),
+        Cpu("znver1", _ZEN, l2=512 << 10, from_l2=32.0),
+        Cpu("znver2", _ZEN, l2=512 << 10, from_l2=32.0),
+        Cpu("znver3", _ZEN, l2=512 << 10, from_l2=32.0),
+        Cpu("znver4", _ZEN4, from_l2=32.0),
+        Cpu("znver5", (*_ZEN4, "avx_vnni"), l1=48 << 10, l1_ways=12, l2_ways=16),
     )
 }
 # From the most particular to the most general: what the host is called is the first that it has all features of.
@@ -247,14 +268,13 @@ def _host_with(features: frozenset[str]) -> Cpu:
     text = _read_cpuinfo()
     order = _AMD if "AuthenticAMD" in text else _INTEL if "GenuineIntel" in text else _OTHER
     cpu = next(CPUS[name] for name in order if set(CPUS[name].features) <= features)
-    caches = _host_caches()
-    return replace(cpu, l1=caches.get(1, cpu.l1), l2=caches.get(2, cpu.l2), l3=caches.get(3, cpu.l3))
+    return replace(cpu, **_host_caches())
 
 
-def _host_caches() -> dict[int, int]:
-    """Bytes of the data caches by level: of one core, and for the last level of all cores that share it."""
-    sizes: dict[int, int] = {}
-    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+def _host_caches(there: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, int]:
+    """What Linux knows of the data caches, as fields of `Cpu`: their ways, and bytes (of one core; of all cores that share the last)."""
+    found: dict[str, int] = {}
+    for folder in sorted(there.glob("index*")):
         try:
             kind = (folder / "type").read_text().strip()
             level = int((folder / "level").read_text())
@@ -263,5 +283,16 @@ def _host_caches() -> dict[int, int]:
             continue
         scale = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(size[-1:], 1)
         if kind != "Instruction" and size.rstrip("KMG").isdigit():
-            sizes[level] = int(size.rstrip("KMG")) * scale
-    return sizes
+            found[f"l{level}"] = int(size.rstrip("KMG")) * scale
+            ways = _read_number(folder / "ways_of_associativity")
+            if level < 3 and ways:
+                found[f"l{level}_ways"] = ways
+    return {name: value for name, value in found.items() if hasattr(Cpu, name)}
+
+
+def _read_number(file: Path) -> int:
+    """The number in a file; 0 where there is none, as in some virtual machines."""
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return 0

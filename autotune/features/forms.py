@@ -1,78 +1,20 @@
-"""Integers in a nest as affine forms over its loops: what index arithmetic amounts to, once sizes are known.
+"""The affine forms of the integers in a nest (`schedule.cost.affine`), once sizes are known.
 
-A `Form` is `constant + Σ terms[k] · (how far loop k has come from its first value)`. `rough` holds, as bits, the loops on which the
-value depends in another way (bit 0: data read from memory). Clamps, minima and maxima are taken as what they are in the middle of the
-loops, where nearly all of the time is spent; quotients as their slope, and remainders as their mean, where they come round. Values that
-are no integers have only their dependences.
+Clamps, minima and maxima are taken as what they are in the middle of the loops, where nearly all of the time is spent; quotients as
+their slope, and remainders as their mean, where they come round. Values that are no integers have only their dependences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var
 from raido.autotune.features.ends import Ends
+from raido.schedule.cost.affine import DATA, ZERO, Form, form_of, number, opaque, plus, times
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
-DATA = 1  # the bit of what is read from memory
 TYPICAL_COUNT = 32.0  # for numbers of rounds that data decides
 TYPICAL_SHARE = 0.5  # of rounds in which a condition on data holds; of what may be counted
-
-
-class Form(NamedTuple):
-    """An integer as a function of loops; `mask` has a bit for everything it depends on."""
-
-    constant: float
-    terms: Mapping[int, float]
-    rough: int
-    mask: int
-
-
-_NO_TERMS: Mapping[int, float] = {}
-ZERO = Form(0.0, _NO_TERMS, 0, 0)
-
-
-def number(value: float) -> Form:
-    """A constant."""
-    return Form(value, _NO_TERMS, 0, 0)
-
-
-def opaque(mask: int, typical: float = 0.0) -> Form:
-    """A value of which only the dependences are known, and perhaps a typical size."""
-    return Form(typical, _NO_TERMS, mask, mask)
-
-
-def variable(loop: int) -> Form:
-    """How far a loop has come."""
-    return Form(0.0, {loop: 1.0}, 0, 1 << loop)
-
-
-def plus(a: Form, b: Form, sign: float = 1.0) -> Form:
-    """a + sign · b."""
-    terms = a.terms
-    if b.terms:
-        merged = dict(terms)
-        for loop, slope in b.terms.items():
-            merged[loop] = merged.get(loop, 0.0) + sign * slope
-            if merged[loop] == 0.0:
-                del merged[loop]
-        terms = merged
-    return _form(a.constant + sign * b.constant, terms, a.rough | b.rough)
-
-
-def times(a: Form, factor: float) -> Form:
-    """A form times a number."""
-    if factor == 0.0:
-        return ZERO
-    return Form(a.constant * factor, {k: v * factor for k, v in a.terms.items()}, a.rough, a.mask)
-
-
-def _form(constant: float, terms: Mapping[int, float], rough: int) -> Form:
-    mask = rough
-    for loop in terms:
-        mask |= 1 << loop
-    return Form(constant, terms, rough, mask)
 
 
 class Forms:
@@ -182,7 +124,7 @@ def _remainder(forms: Forms, args: list[Form]) -> Form | None:
     wraps = {k for k, v in terms.items() if abs(v) * 2 * forms.middles[k] >= b.constant}
     kept = {k: v for k, v in terms.items() if k not in wraps}
     constant = (b.constant - 1) / 2 if wraps else 0.0 if terms else forms.middle(a) % b.constant
-    return _form(constant, kept, a.rough | sum(1 << k for k in wraps))
+    return form_of(constant, kept, a.rough | sum(1 << k for k in wraps))
 
 
 def _chosen(forms: Forms, args: list[Form], least: bool) -> Form:

@@ -8,13 +8,13 @@ from typing import Any
 
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Node, Op
-from raido.autotune.features import forms as f
 from raido.autotune.features.ends import Ends, ends_read
-from raido.autotune.features.forms import Form
+from raido.autotune.features.forms import TYPICAL_COUNT
 from raido.autotune.features.likelihood import likelihood, range_of
-from raido.autotune.features.loops import Loop
-from raido.autotune.features.operations import cost_of
 from raido.autotune.features.values import SCALAR, VECTOR, Values
+from raido.schedule.cost.affine import DATA, Form, opaque, plus, variable
+from raido.schedule.cost.operations import cost_of
+from raido.schedule.cost.tree import Loop
 from raido.schedule.machine import Machine
 from raido.schedule.nest.effects import binds, is_scan, writes
 from raido.schedule.nest.nodes import (
@@ -103,7 +103,11 @@ class Walk(Values):
 
     def bytes_of(self, buffer: Buffer) -> float:
         """The size of a buffer."""
-        return buffer.dtype.itemsize * math.prod(max(self.forms.middle(self.forms.of(n)), 1.0) for n in buffer.shape)
+        return buffer.dtype.itemsize * math.prod(self.shape_of(buffer))
+
+    def shape_of(self, buffer: Buffer) -> tuple[float, ...]:
+        """The extents of a buffer, in the middle of the loops around it."""
+        return tuple(max(self.forms.middle(self.forms.of(n)), 1.0) for n in buffer.shape)
 
     def store(self, s: Store) -> None:
         roots = (*s.indices, s.value) if s.predicate is None else (*s.indices, s.value, s.predicate)
@@ -142,7 +146,7 @@ class Walk(Values):
         for value in s.values:
             steps |= self.forms.of(value).mask
         for name in binds(s):
-            self._bind(name, f.opaque(steps | self.stack[-1].bit))
+            self._bind(name, opaque(steps | self.stack[-1].bit))
         for buffer, value in zip(s.buffers, s.values, strict=True):
             self.carry(buffer, s.indices, 4.0 * len(s.buffers))
             shifts = math.log2(self.vector.lanes) if self.vector is not None and steps & self.vector.bit else 0.0
@@ -162,7 +166,7 @@ class Walk(Values):
             loop.cycles += 6.0 * units * self.weights[-1]
             moved = {other.number: chance for other in self.stack[1:] if other.span}
             mask = sum(1 << number for number in moved)
-            loop.add_access(buffer, (Form(0.0, moved, 0, mask),), self.weights[-1], True, False)
+            loop.add_access(buffer, value.dtype.itemsize, (Form(0.0, moved, 0, mask),), self.weights[-1], True, False)
         self.carry(s.position, (), 4.0)
 
     def atomic(self, s: AtomicUpdate) -> None:
@@ -193,12 +197,12 @@ class Walk(Values):
     def loop(self, s: For) -> None:
         self.values((s.low, s.high))
         low, high = self.forms.of(s.low), self.forms.of(s.high)
-        between = f.plus(high, low, -1.0)
+        between = plus(high, low, -1.0)
         least, most = range_of(self.forms, between, self.stack)
         if most <= 0.0:
-            if not between.rough & f.DATA:
+            if not between.rough & DATA:
                 return
-            least = most = f.TYPICAL_COUNT
+            least = most = TYPICAL_COUNT
         # where the loops around it leave it empty for some of their rounds: how often they do not, and then the mean
         chance, distance = (1.0, (least + most) / 2) if least >= 0.0 else (most / (most - least), most / 2)
         rounds = max(math.ceil(distance / s.step), 1)
@@ -209,7 +213,7 @@ class Walk(Values):
         if outer is not None and between.rough & outer.bit:
             loop.runs_of_body *= _longest(outer.lanes * outer.interleave)
         self.forms.middles[loop.number] = loop.span / 2
-        self._bind(s.var, f.plus(low, f.variable(loop.number)))
+        self._bind(s.var, plus(low, variable(loop.number)))
         if s.kind == "parallel":
             loop.dynamic, loop.grain = s.dynamic, max(s.grain, 1)
         if kind == "vector":
@@ -224,7 +228,7 @@ class Walk(Values):
         self._leave()
 
     def whiles(self, s: While) -> None:
-        loop = self._enter("while", s, f.TYPICAL_COUNT, 0.0)
+        loop = self._enter("while", s, TYPICAL_COUNT, 0.0)
         self.block(Block((*s.setup.statements, If(s.condition, s.body))), 1.0)
         self._leave()
         loop.branches += 1.0

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raido.algo.graph.expr import Const, Op
-from raido.autotune.features.forms import DATA, TYPICAL_SHARE, Form, Forms, plus
-from raido.autotune.features.loops import Loop
+from raido.autotune.features.forms import TYPICAL_SHARE, Forms
+from raido.schedule.cost.affine import DATA, Form, plus
+from raido.schedule.cost.tree import Loop
 from raido.schedule.nest.values import NestExpr
 
 

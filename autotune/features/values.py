@@ -11,11 +11,11 @@ from typing import Any
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Node, Op
 from raido.algo.graph.rewrite import post_order
-from raido.autotune.features import forms as f
 from raido.autotune.features.ends import Ends
-from raido.autotune.features.forms import Form, Forms
-from raido.autotune.features.loops import ACCESSES, Loop
-from raido.autotune.features.operations import cost_of, index_cost
+from raido.autotune.features.forms import Forms
+from raido.schedule.cost.affine import Form, opaque
+from raido.schedule.cost.operations import cost_of, index_cost
+from raido.schedule.cost.tree import ACCESSES, Loop
 from raido.schedule.machine import Machine
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
@@ -40,7 +40,7 @@ class Values:
 
     def values(self, roots: Sequence[NestExpr], bound: Sequence[Node] = ()) -> None:
         """Counts what the expressions compute, where it is computed, unless the block has it already."""
-        inner = f.opaque(self.stack[-1].bit)
+        inner = opaque(self.stack[-1].bit)
         for variable in bound:
             self.forms.variables[variable] = inner
         for node in post_order(roots, self._below):
@@ -134,7 +134,7 @@ class Values:
             loop.vector_cycles += weight * cycles * interleave
         loop.code += units * interleave
         if size and forms:
-            loop.add_access(buffer, forms, weight, stored, streamed)
+            loop.add_access(buffer, size, forms, weight, stored, streamed)
 
     def _access_kind(self, buffer: Buffer, forms: Sequence[Form], mask: int) -> tuple[int, float]:
         """How the address moves with the lanes, and how many registers are moved."""

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from raido.autotune.features.gather import gather
-from raido.autotune.features.loops import ACCESSES, Loop
-from raido.autotune.features.operations import KINDS
-from raido.autotune.features.traffic import FROM_L3, FROM_MEMORY, Traffic
+from raido.schedule.cost.operations import KINDS
+from raido.schedule.cost.traffic import Traffic
+from raido.schedule.cost.tree import ACCESSES, Loop
 from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Nest
 
@@ -63,7 +63,7 @@ ESTIMATE = FEATURES.index("estimate")
 def features_of(nest: Nest, machine: Machine, sizes: Mapping[str, int]) -> np.ndarray:
     """The features of a scalar nest, f32[len(FEATURES)]; `sizes` are those of the tuning job, by name."""
     walk = gather(nest, machine, sizes)
-    traffic = Traffic(machine, walk.forms)
+    traffic = Traffic(machine, walk.forms.middles, walk.shape_of)
     total = traffic.analyse(walk.root)
     elements, compulsory = 0.0, 0.0
     for buffer in (*nest.inputs, *nest.outputs):
@@ -72,9 +72,11 @@ def features_of(nest: Nest, machine: Machine, sizes: Mapping[str, int]) -> np.nd
         elements += size / buffer.dtype.itemsize
     sums = _Sums(machine, traffic)
     sums.add(walk.root, 1.0)
-    ideal = compulsory / (FROM_MEMORY if compulsory > machine.l3 else FROM_L3) + 1.0
+    ideal = compulsory / (machine.from_memory if compulsory > machine.l3 else machine.from_l3) + 1.0
     time = max(total.time, 1.0)
-    bounds = [b / speed for b, speed in zip(total.bytes, (32.0, FROM_L3, FROM_MEMORY), strict=True)]
+    bounds = [
+        b / speed for b, speed in zip(total.bytes, (machine.from_l2, machine.from_l3, machine.from_memory), strict=True)
+    ]
     cycles = max(sums.cycles, 1.0)
     values = [
         _log(time / ideal),

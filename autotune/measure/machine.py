@@ -10,12 +10,14 @@ import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from raido.autotune.measure.locks import locking
 from raido.targets.target import Target, host_cpu
+
+_DESCRIBED = ("vector_bits", "registers", "cores", "l1", "l2", "l3", "task")
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,14 @@ class MachineRecord:
 
 
 def this_machine(target: Target) -> MachineRecord:
-    """This machine, as far as code for the target uses it; its own caches, whichever the target is said to have."""
-    here = host_cpu()
+    """This machine, as far as code for the target uses it; its own caches, whichever the target is said to have.
+
+    `_DESCRIBED` alone makes the digest: what schedules learn of machines later leaves the measurements of today where they are found.
+    """
+    here, machine = host_cpu(), target.machine
     caches = {"l1": here.l1, "l2": here.l2, "l3": here.l3}
-    return MachineRecord({"model": _model(), "cpu": target.cpu, **asdict(target.machine), **caches})
+    described = {name: getattr(machine, name) for name in _DESCRIBED}
+    return MachineRecord({"model": _model(), "cpu": target.cpu, **described, **caches})
 
 
 def free_memory() -> int:

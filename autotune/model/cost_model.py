@@ -1,6 +1,6 @@
 """`CostModel`: which of several schedules of one program is faster, before any of them is compiled.
 
-The score is the analytic estimate of `features.traffic`, as log-throughput, corrected by boosted trees (Chen & Guestrin, XGBoost, KDD
+The score is the analytic estimate of `schedule.cost.traffic`, as log-throughput, corrected by boosted trees (Chen & Guestrin, XGBoost, KDD
 2016) that were trained on measured schedules of other programs: with little data to learn from, physics carries over best. There are
 several boosters, each trained on other programs; what they disagree on is the spread. During a job a Gaussian process (Rasmussen &
 Williams 2006, chapter 2) learns what is left from the job's own measurements: of schedules that look alike, it believes those that were

@@ -12,9 +12,9 @@ import pytest
 import raido as rd
 from raido.autotune.features import FEATURES, VERSION, features_of
 from raido.autotune.features.gather import Walk, gather
-from raido.autotune.features.loops import ACCESSES, Loop
-from raido.autotune.features.operations import KINDS
-from raido.autotune.features.traffic import Traffic
+from raido.schedule.cost.operations import KINDS
+from raido.schedule.cost.traffic import Traffic
+from raido.schedule.cost.tree import ACCESSES, Loop
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Block, Nest, VectorStore
@@ -33,7 +33,7 @@ def nest_of(algorithm: Any, sizes: Mapping[str, int], say: Callable[[Any], objec
 def tree(algorithm: Any, sizes: Mapping[str, int], say: Callable[[Any], object]) -> tuple[Walk, Traffic]:
     """The walk over the nest, and its costs."""
     walk = gather(nest_of(algorithm, sizes, say), MACHINE, sizes)
-    traffic = Traffic(MACHINE, walk.forms)
+    traffic = Traffic(MACHINE, walk.forms.middles, walk.shape_of)
     traffic.analyse(walk.root)
     return walk, traffic
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import raido as rd
-from raido.autotune.features.loops import Loop
+from raido.schedule.cost.tree import Loop
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 

@@ -8,16 +8,13 @@ itself. This is reuse distance in the sense of Mattson et al. (IBM Systems Journ
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from raido.autotune.features.forms import Forms
-from raido.autotune.features.loops import Access, Loop
+from raido.schedule.cost.tree import Access, Loop
 from raido.schedule.machine import LINE, Machine
-from raido.schedule.nest.values import Buffer
 
-# Bytes a cycle, by where they come from: L2, L3 (each core its own), memory (all cores together; what one core can draw).
-FROM_L2, FROM_L3, FROM_MEMORY, ONE_CORE = 32.0, 14.0, 16.0, 10.0
 LAUNCH = 6000.0  # cycles until all threads run
 ALLOCATION = 300.0
 
@@ -49,14 +46,16 @@ class Cost:
 
 
 class Traffic:
-    """The costs of all loops of one nest."""
+    """The costs of all loops of one tree. middles: of each loop, by number, how far it has come on average. shape_of: extents of a buffer."""
 
-    def __init__(self, machine: Machine, forms: Forms) -> None:
+    def __init__(
+        self, machine: Machine, middles: Sequence[float], shape_of: Callable[[Any], tuple[float, ...]]
+    ) -> None:
         self.machine = machine
-        self.middles = forms.middles
-        self.forms = forms
+        self.middles = middles
+        self.shape_of = shape_of
         self.costs: dict[Loop, Cost] = {}
-        self._shapes: dict[Buffer, tuple[float, ...]] = {}
+        self._shapes: dict[Hashable, tuple[float, ...]] = {}
 
     def analyse(self, root: Loop) -> Cost:
         """The cost of the nest, warm: what fits a cache as a whole is there."""
@@ -97,7 +96,7 @@ class Traffic:
         if loop.host:
             time = loop.rounds * (loop.cycles + sum(weight * cost.time for weight, cost in parts))
         else:
-            time = _roofline(cycles, moved, FROM_MEMORY if inside or loop.kind == "parallel" else ONE_CORE)
+            time = self._roofline(cycles, moved, inside)
         self.costs[loop] = Cost(cycles, smooth, (moved[0], moved[1], moved[2]), time, round_bytes, touched)
         return wide
 
@@ -131,25 +130,33 @@ class Traffic:
                 low[k], high[k] = 0.0, self._shape(access.buffer)[k] - 1.0
         return Box(access, low, high, box.touched * loop.rounds) if depends else box
 
-    def _shape(self, buffer: Buffer) -> tuple[float, ...]:
+    def _shape(self, buffer: Hashable) -> tuple[float, ...]:
         known = self._shapes.get(buffer)
         if known is None:
-            known = tuple(max(self.forms.middle(self.forms.of(n)), 1.0) for n in buffer.shape)
+            known = self.shape_of(buffer)
             self._shapes[buffer] = known
         return known
 
     def _total(self, boxes: Sequence[Box], written_back: bool) -> float:
         """Bytes of lines under all boxes; those of one buffer joined. `written_back`: what is stored in ordinary ways moves twice."""
-        joined: dict[Buffer, tuple[list[float], list[float], float, bool, bool]] = {}
+        joined: dict[Hashable, tuple[int, list[float], list[float], float, bool, bool]] = {}
         for box in boxes:
             buffer = box.access.buffer
             known = joined.get(buffer)
             stored = box.access.stored and not box.access.streamed
             if known is None:
-                joined[buffer] = (box.low, box.high, box.touched, box.access.read or stored, stored)
-            else:
-                low, high, touched, fetched, twice = known
                 joined[buffer] = (
+                    box.access.itemsize,
+                    box.low,
+                    box.high,
+                    box.touched,
+                    box.access.read or stored,
+                    stored,
+                )
+            else:
+                size, low, high, touched, fetched, twice = known
+                joined[buffer] = (
+                    size,
                     list(map(min, low, box.low)),
                     list(map(max, high, box.high)),
                     touched + box.touched,
@@ -157,13 +164,13 @@ class Traffic:
                     twice or stored,
                 )
         total = 0.0
-        for buffer, (low, high, touched, fetched, twice) in joined.items():
-            size = self._bytes(buffer, low, high, touched)
+        for buffer, (itemsize, low, high, touched, fetched, twice) in joined.items():
+            size = self._bytes(buffer, itemsize, low, high, touched)
             total += size * 2 if written_back and twice and fetched else size
         return total
 
-    def _bytes(self, buffer: Buffer, low: list[float], high: list[float], touched: float) -> float:
-        shape, size = self._shape(buffer), buffer.dtype.itemsize
+    def _bytes(self, buffer: Hashable, size: int, low: list[float], high: list[float], touched: float) -> float:
+        shape = self._shape(buffer)
         extents = [min(to - at + 1.0, n) for at, to, n in zip(low, high, shape, strict=True)]
         last, rows = max(extents[-1], 1.0), max(math.prod(extents[:-1]), 1.0)
         in_row = touched / rows
@@ -172,9 +179,10 @@ class Traffic:
         run = last * size if last >= shape[-1] else last * size + LINE - size  # on average, wherever it begins
         return rows * max(min(run, in_row * LINE), size)
 
-
-def _roofline(cycles: float, moved: Sequence[float], memory: float) -> float:
-    """The slowest of arithmetic and of each cache, and a part of the others, which overlap in part."""
-    bounds = (cycles, moved[0] / FROM_L2, moved[1] / FROM_L3, moved[2] / memory)
-    slowest = max(bounds)
-    return slowest + 0.25 * (sum(bounds) - slowest)
+    def _roofline(self, cycles: float, moved: Sequence[float], all_cores: bool) -> float:
+        """The slowest of arithmetic and of each cache, and a part of the others, which overlap in part."""
+        machine = self.machine
+        memory = machine.from_memory if all_cores else machine.from_memory_alone
+        bounds = (cycles, moved[0] / machine.from_l2, moved[1] / machine.from_l3, moved[2] / memory)
+        slowest = max(bounds)
+        return slowest + 0.25 * (sum(bounds) - slowest)

@@ -1,16 +1,17 @@
-"""A nest as a tree of loops with their work: what each round of a loop computes, reads and writes itself.
+"""A tree of loops with their work: what each iteration of a loop computes, reads and writes itself.
 
+`autotune.features.gather` builds it from a lowered nest.
 Loop-invariant work is counted where its operands last change, common subexpressions of a block once, as LLVM will have it. The
 branches of an `If` count by how often they are likely taken; what data decides is guessed, alike for all schedules of a program.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from raido.autotune.features.forms import Form
-from raido.autotune.features.operations import KINDS
-from raido.schedule.nest.values import Buffer
+from raido.schedule.cost.affine import Form
+from raido.schedule.cost.operations import KINDS
 
 # How an access moves with the lanes of the vector loop around it; "scalar" where there is none.
 ACCESSES = ("scalar", "uniform", "vector", "strided", "gather")
@@ -18,9 +19,13 @@ ACCESSES = ("scalar", "uniform", "vector", "strided", "gather")
 
 @dataclass(slots=True, eq=False)
 class Access:
-    """Elements of one buffer that one round of a loop touches: boxes with equal slopes are one, `low` to `high` in each dimension."""
+    """Elements of one buffer that one iteration of a loop touches: boxes with equal slopes are one, `low` to `high` in each dimension.
 
-    buffer: Buffer
+    itemsize: bytes of an element.
+    """
+
+    buffer: Hashable
+    itemsize: int
     forms: tuple[Form, ...]
     low: list[float]
     high: list[float]
@@ -52,7 +57,7 @@ class Loop:
     dynamic: bool = False
     grain: int = 1
     host: bool = False
-    written: frozenset[Buffer] = frozenset()
+    written: frozenset[Hashable] = frozenset()
     loops: list[Loop] = field(default_factory=list)
     accesses: dict[object, Access] = field(default_factory=dict)
     work: list[float] = field(default_factory=lambda: [0.0] * len(KINDS))
@@ -74,13 +79,15 @@ class Loop:
         """The loop's bit in the mask of a form."""
         return 1 << self.number
 
-    def add_access(self, buffer: Buffer, forms: tuple[Form, ...], times: float, stored: bool, streamed: bool) -> None:
+    def add_access(
+        self, buffer: Hashable, itemsize: int, forms: tuple[Form, ...], times: float, stored: bool, streamed: bool
+    ) -> None:
         """One more access, joined with those that move alike."""
         key = (buffer, *((tuple(sorted(f.terms.items())), f.rough) for f in forms))
         known = self.accesses.get(key)
         constants = [f.constant for f in forms]
         if known is None:
-            known = self.accesses[key] = Access(buffer, forms, constants, list(constants))
+            known = self.accesses[key] = Access(buffer, itemsize, forms, constants, list(constants))
         else:
             known.low = list(map(min, known.low, constants))
             known.high = list(map(max, known.high, constants))
