@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from raido.algo.errors import ArgumentError, ScheduleError, explain
 from raido.algo.graph.program import Program
@@ -15,13 +15,31 @@ from raido.algo.trace import algorithm as traced
 from raido.algo.trace.tracebacks import border
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # which checkers have; Python's own has defaults from 3.13 on
+
+    from raido.algo.trace.value import Array
     from raido.schedule.schedule import Schedule
     from raido.targets.executable import Executable
     from raido.targets.target import Target
 
+    # The type of the traced function's result, which a call inside another algorithm has.
+    Inlined = TypeVar("Inlined", default=Any)
+else:
+    from typing import TypeVar
 
-class Algorithm(traced.Algorithm):
+    Inlined = TypeVar("Inlined")
+
+
+class Algorithm(traced.Algorithm, Generic[Inlined]):
     __doc__ = traced.Algorithm.__doc__
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, first: Array | tuple[Array, ...], /, *rest: Any, **options: Any) -> Inlined: ...
+        @overload
+        def __call__(self, *arguments: Any, **options: Any) -> Any: ...
+        def __call__(self, *arguments: Any, **options: Any) -> Any: ...
 
     @border
     def compile(
@@ -126,9 +144,9 @@ class Algorithm(traced.Algorithm):
 
 
 @overload
-def algorithm(function: Callable[..., Any], /, *, contract: bool = True, **types: Any) -> Algorithm: ...
+def algorithm(function: Callable[..., Inlined], /, *, contract: bool = True, **types: Any) -> Algorithm[Inlined]: ...
 @overload
-def algorithm(*, contract: bool = True, **types: Any) -> Callable[[Callable[..., Any]], Algorithm]: ...
+def algorithm(*, contract: bool = True, **types: Any) -> Callable[[Callable[..., Inlined]], Algorithm[Inlined]]: ...
 def algorithm(function: Callable[..., Any] | None = None, /, *, contract: bool = True, **types: Any) -> Any:
     """Makes a function an algorithm: `@rd.algorithm`, or `@rd.algorithm(img="f32[h, w]")` with types as text.
 

@@ -55,6 +55,20 @@ def everyday(a: rd.Array, k: rd.Array) -> rd.Array:
     return rd.einsum("ij,kj->ik", grown, rd.concatenate([a, rd.ones((2, 3))])) + rd.sum(counts) * rd.linalg.norm(a[0])
 
 
+@rd.algorithm(a="f32[n]", b="f32[n]")
+def composed(a: rd.Array, b: rd.Array) -> rd.Array:
+    def body(i: rd.Array, state: rd.Array) -> rd.Array:
+        first, _ = both((state, b))
+        return first + dot(state, b)
+
+    last: rd.Array = a[-1]
+    for row in rd.zeros((2, 3)):
+        last = last + row[0]
+    positive = rd.filter(lambda x: x > 0, rd.unique(rd.loop(a.ndim, body, a)))
+    few, many = rd.partition(lambda x: x < 1, positive)
+    return rd.sum(few) / positive.shape[0] + rd.sum(many) + last * a.size
+
+
 algorithm: rd.Algorithm = rd.capture(blur, by=2.0)
 s: rd.Schedule = algorithm.schedule()
 s["rows"].tile(y=32, x=512).parallel("yo").vectorize("xi").partition_boundaries()
@@ -69,6 +83,11 @@ s["rows"].tile(y="wide").parallel()  # error: no axis
 blur.compiled()  # error: no such method
 rd.zeroes(3)  # error: no such name
 number: int = blur.schedule()  # error: a schedule is no number
+
+
+@rd.algorithm
+def wrong(a: Annotated[rd.Array, "f32[n]"]) -> rd.Schedule:
+    return dot(a, a)  # error: an array is no schedule
 """
 MARKED = [k for k, line in enumerate(PROGRAM.splitlines(), 1) if "# error" in line]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index
@@ -21,6 +21,10 @@ from raido.algo.trace.value import COUNTER, Array, is_scalar
 from raido.algo.trace.weak import each_weakness, weakness_of
 
 
+@overload
+def filter(pred: Callable[..., Any], array: Array, /, *, name: str | None = None) -> Array: ...
+@overload
+def filter(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -> Any: ...
 def filter(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -> Any:
     """The elements for which `pred` holds, in order: one array, or as many as are given, all of one size.
 
@@ -42,6 +46,10 @@ def filter(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -> A
     return _filtered(value, axis, test, name)
 
 
+@overload
+def partition(pred: Callable[..., Any], array: Array, /, *, name: str | None = None) -> tuple[Array, Array]: ...
+@overload
+def partition(pred: Callable[..., Any], *arrays: Any, kth: Any = None, name: str | None = None) -> tuple[Any, Any]: ...
 def partition(pred: Callable[..., Any], *arrays: Any, kth: Any = None, name: str | None = None) -> Any:
     """`(kept, rest)`: the elements for which `pred` holds and those for which it does not, both in order, as `rd.filter` gives them.
 

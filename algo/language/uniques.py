@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Literal, overload
 
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import i64
@@ -25,6 +25,30 @@ from raido.algo.trace.value import Array
 from raido.algo.trace.weak import each_weakness
 
 
+@overload
+def unique(
+    ar: Any,
+    return_index: Literal[False] = False,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+    name: str | None = None,
+) -> Array: ...
+@overload
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+    name: str | None = None,
+) -> Any: ...
 def unique(
     ar: Any,
     return_index: bool = False,

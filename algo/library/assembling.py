@@ -23,7 +23,7 @@ from raido.algo.trace.trees import is_sequence, leaves
 from raido.algo.trace.value import Array, size_value
 
 
-def append(arr: Any, values: Any, axis: int | None = None, *, name: str | None = None) -> Any:
+def append(arr: Any, values: Any, axis: int | None = None, *, name: str | None = None) -> Array:
     """`values` behind the array along `axis`, both flattened for None. ShapeError for ranks or other sizes that differ.
 
     Example:
@@ -33,7 +33,7 @@ def append(arr: Any, values: Any, axis: int | None = None, *, name: str | None =
     return concatenate([numbers_of(arr, "rd.append"), numbers_of(values, "rd.append")], axis, name=name)
 
 
-def block(arrays: Any, *, name: str | None = None) -> Any:
+def block(arrays: Any, *, name: str | None = None) -> Array:
     """Blocks put together: the innermost lists along the last axis, those around them along the one before, and so on.
 
     Blocks of lower rank get leading dimensions of size 1. ShapeError for lists of different depths, or an empty one.
@@ -99,7 +99,7 @@ def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
 
 
 @leaf_by_leaf
-def resize(a: Any, new_shape: Any, *, name: str | None = None) -> Any:
+def resize(a: Any, new_shape: Any, *, name: str | None = None) -> Array:
     """The elements, row-major and as often as it takes, in another shape; zeros of an array without elements of known size 0.
 
     Example:
@@ -118,7 +118,7 @@ def resize(a: Any, new_shape: Any, *, name: str | None = None) -> Any:
     return reshape(tabulate((total,), lambda i: line[i % count]), shape, name=name)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", *, name: str | None = None) -> Any:
+def trim_zeros(filt: Any, trim: str = "fb", *, name: str | None = None) -> Array:
     """The line without the zeros at its front ("f"), its back ("b"), or both. Data decides its size.
 
     Example:
@@ -138,7 +138,7 @@ def trim_zeros(filt: Any, trim: str = "fb", *, name: str | None = None) -> Any:
     return result if name is None else named(result, name)
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None, *, name: str | None = None) -> Any:
+def delete(arr: Any, obj: Any, axis: int | None = None, *, name: str | None = None) -> Array:
     """The array without the elements (slices) at `obj` along `axis`, of the flattened array for None: an int, a slice, a list or constants.
 
     Along an axis whose size is known while tracing. TraceError for indices that are not, IndexOutOfRange for one that is not inside.
@@ -157,7 +157,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, name: str | None = No
     return result if name is None else named(result, name)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None, *, name: str | None = None) -> Any:
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None, *, name: str | None = None) -> Array:
     """The array with `values` put in before the index `obj` along `axis`, an int; of the flattened array for None.
 
     `values` is a scalar, or broadcasts to what stands there: slices of the array. In the dtype of the array.

@@ -16,7 +16,7 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import Array
 
 
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big", *, name: str | None = None) -> Any:
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big", *, name: str | None = None) -> Array:
     """Whether elements are not 0, eight to a byte (u8) along `axis`, of the flattened array for None; the last byte is filled up with 0.
 
     `bitorder`: the first of eight is the highest bit ("big") or the lowest ("little"). DTypeError for floats.
@@ -45,7 +45,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big", *, name: st
 
 def unpackbits(
     a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big", *, name: str | None = None
-) -> Any:
+) -> Array:
     """The bits of bytes (u8) as elements 0 and 1 (u8) along `axis`, of the flattened array for None.
 
     `count`: how many, further ones being 0; negative, how many less than there are. DTypeError for another type.

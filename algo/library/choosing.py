@@ -24,7 +24,7 @@ from raido.algo.trace.value import Array
 
 
 @without_out
-def compress(condition: Any, a: Any, axis: int | None = None, *, name: str | None = None) -> Any:
+def compress(condition: Any, a: Any, axis: int | None = None, *, name: str | None = None) -> Array:
     """The elements (slices) along `axis`, of the flattened array for None, where a line of conditions holds, which may be shorter.
 
     Data decides their number. ShapeError for conditions of more than one dimension.
@@ -47,7 +47,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, name: str | Non
     return result if name is None else named(result, name)
 
 
-def extract(condition: Any, arr: Any, *, name: str | None = None) -> Any:
+def extract(condition: Any, arr: Any, *, name: str | None = None) -> Array:
     """The elements of the flattened array where the flattened conditions hold: `arr[condition]`. Data decides their number.
 
     Example:
@@ -58,7 +58,7 @@ def extract(condition: Any, arr: Any, *, name: str | None = None) -> Any:
     return result if name is None else named(result, name)
 
 
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, name: str | None = None, **kw: Any) -> Any:
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, name: str | None = None, **kw: Any) -> Array:
     """At every element, the function, or the scalar, of the last condition that holds there; the extra function, or 0, where none does.
 
     Functions take elements, then `args` and `kw`; all are evaluated. Of the dtype of `x`. ShapeError where the numbers differ.
@@ -102,7 +102,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, name: str | None = None, **kwargs: Any
-) -> Any:
+) -> Array:
     """`func1d` of every line along `axis`, with `args` and `kwargs` behind it; what dimensions it returns stand in place of the axis.
 
     Example:
@@ -122,7 +122,7 @@ def apply_along_axis(
     return result if name is None else named(result, name)
 
 
-def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any, *, name: str | None = None) -> Any:
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any, *, name: str | None = None) -> Array:
     """`func(a, axis)` for each of `axes` in turn; a dimension that it drops stays, of size 1.
 
     Example:
@@ -140,7 +140,7 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any, *, name: str | 
     return value if name is None else named(value, name)
 
 
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, name: str | None = None) -> Any:
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, name: str | None = None) -> Array:
     """The array with `values` where `indices` says along `axis`, as `rd.take_along_axis` reads it; a new one, unlike NumPy's.
 
     Dimensions of `indices` and `values` broadcast. ShapeError for another rank, IndexOutOfRange for an index that is not inside.
@@ -164,7 +164,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, nam
     return given.at[tuple(key)].set(_fitted(values, given), name=name)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, name: str | None = None) -> Any:
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, name: str | None = None) -> Array:
     """The array with `val`, a scalar or a line that repeats, on its main diagonal; a new one, unlike NumPy's.
 
     Of a matrix, or an array of higher rank of equal sizes. `wrap`: the diagonal of a tall matrix begins again below its end, after an

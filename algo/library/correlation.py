@@ -16,6 +16,7 @@ from raido.algo.library.operands import numbers_of
 from raido.algo.library.statistics import average
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
+from raido.algo.trace.value import Array
 
 
 def cov(
@@ -29,7 +30,7 @@ def cov(
     *,
     dtype: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Array:
     """The covariances of the variables in the rows of `m` (in the columns where `rowvar` is False) and of `y`, a matrix; of one, a scalar.
 
     Sums of products of distances from the means, over n − 1 of n observations (n with `bias`, n − `ddof` where that is given).
@@ -64,7 +65,7 @@ def cov(
     return result if name is None else named(result, name)
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None, name: str | None = None) -> Any:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None, name: str | None = None) -> Array:
     """The correlations of variables: `rd.cov` divided by the standard deviations, each part within −1 … 1.
 
     Example:

@@ -50,7 +50,7 @@ __all__ = [
 
 
 @without_out
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Any:
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Array:
     """The Fourier transform along `axis`: X[k] = Σ x[j]·exp(−2πi·j·k / n), NumPy's `np.fft.fft`.
 
     The numbers may be real or complex; those of f16, bf16, f32 and complex64 give complex64, others complex128. `n` cuts the axis to that
@@ -67,7 +67,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *
 
 
 @without_out
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Any:
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Array:
     """The inverse of `fft`: x[j] = Σ X[k]·exp(2πi·j·k / n) / n; without the division for `norm="forward"`. Arguments are those of `fft`.
 
     Example:
@@ -79,7 +79,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, 
 
 
 @without_out
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Any:
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Array:
     """The first n // 2 + 1 numbers of `fft` of real numbers; the others are their conjugates. DTypeError for complex numbers.
 
     Example:
@@ -93,7 +93,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, 
 
 
 @without_out
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Any:
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Array:
     """The inverse of `rfft`: `n` real numbers, 2·(m − 1) of m complex ones unless said, of f32 or f64.
 
     Example:
@@ -107,7 +107,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None,
 
 
 @without_out
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Any:
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Array:
     """The transform, `n` real numbers, of numbers whose second half is that of the first, conjugated and in reverse order, and not given.
 
     `n` is 2·(m − 1) for m numbers unless said.
@@ -120,7 +120,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, 
 
 
 @without_out
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Any:
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Array:
     """The inverse of `hfft`: the first n // 2 + 1 numbers of `ifft` of real ones. DTypeError for complex numbers.
 
     Example:
@@ -131,7 +131,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None,
 
 
 @without_out
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, name: str | None = None) -> Any:
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, name: str | None = None) -> Array:
     """`fft` along each of `axes` (all, or the last ones that `s` has sizes for), from the last one to the first.
 
     `s` holds a size for each of them, −1 for the one that it has. ShapeError where these are not as many.
@@ -145,7 +145,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, na
 
 
 @without_out
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, name: str | None = None) -> Any:
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, name: str | None = None) -> Array:
     """`ifft` along each of `axes`, with the arguments of `fftn`.
 
     Example:
@@ -157,7 +157,7 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, n
 
 
 @without_out
-def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, name: str | None = None) -> Any:
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, name: str | None = None) -> Array:
     """`rfft` along the last of `axes`, then `fft` along the others; arguments are those of `fftn`.
 
     Example:
@@ -173,7 +173,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, n
 
 
 @without_out
-def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, name: str | None = None) -> Any:
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, name: str | None = None) -> Array:
     """The inverse of `rfftn`: `ifft` along all of `axes` but the last, then `irfft` along that one.
 
     Example:
@@ -190,7 +190,7 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, 
 
 
 @without_out
-def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *, name: str | None = None) -> Any:
+def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *, name: str | None = None) -> Array:
     """`fft` along each of two axes; `s` holds the size for each of them.
 
     Example:
@@ -202,7 +202,7 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *
 
 
 @without_out
-def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *, name: str | None = None) -> Any:
+def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *, name: str | None = None) -> Array:
     """`ifft` along each of two axes; `s` holds the size for each of them.
 
     Example:
@@ -214,7 +214,7 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, 
 
 
 @without_out
-def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *, name: str | None = None) -> Any:
+def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *, name: str | None = None) -> Array:
     """`rfft` along the last of two axes, `fft` along the other.
 
     Example:
@@ -226,7 +226,7 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, 
 
 
 @without_out
-def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *, name: str | None = None) -> Any:
+def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *, name: str | None = None) -> Array:
     """The inverse of `rfft2`.
 
     Example:
@@ -259,7 +259,7 @@ def rfftfreq(n: Any, d: Any = 1.0, *, name: str | None = None) -> Array:
     return tabulate((n // 2 + 1,), lambda i: f64(i) * first, name=name)
 
 
-def fftshift(x: Any, axes: Any = None, *, name: str | None = None) -> Any:
+def fftshift(x: Any, axes: Any = None, *, name: str | None = None) -> Array:
     """The elements rolled by half the size of each of `axes` (an int or a tuple; None: all), so that frequency 0 stands in the middle.
 
     Example:
@@ -269,7 +269,7 @@ def fftshift(x: Any, axes: Any = None, *, name: str | None = None) -> Any:
     return _rolled(x, axes, 1, name)
 
 
-def ifftshift(x: Any, axes: Any = None, *, name: str | None = None) -> Any:
+def ifftshift(x: Any, axes: Any = None, *, name: str | None = None) -> Array:
     """The inverse of `fftshift`, from which it differs for odd sizes.
 
     Example:

@@ -19,7 +19,7 @@ from raido.algo.trace.promotion import common_type, lift
 from raido.algo.trace.value import Array
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, *, name: str | None = None) -> Any:
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, *, name: str | None = None) -> Array:
     """The integral along `axis` by the trapezium rule, over samples `dx` apart, or at the places `x`: of a line, or of the shape of `y`.
 
     Example:
@@ -38,7 +38,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, *, name: str
     return reductions.sum(distance * (after + before) / 2.0, along, name=name)
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None, *, name: str | None = None) -> Any:
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None, *, name: str | None = None) -> Array:
     """The differences of neighbours in the flattened array, between the elements `to_begin` and `to_end`.
 
     Example:
@@ -53,7 +53,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None, *, name: str | N
     return result if name is None else named(result, name)
 
 
-def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi, name: str | None = None) -> Any:
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi, name: str | None = None) -> Array:
     """Phases without jumps: multiples of `period` are added so that no neighbours along `axis` differ by more than half of it.
 
     Smaller jumps than `discont` stay. Of the dtype of floats; integers stay integers where the period is an int, else they are f64.
@@ -90,7 +90,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * mat
 @without_out
 def cumulative_sum(
     x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False, *, name: str | None = None
-) -> Any:
+) -> Array:
     """`rd.cumsum` along `axis`, which a line needs not; with `include_initial`, a 0 stands before the sums.
 
     Example:
@@ -103,7 +103,7 @@ def cumulative_sum(
 @without_out
 def cumulative_prod(
     x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False, *, name: str | None = None
-) -> Any:
+) -> Array:
     """`rd.cumprod` along `axis`, which a line needs not; with `include_initial`, a 1 stands before the products.
 
     Example:

@@ -15,9 +15,10 @@ from raido.algo.library.linear import trace as trace_of
 from raido.algo.library.making import eye
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.locations import complaint, plain_int
+from raido.algo.trace.value import Array
 
 
-def matrix_transpose(x: Any, *, name: str | None = None) -> Any:
+def matrix_transpose(x: Any, *, name: str | None = None) -> Array:
     """The last two axes exchanged. ShapeError for an array of rank below 2.
 
     Example:
@@ -29,7 +30,7 @@ def matrix_transpose(x: Any, *, name: str | None = None) -> Any:
     return swapaxes(given, -1, -2, name=name)
 
 
-def diagonal(x: Any, *, offset: int = 0, name: str | None = None) -> Any:
+def diagonal(x: Any, *, offset: int = 0, name: str | None = None) -> Array:
     """The diagonals of matrices, the last two axes: `offset` above the main one.
 
     Example:
@@ -39,7 +40,7 @@ def diagonal(x: Any, *, offset: int = 0, name: str | None = None) -> Any:
     return diagonal_of(_matrix(x, "rd.linalg.diagonal"), offset, -2, -1, name=name)
 
 
-def trace(x: Any, *, offset: int = 0, dtype: Any = None, name: str | None = None) -> Any:
+def trace(x: Any, *, offset: int = 0, dtype: Any = None, name: str | None = None) -> Array:
     """The sums along the diagonals of matrices, the last two axes, with the types of `rd.sum`.
 
     Example:
@@ -49,7 +50,7 @@ def trace(x: Any, *, offset: int = 0, dtype: Any = None, name: str | None = None
     return trace_of(_matrix(x, "rd.linalg.trace"), offset, -2, -1, dtype, name=name)
 
 
-def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2, name: str | None = None) -> Any:
+def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2, name: str | None = None) -> Array:
     """The norm of vectors along `axis`, an int or a tuple (None: of all elements as one vector); orders as of `rd.linalg.norm`.
 
     Example:
@@ -72,7 +73,7 @@ def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 
     return found if name is None else named(found, name)
 
 
-def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro", name: str | None = None) -> Any:
+def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro", name: str | None = None) -> Array:
     """The norm of matrices, the last two axes; orders as of `rd.linalg.norm`.
 
     Example:
@@ -82,7 +83,7 @@ def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro", name: str |
     return norm(_matrix(x, "rd.linalg.matrix_norm"), ord, (-2, -1), keepdims, name=name)
 
 
-def matrix_power(a: Any, n: int, *, name: str | None = None) -> Any:
+def matrix_power(a: Any, n: int, *, name: str | None = None) -> Array:
     """The product of n factors `a`, a square matrix, by repeated squaring; the identity for 0. TraceError for a negative n.
 
     Example:
@@ -97,7 +98,7 @@ def matrix_power(a: Any, n: int, *, name: str | None = None) -> Any:
     sizes = shape_of(given)
     if isinstance(sizes[-1], int) and isinstance(sizes[-2], int) and sizes[-1] != sizes[-2]:
         raise ShapeError(complaint(f"rd.linalg.matrix_power of a matrix of {sizes[-2]} rows and {sizes[-1]} columns"))
-    result = broadcast_to(eye(sizes[-1], dtype=given.dtype), sizes) if exponent == 0 else None
+    result: Any = broadcast_to(eye(sizes[-1], dtype=given.dtype), sizes) if exponent == 0 else None
     square = given
     while exponent:
         if exponent % 2:
@@ -108,7 +109,7 @@ def matrix_power(a: Any, n: int, *, name: str | None = None) -> Any:
 
 
 @without_out
-def multi_dot(arrays: Any, *, name: str | None = None) -> Any:
+def multi_dot(arrays: Any, *, name: str | None = None) -> Array:
     """The product of matrices, of which the first and the last may be vectors, the cheapest pair first where all sizes are known.
 
     Example:

@@ -52,7 +52,7 @@ def _floats(what: str, values: tuple[Any, ...]) -> tuple[list[Any], DType]:
 
 
 @universal
-def divmod(x1: Any, x2: Any, *, name: str | None = None) -> tuple[Any, Any]:
+def divmod(x1: Any, x2: Any, *, name: str | None = None) -> tuple[Array, Array]:
     """`(x1 // x2, x1 % x2)`: the quotient rounded down, and the remainder, with the sign of x2; Python's `divmod`.
 
     Both have the broadcast shape and the common dtype. An integer divisor of 0 raises `rd.ArithmeticFault`; DTypeError for
@@ -67,7 +67,7 @@ def divmod(x1: Any, x2: Any, *, name: str | None = None) -> tuple[Any, Any]:
 
 
 @universal
-def modf(x: Any, *, name: str | None = None) -> tuple[Any, Any]:
+def modf(x: Any, *, name: str | None = None) -> tuple[Array, Array]:
     """The fractional and the integral part of each number, both with its sign and of its float type.
 
     Of an infinity the fractional part is 0. DTypeError for complex numbers.
@@ -87,7 +87,7 @@ def modf(x: Any, *, name: str | None = None) -> tuple[Any, Any]:
 
 
 @universal
-def frexp(x: Any, *, name: str | None = None) -> tuple[Any, Any]:
+def frexp(x: Any, *, name: str | None = None) -> tuple[Array, Array]:
     """`(m, e)` with `x = m * 2**e` and |m| in [0.5, 1), e of dtype i32; zeros, infinities and NaN are their own m, with e 0.
 
     Example:

@@ -17,9 +17,10 @@ from raido.algo.library.operands import numbers_of
 from raido.algo.library.running import cumprod
 from raido.algo.trace.building import elementwise
 from raido.algo.trace.locations import complaint, plain_int
+from raido.algo.trace.value import Array
 
 
-def polyval(p: Any, x: Any, *, name: str | None = None) -> Any:
+def polyval(p: Any, x: Any, *, name: str | None = None) -> Array:
     """The polynomial with the coefficients `p`, the highest power first, at each element of `x`: of their common dtype.
 
     By W. G. Horner's rule. ShapeError for coefficients that are no line.
@@ -43,7 +44,7 @@ def polyval(p: Any, x: Any, *, name: str | None = None) -> Any:
     return elementwise(at, [places], name=name)
 
 
-def polyadd(a1: Any, a2: Any, *, name: str | None = None) -> Any:
+def polyadd(a1: Any, a2: Any, *, name: str | None = None) -> Array:
     """The coefficients of the sum of two polynomials: as many as the longer one has.
 
     Example:
@@ -54,7 +55,7 @@ def polyadd(a1: Any, a2: Any, *, name: str | None = None) -> Any:
     return ufuncs.add(x, y, name=name)
 
 
-def polysub(a1: Any, a2: Any, *, name: str | None = None) -> Any:
+def polysub(a1: Any, a2: Any, *, name: str | None = None) -> Array:
     """The coefficients of the difference of two polynomials: as many as the longer one has.
 
     Example:
@@ -65,7 +66,7 @@ def polysub(a1: Any, a2: Any, *, name: str | None = None) -> Any:
     return ufuncs.subtract(x, y, name=name)
 
 
-def polyder(p: Any, m: int = 1, *, name: str | None = None) -> Any:
+def polyder(p: Any, m: int = 1, *, name: str | None = None) -> Array:
     """The coefficients of the m-th derivative of a polynomial: m fewer.
 
     Example:
@@ -81,7 +82,7 @@ def polyder(p: Any, m: int = 1, *, name: str | None = None) -> Any:
     return line if name is None else named(line, name)
 
 
-def polyint(p: Any, m: int = 1, k: Any = None, *, name: str | None = None) -> Any:
+def polyint(p: Any, m: int = 1, k: Any = None, *, name: str | None = None) -> Array:
     """The coefficients of the m-th integral of a polynomial, with the constants `k`, one for all or one for each integration, or 0.
 
     Example:
@@ -102,7 +103,7 @@ def polyint(p: Any, m: int = 1, k: Any = None, *, name: str | None = None) -> An
     return line if name is None else named(line, name)
 
 
-def vander(x: Any, N: Any = None, increasing: bool = False, *, name: str | None = None) -> Any:
+def vander(x: Any, N: Any = None, increasing: bool = False, *, name: str | None = None) -> Array:
     """The powers of the elements of a line as the columns of a matrix, N of them (as many as elements): falling, or `increasing`.
 
     In i64, f64 or complex128.

@@ -102,7 +102,7 @@ def fold_in(key: Any, data: Any) -> Array:
     return array(list(generator.block(words, u64(number))), name=_own_stage("key"))
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = u32, *, name: str | None = None) -> Any:
+def bits(key: Any, shape: Any = (), dtype: Any = u32, *, name: str | None = None) -> Array:
     """Random bits: integers of an unsigned `dtype`, each value equally likely, in an array of `shape`, whose sizes may be symbolic.
 
     With Threefry they are the bits of `jax.random.bits`; with Philox, the words of the stream one after the other, as cuRAND gives them.
@@ -117,7 +117,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = u32, *, name: str | None = None
 
 def uniform(
     key: Any, shape: Any = (), dtype: Any = f64, low: Any = 0.0, high: Any = 1.0, *, name: str | None = None
-) -> Any:
+) -> Array:
     """Floats of `dtype` (f16, bf16, f32 or f64), evenly distributed in `low <= x < high`.
 
     Between 0 and 1 they are all multiples of 2**-53 in f64, 2**-24 in f32, 2**-11 in f16, 2**-8 in bf16, equally likely. `low` and
@@ -141,7 +141,7 @@ def uniform(
     return _filled(key, shape, "rd.random.uniform", between, low, high, name=name)
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = f64, *, name: str | None = None) -> Any:
+def normal(key: Any, shape: Any = (), dtype: Any = f64, *, name: str | None = None) -> Array:
     """Floats of `dtype` (f16, bf16, f32 or f64) of the normal distribution with mean 0 and variance 1.
 
     By the cosine half of Box and Muller's transform ("A note on the generation of random normal deviates", 1958), from two words of 64
@@ -165,7 +165,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = f64, *, name: str | None = No
 
 def integers(
     key: Any, shape: Any = (), low: Any = 0, high: Any = None, dtype: Any = i64, *, name: str | None = None
-) -> Any:
+) -> Array:
     """Integers of `dtype` in `low <= x < high`, or below `low` from 0 on without `high`: each exactly equally likely.
 
     By D. Lemire's multiplication and rejection ("Fast random integer generation in an interval", TOMACS 2019); words that are rejected
@@ -211,7 +211,7 @@ def _known_interval(key: Any, shape: Any, low: int, high: int, kind: DType, widt
     return _filled(key, shape, "rd.random.integers", between, name=name)
 
 
-def permutation(key: Any, x: Any, axis: int = 0, *, name: str | None = None) -> Any:
+def permutation(key: Any, x: Any, axis: int = 0, *, name: str | None = None) -> Array:
     """0 … x − 1 in random order (i64) for an int or a size `x`; for an array or a tuple of arrays, its slices along `axis` in random order.
 
     The order is that of one word of 64 bits for each slice: among n slices two have the same with a probability below n² / 2**65, and
@@ -238,7 +238,7 @@ def choice(
     axis: int = 0,
     *,
     name: str | None = None,
-) -> Any:
+) -> Array:
     """Slices of an array `a` along `axis`, chosen at random, in an array of `shape` of them; of an int or size `a`, of 0 … a − 1.
 
     `p` holds the probability of each slice, floats of sum 1; they are rounded to multiples of 2**-62 and drawn exactly as they

@@ -76,7 +76,7 @@ def geomspace(
     return result if name is None else named(result, name)
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Array:
     """`function` of the arrays of indices of that shape, one for each dimension, of `dtype`; `rd.tabulate` takes a function of single indices.
 
     Example:
@@ -108,7 +108,7 @@ def empty_like(prototype: Any, dtype: Any = None, *, shape: Any = None, name: st
     return zeros_like(prototype, dtype, shape=shape, name=name)
 
 
-def copy(a: Any, *, name: str | None = None) -> Any:
+def copy(a: Any, *, name: str | None = None) -> Array:
     """The array itself: arrays do not change, so no one needs a copy.
 
     Example:

@@ -21,7 +21,7 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import Array
 
 
-def diagflat(v: Any, k: int = 0, *, name: str | None = None) -> Any:
+def diagflat(v: Any, k: int = 0, *, name: str | None = None) -> Array:
     """The matrix with the flattened elements on its k-th diagonal, zeros elsewhere.
 
     Example:

@@ -61,8 +61,8 @@ class Array(Methods, Operators):
         return self.node.shape if isinstance(self.node, _ARRAY_NODES) else ()
 
     @property
-    def shape(self) -> tuple[Any, ...]:
-        """Ints, and sizes (i64 scalars) where they are not known while tracing."""
+    def shape(self) -> tuple[int, ...]:
+        """Ints, and sizes (i64 scalars) where they are not known while tracing: to checkers of types all are ints."""
         return tuple(size_value(extent) for extent in self.extents)
 
     @property
@@ -71,8 +71,8 @@ class Array(Methods, Operators):
         return len(self.extents)
 
     @property
-    def size(self) -> Any:
-        """The number of elements."""
+    def size(self) -> int:
+        """The number of elements: an int, or a size, as in `shape`."""
         total: Expr = index.as_index(1)
         for extent in self.extents:
             total = index.mul(total, extent)
@@ -177,7 +177,7 @@ class Array(Methods, Operators):
 
         return indexing.get_item(self, key)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Array]:
         if self.ndim == 0:
             raise TraceError(complaint("cannot iterate over a traced scalar"))
         count = index.constant_value(self.extents[0])
