@@ -16,6 +16,7 @@ from raido.schedule.state import (
     is_inlined,
     is_reduction,
     loops_from,
+    places,
     position,
     readers_of,
     shared_count,
@@ -29,6 +30,8 @@ def check_state(state: State, before: State) -> None:
     for name in stages_to_check(state, before):
         plan = state.plans[name]
         if is_inlined(state, name):
+            if plan.instead:
+                raise Refusal(f'"{name}" has branches, and they are loops', f's["{name}"].root()')
             continue
         if isinstance(plan.compute, At) and plan.compute_with is None:
             check_encloses_readers(state, name, plan.compute)
@@ -39,6 +42,8 @@ def check_state(state: State, before: State) -> None:
         check_sort(state, name)
         check_flat(state, name)
         check_parts(state, name)
+        check_branches(state, name)
+        check_alignment(state, name)
         for prefetch in plan.prefetches:
             if prefetch.array not in arrays_read(state, name):
                 raise Refusal(
@@ -47,6 +52,28 @@ def check_state(state: State, before: State) -> None:
         if plan.store is not None:
             check_window(state, name)
     check_groups(state)
+
+
+def check_branches(state: State, name: str) -> None:
+    """Refuses branches of a stage in the loops of another, and stages in the loops of one that has branches: they differ."""
+    plan = state.plans[name]
+    at = next((at for at in places(plan) if plan.instead or state.plans[at.stage].instead), None)
+    if at is not None:
+        whose = name if plan.instead else at.stage
+        raise Refusal(f'"{whose}" has branches, so its loops are not always the same', f's["{name}"].root()')
+
+
+def check_alignment(state: State, name: str) -> None:
+    """Refuses to align loops that start where others have ended, or where those of another stage start."""
+    plan = state.plans[name]
+    if plan.aligned and plan.store is not None:
+        raise Refusal(
+            f'"{name}" is aligned, and where it slides a round starts where the last one ended', f's["{name}"].root()'
+        )
+    with_ = plan.compute_with
+    if with_ is not None and (plan.aligned or state.plans[with_.stage].aligned):
+        whose = name if plan.aligned else with_.stage
+        raise Refusal(f'"{whose}" is aligned, and the loops that it would share need not be', f's["{name}"].root()')
 
 
 def stages_to_check(state: State, before: State) -> list[str]:

@@ -149,6 +149,8 @@ def _memory_candidates(state: State, stage: str, loops: list[str]) -> Iterator[C
     yield "partition_boundaries", {}
     for axis in state.stage(stage).axes:
         yield "partition_boundaries", {"axes": (axis.name,)}
+        for multiple in (2, 8):
+            yield "align", {"axis": axis.name, "multiple": multiple}
     yield "stream_stores", {}
     arrays = [name for name in state.uses.loads.get(stage, {}) if name]
     for array in arrays:

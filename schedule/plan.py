@@ -87,9 +87,10 @@ class StagePlan:
     With `compute_with`, the loops of the other stage down to that loop are this stage's outermost loops too, one for one, in order
     (under names of this stage's own; `relations` holds the splits taken over), and `compute` says nothing.
     `stream_stores`: the bytes of a result above which it is streamed, None: never.
-    `partition` names axes, not loops. `layout` lists storage dimensions, outermost first: each an axis or a half of a split in
-    `relations`. An inlined stage is computed by every reader. `parts` are the plans of those parts of the strategy of which something
-    was said.
+    `partition` names axes, not loops; `aligned` axes, and the numbers of which they start at multiples. `layout` lists storage dimensions,
+    outermost first: each an axis or a half of a split in `relations`. An inlined stage is computed by every reader. `parts` are the plans
+    of those parts of the strategy of which something was said. `instead` are the branches of the stage: the first whose test on sizes
+    holds takes the place of this plan.
     """
 
     stage: str
@@ -101,11 +102,22 @@ class StagePlan:
     partition: tuple[str, ...] = ()
     stream_stores: int | None = None
     prefetches: tuple[Prefetch, ...] = ()
+    aligned: tuple[tuple[str, int], ...] = ()
     layout: tuple[str, ...] = ()
     scope: str = ""
     pad: int = 0
     strategy: tuple[str, tuple[tuple[str, object], ...]] | None = None
+    instead: tuple[Branch, ...] = ()
     parts: tuple[StagePlan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """The plan of a stage where `test`, written as `text`, holds."""
+
+    text: str
+    test: Expr
+    plan: StagePlan
 
 
 def fused_loops(relations: Iterable[Split | Fuse]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 `apply_step` is the only way a state changes: it finds the directive's rule, lets it check and rewrite, checks what must hold after
 every step, and turns a refusal into the user's error. `replay` does this for whole schedules, `when` branches included; a branch
-starts from the steps recorded before it.
+starts from the steps recorded before it. Those of a stage are kept in its plan, those of the program are plans of their own.
 """
 
 from __future__ import annotations
@@ -15,21 +15,25 @@ from raido.schedule.directives import RULES
 from raido.schedule.directives.recorder import Rule
 from raido.schedule.directives.sharing import follow_hosts
 from raido.schedule.invariants import check_state
-from raido.schedule.parts import apply_to_part, owner_of
-from raido.schedule.plan import Variant
+from raido.schedule.parts import DIRECTIVES, apply_to_part, owner_of
+from raido.schedule.plan import Branch, Variant
 from raido.schedule.refusal import Refusal, listed, refused
-from raido.schedule.sizetest import parse_test
+from raido.schedule.size_texts import parse_test, sizes_of
 from raido.schedule.stages.stage import Stage, StageGraph
 from raido.schedule.state import State, initial_state, nearest, resolve
-from raido.schedule.steps import Step
+from raido.schedule.steps import PART, Step
+from raido.schedule.strategy_numbers import sizes_and_axes
 from raido.schedule.text import call_text
 
+IN_BRANCHES = (*DIRECTIVES, "strategy", "partition_boundaries", "stream_stores", "prefetch")  # of a stage
 WORDS = ("axis", "a", "b", "stage", "consumer", "array", "kind", "scope", "name")
 LISTS = ("axes", "names", "layout")
 
 
 def apply_step(state: State, step: Step) -> State:
     """The state after one step, or the `ScheduleError` that says why not."""
+    if step.directive == "when":
+        return apply_branch(state, step)
     try:
         entry = find_rule(step.directive)
         arguments: dict[str, object] = dict(step.args)
@@ -43,6 +47,43 @@ def apply_step(state: State, step: Step) -> State:
         return after
     except Refusal as refusal:
         raise refusal_error(state, step, refusal) from None
+
+
+def apply_branch(state: State, step: Step) -> State:
+    """The state after a branch of one stage: its steps go on from what was said of the stage so far."""
+    ((text, inner),) = step.branches
+    try:
+        name = resolve(state.uses.stages, step.stage)
+        test = parse_test(text, sizes_and_axes(state, name), 'when("x > 4096")')
+        inside = branch_state(state, name)
+        for each in inner:
+            check_in_branch(each, name)
+            inside = apply_step(inside, each)
+        plan = state.plans[name]
+        branch = Branch(text, test, inside.plans[name])
+        after = replace(state, plans={**state.plans, name: replace(plan, instead=(*plan.instead, branch))})
+        check_state(after, state)
+        return after
+    except Refusal as refusal:
+        headline = f'cannot branch on a test in stage "{step.stage}"'
+        raise refused(headline, refusal, f".when({text!r})", step.site) from None
+
+
+def branch_state(state: State, name: str) -> State:
+    """What a branch of a stage begins with."""
+    return replace(state, plans={**state.plans, name: replace(state.plan(name), instead=())})
+
+
+def check_in_branch(step: Step, name: str) -> None:
+    """Refuses what a branch of a stage cannot say."""
+    if step.stage.partition(PART)[0] != name:
+        raise Refusal(f'a branch of "{name}" says nothing of "{step.stage}"', "a branch of the program: s.when(…)")
+    if step.directive not in IN_BRANCHES:
+        raise Refusal(
+            f"{step.directive} would hold in one branch and not in the other",
+            "a branch of the program: s.when(…)",
+            directives=listed(IN_BRANCHES),
+        )
 
 
 def find_rule(directive: str) -> Rule:
@@ -106,7 +147,7 @@ def refusal_error(state: State, step: Step, refusal: Refusal) -> ScheduleError:
 def run(state: State, steps: Iterable[Step]) -> State:
     """The state after all steps outside `when` branches."""
     for step in steps:
-        if step.directive != "when":
+        if not step.branches_program:
             state = apply_step(state, step)
     return state
 
@@ -126,10 +167,10 @@ def run_with_branches(state: State, steps: Iterable[Step]) -> tuple[State, tuple
     """The state after all steps outside `when` branches, and the plans of the branches."""
     variants: list[Variant] = []
     for step in steps:
-        if step.directive == "when":
+        if step.branches_program:
             ((test, inner),) = step.branches
             try:
-                condition = parse_test(test, state.graph.program)
+                condition = parse_test(test, sizes_of(state.graph.program))
             except Refusal as refusal:
                 raise refused("cannot branch on a test", refusal, f".when({test!r})", step.site) from None
             variants.append(replace(variant_of(run(state, inner)), test=condition))

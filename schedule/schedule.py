@@ -27,12 +27,13 @@ from raido.schedule.machine import Machine
 from raido.schedule.parts import plan_of_part
 from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.refusal import Refusal, listed, refused
-from raido.schedule.replay import apply_step, replay, run, run_with_branches, variant_of
-from raido.schedule.sizetest import parse_test
+from raido.schedule.replay import apply_step, branch_state, check_in_branch, replay, run, run_with_branches, variant_of
+from raido.schedule.size_texts import parse_test, sizes_of
 from raido.schedule.stages.stage import AnyStage, Stage, StageGraph
 from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import PART, Step, plain, user_site
 from raido.schedule.strategies import Strategy
+from raido.schedule.strategy_numbers import sizes_and_axes
 from raido.schedule.strategy_parts import part_name
 from raido.schedule.text import call_text, from_json, schedule_text, to_json
 
@@ -48,7 +49,7 @@ class Schedule:
     <stage "rows": axes y, x>
     """
 
-    __slots__ = ("_graph", "_parent", "_prefix", "_state", "_steps", "_witness", "target")
+    __slots__ = ("_graph", "_only", "_parent", "_prefix", "_state", "_steps", "_witness", "target")
     __hash__ = None  # type: ignore[assignment]
 
     find_machine: ClassVar[Callable[[Any], Machine] | None] = None
@@ -58,6 +59,7 @@ class Schedule:
         self.target = target
         self._prefix: tuple[Step, ...] = ()
         self._parent: tuple[Schedule, int] | None = None
+        self._only = ""
         self._witness: dict[str, Any] = {}
         self._state = initial_state(graph)
         self._steps: tuple[Step, ...] = ()
@@ -124,30 +126,50 @@ class Schedule:
 
     def accept(self, step: Step) -> None:
         """Records a step, after checking it; raises `ScheduleError` and changes nothing when it is illegal."""
+        if self._only:
+            try:
+                check_in_branch(step, self._only)
+            except Refusal as refusal:
+                raise refused(
+                    f'cannot {step.directive} stage "{step.stage}"', refusal, call_text(step), step.site
+                ) from None
         state, witness = self._after(step)
-        self._state, self._witness = state, witness
         self._replace_steps((*self._steps, step))
+        self._state, self._witness = state, witness
 
     def when(self, test: str) -> Schedule:
         """A sub-schedule that runs where a test on sizes holds: it starts from the steps so far and goes on by itself.
 
         The first branch whose test holds runs; what is said of this schedule afterwards concerns the general case only.
         """
+        return self._branch(test, "")
+
+    def _branch(self, test: str, stage: str) -> Schedule:
+        """A sub-schedule, of the program or of one of its stages."""
         said, site = f".when({test!r})", user_site()
         try:
-            if self._parent is not None:
+            if self._only or (self._parent is not None and not stage):
                 raise Refusal("a branch has no branches of its own", 'one test: when("w % 16 == 0 and h > 64")')
-            if any(step.directive == "when" and step.branches[0][0] == test for step in self._steps):
+            branches = (step for step in self._steps if step.directive == "when" and step.stage == stage)
+            if any(step.branches[0][0] == test for step in branches):
                 raise Refusal("that test has a branch already", "say its directives there")
-            parse_test(test, self._graph.program)
+            names = sizes_and_axes(self._state, stage) if stage else sizes_of(self._graph.program)
+            parse_test(test, names)
         except Refusal as refusal:
-            raise refused("cannot branch on a test", refusal, said, site) from None
+            where = f' in stage "{stage}"' if stage else ""
+            raise refused("cannot branch on a test" + where, refusal, said, site) from None
         branch = Schedule.__new__(type(self))
-        branch._graph, branch.target = self._graph, self.target
-        branch._prefix = tuple(step for step in self._steps if step.directive != "when")
+        branch._graph, branch.target, branch._only = self._graph, self.target, stage
+        branch._prefix = tuple(step for step in self._steps if not step.branches_program)
         branch._steps, branch._state, branch._witness = (), self._state, self._witness
+        if stage:
+            branch._prefix = (*self._prefix, *branch._prefix)
+            branch._state = branch_state(self._state, stage)
         branch._parent = (self, len(self._steps))
-        self._replace_steps((*self._steps, Step("", "when", (), ((test, ()),), site)))
+        step = Step(stage, "when", (), ((test, ()),), site)
+        if stage:
+            self._state, self._witness = self._after(step)
+        self._replace_steps((*self._steps, step))
         return branch
 
     def choose(self, name: str, **alternatives: Callable[[Schedule], object]) -> Schedule:
@@ -197,7 +219,7 @@ class Schedule:
                 explain("the schedule has holes", holes=listed(open_), **{"try": f"with_({name}={open_[name][0]!r})"})
             )
         steps = self.explicit_steps
-        branches = any(step.directive == "when" for step in steps)
+        branches = any(step.branches_program for step in steps)
         return replay(self._graph, steps) if branches else (variant_of(self._state),)
 
     def show(self) -> None:
@@ -272,12 +294,15 @@ class Schedule:
         return _witness(self._graph, steps)
 
     def _replace_steps(self, steps: tuple[Step, ...]) -> None:
-        self._steps = steps
         if self._parent is not None:
             owner, where = self._parent
             step = owner._steps[where]
             kept = replace(step, branches=((step.branches[0][0], steps),))
-            owner._replace_steps((*owner._steps[:where], kept, *owner._steps[where + 1 :]))
+            changed = (*owner._steps[:where], kept, *owner._steps[where + 1 :])
+            if self._only:
+                owner._state, owner._witness = _witness(owner._graph, owner._prefix + changed)
+            owner._replace_steps(changed)
+        self._steps = steps
 
 
 class StageView(Directives):
@@ -319,6 +344,20 @@ class StageView(Directives):
         """
         stage = self.stage
         return open_strategies(self._schedule.state, self.name) if isinstance(stage, Stage) else {}
+
+    def when(self, test: str) -> StageView:
+        """Another way to run the stage, where a test on sizes holds: it starts from what was said of the stage so far.
+
+        test: of the program's sizes and the stage's axes, which stand for their extents: "x > 4096 and r < 16 * x". The first branch whose
+        test holds runs; what is said of the stage afterwards concerns the general case only. A branch takes loop directives, a strategy,
+        and what belongs to loops; the stage is computed whole, and no others are computed in its loops.
+
+        >>> s = blur.schedule()
+        >>> narrow = s["cols"].when("x < 64").unroll("y", 2)
+        >>> s["cols"].vectorize("x").parallel("y")
+        <stage "cols": axes y, x>
+        """
+        return StageView(self._schedule._branch(test, self.name), self.name)
 
     def part(self, name: str) -> PartView:
         """A part of the strategy that was said, which is a stage and takes loop directives; `strategies()` lists the parts of each."""

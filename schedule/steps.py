@@ -2,7 +2,7 @@
 
 A `Step` is one directive said of one stage: names and numbers only, so that steps compare, print, and travel as JSON. Where the
 user wrote it stands outside its identity. Two directives hold steps of their own, in `branches`: `when` (one branch, labelled with
-its test) and `choose` (one branch for each alternative).
+its test; of a stage, where it is said of one) and `choose` (one branch for each alternative).
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ class Step:
     args: Arguments = ()
     branches: tuple[tuple[str, tuple[Step, ...]], ...] = ()
     site: Site | None = field(default=None, compare=False)
+
+    @property
+    def branches_program(self) -> bool:
+        """Whether it is a branch of the whole program."""
+        return self.directive == "when" and not self.stage
 
     def argument(self, name: str, default: Value = None) -> Value:
         """The argument of that name."""

@@ -1,13 +1,14 @@
 """The strategies of stages: ways to run one that differ in more than loops. What there is, with numbers, axes and parts, is said here.
 
 A scan (`schedule/lower/scans.py`) runs one step after the other (`serial`), or in blocks of the scanned axis: `three_phase` and `chain`
-split it, as `split` would, and hand the blocks to threads; `chain` reads memory once. To add a strategy: a row here, a rule in
-`directives/strategy.py`, its lowering, and its name among the tests' programs (tests/schedule/test_scan_schedules.py).
+split it, as `split` would, and hand the blocks to threads; `chain` reads memory once. Where sizes decide how many chunks there are, the
+number is a text over sizes (`size_texts`): those of the program, and the stage's own axes, each of which stands for its extent.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from raido.algo.graph.expr import Axis, Expr, Node
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
@@ -21,13 +22,19 @@ CHAIN_BYTES = 1 << 19  # a block of `chain` is gone over twice: half of a usual 
 PHASE_BYTES = 1 << 20
 PHASES = ("three_phase", "count_write")
 RANGE_BYTES = 1 << 20  # steps of `sorted` meet anywhere in a range of bins, which a second-level cache is to hold
+USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chunks keep apart is soon put together
+STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the steps
+STEPS_OF_A_CHUNK = 1 << 14  # of `sorted`, worth a thread's while
+KEYS_OF_A_CHUNK = 1 << 16  # of `radix`, the same
+
+Number: TypeAlias = "int | str"
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """One way to run a stage: its numbers with their defaults, the loops it starts from, the stages it is made of."""
 
-    numbers: dict[str, int]
+    numbers: dict[str, Number]
     axes: tuple[str, ...]
     parts: tuple[str, ...] = ()
 
@@ -38,18 +45,22 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
         own = tuple(axis.name for axis in stage.all_axes)
         size = sum(body.dtype.itemsize for body in stage.bodies)
         serial = {"serial": Strategy({}, own)}
-        in_order = {"sorted": Strategy({"bins": block_of(RANGE_BYTES, size)}, own)}
+        chunks = f"min({USUAL_CHUNKS}, {_steps(stage)} // {STEPS_OF_A_CHUNK})"
+        in_order = {"sorted": Strategy({"bins": block_of(RANGE_BYTES, size), "chunks": chunks}, own)}
         if stage.update.mode == "set":
             return {**serial, **in_order}
         if stage.update.mode == "unique":
             return serial
         together = {
-            "private": Strategy({"copies": 1}, own, ("combine",)),
+            "private": Strategy({"chunks": _chunks_of_bins(stage), "replicas": 1}, own, ("combine",)),
             "atomic": Strategy({"reproducible": True}, own),
         }
         return {**serial, **together, **in_order}
     if stage.sort is not None:
-        return {"radix": Strategy({}, tuple(axis.name for axis in stage.all_axes))}
+        along = stage.reduction_axes[0].name
+        alone = len(stage.axes) == 1 and along.isidentifier()
+        chunks = f"min({USUAL_CHUNKS}, {along} // {KEYS_OF_A_CHUNK})" if alone else 1
+        return {"radix": Strategy({"bits": 8, "chunks": chunks}, tuple(axis.name for axis in stage.all_axes))}
     if stage.scan is None and stage.filter is None:
         return _of_segments(stage)
     axes = tuple(axis.name for axis in stage.axes)
@@ -62,6 +73,22 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
         phases: Strategy({"block": block_of(PHASE_BYTES, size)}, blocks, (part,)),
         "chain": Strategy({"block": block_of(CHAIN_BYTES, size)}, blocks, (part,)),
     }
+
+
+def _steps(stage: Stage) -> str:
+    """The number of an update's steps, as a text; their axes are called as NumPy users would, or it is 0."""
+    names = [axis.name for axis in stage.reduction_axes]
+    return " * ".join(names) if all(map(str.isidentifier, names)) else "0"
+
+
+def _chunks_of_bins(stage: Stage) -> str:
+    """Chunks of the steps of an update that fold into bins of their own: for each bin there are to be some steps."""
+    outer = stage.all_axes.index(stage.reduction_axes[0])
+    bins = [axis.name for axis in stage.axes if axis not in stage.all_axes[:outer]]
+    each = " * ".join(
+        name for name in (str(STEPS_FOR_A_BIN), "replicas", *bins) if name.isidentifier() or name.isdigit()
+    )
+    return f"min({USUAL_CHUNKS}, {_steps(stage)} // ({each}))"
 
 
 def _of_segments(stage: Stage) -> dict[str, Strategy]:

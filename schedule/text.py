@@ -20,7 +20,7 @@ WIDTH = 100
 def call_text(step: Step) -> str:
     """One step as a method call, `.split("y", 32)`."""
     rule = RULES.get(step.directive)
-    words: list[str] = []
+    words: list[str] = [value_text(test) for test, _ in step.branches] if step.directive == "when" else []
     for name, value in step.args:
         if rule and name == rule.spread and isinstance(value, tuple):
             words += [value_text(each) for each in value]
@@ -53,7 +53,9 @@ def statements(handle: str, steps: Sequence[Step]) -> list[str]:
         if step.directive == "when":
             ((test, inner),) = step.branches
             branch = handle + "w"
-            lines += [f"{branch} = {handle}.when({value_text(test)})", *statements(branch, inner)]
+            whose = f"{handle}[{value_text(step.stage)}]" if step.stage else handle
+            lines.append(f"{branch} = {whose}.when({value_text(test)})")
+            lines += view_statements(branch, inner) if step.stage else statements(branch, inner)
             stage = None
         elif step.directive == "choose":
             lines.append(choose_text(handle, step))
@@ -67,6 +69,21 @@ def statements(handle: str, steps: Sequence[Step]) -> list[str]:
                 view = f"{handle}[{value_text(owner or step.stage)}]"
                 lines.append(f"{view}.part({value_text(part)}){call}" if owner else view + call)
             stage = step.stage
+    return lines
+
+
+def view_statements(handle: str, steps: Sequence[Step]) -> list[str]:
+    """Steps of one stage, and of its parts, as statements on a view of it."""
+    lines: list[str] = []
+    said = None
+    for step in steps:
+        _, _, part = step.stage.rpartition(PART) if PART in step.stage else ("", "", "")
+        call = call_text(step)
+        if step.stage == said and len(lines[-1]) + len(call) <= WIDTH:
+            lines[-1] += call
+        else:
+            lines.append((f"{handle}.part({value_text(part)})" if part else handle) + call)
+        said = step.stage
     return lines
 
 

@@ -41,7 +41,10 @@ KEEPING = (
     Question(("prefetch",), memory.ask_prefetch),
 )
 
-LEFT_OUT = {"tile": "it is split and reorder, which are asked for"}
+LEFT_OUT = {
+    "tile": "it is split and reorder, which are asked for",
+    "align": "it pays where quotients of an axis are read, by a number that the program says",
+}
 
 
 def ask_everything(walk: Walk) -> None:

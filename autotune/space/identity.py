@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import astuple, replace
 from typing import Any
 
+from raido.algo.graph.expr import Expr
+from raido.algo.graph.index import text
 from raido.schedule.plan import At, Placement, Split, StagePlan
 from raido.schedule.replay import variant_of
 from raido.schedule.schedule import Schedule
@@ -20,7 +22,7 @@ Shape = tuple[Any, ...]
 
 def key_of(schedule: Schedule) -> str:
     """The key of a complete schedule: equal for two that say the same of the same program."""
-    tests = [step.branches[0][0] for step in schedule.steps if step.directive == "when"]
+    tests = [step.branches[0][0] for step in schedule.steps if step.branches_program]
     variants = schedule.variants() if tests else (variant_of(schedule.state),)
     shapes = [plans_shape({plan.stage: plan for plan in variant.plans}) for variant in variants]
     return hashlib.sha256(repr((schedule.fingerprint, tests, shapes)).encode()).hexdigest()
@@ -82,6 +84,18 @@ def _shape(plan: StagePlan, origins: Mapping[str, Mapping[str, str]]) -> Shape:
         tuple(own.get(name, name) for name in plan.layout),
         plan.scope,
         plan.pad,
-        plan.strategy,
+        _ways(plan),
         plans_shape({part.stage: part for part in plan.parts}),
     )
+
+
+def _ways(plan: StagePlan) -> Any:
+    """The strategy of a stage, and what else tells it from others: branches, and multiples at which loops start."""
+    strategy: Any = plan.strategy
+    if strategy is not None:
+        name, numbers = strategy
+        strategy = name, tuple((number, text(each) if isinstance(each, Expr) else each) for number, each in numbers)
+    if not plan.instead and not plan.aligned:
+        return strategy
+    branches = tuple((branch.text, plans_shape({plan.stage: branch.plan})) for branch in plan.instead)
+    return strategy, plan.aligned, branches

@@ -124,7 +124,7 @@ class Finder:
             return False
         fetched = {(p.array, theirs.get(p.loop, p.loop), p.ahead) for p in wanted.prefetches}
         return (
-            plan.strategy in (None, wanted.strategy)
+            (plan.strategy, plan.instead) in ((None, ()), (wanted.strategy, wanted.instead))
             and plan.stream_stores in (None, wanted.stream_stores)
             and (not plan.partition or plan.partition == wanted.partition)
             and tuple(ours.get(n, n) for n in plan.layout) in ((), tuple(theirs.get(n, n) for n in wanted.layout))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from raido.algo.graph import index
 from raido.autotune.space.walk import DEFAULT, Option, Walk, make_step
 from raido.schedule.defaults.demand import cost, is_pointwise
+from raido.schedule.defaults.updates import sorted_where_far
 from raido.schedule.plan import At, Split
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import enclosing, has_loops_said, is_inlined, readers_of, shared_count
@@ -76,13 +77,18 @@ def ask_strategy(walk: Walk, stage: str) -> None:
         return
     options = [Option(DEFAULT, weight=2.0)]
     for name, strategy in found.items():
-        options.append(Option((name,), (make_step(stage, "strategy", name=name),), 1.0))
+        first = make_step(stage, "strategy", name=name)
+        far = sorted_where_far(walk.facts(stage), walk.stage(stage)) if name == "private" else None
+        also = (far,) if far is not None and walk.allows(far, first) else ()
+        options.append(Option((name,), (*also, first), 1.0))
         for number, usual in strategy.numbers.items():
-            if isinstance(usual, bool):  # a permission, which is the user's to give
+            if (
+                isinstance(usual, bool | str) or number == "chunks"
+            ):  # a permission, which is the user's to give; what sizes decide
                 continue
             near = [usual << k for k in range(1, 4)] + [usual >> k for k in range(1, 4) if usual >> k]
-            steps = {each: (make_step(stage, "strategy", name=name, **{number: each}),) for each in sorted(near)}
-            options += [Option((name, number, each), (step,), 0.3) for each, (step,) in steps.items()]
+            steps = {each: make_step(stage, "strategy", name=name, **{number: each}) for each in sorted(near)}
+            options += [Option((name, number, each), (*also, step), 0.3) for each, step in steps.items()]
     walk.choose(stage, "strategy", options)
 
 

@@ -60,7 +60,7 @@ class Space:
         self.has_holes = bool(self.schedule.holes)
         self._extents: dict[Expr, int] = {}
         self._open: dict[tuple[tuple[str, Value], ...], Mapping[str, float]] = {}
-        self._branches = any(step.directive == "when" for step in self.schedule.steps)
+        self._branches = any(step.branches_program for step in self.schedule.steps)
 
     # What there is
 

@@ -24,6 +24,7 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, trip_count
 from raido.schedule.steps import Step, Value
 from raido.schedule.strategies import strategies_of
+from raido.schedule.strategy_numbers import with_numbers
 from raido.schedule.strategy_parts import part_name
 
 DEFAULT = "default"
@@ -112,7 +113,7 @@ class Walk:
         if state is None or (self.judge is not None and not self.judge.agrees(state)):
             return False
         self.state = state
-        self.steps += said
+        self.steps += (with_numbers(state, step) for step in said)
         return True
 
     def say(self, stage: str, directive: str, /, **args: Value) -> None:

@@ -52,7 +52,7 @@ from raido.schedule.defaults.parts import say_parts
 from raido.schedule.holes import holes_of
 from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
-from raido.schedule.replay import apply_step
+from raido.schedule.replay import IN_BRANCHES, apply_step, branch_state
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import (
     State,
@@ -63,10 +63,12 @@ from raido.schedule.state import (
     is_inlined,
     loops_from,
     position,
+    resolve,
     shared_count,
 )
 from raido.schedule.steps import Step
 from raido.schedule.strategies import PHASES, strategy_name
+from raido.schedule.strategy_numbers import with_numbers
 
 if TYPE_CHECKING:
     from raido.schedule.schedule import Schedule
@@ -81,20 +83,38 @@ def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | No
         raise ScheduleError(explain("cannot complete a schedule with holes", holes=", ".join(open_)))
     state = initial_state(schedule.graph)
     steps: list[Step] = []
-    for step in schedule.steps:
-        if step.directive == "when":
+    for step in schedule.explicit_steps:
+        if step.branches_program:
             ((test, inner),) = step.branches
-            inside = state
+            inside, said = state, []
             for each in inner:
-                inside = apply_step(inside, each)
+                inside, each = complete_step(inside, each, machine, sizes or {})
+                said.append(each)
             more = default_steps(inside, machine, sizes or {})
-            step = replace(step, branches=((test, (*inner, *more.steps)),))
+            step = replace(step, branches=((test, (*said, *more.steps)),))
         else:
-            state = apply_step(state, step)
+            state, step = complete_step(state, step, machine, sizes or {})
         steps.append(step)
     draft = default_steps(state, machine, sizes or {})
     steps += draft.steps
     return Schedule.trusted(schedule.graph, tuple(steps), draft.state, schedule.target)
+
+
+def complete_step(state: State, step: Step, machine: Machine, sizes: Mapping[str, int]) -> tuple[State, Step]:
+    """The state after a step, and the step with all that it leaves open: the loops of a stage's branch, and numbers of strategies."""
+    if step.directive == "when":
+        apply_step(state, step)
+        ((test, inner),) = step.branches
+        name = resolve(state.uses.stages, step.stage)
+        draft = Draft(branch_state(state, name), machine, sizes, only=IN_BRANCHES)
+        for each in inner:
+            draft.accept(each)
+        if not has_loops_said(draft.state, name):
+            say_loops(draft, name)
+            say_memory(draft, name)
+        say_parts(draft, name)
+        step = replace(step, stage=name, branches=((test, tuple(draft.steps)),))
+    return apply_step(state, step), with_numbers(state, step)
 
 
 def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> Draft:

@@ -5,7 +5,7 @@ Sizes that are not known count as `UNKNOWN`: the defaults of a program are then 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from raido.algo.errors import ScheduleError
 from raido.algo.graph import index
@@ -16,19 +16,31 @@ from raido.schedule.machine import Machine
 from raido.schedule.replay import apply_step
 from raido.schedule.state import State
 from raido.schedule.steps import Step, Value
+from raido.schedule.strategy_numbers import with_numbers
 
 UNKNOWN = 2048
 
 
 class Draft:
-    """A state and the steps said since: defaults try what they want, and go on when the rules refuse it."""
+    """A state and the steps said since: defaults try what they want, and go on when the rules refuse it.
 
-    __slots__ = ("chains", "demand", "machine", "sizes", "state", "steps")
+    only: the directives that may be said, where not all may.
+    """
 
-    def __init__(self, state: State, machine: Machine, sizes: Mapping[str, int], demand: Demand | None = None) -> None:
+    __slots__ = ("chains", "demand", "machine", "only", "sizes", "state", "steps")
+
+    def __init__(
+        self,
+        state: State,
+        machine: Machine,
+        sizes: Mapping[str, int],
+        demand: Demand | None = None,
+        only: Collection[str] = (),
+    ) -> None:
         self.state = state
         self.machine = machine
         self.sizes = sizes
+        self.only = only
         self.steps: list[Step] = []
         self.demand: Demand = demand or find_demand(state)
         self.chains: dict[
@@ -37,12 +49,17 @@ class Draft:
 
     def say(self, stage: str, directive: str, /, **args: Value) -> bool:
         """Records a step if it is legal; whether it was."""
-        step = Step(stage, directive, tuple(args.items()))
+        return self.accept(Step(stage, directive, tuple(args.items())))
+
+    def accept(self, step: Step) -> bool:
+        """Records a step if it is legal; whether it was."""
+        if self.only and step.directive not in self.only:
+            return False
         try:
             self.state = apply_step(self.state, step)
         except ScheduleError:
             return False
-        self.steps.append(step)
+        self.steps.append(with_numbers(self.state, step))
         self.chains.clear()
         return True
 

@@ -7,6 +7,8 @@ few cache lines so that their running values stay close.
 
 from __future__ import annotations
 
+from typing import cast
+
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.draft import Draft, known
@@ -52,7 +54,7 @@ def say_segment_loops(draft: Draft, stage: Stage) -> bool:
     segments, plan = segments_of(stage), draft.state.plan(stage.name)
     if segments is None or len(stage.axes) != 1 or isinstance(plan.compute, At):
         return False
-    block = strategies_of(stage)["flat"].numbers["block"]
+    block = cast(int, strategies_of(stage)["flat"].numbers["block"])
     count = index.constant_value(known(draft, index.add(stage.axes[0].extent, segments.size)))
     if plan.strategy is None and (count is None or count > block):
         draft.say(stage.name, "strategy", name="flat", block=block)
@@ -81,9 +83,11 @@ def filter_block(draft: Draft, stage: Stage) -> int:
 
 
 def say_sort_loops(draft: Draft, stage: Stage) -> None:
-    """Sorts side by side: threads take some each. A sort on its own has threads of its own."""
+    """Sorts side by side: threads take some each. A sort on its own has threads of its own, unless others are at work around it."""
     first = stage.all_axes[0]
-    if first not in stage.reduction_axes and not isinstance(draft.state.plan(stage.name).compute, At):
+    placed = isinstance(draft.state.plan(stage.name).compute, At)
+    draft.say(stage.name, "strategy", name="radix", **({"chunks": 1} if placed else {}))
+    if first not in stage.reduction_axes and not placed:
         draft.say(stage.name, "parallel", axis=first.name)
 
 

@@ -1,8 +1,10 @@
 """The default loops of updates.
 
 Many updates, side by side, are parallel over the outermost of the axes that steps share with the results. One update folds into bins
-of its own, chunk by chunk: into four sets in turn where the bins are few (one for eight bytes of L1). Where they are too many for half of the
-last-level cache, its steps are sorted instead. Indivisible steps are for threads. What is set, and rows, run in lanes.
+of its own, chunk by chunk: into four sets in turn where the bins are few (one for eight bytes of L1). Where they are too many for half of
+the last-level cache, its steps are sorted instead. Where sizes are not known before the call, so they are in a branch: where bins fill
+some ranges of `sorted` (those that follow each other are seldom in one cache) and steps are many, but few for each bin. Indivisible
+steps are for threads. What is set, and rows, run in lanes.
 """
 
 from __future__ import annotations
@@ -16,10 +18,15 @@ from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.plan import At
+from raido.schedule.replay import IN_BRANCHES
 from raido.schedule.stages.dependence import place_of
 from raido.schedule.stages.stage import Stage
+from raido.schedule.steps import Step
+from raido.schedule.strategies import block_of
 
 TURNS = 4
+FAR_RANGES = 4
+FEW_STEPS = 16  # for each bin
 
 
 def say_update_loops(draft: Draft, stage: Stage) -> None:
@@ -34,22 +41,56 @@ def say_update_loops(draft: Draft, stage: Stage) -> None:
     if side_by_side and not placed:
         draft.say(name, "parallel", axis=first.name)
     if not side_by_side and not placed and stage.update.mode == "combine" and draft.state.plan(name).strategy is None:
-        beyond = bins_of(draft, stage) * sum(body.dtype.itemsize for body in stage.bodies) > draft.machine.l3 // 2
-        if not beyond or not draft.say(name, "strategy", name="sorted"):
-            draft.say(name, "strategy", name="private", copies=turns(draft, stage))
+        say_strategy(draft, stage)
     chosen = draft.state.plan(name).strategy
     if not placed and not side_by_side and chosen is not None and chosen[0] == "atomic":
         draft.say(name, "parallel", axis=first.name)
-    last = stage.axes[-1]
+    say_loops_of_result(draft, stage, first)
+
+
+def say_loops_of_result(draft: Draft, stage: Stage, first: Axis) -> None:
+    """Threads and lanes over what the steps change, which is set before them."""
+    name, last = stage.name, stage.axes[-1]
     if last is first or last in stage.reduction_axes:
         return
     count = index.constant_value(known(draft, last.extent))
-    if len(stage.axes) == 1 and not placed and (count is None or count > draft.machine.task // 2):
+    alone = len(stage.axes) == 1 and not isinstance(draft.state.plan(name).compute, At)
+    if alone and (count is None or count > draft.machine.task // 2):
         draft.say(name, "split", axis=last.name, factor=draft.machine.task // 2)
         draft.say(name, "parallel", axis=last.name + "o")
         draft.say(name, "vectorize", axis=last.name + "i")
         return
     draft.say(name, "vectorize", axis=last.name)
+
+
+def say_strategy(draft: Draft, stage: Stage) -> None:
+    """Bins for each chunk of steps, or steps sorted by their bins."""
+    beyond = bins_of(draft, stage) * sum(body.dtype.itemsize for body in stage.bodies) > draft.machine.l3 // 2
+    if beyond and draft.say(stage.name, "strategy", name="sorted", bins=range_of(draft, stage)):
+        return
+    far = sorted_where_far(draft, stage)
+    if far is not None:
+        draft.accept(far)
+    draft.say(stage.name, "strategy", name="private", replicas=turns(draft, stage))
+
+
+def sorted_where_far(draft: Draft, stage: Stage) -> Step | None:
+    """The branch with sorted steps, where sizes that are not known before the call put bins far apart and steps are many."""
+    if bins_of(draft, stage) or not all(axis.name.isidentifier() for axis in stage.all_axes):
+        return None
+    branch = Draft(draft.state, draft.machine, draft.sizes, draft.demand, IN_BRANCHES)
+    width = range_of(draft, stage)
+    if not branch.say(stage.name, "strategy", name="sorted", bins=width):
+        return None
+    say_loops_of_result(branch, stage, stage.all_axes[0])
+    bins, steps = (" * ".join(axis.name for axis in axes) for axes in (stage.axes, stage.reduction_axes))
+    test = f"{bins} > {FAR_RANGES * width} and {2 * draft.machine.task} <= {steps} < {FEW_STEPS} * {bins}"
+    return Step(stage.name, "when", (), ((test, tuple(branch.steps)),))
+
+
+def range_of(draft: Draft, stage: Stage) -> int:
+    """The bins that half of L2 holds."""
+    return block_of(draft.machine.l2 // 2, sum(body.dtype.itemsize for body in stage.bodies))
 
 
 def say_place_loops(draft: Draft, stage: Stage) -> None:

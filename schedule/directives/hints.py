@@ -1,4 +1,4 @@
-"""Directives about memory and boundaries that leave the loops as they are: partition_boundaries, stream_stores, prefetch, store."""
+"""Directives that leave the loops as they are: align, partition_boundaries, stream_stores, prefetch, store."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from raido.schedule.directives.recorder import Name, Names, Number, Recorder, Se
 from raido.schedule.plan import At, Prefetch, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, arrays_read, axes_of, known_names, loop_of, put
+from raido.schedule.state import State, arrays_read, axes_of, known_names, loop_of, nearest, put
 
+MOST_MULTIPLE = 1 << 20
 SCOPES = ("heap", "stack", "register")
 
 
@@ -18,6 +19,23 @@ class HintDirectives(Recorder):
     """Directives about memory and boundaries."""
 
     __slots__ = ()
+
+    def align(self: Self, axis: Name, multiple: Number) -> Self:
+        """Starts the loops of an axis at a multiple, wherever the stage is computed; a little more may be computed than is read.
+
+        axis: one of the stage's own. multiple: of it, x % multiple and x // multiple are constants, but for the round, once the axis is
+        unrolled by it.
+
+        before   for x in 3..9: out[x] = a[x // 2] if x % 2 == 0 else b[x // 2]
+        after    for xo in 1..5: out[2*xo] = a[xo]; out[2*xo + 1] = b[xo]           .align("x", 2).unroll("x", 2)
+
+        >>> blur.schedule()["rows"].align("x", 4).unroll("x", 4).plan.aligned
+        (('x', 4),)
+
+        Refuses reduction axes, axes that the stage goes through as a whole, stages that share loops or slide, which start where others
+        have ended, and a second answer for one axis.
+        """
+        return self._record("align", axis=axis, multiple=multiple)
 
     def partition_boundaries(self: Self, *axes: Name) -> Self:
         """Gives the indices near the ends of an axis loops of their own; in the interior nothing is clamped and nothing branches.
@@ -80,6 +98,21 @@ class HintDirectives(Recorder):
         Refuses an inlined stage, layouts that do not hold every axis once, layouts of outputs, and a second answer.
         """
         return self._record("store", layout=layout, scope=scope, pad=pad)
+
+
+@rule('align axis "{axis}" of stage "{stage}"')
+def apply_align(state: State, stage: str, axis: str, multiple: int) -> State:
+    no_loops_when_inlined(state, stage)
+    whole, plan = state.stage(stage), state.plan(stage)
+    positive(multiple, "`multiple`", 2, MOST_MULTIPLE)
+    free = [each.name for each in whole.axes if each not in whole.whole_axes]
+    if axis in dict(plan.aligned):
+        raise Refusal(f'axis "{axis}" is aligned already', "say it once")
+    if axis not in free:
+        if axis not in (each.name for each in whole.all_axes):
+            raise Refusal(f'the stage has no axis "{axis}" of its own', nearest(axis, free), axes=listed(free))
+        raise Refusal(f'the stage goes through "{axis}" as a whole', axes=listed(free))
+    return put(state, replace(plan, aligned=(*plan.aligned, (axis, multiple))), "hints")
 
 
 @rule('partition the boundaries of stage "{stage}"', spread="axes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from raido.schedule.atomics import check_atomic
 from raido.schedule.directives.loops import apply_split
@@ -11,9 +12,10 @@ from raido.schedule.plan import StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.state import State, loop_of, with_loop
 from raido.schedule.strategies import strategies_of
+from raido.schedule.strategy_numbers import full_numbers, numbers_over_sizes
 
 MOST_IN_BLOCK = 1 << 40
-MOST_COPIES = 16
+LARGEST = {"replicas": 16, "bits": 16, "chunks": 4096}
 
 
 class StrategyDirectives(Recorder):
@@ -21,13 +23,15 @@ class StrategyDirectives(Recorder):
 
     __slots__ = ()
 
-    def strategy(self: Self, name: Name, /, **numbers: Number) -> Self:
+    def strategy(self: Self, name: Name, /, **numbers: Number | Name) -> Self:
         """Chooses among the ways to run a stage that differ in more than loops; `stage.strategies()` lists them.
 
         name: one of those listed; numbers: its parameters. A scan's "chain" and "three_phase" split the scanned axis into blocks for
-        threads; its other loops take directives as ever. An update's "private" folds chunks of its steps into bins of their own, and
-        `copies` sets of these in turn; with "atomic" its steps are indivisible, so that loops over them may be parallel, and
-        `reproducible=False` permits sums of floats, whose last bits then depend on the threads.
+        threads; its other loops take directives as ever. An update's "private" folds `chunks` of its steps, by threads, into bins of
+        their own, and `replicas` sets of these in turn (fewer than two chunks: the steps run in order); with "atomic" its steps are
+        indivisible, so that loops over them may be parallel, and `reproducible=False` permits sums of floats, whose last bits then
+        depend on the threads. Numbers of chunks may be texts over sizes and the stage's axes, which stand for their extents:
+        `chunks="min(64, r // (8 * x))"`. There are never more than 4096 chunks.
 
         before   for x in 0..n
         after    parallel xo in 0..n step 131072: for xi in xo..min(xo + 131072, n)           .strategy("chain", block=1 << 17)
@@ -36,14 +40,14 @@ class StrategyDirectives(Recorder):
         {}
 
         Refuses maps, stencils and reductions, which have none: vectorizing or parallelizing a reduction axis makes partials; a
-        second strategy; a strategy after loop directives on the axis that it splits; and indivisible steps of several values that
-        depend on one another.
+        second strategy; a strategy after loop directives on the axis that it splits; and indivisible steps of several
+        values that depend on one another.
         """
         return self._record("strategy", name=name, **numbers)
 
 
 @rule('choose strategy "{name}" for stage "{stage}"')
-def apply_strategy(state: State, stage: str, /, name: str, **numbers: int) -> State:
+def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | Name) -> State:
     whole = state.stage(stage)
     found = strategies_of(whole)
     if not found and whole.reduction is not None:
@@ -58,20 +62,22 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: int) -> St
         raise Refusal(f'there is no strategy "{name}" for it', strategies=listed(found))
     if (stage, "strategy") in state.asked:
         raise Refusal("its strategy has been said", "say it once")
+    chosen = full_numbers(whole, name, numbers)
     allowed = found[name].numbers
-    for number in numbers:
+    for number, value in chosen.items():
         if number not in allowed:
             raise Refusal(f'"{name}" has no number "{number}"', numbers=listed(allowed) or "none")
-    chosen = {**allowed, **numbers}
-    for number in chosen:
         if isinstance(allowed[number], bool):
-            truth(chosen[number], f"`{number}`")
-        else:
-            positive(chosen[number], f"`{number}`", 1, MOST_COPIES if number == "copies" else MOST_IN_BLOCK)
+            truth(value, f"`{number}`")
+        elif not (isinstance(value, str) and number == "chunks"):
+            positive(value, f"`{number}`", 1, LARGEST.get(number, MOST_IN_BLOCK))
     if name == "atomic" and whole.reduction is not None:
         check_atomic(stage, whole.reduction, bool(chosen["reproducible"]))
-    after = in_blocks(state, stage, name, chosen["block"]) if "block" in chosen and whole.reduction else state
-    plan = replace(after.plan(stage), strategy=(name, tuple(chosen.items())))
+    stated = numbers_over_sizes(state, stage, chosen)
+    after = (
+        in_blocks(state, stage, name, cast(int, chosen["block"])) if "block" in chosen and whole.reduction else state
+    )
+    plan = replace(after.plan(stage), strategy=(name, stated))
     return replace(after, plans={**after.plans, stage: plan}, asked=state.asked | {(stage, "strategy")})
 
 

@@ -27,6 +27,7 @@ from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.stage import CountedSize
 
 _COMPARISONS = ("lt", "le", "gt", "ge")
+_QUOTIENTS = {"floordiv": ix.floordiv, "mod": ix.mod, "floormod": ix.mod}
 
 
 Part = tuple[int, tuple[tuple[str, int], ...]]
@@ -176,6 +177,8 @@ class Converter:
                     return settled
             elif node.name in ("select", "logical_and", "logical_or"):
                 return fold_choice(node, args)  # type: ignore[arg-type]
+            elif node.name in ("eq", "ne") and all(isinstance(a, Const) and a.dtype is i64 for a in args):
+                return const(bool_, (args[0] is args[1]) == (node.name == "eq"))
             return node if all(map(is_, args, node.args)) else Op(node.name, node.dtype, args)
         if isinstance(node, (Const, SizeVar, Var)):
             return node
@@ -265,6 +268,10 @@ class Converter:
     def _division(self, node: Op, args: tuple[Expr, Expr], facts: Facts) -> Node:
         a, b = args
         value = ix.constant_value(b)
+        if value and value > 0 and node.dtype is i64 and node.name in _QUOTIENTS and is_affine(a):
+            exact = _QUOTIENTS[node.name](a, value)
+            if isinstance(exact, Const):  # of loops that start at multiples, and are unrolled
+                return exact
         if value or is_never_zero(b) or (b.dtype is i64 and is_affine(b) and facts.nonnegative(ix.sub(b, 1))):
             return Op(node.name, node.dtype, args)
         if node not in self.sites.known and b.dtype is i64 and is_affine(b):

@@ -50,9 +50,9 @@ from raido.schedule.lower.scans import Scans
 from raido.schedule.lower.sharing import Sharing, guests_by_host, outermost
 from raido.schedule.lower.sorts import Sorts
 from raido.schedule.lower.updates import Updates
-from raido.schedule.nest.nodes import Block, Copy, For, Let, Produce, RepeatedCopy, Statement, Store
+from raido.schedule.nest.nodes import Block, Copy, For, If, Let, Produce, RepeatedCopy, Statement, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read, buffer_for
-from raido.schedule.plan import At, StagePlan
+from raido.schedule.plan import At, Branch, StagePlan
 from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize, Stage, StageGraph
 from raido.schedule.stages.tables import Tables
@@ -298,14 +298,32 @@ class Host:
         for each in together:
             self._within_limits(each)
             self._memory(each)
+        self._branches(job, job.plan.instead)
+        for each in together:
+            self.learn(each.form)
+
+    def _branches(self, job: Job, branches: Sequence[Branch]) -> None:
+        """The loops of the first branch whose test holds, else the stage's own."""
+        if not branches:
+            self._produce(job)
+            return
+        (branch, *rest), own = branches, job.plan
+        kept = replace(branch.plan, layout=own.layout, pad=own.pad, scope=own.scope)
+        other = Job(job.stage, kept, job.bodies, job.reduction, job.position, job.blocked, job.in_place)
+        with self.builder.block(branch=True) as chosen:
+            self._produce(other)
+        with self.builder.block(branch=True) as otherwise:
+            self._branches(job, rest)
+        self.builder.add(If(by_name(branch.test, self.graph.counts), closed(chosen), closed(otherwise)))
+
+    def _produce(self, job: Job) -> None:
+        """The loops of a stage that is computed whole."""
         with self.builder.block() as scope:
             self.loops.emitter.floor = scope.level
             self.lone_offsets.before(job, self.jobs)
             box = tuple((ix.as_index(0), ix.sub(axis.extent, 1)) for axis in job.stage.axes)
             self.loops.nest(job, box)
         self.builder.add(Produce(job.stage.name, closed(scope)))
-        for each in together:
-            self.learn(each.form)
 
     def learn(self, form: Node) -> None:
         """The host reads the sizes that a stage has decided, and leaves them for the caller."""

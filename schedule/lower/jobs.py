@@ -24,7 +24,8 @@ SHORT_ROW = 32
 class Job:
     """A stage to be lowered. `version_at`: the loop before which the two versions part; `cut`: the position of the loop that is cut.
 
-    `blocked`: it reads or writes storage in blocks, so its loops count from 0 and quotients of coordinates are loop variables.
+    `blocked`: it reads or writes storage in blocks, or starts at multiples, so its loops count from 0 and quotients of coordinates are
+    loop variables.
     `in_place`: an update that changes what it starts as.
     """
 
@@ -144,7 +145,9 @@ def make_jobs(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables: T
         jobs[stage.name] = Job(stage, plan, bodies, reduction, len(jobs))
     in_blocks = {job.form for job in jobs.values() if any(steps for _, steps in parts_of_layout(job))}
     for job in jobs.values():
-        job.blocked = job.form in in_blocks or any(form in in_blocks for form in job.reads.loads)
+        job.blocked = bool(
+            job.plan.aligned or job.form in in_blocks or any(form in in_blocks for form in job.reads.loads)
+        )
     return jobs
 
 

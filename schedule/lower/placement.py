@@ -6,7 +6,7 @@ stage and the guests in its loops are computed for the same indices along the ax
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import TypeAlias
@@ -216,6 +216,7 @@ class Placement:
                     if axis in job.stage.whole_axes:
                         box[d] = (ix.as_index(0), ix.sub(axis.extent, 1))
                 boxes[job.stage.name] = tuple(box)
+                box = list(aligned(job, box))
                 own: dict[Var, tuple[Expr, Expr]] = {a.var: b for a, b in zip(job.stage.axes, box, strict=True)}
                 own |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in job.stage.reduction_axes}
                 readers = [*readers, (job.reads, own)]
@@ -256,14 +257,13 @@ class Placement:
     def _keep(self, job: Job, box: Box) -> Box:
         """Memory for the box, here; the stage's loads go there from now on. Returns the box with its bounds named."""
         builder, label = self.builder, job.stage.name.rsplit("/", 1)[-1]
+        multiples = dict(job.plan.aligned)
         shape = tuple(
-            extent_bound(low, high, axis.extent, builder.meaning)
+            extent_bound(ix.sub(low, multiples.get(axis.name, 1) - 1), high, axis.extent, builder.meaning)
             for axis, (low, high) in zip(job.stage.axes, box, strict=True)
         )
-        box = tuple(
-            (builder.name_bound(f"{label}_{axis.name}", low), high)
-            for axis, (low, high) in zip(job.stage.axes, box, strict=True)
-        )
+        name = builder.name_bound
+        box = aligned(job, box, lambda axis, low: name(f"{label}_{axis}", low))
         origin = tuple(
             None if ix.constant_value(low) == 0 or extent is axis.extent else low
             for axis, (low, _), extent in zip(job.stage.axes, box, shape, strict=True)
@@ -276,6 +276,18 @@ class Placement:
             storage = Storage(buffer, origin, (), parts_of_layout(job))
             self.loops.converter.storages[Result(job.form, k)] = storage  # type: ignore[index]
         return box
+
+
+def aligned(
+    job: Job, box: Iterable[tuple[Expr, Expr]], name: Callable[[str, Expr], Expr] = lambda axis, low: low
+) -> Box:
+    """The box from the multiples on that the schedule asks for; `name` gives a bound a name, of a multiple which one it is."""
+    found = []
+    for axis, (low, high) in zip(job.stage.axes, box, strict=True):
+        each = dict(job.plan.aligned).get(axis.name, 1)
+        start = name(axis.name, low if each == 1 else ix.floordiv(low, each))
+        found.append((ix.mul(start, each), high))
+    return tuple(found)
 
 
 def _regions(job: Job, readers: list[Reader], facts: Facts) -> list[list[tuple[Expr, Expr] | None]]:

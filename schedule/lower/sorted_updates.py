@@ -23,8 +23,7 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 if TYPE_CHECKING:
     from raido.schedule.lower.updates import Updates
 
-MOST_CHUNKS = 16
-STEPS_OF_A_CHUNK = 1 << 14
+MOST_CHUNKS = 4096  # whatever a schedule says
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
 
 
@@ -54,17 +53,14 @@ class SortedUpdates:
         self.loops, self.builder = updates.loops, updates.builder
         self.sorting: dict[str, Sorting] = {}
 
-    def update(self, work: Work, position: int, width: int) -> None:
-        """The steps, from the outermost loop over them on, sorted by ranges of `width` bins."""
+    def update(self, work: Work, position: int, width: int, wanted: int | Expr) -> None:
+        """The steps, from the outermost loop over them on, sorted by ranges of `width` bins, in so many chunks."""
         builder, name = self.builder, work.job.stage.name
         axes, fold = self.updates.open_axes(work), work.job.reduction
         assert fold is not None
-        bins, steps = self.extents(work)
+        bins, steps = self._extents(work)
         ranges = builder.name("ranges", ix.ceildiv(bins, width))
-        chunks: Expr = ONE
-        if not builder.threaded:
-            wanted = ix.maximum(ix.floordiv(steps, STEPS_OF_A_CHUNK), 1)
-            chunks = builder.name("chunks", ix.minimum(MOST_CHUNKS, wanted))
+        chunks = builder.name("chunks", ix.maximum(ix.minimum(wanted, MOST_CHUNKS), 1))
         counts = builder.alloc("counts", i64, (chunks, ranges), "heap")
         offsets = builder.alloc("offsets", offset_dtype(width), (steps,), "heap")
         values: list[Buffer | Const] = [
@@ -79,7 +75,7 @@ class SortedUpdates:
         del self.sorting[name]
         self._fold(work, sorting, chunks, ranges)
 
-    def extents(self, work: Work) -> tuple[Expr, Expr]:
+    def _extents(self, work: Work) -> tuple[Expr, Expr]:
         """How many bins and how many steps there are."""
         bins, steps = ONE, ONE
         for axis in self.updates.open_axes(work):

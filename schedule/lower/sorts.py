@@ -1,28 +1,27 @@
-"""Sorts: by digits of eight bits, the least significant first, so that equal keys keep their order.
+"""Sorts: by digits of some bits, the least significant first, so that equal keys keep their order.
 
 A pass counts the digits of every chunk, turns the counts into places (digit by digit, and chunk by chunk within a digit), and moves
 every element to its place. Keys are made unsigned integers in the same order first: the sign bit of integers turned, floats by
-their bits with -0.0 as 0.0 and every NaN last. Threads take chunks, which follow from the length alone; many sorts side by side
-take a chunk each. (Knuth, The Art of Computer Programming 3, 5.2.5.)
+their bits with -0.0 as 0.0 and every NaN last. Threads take chunks, as many as the schedule says.
+(Knuth, The Art of Computer Programming 3, 5.2.5.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32, u64
 from raido.algo.graph.expr import Expr, Item, Op, Reduce, Result, const, fresh
 from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
-DIGIT_BITS = 8
-DIGITS = 1 << DIGIT_BITS
-CHUNK = 1 << 16
-MOST_CHUNKS = 16
+MOST_CHUNKS = 4096  # whatever a schedule says
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
 _UNSIGNED = {8: u8, 16: u16, 32: u32, 64: u64}
 
@@ -49,19 +48,19 @@ class Sorts:
         count = axis.extent
         dtypes = [v.dtype for v in work.job.reduction.left]
         keys = [unsigned(dtype) for dtype in dtypes[: stage.sort.keys]]
-        chunks = ONE
-        if len(stage.axes) == 1 and not builder.threaded:
-            chunks = builder.name("chunks", ix.minimum(MOST_CHUNKS, ix.maximum(ix.floordiv(count, CHUNK), 1)))
+        numbers = numbers_of_sort(work.job)
+        bits, wanted = numbers["bits"], ix.maximum(ix.minimum(numbers["chunks"], MOST_CHUNKS), 1)
+        chunks = builder.name("chunks", wanted) if ix.constant_value(wanted) is None else wanted
         span = builder.name("span", ix.floordiv(ix.add(count, ix.sub(chunks, 1)), chunks))
         pairs = [
             [builder.alloc(name, dtype, (count,), "heap") for dtype in (*keys, *dtypes)] for name in ("these", "those")
         ]
-        counts = builder.alloc("counts", i64, (chunks, ix.as_index(DIGITS)), "heap")
+        counts = builder.alloc("counts", i64, (chunks, ix.as_index(1 << bits)), "heap")
         self._load(work, copy, pairs[0], len(keys), chunks, span)
-        passes = [(k, low) for k in reversed(range(len(keys))) for low in range(0, keys[k].bits, DIGIT_BITS)]
+        passes = [(k, low) for k in reversed(range(len(keys))) for low in range(0, keys[k].bits, bits)]
         for number, (key, low) in enumerate(passes):
             source, target = pairs[number % 2], pairs[1 - number % 2]
-            self._pass(source, target, source[key], low, counts, chunks, span, count)
+            self._pass(source, target, source[key], low, bits, counts, chunks, span, count)
         self._store(work, copy, pairs[len(passes) % 2][len(keys) :], chunks, span)
 
     # Loops
@@ -76,7 +75,7 @@ class Sorts:
     ) -> None:
         """`body(chunk, element)` for every element, chunk by chunk."""
         chunk, element = fresh("chunk"), fresh("i")
-        kind = "parallel" if chunks is not ONE else "serial"
+        kind = "serial" if chunks is ONE or self.builder.threaded else "parallel"
         with self.builder.loop(chunk, ZERO, chunks, 1, kind=kind, certificates=certificates):
             low = ix.mul(chunk, span)
             high = ix.minimum(ix.add(low, span), count)
@@ -105,6 +104,7 @@ class Sorts:
         target: Sequence[Buffer],
         key: Buffer,
         low: int,
+        bits: int,
         counts: Buffer,
         chunks: Expr,
         span: Expr,
@@ -116,7 +116,7 @@ class Sorts:
         def digit(element: Expr) -> NestExpr:
             moved = Op("shr", key.dtype, (Read(key, (element,), None), const(key.dtype, low)))
             return builder.name(
-                "digit", Op("cast", i64, (Op("bit_and", key.dtype, (moved, const(key.dtype, DIGITS - 1))),))
+                "digit", Op("cast", i64, (Op("bit_and", key.dtype, (moved, const(key.dtype, (1 << bits) - 1))),))
             )
 
         def tally(chunk: Expr, element: Expr) -> None:
@@ -131,13 +131,13 @@ class Sorts:
             builder.add(Store(counts, own, Op("add", i64, (place, ONE))))
 
         chunk, d = fresh("chunk"), fresh("d")
-        with builder.loop(chunk, ZERO, chunks, 1), builder.loop(d, ZERO, ix.as_index(DIGITS), 1):
+        with builder.loop(chunk, ZERO, chunks, 1), builder.loop(d, ZERO, ix.as_index(1 << bits), 1):
             builder.add(Store(counts, (chunk, d), ZERO))
         self._chunks(chunks, span, count, tally)
         total = builder.alloc("total", i64, (), "register")
         builder.add(Store(total, (), ZERO))
         chunk, d = fresh("chunk"), fresh("d")
-        with builder.loop(d, ZERO, ix.as_index(DIGITS), 1), builder.loop(chunk, ZERO, chunks, 1):
+        with builder.loop(d, ZERO, ix.as_index(1 << bits), 1), builder.loop(chunk, ZERO, chunks, 1):
             own = builder.name("own", Read(counts, (chunk, d), None))
             before = builder.name("before", Read(total, (), None))
             builder.add(Store(counts, (chunk, d), before))
@@ -157,6 +157,11 @@ class Sorts:
                 self.builder.add(Store(storage.buffer, at, Read(buffer, (element,), None)))
 
         self._chunks(chunks, span, axis.extent, store)
+
+
+def numbers_of_sort(job: Job) -> dict[str, Any]:
+    """What the schedule says of it; a chunk of its own where that is nothing."""
+    return {"bits": 8, "chunks": 1} if job.plan.strategy is None else dict(job.plan.strategy[1])
 
 
 def unsigned(dtype: DType) -> DType:

@@ -3,11 +3,11 @@
     serial   the results are set, then the steps run in order
     atomic   the results are set, then the steps run in any order, each indivisible
     private  chunks of the steps fold into bins of their own, which start as the neutral element: several sets a chunk, taken in turn, so
-             that a step need not wait for the one before it; then every element takes its bins in, chunk by chunk
+             that a step need not wait for the one before it; then every element takes its bins in, chunk by chunk. Fewer than two
+             chunks: the steps run in order
     sorted   the steps are brought into the order of the elements that they change first (`sorted_updates`)
 
-How many chunks there are follows from the numbers of steps and bins, never from the threads: where there are few steps for each bin,
-they run in order, sorted first if they are many and the bins lie far apart.
+How many chunks there are, the schedule says; never the number of threads.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
@@ -30,13 +31,9 @@ from raido.schedule.lower.sorted_updates import SortedUpdates
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Check, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
-from raido.schedule.strategies import strategies_of
 from raido.schedule.strategy_parts import part_plan, part_stage, without_threads
 
-MOST_CHUNKS = 16
-STEPS_FOR_A_BIN = 8
-MANY_STEPS = 1 << 16
-FAR_RANGES = 4  # ranges of `sorted` from which on bins that follow each other are seldom in one cache
+MOST_CHUNKS = 4096  # whatever a schedule says: what they keep apart has sizes that 64 bits hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +75,13 @@ class Updates:
         if name not in ("private", "sorted"):
             self._pass(work, position, "update")
             return
-        (number,) = (int(str(value)) for _, value in numbers)
+        chosen: dict[str, Any] = dict(numbers)
         for k in range(len(work.copies)):
             single = replace(work, copies=[work.copies[k]], origin_of=[work.origin_of[k]])
-            (self._private if name == "private" else self.sorted.update)(single, position, number)
+            if name == "private":
+                self._private(single, position, chosen["chunks"], chosen["replicas"])
+            else:
+                self.sorted.update(single, position, chosen["bins"], chosen["chunks"])
 
     def _pass(self, work: Work, position: int, mode: str) -> None:
         self.loops.placer.begin_pass()
@@ -89,46 +89,18 @@ class Updates:
 
     # Private bins
 
-    def _private(self, work: Work, position: int, copies: int) -> None:
-        """The steps in chunks with bins of their own, or in order where the bins are many."""
-        builder = self.builder
-        plan = work.job.plan.loops[position]
-        low, high, _ = work.copies[0].bounds(plan.name)
-        bins: Expr = ix.as_index(STEPS_FOR_A_BIN * copies)
-        for axis in self.open_axes(work):
-            bins = ix.mul(bins, axis.extent)
-        steps = ix.maximum(ix.sub(high, low), 0)
-        chunks = builder.name("chunks", ix.minimum(MOST_CHUNKS, ix.floordiv(steps, ix.maximum(bins, 1))))
-        with builder.block(branch=True) as plain:
-            self._few_for_a_bin(work, position)
-        with builder.block(builder.facts.with_known(ix.sub(chunks, 2)), branch=True) as chunked:
-            self._chunks(work, position, copies, chunks)
-        builder.add(If(Op("lt", bool_, (ix.as_index(1), chunks)), closed(chunked), closed(plain)))
-
-    def _few_for_a_bin(self, work: Work, position: int) -> None:
-        """The steps in order; as sorted ones where that pays."""
-        if not self._can_be_sorted(work, position):
+    def _private(self, work: Work, position: int, wanted: int | Expr, copies: int) -> None:
+        """The steps in chunks with bins of their own; in order, if there is but one."""
+        if ix.constant_value(wanted) in (0, 1):
             self._pass(work, position, "update")
             return
         builder = self.builder
-        width = strategies_of(work.job.stage)["sorted"].numbers["bins"]
-        with builder.block(branch=True) as near:
+        chunks = builder.name("chunks", ix.minimum(wanted, MOST_CHUNKS))
+        with builder.block(branch=True) as plain:
             self._pass(work, position, "update")
-        with builder.block(branch=True) as far:
-            self.sorted.update(work, position, width)
-        bins, steps = self.sorted.extents(work)
-        many = Op("le", bool_, (ix.as_index(MANY_STEPS), steps))
-        apart = Op("lt", bool_, (ix.as_index(FAR_RANGES * width), bins))
-        builder.add(If(Op("logical_and", bool_, (many, apart)), closed(far), closed(near)))
-
-    def _can_be_sorted(self, work: Work, position: int) -> bool:
-        """Whether the loops from `position` on are over single steps, one by one."""
-        job = work.job
-        return all(
-            job.chosen_by_steps(k) or (loop.name in job.reduced and loop.kind != "vector")
-            for k, loop in enumerate(job.plan.loops)
-            if k >= position
-        )
+        with builder.block(builder.facts.with_known(ix.sub(chunks, 2)), branch=True) as chunked:
+            self._chunks(work, position, copies, chunks)
+        builder.add(If(Op("lt", bool_, (ix.as_index(1), chunks)), closed(chunked), closed(plain)))
 
     def open_axes(self, work: Work) -> tuple[Axis, ...]:
         """The result's axes that no loop has chosen yet."""
@@ -148,7 +120,7 @@ class Updates:
             with builder.loop(copy, ix.as_index(0), ix.as_index(copies), 1):
                 self._clear(work, Bins(partials, (chunk, copy), axes))
             parts = [c.copy() for c in work.copies]
-            first = builder.name("first", ix.add(low, ix.mul(chunk, span)))
+            first = builder.name("first", ix.minimum(ix.add(low, ix.mul(chunk, span)), high))
             parts[0].narrow(plan.name, first, ix.minimum(ix.add(first, span), high))
             self._steps(replace(work, copies=parts, mode="update"), position, Bins(partials, (chunk,), axes), copies)
         self._take_in(work, Bins(partials, (), axes), chunks, copies)

@@ -45,7 +45,7 @@ def test_random_schedules_say_something_and_programs_mostly_end_well() -> None:
     assert faults < 0.1 * len(DRAWS) and exact > 0.5 * len(DRAWS)
     assert {drawn_cpu(seed) for seed in DRAWS} == set(CPUS)
     wanted = (
-        "cache clone compute_at compute_with fuse inline parallel partition_boundaries prefetch reorder root split store store_at \
+        "align cache clone compute_at compute_with fuse inline parallel partition_boundaries prefetch reorder root split store store_at \
 strategy stream_stores tail tile unroll vectorize"
     )
     assert set(wanted.split()) <= set(directives)

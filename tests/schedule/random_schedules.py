@@ -27,7 +27,17 @@ from raido.schedule.steps import Step
 EXTENTS = (0, 1, 2, 3, 5, 7, 9, 13, 16)
 DIRECTIVES = (
     *("split", "split", "fuse", "reorder", "vectorize", "unroll", "unroll_by", "parallel", "inline"),
-    *("compute_at", "compute_at", "store_at", "compute_with", "partition_boundaries", "cache", "clone", "store"),
+    *(
+        "compute_at",
+        "compute_at",
+        "store_at",
+        "compute_with",
+        "partition_boundaries",
+        "cache",
+        "clone",
+        "store",
+        "align",
+    ),
 )
 
 
@@ -85,6 +95,11 @@ def random_step(state: State, stage: str, chance: random.Random) -> tuple[str, d
         return directive, {"layout": tuple(shuffled)} if chance.random() < 0.7 else {"pad": 3}
     if directive == "clone":
         return directive, {"consumer": other}
+    if directive == "align":
+        return directive, {
+            "axis": chance.choice(state.stage(stage).all_axes).name,
+            "multiple": chance.choice((2, 3, 4)),
+        }
     if directive == "partition_boundaries":
         return directive, {"axes": ()}
     return directive, {} if directive == "inline" else {"axis": loop}

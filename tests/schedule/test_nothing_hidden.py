@@ -59,15 +59,8 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("segments flat", "lanes"): "pieces of segments are folded in masked lanes",
     ("segments flat", "threads"): "the loop over blocks bears another name than the one that is parallel",
     ("segments flat", "parallel loops that are serial"): "threads are at work around the parts",
-    ("sort", "a number of chunks"): "at most 16, of 65,536 elements or more",
-    ("sort", "threads"): "a thread for each chunk",
-    ("update private", "a number of chunks"): "at most 16, eight steps for a bin or more",
-    ("update private", "a fallback by sizes"): "few steps run in order; many that are far apart are sorted first",
-    ("update private", "threads"): "a thread for each chunk",
-    ("update private", "loops in larger steps"): "`copies` steps at a time, each to bins of its own",
     ("update private", "lanes"): "bins are cleared in lanes",
-    ("update sorted", "a number of chunks"): "at most 16, of 16,384 steps or more",
-    ("update sorted", "threads"): "a thread for each chunk, and for each range",
+    ("update sorted", "threads"): "a thread for each range",
     ("update sorted", "lanes"): "counts are cleared in lanes",
 }
 
@@ -113,6 +106,8 @@ class Stated:
     own: list[LoopPlan] = field(default_factory=list)
     steps: dict[str, set[int]] = field(default_factory=dict)
     numbers: set[int] = field(default_factory=set)
+    chunks: set[Node] = field(default_factory=set)  # numbers of them, made of sizes
+    tests: set[Node] = field(default_factory=set)
     versions: bool = False
 
     def of(self, name: str) -> list[LoopPlan]:
@@ -139,15 +134,18 @@ def _stated(variants: Iterable[Variant]) -> dict[str, Stated]:
                 continue
             own = found.setdefault(plan.stage, Stated(_label(stages[plan.stage], plan)))
             own.versions |= bool(plan.partition or plan.relations)
-            for each in (plan, *plan.parts):
+            for each in (part for way in (plan, *(b.plan for b in plan.instead)) for part in (way, *way.parts)):
                 for stated in {plan.stage: own, each.stage: found.setdefault(each.stage, Stated(own.label))}.values():
                     stated.loops += each.loops
                     stated.own += each.loops if stated is found[each.stage] else ()
                     for loop, step in _steps(each).items():
                         stated.steps.setdefault(loop, set()).add(step)
             own.numbers |= {relation.factor for relation in plan.relations if isinstance(relation, Split)}
-            if plan.strategy is not None:
-                own.numbers |= {value for _, value in plan.strategy[1] if type(value) is int}
+            ways = (plan, *(branch.plan for branch in plan.instead))
+            for _, numbers in (way.strategy for way in ways if way.strategy):
+                own.numbers |= {value for _, value in numbers if type(value) is int}
+                own.chunks |= {value for name, value in numbers if name == "chunks"}  # type: ignore[misc]
+            own.tests |= {branch.test for branch in plan.instead}
     return found
 
 
@@ -186,6 +184,7 @@ class _Search:
         self.found: set[tuple[str, str]] = set()
         self.ran: set[tuple[str, str, str]] = set()
         self.of_sizes: set[Node] = set()
+        self.chunks: set[Node] = set()  # names of stated numbers of chunks
 
     def block(self, block: Block, stage: str) -> None:
         for statement in block.statements:
@@ -202,7 +201,9 @@ class _Search:
             self.loop(s, stage)
         elif isinstance(s, Let) and self.is_of_sizes(s.value):
             self.of_sizes.add(s.var)
-            if self.has_own_limit(s.value, stage):
+            if self.about(stage).chunks & set(topological(s.value)):
+                self.chunks.add(s.var)
+            elif self.has_own_limit(s.value, stage):
                 self.note(stage, "a number of chunks")
         elif isinstance(s, If) and self.is_fallback(s, stage):
             self.note(stage, "a fallback by sizes")
@@ -213,6 +214,8 @@ class _Search:
         """Compares a loop with what is stated of those of its name."""
         plans = self.about(stage).of(loop.loop)
         same = [plan for plan in plans if plan.kind == loop.kind]
+        if loop.kind == "parallel" and loop.high in self.chunks:  # for threads, as the strategy says
+            return
         self.ran.add((stage, loop.loop, loop.kind))
         if loop.kind in ("parallel", "vector", "unroll") and not same:
             self.note(stage, {"parallel": "threads", "vector": "lanes", "unroll": "unrolling"}[loop.kind])
@@ -222,7 +225,7 @@ class _Search:
                     self.note(stage, f"{name} of its lanes")
         elif (loop.grain, loop.dynamic) not in {(plan.grain, plan.dynamic) for plan in same} and same:
             self.note(stage, "how threads share its loops")
-        if loop.step not in {1, *self.about(stage).steps.get(loop.loop, ())}:
+        if loop.step not in {1, *self.about(stage).steps.get(loop.loop, ()), *self.about(stage).numbers}:
             self.note(stage, "loops in larger steps")
 
     def made_serial(self) -> Iterator[tuple[str, str]]:
@@ -242,7 +245,10 @@ class _Search:
 
     def is_fallback(self, s: If, stage: str) -> bool:
         """Whether sizes choose between two ways to run a stage, for which no directive asks."""
-        chosen = s.orelse is not None and s.condition not in self.tests and self.is_of_sizes(s.condition)
+        tests = self.tests | self.about(stage).tests
+        chosen = s.orelse is not None and s.condition not in tests and self.is_of_sizes(s.condition)
+        if chosen and self.chunks & set(topological(s.condition)):  # a chunk on its own is no chunk
+            return False
         return chosen and not self.about(stage).versions
 
     def is_of_sizes(self, e: NestExpr) -> bool:
