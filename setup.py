@@ -1,8 +1,8 @@
 """The one thing that pyproject.toml cannot say: how raido's C is built.
 
-`raido.targets._runtime` is a plain shared library that knows nothing of Python (it is loaded with ctypes). `raido.targets._call` makes
-ordinary calls quick and keeps to the stable interfaces of Python and NumPy; where Python's header files are missing it is left out.
-So one build of each serves every Python version: hence their names. `-z nodelete` keeps the code of the runtime's threads mapped for
+`raido.targets._runtime` and `raido.targets._vulkan` are plain shared libraries that know nothing of Python (they are loaded with ctypes;
+the second is built without Vulkan, and finds it when it is used). `raido.targets._call` makes ordinary calls quick and keeps to the
+stable interfaces of Python and NumPy; where Python's header files are missing it is left out. So one build of each serves every Python version: hence their names. `-z nodelete` keeps the code of the runtime's threads mapped for
 the life of the process.
 """
 
@@ -20,6 +20,15 @@ setup(
             define_macros=[("RAIDO_SHARED_RUNTIME", "1")],
             extra_compile_args=[*COMPILE, "-pthread"],
             extra_link_args=["-pthread", "-Wl,-Bsymbolic", "-Wl,-z,nodelete"],
+            py_limited_api=True,
+        ),
+        Extension(
+            "raido.targets._vulkan",
+            sources=["targets/runtime/raido_vulkan.c", "targets/runtime/raido_vulkan_device.c"],
+            depends=[f"targets/runtime/raido_vulkan{part}.h" for part in ("", "_api", "_library")],
+            define_macros=[("RAIDO_SHARED_RUNTIME", "1")],
+            extra_compile_args=[*COMPILE, "-pthread"],
+            extra_link_args=["-pthread", "-ldl", "-Wl,-Bsymbolic", "-Wl,-z,nodelete"],
             py_limited_api=True,
         ),
         Extension(

@@ -1,0 +1,65 @@
+/* What the files of the Vulkan runtime share: the functions of Vulkan, found by name, and errors. */
+#ifndef RAIDO_VULKAN_LIBRARY_H
+#define RAIDO_VULKAN_LIBRARY_H
+
+#include <pthread.h>
+
+#include "raido_vulkan.h"
+#include "raido_vulkan_api.h"
+
+#define INSTANCE_FUNCTIONS(X)                                                                              \
+  X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties2)                           \
+  X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties)                                       \
+  X(GetPhysicalDeviceQueueFamilyProperties) X(EnumerateDeviceExtensionProperties) X(CreateDevice)          \
+  X(GetDeviceProcAddr)
+
+#define DEVICE_FUNCTIONS(X)                                                                                \
+  X(DestroyDevice) X(GetDeviceQueue) X(DeviceWaitIdle) X(QueueSubmit)                                      \
+  X(CreateBuffer) X(DestroyBuffer) X(GetBufferMemoryRequirements) X(AllocateMemory) X(FreeMemory)          \
+  X(BindBufferMemory) X(MapMemory) X(GetBufferDeviceAddress)                                               \
+  X(CreateShaderModule) X(DestroyShaderModule) X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout)  \
+  X(CreatePipelineLayout) X(DestroyPipelineLayout) X(CreateComputePipelines) X(DestroyPipeline)            \
+  X(CreatePipelineCache) X(DestroyPipelineCache) X(GetPipelineCacheData)                                   \
+  X(CreateCommandPool) X(DestroyCommandPool) X(ResetCommandPool) X(AllocateCommandBuffers)                 \
+  X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdBindPipeline) X(CmdPushConstants)                         \
+  X(CmdBindDescriptorSets) X(CmdDispatch) X(CmdPipelineBarrier) X(CmdCopyBuffer)                           \
+  X(CmdResetQueryPool) X(CmdWriteTimestamp) X(CreateFence) X(DestroyFence) X(WaitForFences) X(ResetFences) \
+  X(CreateDescriptorPool) X(DestroyDescriptorPool) X(ResetDescriptorPool) X(AllocateDescriptorSets)        \
+  X(UpdateDescriptorSets) X(CreateQueryPool) X(DestroyQueryPool) X(GetQueryPoolResults)
+
+#define POINTER(name) PFN_vk##name name;
+
+typedef struct Messages {
+  pthread_mutex_t lock;
+  int64_t count;
+  uint64_t used;
+  char text[8192];
+} Messages;
+
+struct RdVulkan {
+  VkInstance instance;
+  INSTANCE_FUNCTIONS(POINTER)
+  PFN_vkGetInstanceProcAddr find;
+  VkDebugUtilsMessengerEXT messenger;
+  Messages messages;
+  uint32_t count;
+  VkPhysicalDevice* devices;
+};
+
+/* The features that kernels can use, chained for a question or for a device. */
+typedef struct Features {
+  VkPhysicalDeviceFeatures2 all;
+  VkPhysicalDeviceVulkan11Features v11;
+  VkPhysicalDeviceVulkan12Features v12;
+  VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_floats;
+} Features;
+
+#define HIDDEN __attribute__((visibility("hidden")))
+/* Keeps a message for rd_vulkan_error, and returns the code. */
+HIDDEN int32_t rd_vulkan_fail(int32_t code, const char* format, ...) __attribute__((format(printf, 2, 3)));
+HIDDEN const char* rd_vulkan_name_of(VkResult result);
+HIDDEN int rd_vulkan_has_extension(RdVulkan* vulkan, VkPhysicalDevice device, const char* name);
+/* Asks for all features; atomic_floats is left out of the chain where the extension is missing. */
+HIDDEN void rd_vulkan_features(RdVulkan* vulkan, VkPhysicalDevice device, Features* out);
+
+#endif

@@ -1,0 +1,1 @@
+"""Vulkan: kernels in SPIR-V, and the devices that run them."""

@@ -1,0 +1,167 @@
+"""The body of a kernel under construction: instructions in order, in structured control flow.
+
+Every value is a scalar; a vector of TIR is a tuple of them, which the device's compiler forms into what its registers hold. Float
+sums, differences, products and quotients are decorated NoContraction, so that none becomes a fused multiply-add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from raido.algo.graph.dtypes import DType, bool_
+from raido.targets.vulkan.spirv.grammar import Decoration, Glsl, Op, Storage
+from raido.targets.vulkan.spirv.module import Instruction, Module, instruction, opcode
+
+Lanes = tuple[int, ...]
+_EXACT = (Op.FAdd, Op.FSub, Op.FMul, Op.FDiv)
+_EFFECTS = {
+    *(Op.Load, Op.Store, Op.Label, Op.ControlBarrier, Op.SDiv, Op.UDiv, Op.UMod, Op.AtomicLoad, Op.AtomicStore),
+    *(Op.AtomicExchange, Op.AtomicCompareExchange, Op.AtomicIAdd, Op.AtomicSMin, Op.AtomicUMin, Op.AtomicSMax),
+    *(Op.AtomicUMax, Op.AtomicAnd, Op.AtomicOr, Op.AtomicXor, Op.AtomicFAddEXT),
+}
+"""What must not run where its value is not wanted."""
+
+
+class Body:
+    """Appends instructions; `label` is the block that they are in."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.variables: list[Instruction] = []
+        self.code: list[Instruction] = []
+        self.first = self.label = module.fresh()
+
+    # --- instructions
+
+    def value(self, op: Op, made_of: int, *operands: int) -> int:
+        """The result of an instruction, of that type."""
+        made = self.module.fresh()
+        self.code.append(instruction(op, made_of, made, *operands))
+        return made
+
+    def compute(self, op: Op, dtype: DType, *operands: int) -> int:
+        """The result of arithmetic in a dtype."""
+        return self.value(op, self.module.compute(dtype), *operands)
+
+    def test(self, op: Op, *operands: int) -> int:
+        """The boolean result of a comparison or of logic."""
+        return self.value(op, self.module.scalar(bool_), *operands)
+
+    def glsl(self, which: Glsl, dtype: DType, *operands: int) -> int:
+        """The result of an instruction of the extended set."""
+        return self.value(Op.ExtInst, self.module.compute(dtype), self.module.glsl, which, *operands)
+
+    def select(self, condition: int, dtype: DType, yes: int, no: int) -> int:
+        return self.value(Op.Select, self.module.compute(dtype), condition, yes, no)
+
+    def effect(self, op: Op, *operands: int) -> None:
+        """An instruction without result."""
+        self.code.append(instruction(op, *operands))
+
+    def local(self, pointee: int) -> int:
+        """A variable of the thread."""
+        made = self.module.fresh()
+        pointer = self.module.pointer(Storage.Function, pointee)
+        self.variables.append(instruction(Op.Variable, pointer, made, Storage.Function))
+        return made
+
+    # --- control flow
+
+    def begin(self, label: int) -> None:
+        """Opens a block."""
+        self.effect(Op.Label, label)
+        self.label = label
+
+    def branch(self, condition: int, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
+        """Runs one of two; the threads meet after it."""
+        yes, merge = self.module.fresh(), self.module.fresh()
+        no = self.module.fresh() if otherwise else merge
+        self.effect(Op.SelectionMerge, merge, 0)
+        self.effect(Op.BranchConditional, condition, yes, no)
+        for label, run in ((yes, then), (no, otherwise)):
+            if run is not None:
+                self.begin(label)
+                run()
+                self.effect(Op.Branch, merge)
+        self.begin(merge)
+
+    def choose(self, condition: int, dtype: DType, yes: Callable[[], Lanes], no: Callable[[], Lanes]) -> Lanes:
+        """The value of one of two, of which only that one is computed."""
+        came: list[tuple[Lanes, int]] = []
+        self.branch(
+            condition,
+            lambda: came.append((yes(), self.label)),
+            lambda: came.append((no(), self.label)),
+        )
+        (first, here), (second, there) = came
+        made_of = self.module.compute(dtype)
+        return tuple(self.value(Op.Phi, made_of, a, here, b, there) for a, b in zip(first, second, strict=True))
+
+    def lazy(self, left: int, right: Callable[[], int], wanted: bool) -> int:
+        """`left and right` (`wanted`) or `left or right`; the right side runs only where it decides, if it could do harm elsewhere."""
+        start, label = len(self.code), self.label
+        value = right()
+        if not any(opcode(words) in _EFFECTS for words in self.code[start:]):
+            return self.test(Op.LogicalAnd if wanted else Op.LogicalOr, left, value)
+        del self.code[start:]
+        self.label = label
+        known = self.module.constant(bool_, not wanted)
+        branches = (lambda: (right(),)), (lambda: (known,))
+        return self.choose(left, bool_, *(branches if wanted else branches[::-1]))[0]
+
+    def loop_while(self, condition: Callable[[], int], run: Callable[[], None]) -> None:
+        """Repeats while a condition holds, which is computed before each iteration."""
+        header, again, merge = self._enter_loop()
+        self._loop_body(condition(), run, again, merge)
+        self._close_loop(header, merge)
+
+    def loop_over(
+        self, dtype: DType, start: int, stop: int, step: int, run: Callable[[int], None], unroll: bool
+    ) -> None:
+        """Runs with every index from `start` up to `stop`, in order."""
+        made_of, index, following = self.module.compute(dtype), self.module.fresh(), self.module.fresh()
+        before = self.label
+        header, again, merge = self._enter_loop(lambda again: (made_of, index, start, before, following, again), unroll)
+        inside = self.test(Op.SLessThan if dtype.kind == "i" else Op.ULessThan, index, stop)
+        self._loop_body(inside, lambda: run(index), again, merge)
+        self.code.append(instruction(Op.IAdd, made_of, following, index, step))
+        self._close_loop(header, merge)
+
+    def _enter_loop(
+        self, phi: Callable[[int], tuple[int, ...]] | None = None, unroll: bool = False
+    ) -> tuple[int, int, int]:
+        """Opens the header and the block that decides about an iteration; returns the labels of header, continuation and end."""
+        header, test, again, merge = (self.module.fresh() for _ in range(4))
+        self.effect(Op.Branch, header)
+        self.begin(header)
+        if phi is not None:
+            self.effect(Op.Phi, *phi(again))
+        self.effect(Op.LoopMerge, merge, again, int(unroll))
+        self.effect(Op.Branch, test)
+        self.begin(test)
+        return header, again, merge
+
+    def _loop_body(self, condition: int, run: Callable[[], None], again: int, merge: int) -> None:
+        inside = self.module.fresh()
+        self.effect(Op.BranchConditional, condition, inside, merge)
+        self.begin(inside)
+        run()
+        self.effect(Op.Branch, again)
+        self.begin(again)
+
+    def _close_loop(self, header: int, merge: int) -> None:
+        self.effect(Op.Branch, header)
+        self.begin(merge)
+
+    def stop(self) -> None:
+        """Ends the thread; what follows is never reached."""
+        self.effect(Op.Return)
+        self.begin(self.module.fresh())
+
+    def finish(self, block: tuple[int, int, int]) -> bytes:
+        """The words of the module, with this as its function."""
+        self.effect(Op.Return)
+        for words in self.code:
+            if opcode(words) in _EXACT:
+                self.module.decorate(words[2], Decoration.NoContraction)
+        return self.module.assemble(block, self.first, self.variables, self.code)

@@ -1,0 +1,205 @@
+"""A kernel from a function of plain TIR: typed pointers and scalars in, the words of a SPIR-V module out.
+
+Arguments travel in one block of memory, each at a multiple of its size: in the launch itself (push constants) where they fit, else in
+a buffer. A pointer is a 64-bit address in the block, or a descriptor: binding k is the k-th pointer, and the binding after them the
+block that is too large for the launch. Descriptors are for devices without addresses, and for checking: an access beyond a
+bound array does no harm where the device is opened with robust access.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from raido.algo.errors import TargetError, explain
+from raido.algo.graph.dtypes import DType, u16, u32, u64
+from raido.targets.vulkan.device import Device
+from raido.targets.vulkan.spirv import tir
+from raido.targets.vulkan.spirv.body import Body
+from raido.targets.vulkan.spirv.grammar import ALIGNED, Capability, Decoration, Op, Storage
+from raido.targets.vulkan.spirv.memory import Array
+from raido.targets.vulkan.spirv.module import Module
+from raido.targets.vulkan.spirv.operations import convert, write_native
+from raido.targets.vulkan.spirv.statements import Statements
+
+Mode = Literal["addresses", "descriptors"]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A parameter of a kernel: a pointer to elements, or a scalar; `offset` is its place in the block of arguments, in bytes."""
+
+    name: str
+    dtype: DType
+    pointer: bool
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A compiled kernel. `inline`: the block of arguments, of `argument_bytes`, is part of the launch."""
+
+    name: str
+    words: bytes
+    mode: Mode
+    arguments: tuple[Argument, ...]
+    argument_bytes: int
+    inline: bool
+    block: tuple[int, int, int]
+    shared_bytes: int
+    capabilities: tuple[str, ...]
+
+
+def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> Kernel:
+    """The kernel for a device; `checked` takes descriptors where addresses would do.
+
+    TargetError, saying which, when the device lacks a capability, or has fewer threads, bytes of shared memory or descriptors.
+    """
+    name = str(function.attrs["global_symbol"])
+    mode: Mode = "addresses" if device.takes_addresses and not checked else "descriptors"
+    module = Module(name, device)
+    statements = Statements(Body(module))
+    if mode == "addresses":
+        module.require(Capability.PhysicalStorageBufferAddresses, "an array given by its address")
+    arguments, size = _lay_out(function, mode)
+    inline = size <= device.arguments
+    _receive(statements, function, arguments, mode, inline)
+    statements.write(function.body)
+    x, y, z = statements.block
+    words = statements.body.finish((x, y, z))
+    used = tuple(sorted(capability.name for capability in module.capabilities))
+    kernel = Kernel(name, words, mode, arguments, size, inline, (x, y, z), statements.shared, used)
+    _check_limits(kernel, device)
+    return kernel
+
+
+# --- arguments
+
+
+def _lay_out(function: Any, mode: Mode) -> tuple[tuple[Argument, ...], int]:
+    """The parameters with their places, and the bytes of the block; a pointer that is a descriptor takes none."""
+    found, size = [], 0
+    for parameter in function.params:
+        pointer = hasattr(parameter.ty, "element_type")
+        dtype, _ = tir.read_type(str(parameter.ty.element_type.dtype if pointer else parameter.ty.dtype))
+        width = 8 if pointer else max(4, dtype.itemsize)
+        if pointer and mode == "descriptors":
+            width = 0
+        offset = -(-size // width) * width if width else 0
+        size = max(size, offset + width)
+        found.append(Argument(str(parameter.name), dtype, pointer, offset))
+    return tuple(found), size
+
+
+def _receive(statements: Statements, function: Any, arguments: tuple[Argument, ...], mode: Mode, inline: bool) -> None:
+    """Gives every parameter its meaning: arrays at addresses or descriptors, scalars read from the block."""
+    body, module, expressions = statements.body, statements.body.module, statements.expressions
+    coherent = _exchanged(function)
+    in_block = [argument for argument in arguments if not (argument.pointer and mode == "descriptors")]
+    block = _block(body, in_block, mode, inline, sum(argument.pointer for argument in arguments)) if in_block else None
+    bindings = 0
+    for parameter, argument in zip(function.params, arguments, strict=True):
+        if argument.pointer and mode == "descriptors":
+            kept = module.variable(Storage.StorageBuffer, module.buffer(argument.dtype, parameter in coherent))
+            _bind(body, kept, bindings)
+            bindings += 1
+            expressions.arrays[parameter] = Array(Storage.StorageBuffer, kept, argument.dtype)
+            continue
+        assert block is not None
+        storage, pointer = block
+        member = module.pointer(storage, _member_type(body, argument))
+        place = body.value(Op.AccessChain, member, pointer, module.constant(u32, in_block.index(argument)))
+        aligned = (ALIGNED, max(4, argument.dtype.itemsize)) if storage is Storage.PhysicalStorageBuffer else ()
+        if argument.pointer:
+            aligned = (ALIGNED, 8) if aligned else ()
+            address = body.value(Op.Load, module.compute(u64), place, *aligned)
+            whole = module.pointer(Storage.PhysicalStorageBuffer, module.buffer(argument.dtype, parameter in coherent))
+            base = body.value(Op.ConvertUToPtr, whole, address)
+            expressions.arrays[parameter] = Array(Storage.PhysicalStorageBuffer, base, argument.dtype)
+        else:
+            value = body.value(Op.Load, _member_type(body, argument), place, *aligned)
+            expressions.variables[parameter] = (_narrowed(body, argument.dtype, value),)
+
+
+def _block(body: Body, members: list[Argument], mode: Mode, inline: bool, binding: int) -> tuple[Storage, int]:
+    """The block of arguments: its storage, and a pointer to it."""
+    module = body.module
+    made_of = module.structure([_member_type(body, a) for a in members], [a.offset for a in members])
+    if inline:
+        return Storage.PushConstant, module.variable(Storage.PushConstant, made_of)
+    if mode == "descriptors":
+        kept = module.variable(Storage.StorageBuffer, made_of)
+        _bind(body, kept, binding)
+        return Storage.StorageBuffer, kept
+    launch = module.variable(Storage.PushConstant, module.structure([module.compute(u64)], [0]))
+    place = module.pointer(Storage.PushConstant, module.compute(u64))
+    address = body.value(
+        Op.Load, module.compute(u64), body.value(Op.AccessChain, place, launch, module.constant(u32, 0))
+    )
+    pointer = module.pointer(Storage.PhysicalStorageBuffer, made_of)
+    return Storage.PhysicalStorageBuffer, body.value(Op.ConvertUToPtr, pointer, address)
+
+
+def _bind(body: Body, variable: int, binding: int) -> None:
+    body.module.decorate(variable, Decoration.DescriptorSet, 0)
+    body.module.decorate(variable, Decoration.Binding, binding)
+
+
+def _member_type(body: Body, argument: Argument) -> int:
+    """The type of an argument in the block: what has fewer than 32 bits takes 32, whatever the device can do with less."""
+    if argument.pointer:
+        return body.module.compute(u64)
+    return body.module.compute(argument.dtype if argument.dtype.bits >= 32 else u32)
+
+
+def _narrowed(body: Body, dtype: DType, value: int) -> int:
+    """A scalar from its place in the block."""
+    if dtype.bits >= 32:
+        return value
+    if not dtype.is_float:
+        return convert(body, u32, dtype, value)
+    return write_native(body, "bitcast", dtype, [(u16, convert(body, u32, u16, value))])
+
+
+def _exchanged(function: Any) -> set[Any]:
+    """The pointers through which threads of a block may read what others wrote before a barrier."""
+    read, written, pointers = set(), set(), {}
+    barrier = False
+    for node in tir.walk(function.body):
+        kind = tir.kind(node)
+        if kind == "DeclBuffer":
+            pointers[node.buffer] = node.data
+        elif kind == "BufferLoad":
+            read.add(tir.buffer_of(node))
+        elif kind == "BufferStore":
+            written.add(node.buffer)
+        elif kind == "Call":
+            barrier = barrier or tir.callee(node)[0] == "tvm_storage_sync"
+    return {pointers[buffer] for buffer in read & written if buffer in pointers} if barrier else set()
+
+
+# --- limits
+
+
+def _check_limits(kernel: Kernel, device: Device) -> None:
+    """Refuses what the device cannot launch."""
+    threads = math.prod(kernel.block)
+    if threads > device.threads:
+        _refuse(kernel, device, f"a block of {threads:,} threads", f"{device.threads:,}", "split the axis by less")
+    for axis, count, most in zip("xyz", kernel.block, device.block, strict=True):
+        if count > most:
+            _refuse(kernel, device, f"{count:,} threads along {axis}", f"{most:,}", "bind it to another axis")
+    if kernel.shared_bytes > device.shared:
+        asked = f"{kernel.shared_bytes:,} bytes of shared memory"
+        _refuse(kernel, device, asked, f"{device.shared:,}", "smaller tiles")
+    bindings = sum(argument.pointer for argument in kernel.arguments) + (not kernel.inline)
+    if kernel.mode == "descriptors" and bindings > device.bindings:
+        _refuse(kernel, device, f"{bindings} arrays as descriptors", f"{device.bindings}", "split the kernel")
+
+
+def _refuse(kernel: Kernel, device: Device, asked: str, most: str, remedy: str) -> None:
+    headline = (
+        f'kernel "{kernel.name}" cannot run on {device.name}: it has {asked}, and the device takes at most {most}'
+    )
+    raise TargetError(explain(headline, **{"try": remedy}))

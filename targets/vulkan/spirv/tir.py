@@ -1,0 +1,73 @@
+"""Questions to nodes of TIR: their types, their names, what memory they mention. Nodes are told apart by the names of their classes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from raido.algo.graph.dtypes import DType, dtype_named
+
+_TYPE = re.compile(r"(bool|float|int|uint)(\d*)(?:x(\d+))?")
+_CHILDREN = (
+    "a",
+    "b",
+    "value",
+    "base",
+    "stride",
+    "condition",
+    "true_value",
+    "false_value",
+    "body",
+    "then_case",
+    "else_case",
+)
+_CHILDREN += ("min", "extent", "step")
+_LISTS = ("args", "indices", "seq", "vectors")
+
+
+def kind(node: Any) -> str:
+    """The name of a node's class; loads have had two."""
+    name = type(node).__name__
+    return "BufferLoad" if name == "TensorLoad" else name
+
+
+def read_type(name: str) -> tuple[DType, int]:
+    """The dtype and the lanes of a type's name, "float32x4"."""
+    match = _TYPE.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name} is no type of numbers")
+    base, bits, lanes = match.groups()
+    letter = {"float": "f", "int": "i", "uint": "u"}.get(base, "")
+    return dtype_named(f"{letter}{bits}" if letter else "bool"), int(lanes or 1)
+
+
+def type_of(node: Any) -> tuple[DType, int]:
+    """The dtype and the lanes of an expression."""
+    return read_type(str(node.ty.dtype))
+
+
+def callee(call: Any) -> tuple[str, list[Any]]:
+    """The name of what is called, and the arguments: of an external function its own."""
+    name, arguments = call.op.name.rpartition(".")[2], list(call.args)
+    if name in ("call_extern", "call_pure_extern"):
+        return str(arguments[0].value), arguments[1:]
+    return name, arguments
+
+
+def buffer_of(access: Any) -> Any:
+    """The buffer that a load or a store is of."""
+    return access.buffer if hasattr(access, "buffer") else access.source
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """A node and all below it."""
+    yield node
+    for name in _CHILDREN:
+        child = getattr(node, name, None)
+        if hasattr(child, "script"):
+            yield from walk(child)
+    for name in _LISTS:
+        for child in getattr(node, name, None) or ():
+            if hasattr(child, "script"):
+                yield from walk(child)
