@@ -1,9 +1,9 @@
 """The one thing that pyproject.toml cannot say: how raido's C is built.
 
-`raido.targets._runtime` and `raido.targets._vulkan` are plain shared libraries that know nothing of Python (they are loaded with ctypes;
-the second is built without Vulkan, and finds it when it is used). `raido.targets._call` makes ordinary calls quick and keeps to the
-stable interfaces of Python and NumPy; where Python's header files are missing it is left out. So one build of each serves every Python version: hence their names. `-z nodelete` keeps the code of the runtime's threads mapped for
-the life of the process.
+`raido.targets._runtime` and `raido.targets._vulkan` are plain shared libraries that know nothing of Python (they are loaded with ctypes);
+the second is built without Vulkan, and finds it when it is used. `raido.targets._call` makes ordinary calls quick and keeps to the
+stable interfaces of Python and NumPy; where Python's header files are missing it is left out. So one build of each serves every Python
+version: hence their names. `-z nodelete` keeps the code of the runtime's threads mapped for the life of the process.
 """
 
 import numpy

@@ -43,4 +43,5 @@ raido = Path(sys.executable).with_name("raido")
 np.save("in.npy", ones)
 subprocess.run([raido, "run", "first.py:blur", "-i", "in.npy", "-o", "out.npy"], check=True)
 np.testing.assert_array_equal(np.load("out.npy"), ones)
+assert "is missing" not in rd.targets()[-1].detail, "the runtime for Vulkan was not built"
 print(f"raido {rd.__version__} on Python {sys.version.split()[0]}: first program, export, C, command line")
