@@ -176,9 +176,9 @@ class Emitter(StepEmitter):
             scope = manager.__enter__()
             self._bind(axis.var, scope)
             scopes.append((manager, scope, (axis.var, extent)))
-        neutral = known_neutral(form) if is_ragged(form) else None
-        wide = neutral is not None and len(form.axes) == 1 and is_arithmetic(*form.combine)
-        fold = replace_neutral(form, neutral) if wide and neutral is not None else form
+        neutral = known_neutral(form) if is_ragged(form) else ()
+        wide = bool(neutral) and len(form.axes) == 1 and is_arithmetic(*form.combine)
+        fold = replace_neutral(form, neutral) if wide else form
         self._fold_here(fold, registers, (), self._block(step_operands(form, self.contract)), self.contract)
         for manager, scope, (var, extent) in reversed(scopes):
             manager.__exit__(None, None, None)

@@ -50,7 +50,7 @@ class StepEmitter(ValueEmitter):
             results = tuple(fresh("prefix", v.dtype) for v in form.left)
             for var in results:
                 self.builder.level_of[var] = self.builder.scope.level
-            operator = (form.combine, form.left, form.right, form.combine, known_neutral(form) or ())
+            operator = (form.combine, form.left, form.right, form.combine, known_neutral(form))
             before, after = (results, ()) if exclusive else ((), results)
             self.builder.add(Fold(tuple(buffers), at, *operator, "", tuple(values), before, after))
             return list(results)

@@ -186,7 +186,7 @@ class FlatSegments:
         first = start
         for register, v in zip(piece, neutral or [const(v.dtype, 0) for v in fold.left], strict=True):
             builder.add(Store(register, (), v))
-        if neutral is None:
+        if not neutral:
             with builder.when(Op("lt", bool_, (start, stop)), ix.sub(ix.sub(stop, start), 1)):
                 form = self._form(work, segments, number, begin, start)
                 for register, value in zip(piece, self.loops.emitter.values(form.values), strict=True):
@@ -199,7 +199,7 @@ class FlatSegments:
         place = fresh(fold.axes[0].var.name)
         with builder.loop(place, first, stop, 1, **how):
             form = self._form(work, segments, number, begin, place)
-            form = form if neutral is None else replace_neutral(form, neutral)
+            form = replace_neutral(form, neutral) if neutral else form
             self.loops.emitter.folds([(form, piece, ())])
         return piece
 

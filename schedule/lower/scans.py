@@ -149,7 +149,7 @@ class Scans:
     def _total(self, work: Work, position: int, own: Accumulators) -> None:
         """The block's values, combined."""
         neutral = self._neutral(work)
-        if neutral is None:
+        if not neutral:
             if own.axes:  # elements between those of this round are combined with the others, and never looked at
                 self.reductions.clear(work, own)
             self.reductions.part(work, position, "first", own)
@@ -157,9 +157,9 @@ class Scans:
             self.reductions.set_all(own, neutral)
         self.reductions.part(work, position, "total", own)
 
-    def _neutral(self, work: Work) -> tuple[Expr, ...] | None:
+    def _neutral(self, work: Work) -> tuple[Expr, ...]:
         form = _fold(work)
-        return known_neutral(form) if folds_in_lanes(work.job) else None
+        return known_neutral(form) if folds_in_lanes(work.job) else ()
 
     def along_block(self, work: Work, position: int) -> None:
         """The scanned loops inside a block as one loop over its values: for totals, whose order of loops nobody sees."""
@@ -172,7 +172,7 @@ class Scans:
         if work.mode == "first":
             self._at(work, position, axis, low)
             return
-        if self._neutral(work) is None:
+        if not self._neutral(work):
             low = ix.add(low, 1)
         inner = [loop for loop in job.plan.loops[position:] if loop.name in job.reduced]
         loop = part_loop(job.stage, job.plan, "totals", -1)
@@ -207,7 +207,7 @@ class Scans:
                     self.builder.add(Store(buffer, place, value))
             return
         steps = [(form, acc.buffers, place) for form, place in zip(forms, places, strict=True)]
-        if work.mode == "total" and (neutral := self._neutral(work)) is not None:
+        if work.mode == "total" and (neutral := self._neutral(work)):
             steps = [(replace_neutral(form, neutral), buffers, place) for form, buffers, place in steps]
             loops.emitter.folds(steps, contract=False)
             return

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from raido.algo.graph.dtypes import DType, bool_
-from raido.algo.graph.expr import Const, Expr, Node, Op, Reduce, SizeVar, Var, const
+from raido.algo.graph.expr import Const, Expr, Node, Op, Reduce, SizeVar, Var
 from raido.algo.graph.faults import operator_can_fault
-from raido.algo.graph.reduction import contracted_product
+from raido.algo.graph.reduction import contracted_product, identity_of
 from raido.algo.graph.rewrite import children, substitute
 from raido.schedule.lower.dag import scalar_order
 from raido.schedule.nest.values import NestExpr
@@ -27,7 +26,7 @@ def is_arithmetic(*expressions: Expr) -> bool:
 
 def folds_pieces_in_lanes(fold: Reduce) -> bool:
     """Whether lanes may fold a piece of a segment, which has as many values as some data say."""
-    return known_neutral(fold) is not None and is_arithmetic(*fold.combine)
+    return bool(known_neutral(fold)) and is_arithmetic(*fold.combine)
 
 
 def products(form: Reduce, contract: bool) -> list[bool]:
@@ -62,38 +61,15 @@ def step(form: Reduce, contract: bool, operands: list[NestExpr]) -> list[Expr]:
     return [fused[k] if k in fused else substitute_scalars(e, right) for k, e in enumerate(form.combine)]
 
 
-def known_neutral(form: Reduce) -> tuple[Const, ...] | None:
-    """What leaves every value as it is under the operator, where that is known."""
-    dtype = form.left[0].dtype
-    if form.monoid not in NEUTRAL or len(form.left) > 1:
-        return None
-    if form.monoid in ("minimum", "maximum"):
-        return (const(dtype, _extreme(dtype, largest=form.monoid == "minimum")),)
-    return (const(dtype, -0.0 if form.monoid == "add" and dtype.is_float else NEUTRAL[form.monoid]),)
+def known_neutral(form: Reduce) -> tuple[Const, ...]:
+    """The neutral element of an operator on one value, if it is known; partial results begin with it, else with their first value."""
+    known = identity_of(form.monoid, form.left[0].dtype) if len(form.left) == 1 else None
+    return () if known is None else (known,)
 
 
 def replace_neutral(form: Reduce, neutral: tuple[Expr, ...]) -> Reduce:
     """The same fold from another start, in any order."""
     return Reduce(form.axes, form.left, form.right, form.combine, neutral, form.values, True, form.monoid)
-
-
-NEUTRAL = {
-    **dict.fromkeys(("add", "logical_or", "logical_xor", "bit_or", "bit_xor"), 0),
-    **dict.fromkeys(("mul", "logical_and"), 1),
-    **dict.fromkeys(("minimum", "maximum"), 0),
-    "bit_and": -1,
-}
-
-
-def _extreme(dtype: DType, largest: bool) -> float | int:
-    if dtype.is_float:
-        return float("inf") if largest else float("-inf")
-    if dtype is bool_:
-        return int(largest)
-    low, high = (
-        (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.kind == "i" else (0, (1 << dtype.bits) - 1)
-    )
-    return high if largest else low
 
 
 def single_monoid(form: Reduce) -> str:
