@@ -11,21 +11,25 @@ even where it is chained.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, Result, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import spread
-from raido.schedule.lower.work import Work
+from raido.schedule.lower.work import Phase, Work, over_reduced
 from raido.schedule.nest.nodes import Append, Fold, Ordered, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.plan import LoopPlan
 from raido.schedule.strategy_parts import part_loop
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
 
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
 GANGS = 4  # side by side, where elements are only counted
@@ -37,12 +41,6 @@ class Filters:
     def __init__(self, loops: Loops) -> None:
         self.loops = loops
         self.builder: Builder = loops.builder
-        self.positions: tuple[Buffer, ...] = ()
-        self.target: Buffer
-        self.counter: Buffer | None = None
-        loops.filter = self.filter
-        loops.filter_element = self.element
-        loops.along_filter = self.along
 
     def filter(self, work: Work, position: int) -> None:
         """The filter whose outermost loop stands at `position`."""
@@ -75,16 +73,26 @@ class Filters:
             self._write(work, position, (total,))
 
     def _count(self, work: Work, position: int, counter: Buffer) -> None:
-        self.counter = counter
-        self._pass(work, position, "count")
+        def along(inner: Work, at: int) -> bool:
+            return self._along(inner, at, self._counting_loop(inner.job, at), self.loops.inside)
+
+        def outside(inner: Work, at: int) -> bool:
+            return not over_reduced(inner, at)
+
+        self._pass(work, position, Phase(lambda inner: self._count_one(inner, counter), outside, along))
 
     def _write(self, work: Work, position: int, positions: tuple[Buffer, ...]) -> None:
-        self.positions = positions
-        self._pass(work, position, "write")
+        rows = len(work.job.stage.axes) > 1
 
-    def _pass(self, work: Work, position: int, mode: str) -> None:
+        def along(inner: Work, at: int) -> bool:
+            vector = None if rows else _vector_loop(inner.job, at)
+            return self._along(inner, at, vector, partial(self._rows, positions) if rows else self.loops.inside)
+
+        self._pass(work, position, Phase(lambda inner: self._append(inner, positions), takes_over=along))
+
+    def _pass(self, work: Work, position: int, phase: Phase) -> None:
         self.loops.placer.begin_pass()
-        self.loops.level(replace(work, copies=[c.copy() for c in work.copies], mode=mode), position)
+        self.loops.level(replace(work, copies=[c.copy() for c in work.copies], phase=phase), position)
 
     def _chain(self, work: Work, position: int, total: Buffer) -> None:
         builder = self.builder
@@ -146,46 +154,46 @@ class Filters:
 
     # Inside a block
 
-    def along(self, work: Work, position: int) -> None:
-        """The loops along the axis as one."""
+    def _counting_loop(self, job: Job, position: int) -> LoopPlan | None:
+        """The loop whose lanes count, if any do."""
+        if job.plan.strategy is not None and job.plan.strategy[0] != "serial":
+            counting = part_loop(job.stage, job.plan, "count", -1)
+            return counting if counting.kind == "vector" else None
+        vector = _vector_loop(job, position)
+        return None if vector is None else replace(vector, interleave=max(vector.interleave, GANGS))
+
+    def _along(self, work: Work, position: int, vector: LoopPlan | None, body: Callable[[Work, int], None]) -> bool:
+        """The loops along the axis, from `position` on, as one, in the lanes of `vector`; False where there are none."""
         job, builder = work.job, self.builder
+        if not over_reduced(work, position):
+            return False
         axis = job.stage.reduction_axes[0].name
         if work.copies[0].ranges[axis].value is not None:
             self.loops.inside(work, position)
-            return
+            return True
         low, high = work.copies[0].box(axis)
-        inner = [loop for loop in job.plan.loops[position:] if loop.name in job.reduced]
-        vector = next((loop for loop in inner if loop.kind == "vector"), None)
-        how: dict[str, object] = {"stage": job.stage.name, "loop": inner[-1].name}
-        if work.mode == "count" and job.plan.strategy is not None and job.plan.strategy[0] != "serial":
-            counting = part_loop(job.stage, job.plan, "count", -1)
-            vector = counting if counting.kind == "vector" else None
-        elif work.mode == "count" and vector is not None:
-            vector = replace(vector, interleave=max(vector.interleave, GANGS))
-        if vector is not None and (work.mode == "count" or len(job.stage.axes) == 1):
+        how: dict[str, object] = {"stage": job.stage.name, "loop": _loops_along(job, position)[-1].name}
+        if vector is not None:
             how |= {"kind": "vector", "lanes": vector.lanes, "interleave": vector.interleave, "tail": "mask"}
         var = fresh(axis)
         with builder.loop(var, low, spread(ix.add(high, 1)), 1, **how):
             copies = [c.copy() for c in work.copies]
             copies[0].fix(axis, var)
-            each = replace(work, copies=copies)
-            if work.mode == "write" and len(job.stage.axes) > 1:
-                for p in range(position, position + len(inner)):
-                    self.loops.placer.inside(each, p)
-                self._rows(each, position + len(inner))
-            else:
-                self.loops.inside(each, position)
+            body(replace(work, copies=copies), position)
+        return True
 
-    def _rows(self, work: Work, position: int) -> None:
+    def _rows(self, positions: Sequence[Buffer], work: Work, position: int) -> None:
         """A row that is kept goes to the next place as a whole; of a partition, every row goes to one or the other."""
-        builder = self.builder
+        builder, inside = self.builder, position + len(_loops_along(work.job, position))
+        for p in range(position, inside):
+            self.loops.placer.inside(work, p)
         (holds,) = self._values(work, (0,))
         holds = builder.name("holds", holds)
-        for k, register in enumerate(self.positions):
-            self.target = register
+        for k, register in enumerate(positions):
             test = holds if k == 0 else Op("logical_not", bool_, (holds,))
+            phase = Phase(partial(self._store_row, register))
             with builder.when(test):
-                self.loops.level(replace(work, copies=[c.copy() for c in work.copies]), position)
+                self.loops.level(replace(work, copies=[c.copy() for c in work.copies], phase=phase), inside)
                 builder.add(Store(register, (), ix.add(Read(register, (), None), 1)))
 
     def _values(self, work: Work, which: Sequence[int], copy: int = 0) -> list[NestExpr]:
@@ -197,33 +205,47 @@ class Filters:
         found = self.loops.converter.convert(chosen, values, self.builder.facts, work.identity)
         return self.loops.emitter.values(list(found))
 
-    def element(self, work: Work) -> None:
-        """One element: counted, or put where it belongs."""
-        builder, job = self.builder, work.job
-        if work.mode == "count":
-            (holds,) = self._values(work, (0,))
-            left, right = fresh("left", i64), fresh("right", i64)
-            one = Op("select", i64, (holds, ONE, ZERO))
-            assert self.counter is not None
-            step, both = Op("add", i64, (left, one)), Op("add", i64, (left, right))
-            builder.add(Fold((self.counter,), (), (step,), (left,), (right,), (both,), (ZERO,), "add"))
-            return
-        count = len(job.bodies) - 1
-        buffers = tuple(self.loops.converter.storages[Result(job.form, k)].buffer for k in range(count))
-        if len(job.stage.axes) > 1:
-            place = builder.name("place", Read(self.target, (), None))
-            for k in range(len(work.copies)):
-                where = self.loops.environment(work, k)
-                rows = tuple(where[axis.var] for axis in job.stage.axes[1:])
-                for buffer, value in zip(buffers, self._values(work, range(1, count + 1), k), strict=True):
-                    builder.add(Store(buffer, (place, *rows), value))  # type: ignore[arg-type]
-            return
-        holds, *values = self._values(work, range(count + 1))
-        if len(self.positions) > 1:
+    # One element
+
+    def _count_one(self, work: Work, counter: Buffer) -> None:
+        (holds,) = self._values(work, (0,))
+        left, right = fresh("left", i64), fresh("right", i64)
+        one = Op("select", i64, (holds, ONE, ZERO))
+        step, both = Op("add", i64, (left, one)), Op("add", i64, (left, right))
+        self.builder.add(Fold((counter,), (), (step,), (left,), (right,), (both,), (ZERO,), "add"))
+
+    def _append(self, work: Work, positions: Sequence[Buffer]) -> None:
+        builder, buffers = self.builder, self._results(work.job)
+        holds, *values = self._values(work, range(len(buffers) + 1))
+        if len(positions) > 1:
             holds = builder.name("holds", holds)
-        for k, register in enumerate(self.positions):
+        for k, register in enumerate(positions):
             test = holds if k == 0 else Op("logical_not", bool_, (holds,))
             builder.add(Append(buffers, register, tuple(values), test))
+
+    def _store_row(self, register: Buffer, work: Work) -> None:
+        """Elements of a row, at the place that `register` holds."""
+        buffers = self._results(work.job)
+        place = self.builder.name("place", Read(register, (), None))
+        for k in range(len(work.copies)):
+            where = self.loops.environment(work, k)
+            rows = tuple(where[axis.var] for axis in work.job.stage.axes[1:])
+            for buffer, value in zip(buffers, self._values(work, range(1, len(buffers) + 1), k), strict=True):
+                self.builder.add(Store(buffer, (place, *rows), value))  # type: ignore[arg-type]
+
+    def _results(self, job: Job) -> tuple[Buffer, ...]:
+        """The buffers of what is kept; the last result is how much that is."""
+        storages = self.loops.converter.storages
+        return tuple(storages[Result(job.form, k)].buffer for k in range(len(job.bodies) - 1))
+
+
+def _loops_along(job: Job, position: int) -> list[LoopPlan]:
+    """The loops along the axis from `position` on."""
+    return [loop for loop in job.plan.loops[position:] if loop.name in job.reduced]
+
+
+def _vector_loop(job: Job, position: int) -> LoopPlan | None:
+    return next((loop for loop in _loops_along(job, position) if loop.kind == "vector"), None)
 
 
 def _is_partition(job: Job) -> bool:

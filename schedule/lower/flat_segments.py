@@ -8,9 +8,9 @@ numbers of segments and values alone. (Merrill & Garland, Merge-based parallel s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
@@ -18,13 +18,15 @@ from raido.algo.graph.expr import Expr, Item, Node, Op, Reduce, const, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.steps import folds_pieces_in_lanes, known_neutral, replace_neutral
-from raido.schedule.lower.work import Work
+from raido.schedule.lower.work import Phase, Work
 from raido.schedule.nest.nodes import If, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.segments import Segments, find_segments
 from raido.schedule.strategy_parts import part_loop, part_plan, part_stage, without_threads
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
 
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
 FIRST, LAST = ix.as_index(0), ix.as_index(1)
@@ -57,9 +59,6 @@ class FlatSegments:
     def __init__(self, loops: Loops) -> None:
         self.loops = loops
         self.builder: Builder = loops.builder
-        self.pending: tuple[Work, Flat]
-        loops.flat = self.reduce
-        loops.flat_element = self.element
 
     def reduce(self, work: Work, position: int) -> None:
         """The stage from the loop over segments on, for each copy."""
@@ -82,8 +81,9 @@ class FlatSegments:
         pieces = tuple(builder.alloc("pieces", v.dtype, (blocks, two), "heap") for v in segments.fold.left)
         filled = builder.alloc("filled", bool_, (blocks, two), "heap")
         flat = Flat(segments, base, count, total, block, blocks, begins, pieces, filled)
-        self._part(work, flat, "check", base, ix.add(base, count))
-        self._part(work, flat, "search", ZERO, ix.add(blocks, 1))
+        # every segment's offsets are in order, whichever blocks look at it
+        self._part(work, "check", base, ix.add(base, count), lambda number: self._check(work, segments, number))
+        self._part(work, "search", ZERO, ix.add(blocks, 1), lambda number: self._bisect(work, flat, number))
         self._blocks(work, position, flat)
         self._join(work, position, flat)
 
@@ -93,25 +93,24 @@ class FlatSegments:
         converter = self.loops.converter
         return self.loops.emitter.values(converter.convert(expressions, values, self.builder.facts, work.identity))
 
-    def _part(self, work: Work, flat: Flat, part: str, low: Expr, high: Expr) -> None:
-        """A part with one axis, over low … high − 1, in its own loops; `element` says what is done at each place."""
+    def _part(self, work: Work, part: str, low: Expr, high: Expr, body: Callable[[Expr], object]) -> None:
+        """A part with one axis, over low … high − 1, in its own loops, with `body` at each place."""
         job = work.job
+
+        def element(inner: Work) -> None:
+            for coordinates in inner.copies:
+                (number,) = (coordinates.ranges[axis.name].value for axis in inner.job.stage.axes)
+                assert number is not None
+                body(number)
+
         whole = part_stage(job.stage, job.plan, part)
         plan = without_threads(part_plan(job.stage, job.plan, part), self.builder.threaded > 0)
-        self.pending = work, flat
         own = Job(whole, plan, (), None, job.position)
-        self.loops.level(Work(own, [Coordinates([(whole.axes[0].name, low, high)], plan.relations)], part), 0)
+        coordinates = Coordinates([(whole.axes[0].name, low, high)], plan.relations)
+        self.loops.level(Work(own, [coordinates], Phase(element)), 0)
 
-    def element(self, part: Work) -> None:
-        """One place, or several side by side, of the part that is being emitted."""
-        work, flat = self.pending
-        for coordinates in part.copies:
-            (number,) = (coordinates.ranges[axis.name].value for axis in part.job.stage.axes)
-            assert number is not None
-            if part.mode == "check":  # every segment's offsets are in order, whichever blocks look at it
-                self._values(work, (flat.segments.checked,), {work.job.stage.axes[flat.segments.axis].var: number})
-            else:
-                self._bisect(work, flat, number)
+    def _check(self, work: Work, segments: Segments, number: Expr) -> None:
+        self._values(work, (segments.checked,), {work.job.stage.axes[segments.axis].var: number})
 
     def _bisect(self, work: Work, flat: Flat, number: Expr) -> None:
         """How many segments have ended before a block."""

@@ -36,20 +36,13 @@ from raido.algo.graph.size_numbers import SizeNumber, size_numbers
 from raido.schedule.lower.builder import Builder, closed, new_serial
 from raido.schedule.lower.control import Control
 from raido.schedule.lower.convert import Converter, Sites, Storage
-from raido.schedule.lower.filters import Filters
-from raido.schedule.lower.flat_segments import FlatSegments
 from raido.schedule.lower.in_place import Body, Hands, starts_of
 from raido.schedule.lower.jobs import Job, flat, laid_out_shape, make_jobs, parts_of_layout
-from raido.schedule.lower.lane_blocks import LaneBlocks
 from raido.schedule.lower.limits import Limits
 from raido.schedule.lower.lone_offsets import LoneOffsets
 from raido.schedule.lower.loops import Loops
-from raido.schedule.lower.placement import Placement, padded
-from raido.schedule.lower.reductions import Reductions
-from raido.schedule.lower.scans import Scans
-from raido.schedule.lower.sharing import Sharing, guests_by_host, outermost
-from raido.schedule.lower.sorts import Sorts
-from raido.schedule.lower.updates import Updates
+from raido.schedule.lower.placement import padded
+from raido.schedule.lower.sharing import outermost
 from raido.schedule.nest.nodes import Block, Copy, For, If, Let, Produce, RepeatedCopy, Statement, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read, buffer_for
 from raido.schedule.plan import At, Branch, StagePlan
@@ -79,20 +72,11 @@ class Host:
         tables.sites = dict(graph.sites)
         self.jobs = make_jobs(graph.stages, plans, tables)
         sites.known = {**sites.known, **tables.sites}
-        self.loops = Loops(self.builder, self.converter, graph.program.contract)
+        self.loops = Loops(self.builder, self.converter, graph.program.contract, self.jobs)
         self.loops.names = {job.form: job.stage.name for job in self.jobs.values()}
         self.loops.names |= {parameter: parameter.name for parameter in graph.program.parameters}
         self.loops.names |= {stage.form: stage.name for stage in flat(graph.stages) if isinstance(stage, ControlStage)}
-        reductions = Reductions(self.loops)
-        LaneBlocks(self.loops, reductions)
-        Scans(self.loops, reductions)
-        Updates(self.loops)
-        Filters(self.loops)
-        Sorts(self.loops)
-        FlatSegments(self.loops)
-        guests = guests_by_host(self.jobs)
-        Sharing(self.loops, reductions, guests)
-        self.placement = Placement(self.loops, self.jobs, guests)
+        self.placement = self.loops.placer
         self.lone_offsets = LoneOffsets(self.loops, self.placement, graph.stages)
         self.outputs = list(outputs)
         self.direct: dict[Array, Buffer] = {}

@@ -11,18 +11,21 @@ Other loops may stand inside: blocks are then of the outer loop's rounds, and ho
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, const, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.loops import Loops
-from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.steps import is_plain_operator
 from raido.schedule.lower.work import Accumulators, Work
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Read
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
+    from raido.schedule.lower.reductions import Reductions
 
 LANES = 8
 
@@ -33,7 +36,6 @@ class LaneBlocks:
     def __init__(self, loops: Loops, reductions: Reductions) -> None:
         self.loops, self.reductions = loops, reductions
         self.builder: Builder = loops.builder
-        loops.in_blocks = self.in_blocks
 
     def in_blocks(self, work: Work, position: int) -> bool:
         """Emits the vector loop at `position` of a fold in blocks; False where that is not possible."""
@@ -61,7 +63,7 @@ class LaneBlocks:
         job, coordinates = work.job, work.copies[0]
         loop = job.plan.loops[position].name
         return (
-            work.mode == "fold"
+            work.phase is self.reductions.fold
             and len(work.copies) == 1
             and not coordinates.ranges[loop].offset
             and is_fold(job)

@@ -1,13 +1,12 @@
 """The loops of a stage: from its plan and the box to compute, to statements.
 
 `level` emits the loop at one position and goes on inside. A `Work` is what is being emitted: the job, its coordinates (several when
-loops were unrolled: the copies stand side by side in the loops inside and share what they read), and which part of a reduction.
+loops were unrolled: the copies stand side by side in the loops inside and share what they read), and its phase.
 Order of things at a position: the two versions part (`versions`), a reduction begins, the loop itself, producers placed at it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,13 +18,22 @@ from raido.schedule.lower.convert import Converter, conjunction
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.cuts import Cut, at_boundaries, at_lines
 from raido.schedule.lower.emit import Emitter
+from raido.schedule.lower.filters import Filters
+from raido.schedule.lower.flat_segments import FlatSegments
 from raido.schedule.lower.folds import folds_at, folds_in_lanes, in_order
 from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.lane_blocks import LaneBlocks
+from raido.schedule.lower.placement import Placement
 from raido.schedule.lower.prefetches import prefetch
+from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.regions import Box, spread
 from raido.schedule.lower.rows import places_in_row, row_by_row, rows_through
+from raido.schedule.lower.scans import Scans
+from raido.schedule.lower.sharing import Sharing, guests_by_host
+from raido.schedule.lower.sorts import Sorts
+from raido.schedule.lower.updates import Updates
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
-from raido.schedule.lower.work import Guests, Placer, Work
+from raido.schedule.lower.work import Phase, Work
 from raido.schedule.nest.nodes import Block, Certificate, If, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan
@@ -36,28 +44,23 @@ MOST_COPIES = 1024
 class Loops:
     """Emits loops of stages into a builder."""
 
-    def __init__(self, builder: Builder, converter: Converter, contract: bool) -> None:
+    def __init__(self, builder: Builder, converter: Converter, contract: bool, jobs: dict[str, Job]) -> None:
         self.builder = builder
         self.converter = converter
         self.emitter = Emitter(builder, converter.faults, contract)
         self.names: dict[Node, str] = {}
         self.stored: dict[Node, tuple[Expr, Scope]] = {}
-        self.placer: Placer
-        self.sharing: Guests
-        self.reduce: Callable[[Work, int], None]
-        self.in_blocks: Callable[[Work, int], bool]
-        self.scan: Callable[[Work, int], None]
-        self.block: Callable[[Work, int], None]
-        self.along_block: Callable[[Work, int], None]
-        self.scan_element: Callable[[Work], None]
-        self.update: Callable[[Work, int], None]
-        self.update_element: Callable[[Work], None]
-        self.filter: Callable[[Work, int], None]
-        self.sort: Callable[[Work, int], None]
-        self.flat: Callable[[Work, int], None]
-        self.flat_element: Callable[[Work], None]
-        self.filter_element: Callable[[Work], None]
-        self.along_filter: Callable[[Work, int], None]
+        self.compute = Phase(self._element, takes_over=self._take_over, shares=True, cuts=True)
+        self.reductions = Reductions(self)
+        self.lane_blocks = LaneBlocks(self, self.reductions)
+        self.scans = Scans(self, self.reductions)
+        self.updates = Updates(self)
+        self.filters = Filters(self)
+        self.sorts = Sorts(self)
+        self.flat_segments = FlatSegments(self)
+        guests = guests_by_host(jobs)
+        self.sharing = Sharing(self, self.reductions, guests)
+        self.placer = Placement(self, jobs, guests)
 
     def nest(self, job: Job, box: Box) -> None:
         """The stage over a box (inclusive bounds of its pure axes); nothing where it has no elements, as a part's bounds may not show."""
@@ -79,41 +82,42 @@ class Loops:
         axes = [(a.name, low, spread(ix.add(high, 1))) for a, (low, high) in zip(job.stage.axes, box, strict=True)]
         if not set(job.stage.reduction_axes) <= set(job.stage.axes):
             axes += [(a.name, ix.as_index(0), a.extent) for a in job.stage.reduction_axes]
-        self.level(Work(job, [Coordinates(axes, job.plan.relations)]), 0)
+        self.level(Work(job, [Coordinates(axes, job.plan.relations)], self.compute), 0)
 
     def level(self, work: Work, position: int) -> None:
         """Everything from the loop at `position` inwards."""
-        job, loops = work.job, work.job.plan.loops
-        if job.flat and position == len(loops) - 1:
-            self.flat(work, position)
-        elif work.mode == "compute" and not work.versioned and position == min(job.version_at, len(loops)):
-            self.versions(replace(work, versioned=True), position)
-        elif work.mode == "compute" and job.reduction is not None and position == job.first_reduction:
-            stage = job.stage
-            begin = self.scan if stage.scan else self.update if stage.update else self.reduce
-            (self.sort if stage.sort else self.filter if stage.filter else begin)(work, position)
-        elif work.mode.startswith("block"):
-            self.block(work, position)
-        elif position == len(loops):
-            self.leaf(work)
-        elif self._leaves_out(work, position):
+        phase = work.phase
+        if phase.takes_over(work, position):
+            return
+        if position == len(work.job.plan.loops):
+            phase.element(work)
+        elif phase.leaves_out(work, position):
             self.level(work, position + 1)
-        elif work.mode in ("first", "total") and loops[position].name in job.reduced:
-            self.along_block(work, position)
-        elif work.mode in ("count", "write") and loops[position].name in job.reduced:
-            self.along_filter(work, position)
         else:
             self.sharing.before(work, position)
             self.loop(work, position)
             self.sharing.after(work, position)
 
-    def _leaves_out(self, work: Work, position: int) -> bool:
-        """Whether a part of a reduction or of an update does not run through the loop at `position`."""
-        if work.mode == "update":
-            return work.job.chosen_by_steps(position)
-        if work.mode == "count":
-            return work.job.plan.loops[position].name not in work.job.reduced
-        return work.mode in ("start", "finish", "set") and work.job.plan.loops[position].name in work.job.reduced
+    def _take_over(self, work: Work, position: int) -> bool:
+        """Where a whole stage gets versions of its loops, or begins to fold as its strategy says."""
+        job, stage, count = work.job, work.job.stage, len(work.job.plan.loops)
+        if job.flat and position == count - 1:
+            self.flat_segments.reduce(work, position)
+        elif not work.versioned and position == min(job.version_at, count):
+            self.versions(replace(work, versioned=True), position)
+        elif job.reduction is None or position != job.first_reduction:
+            return False
+        elif stage.sort:
+            self.sorts.sort(work, position)
+        elif stage.filter:
+            self.filters.filter(work, position)
+        elif stage.scan:
+            self.scans.scan(work, position)
+        elif stage.update:
+            self.updates.update(work, position)
+        else:
+            self.reductions.reduce(work, position)
+        return True
 
     # One loop
 
@@ -122,7 +126,7 @@ class Loops:
         job, plan = work.job, work.job.plan.loops[position]
         if kind is None:
             kind = self._kind(job, plan)
-            if plan.kind == "vector" and kind == "serial" and self.in_blocks(work, position):
+            if plan.kind == "vector" and kind == "serial" and self.lane_blocks.in_blocks(work, position):
                 return
         bounds = [self._bounds(c, plan.name) for c in work.copies]
         lows, highs, step = [b[0] for b in bounds], [b[1] for b in bounds], bounds[0][2]
@@ -277,7 +281,7 @@ class Loops:
 
     def inside(self, work: Work, position: int) -> None:
         """Producers placed at the loop, then the loops further in."""
-        if work.mode not in ("start", "finish"):
+        if work.phase.reads:
             prefetch(self.builder, self.converter, self.names, work, position)
             self.placer.inside(work, position)
         self.level(work, position + 1)
@@ -313,23 +317,9 @@ class Loops:
 
     # The element
 
-    def leaf(self, work: Work) -> None:
-        """The statements of one element (of each copy)."""
-        job = work.job
-        if work.mode == "compute":
-            self._store(work, job.bodies, [{} for _ in work.copies])
-        elif work.mode in ("first", "total", "scan"):
-            self.scan_element(work)
-        elif work.mode in ("set", "update", "combine"):
-            self.update_element(work)
-        elif work.mode in ("count", "write"):
-            self.filter_element(work)
-        elif work.mode in ("check", "search"):
-            self.flat_element(work)
-        else:
-            self.element(work)
-
-    element: Callable[[Work], None]
+    def _element(self, work: Work) -> None:
+        """The statements of one element of a stage that does not fold (of each copy)."""
+        self._store(work, work.job.bodies, [{} for _ in work.copies])
 
     def environment(self, work: Work, k: int) -> dict[Node, Node]:
         """What the stage's axis variables are in copy `k`."""

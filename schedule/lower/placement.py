@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from raido.algo.errors import CompileError, ScheduleError, explain
 from raido.algo.graph import index as ix
@@ -19,13 +19,15 @@ from raido.algo.graph.rewrite import loads_in
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job, laid_out_shape, parts_of_layout
-from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import Box, Reads, extent_bound, hull, region_read
 from raido.schedule.lower.sharing import Guest
 from raido.schedule.lower.sliding import Sliding, kept_scope
 from raido.schedule.lower.work import Work, ranges_of
 from raido.schedule.plan import At
 from raido.schedule.refusal import place
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
 
 MOST_STACK = 256 << 10
 Ranges = Mapping[Var, tuple[Expr, Expr]]
@@ -48,7 +50,6 @@ class Placement:
                 self.computed.setdefault((job.plan.compute.stage, job.plan.compute.loop), []).append(job)
             if isinstance(job.plan.store, At):
                 self.kept.setdefault((job.plan.store.stage, job.plan.store.loop), []).append(job)
-        loops.placer = self
 
     def places(self, job: Job, position: int) -> bool:
         """Whether any producer is computed or kept at the loop."""
@@ -65,7 +66,7 @@ class Placement:
         for job in self.kept.get(key, ()):
             self.sliding.levels[job.stage.name] = self.builder.scope.level
         here = self.computed.get(key)
-        if here and work.mode == "set":
+        if here and work.phase is self.loops.updates.setting:
             here = self._for_start(work, here)
         if not here:
             return

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Item, Node, Reduce, Var, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import extent_bound
-from raido.schedule.lower.work import Accumulators, Work
+from raido.schedule.lower.work import Accumulators, Phase, Work, accumulators_of, over_reduced
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
 
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
+
 REGISTER_BYTES = 8 << 10
 STACK_BYTES = 64 << 10
 CHUNK = 4096
+Step: TypeAlias = tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]
+"""A fold, its accumulators, and their indices."""
 
 
 class Reductions:
@@ -34,8 +38,9 @@ class Reductions:
     def __init__(self, loops: Loops) -> None:
         self.loops = loops
         self.builder: Builder = loops.builder
-        loops.reduce = self.reduce
-        loops.element = self.element
+        self.start = Phase(self._start_element, over_reduced, reads=False)
+        self.fold = Phase(self._fold_element, shares=True, cuts=True)
+        self.finish = Phase(self._finish_element, over_reduced, reads=False)
 
     def reduce(self, work: Work, position: int) -> None:
         """The reduction whose outermost loop stands at `position`."""
@@ -46,17 +51,17 @@ class Reductions:
             self.loops.sharing.after(work, position)
             return
         accumulators = self.allocate(work, position)
-        for mode in ("start", "fold", "finish"):
-            self.part(work, position, mode, accumulators)
+        for phase in (self.start, self.fold, self.finish):
+            self.part(work, position, phase, accumulators)
 
-    def part(self, work: Work, position: int, mode: str, accumulators: Accumulators) -> None:
-        """One of "start", "fold", "finish", over the loops from `position` on."""
-        if mode == "start" and accumulators.lengths and self._folds_in_lanes(work, position):
+    def part(self, work: Work, position: int, phase: Phase, accumulators: Accumulators) -> None:
+        """One phase, over the loops from `position` on."""
+        if phase is self.start and accumulators.lengths and self._folds_in_lanes(work, position):
             self._fill(work, accumulators, accumulators.buffers[0].shape)
             return
         self.loops.placer.begin_pass()
         copies = [c.copy() for c in work.copies]
-        part = replace(work, copies=copies, mode=mode, accumulators=accumulators, origin_of=list(range(len(copies))))
+        part = replace(work, copies=copies, phase=phase, accumulators=accumulators, origin_of=list(range(len(copies))))
         self.loops.level(part, position)
 
     def _folds_in_lanes(self, work: Work, position: int) -> bool:
@@ -126,30 +131,34 @@ class Reductions:
             return "register"
         return "stack" if total <= STACK_BYTES else "heap"
 
-    def element(self, work: Work) -> None:
-        """One element of one part of a reduction."""
-        reduction, acc = _reduction(work), work.accumulators
-        assert acc is not None
-        loops, facts = self.loops, self.builder.facts
-        places = [self.place(work, acc, k) for k in range(len(work.copies))]
-        if work.mode == "start":
-            for k in dict.fromkeys(range(len(work.copies))):
-                values = loops.converter.convert(reduction.neutral, loops.environment(work, k), facts, work.identity)
-                for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
-                    self.builder.add(Store(buffer, places[k], value))
-        elif work.mode == "fold":
-            steps = []
-            for k in range(len(work.copies)):
-                values = loops.environment(work, k)
-                (item,) = loops.converter.convert((Item(reduction, 0),), values, facts, work.identity)
-                steps.append((item.form, acc.buffers, places[k]))
-            loops.emitter.folds(steps)
-        else:
-            extra: list[dict[Node, Node]] = [
-                {Item(reduction, j): Read(b, places[k], None) for j, b in enumerate(acc.buffers)}
-                for k in range(len(work.copies))
-            ]
-            loops.finish(work, extra)
+    def _start_element(self, work: Work) -> None:
+        reduction, acc, loops = _reduction(work), accumulators_of(work), self.loops
+        for k in range(len(work.copies)):
+            values = loops.converter.convert(
+                reduction.neutral, loops.environment(work, k), self.builder.facts, work.identity
+            )
+            for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
+                self.builder.add(Store(buffer, self.place(work, acc, k), value))
+
+    def _fold_element(self, work: Work) -> None:
+        self.loops.emitter.folds(self.steps(work))
+
+    def _finish_element(self, work: Work) -> None:
+        reduction, acc = _reduction(work), accumulators_of(work)
+        extra: list[dict[Node, Node]] = []
+        for k in range(len(work.copies)):
+            place = self.place(work, acc, k)
+            extra.append({Item(reduction, j): Read(b, place, None) for j, b in enumerate(acc.buffers)})
+        self.loops.finish(work, extra)
+
+    def steps(self, work: Work) -> list[Step]:
+        """The step of each copy: the fold with its axes' variables replaced, the accumulators, and their indices."""
+        loops, acc, fold = self.loops, accumulators_of(work), (Item(_reduction(work), 0),)
+        steps: list[Step] = []
+        for k in range(len(work.copies)):
+            (item,) = loops.converter.convert(fold, loops.environment(work, k), self.builder.facts, work.identity)
+            steps.append((item.form, acc.buffers, self.place(work, acc, k)))
+        return steps
 
     def place(self, work: Work, acc: Accumulators, k: int) -> tuple[Expr, ...]:
         coordinates, origin = work.copies[k], acc.origins[work.origin_of[k]]
@@ -178,7 +187,7 @@ class Reductions:
             if not guarded:
                 self.clear(work, total)
             self.join(work, total, partials)
-        self.part(work, position, "finish", total)
+        self.part(work, position, self.finish, total)
 
     def _fold_chunks(
         self, work: Work, position: int, total: Accumulators, partials: Sequence[Buffer], span: int
@@ -195,7 +204,7 @@ class Reductions:
             own = self.allocate(work, position, registers=False)
             self.clear(work, own)
             copies = [c.copy() for c in work.copies]
-            fold = replace(work, copies=copies, mode="fold", accumulators=own, origin_of=[0])
+            fold = replace(work, copies=copies, phase=self.fold, accumulators=own, origin_of=[0])
             if step > 1:
                 self.loops.choose(fold, position, [[var]])
             else:

@@ -18,7 +18,7 @@ def rows_through(work: Work, position: int, rounds: Expr, facts: Facts) -> Rows 
     job = work.job
     name = job.plan.loops[position].name
     axes = job.axis_of[name]
-    if work.rows is not None or job.blocked or name in job.fused or len(axes) != 1 or work.mode in ("start", "finish"):
+    if work.rows is not None or job.blocked or name in job.fused or len(axes) != 1 or not work.phase.reads:
         return None
     (axis,) = axes
     if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):

@@ -13,22 +13,25 @@ the operator is known to have.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr, Item, Reduce, Result, fresh
+from raido.algo.graph.expr import Expr, Reduce, Result, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.folds import folds_in_lanes
-from raido.schedule.lower.loops import Loops
-from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.steps import known_neutral, replace_neutral
 from raido.schedule.lower.versions import as_comparison
-from raido.schedule.lower.work import Accumulators, Work
+from raido.schedule.lower.work import Accumulators, Phase, Work, over_reduced
 from raido.schedule.nest.nodes import Ordered, Store
 from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.plan import LoopPlan
 from raido.schedule.strategy_parts import part_loop
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
+    from raido.schedule.lower.reductions import Reductions
 
 
 class Scans:
@@ -37,10 +40,9 @@ class Scans:
     def __init__(self, loops: Loops, reductions: Reductions) -> None:
         self.loops, self.reductions = loops, reductions
         self.builder: Builder = loops.builder
-        loops.scan = self.scan
-        loops.block = self.block
-        loops.along_block = self.along_block
-        loops.scan_element = self.element
+        self.running = Phase(self._scan_element, cuts=True)
+        self.first = Phase(self._first_element, takes_over=self._along)
+        self.total = Phase(self._total_element, takes_over=self._along)
 
     def scan(self, work: Work, position: int) -> None:
         """The scan whose outermost scanned loop stands at `position`."""
@@ -51,44 +53,39 @@ class Scans:
             (self._chain if name == "chain" else self._three_phase)(single, position)
         if name == "serial":
             running = self.reductions.allocate(work, position, label="running")
-            self.reductions.part(work, position, "start", running)
-            self.reductions.part(work, position, "scan", running)
+            self.reductions.part(work, position, self.reductions.start, running)
+            self.reductions.part(work, position, self.running, running)
 
     # Blocks
 
-    def _blocks(self, work: Work, position: int, phase: str, accumulators: Accumulators) -> None:
-        """The loop over blocks, by threads; `block` says what one does."""
+    def _blocks(
+        self, work: Work, position: int, loop: LoopPlan, body: Callable[[Work, int, Accumulators], None], label: str
+    ) -> None:
+        """The loop over blocks, as `loop` says; `body` emits a block, with accumulators of its own, called `label`."""
         plan = work.job.plan.loops[position]
         low, high, step = work.copies[0].bounds(plan.name)
         var = fresh(plan.name)
         how: dict[str, Any] = {"stage": work.job.stage.name, "loop": plan.name}
+
+        def block(inner: Work, at: int) -> bool:
+            body(inner, at, self.reductions.allocate(inner, at, registers=False, label=label))
+            return True
+
         copies = [c.copy() for c in work.copies]
-        part = replace(work, copies=copies, mode=phase, accumulators=accumulators, origin_of=[0])
-        loop = part_loop(work.job.stage, work.job.plan, "totals", 0) if phase == "block total" else plan
+        part = replace(work, copies=copies, phase=Phase(takes_over=block), origin_of=[0])
         if loop.kind == "parallel":
             how |= {"kind": "parallel", "grain": loop.grain, "dynamic": loop.dynamic}
         with self.builder.loop(var, low, high, step, **how):
             self.loops.choose(part, position, [[var]])
 
-    def block(self, work: Work, position: int) -> None:
-        """One block: what `mode` says of it, with the loops from `position` on."""
-        shared = work.accumulators
-        assert shared is not None
-        label = "running" if work.mode == "block scan" else "total"
-        own = self.reductions.allocate(work, position, registers=False, label=label)
-        if work.mode == "block total":
-            self._total(work, position, own)
-            self.reductions.keep(work.job, own, shared.buffers, self._number(work))
-        elif work.mode == "block scan":
-            self._load(own, shared.buffers, (self._number(work),))
-            self.reductions.part(work, position, "scan", own)
-        else:
-            self._chained_block(work, position, shared, own)
-
     def _chain(self, work: Work, position: int) -> None:
         carry = self.reductions.allocate(work, position, registers=False, label="before")
         self.reductions.clear(work, carry)
-        self._blocks(work, position, "block chain", carry)
+
+        def block(inner: Work, at: int, own: Accumulators) -> None:
+            self._chained_block(inner, at, carry, own)
+
+        self._blocks(work, position, work.job.plan.loops[position], block, "total")
 
     def _chained_block(self, work: Work, position: int, carry: Accumulators, own: Accumulators) -> None:
         """The total (unless no block follows); in order, what came before and what comes before the next; the prefixes."""
@@ -103,7 +100,7 @@ class Scans:
             with builder.when(as_comparison(more), more):
                 reductions.merge(work, carry, own)
         builder.add(Ordered(closed(section)))
-        reductions.part(work, position, "scan", running)
+        reductions.part(work, position, self.running, running)
 
     def _three_phase(self, work: Work, position: int) -> None:
         builder, reductions = self.builder, self.reductions
@@ -111,13 +108,21 @@ class Scans:
         running = reductions.allocate(work, position, registers=False, label="running")
         count = ix.ceildiv(ix.sub(high, low), step)
         partials = reductions.partials(work, running, count)
-        totals = replace(running, buffers=partials)
-        self._blocks(work, position, "block total", totals)
+
+        def total(inner: Work, at: int, own: Accumulators) -> None:
+            self._total(inner, at, own)
+            reductions.keep(inner.job, own, partials, self._number(inner))
+
+        def scan(inner: Work, at: int, own: Accumulators) -> None:
+            self._load(own, partials, (self._number(inner),))
+            reductions.part(inner, at, self.running, own)
+
+        self._blocks(work, position, part_loop(work.job.stage, work.job.plan, "totals", 0), total, "total")
         reductions.clear(work, running)
         chunk = fresh("chunk")
         with builder.loop(chunk, ix.as_index(0), count, 1):
             reductions.each(running.lengths, lambda at: self._exchange(work, running, partials, at, chunk))
-        self._blocks(work, position, "block scan", totals)
+        self._blocks(work, position, work.job.plan.loops[position], scan, "running")
 
     def _exchange(
         self, work: Work, running: Accumulators, partials: Sequence[Buffer], at: tuple[Expr, ...], chunk: Expr
@@ -152,26 +157,28 @@ class Scans:
         if not neutral:
             if own.axes:  # elements between those of this round are combined with the others, and never looked at
                 self.reductions.clear(work, own)
-            self.reductions.part(work, position, "first", own)
+            self.reductions.part(work, position, self.first, own)
         else:
             self.reductions.set_all(own, neutral)
-        self.reductions.part(work, position, "total", own)
+        self.reductions.part(work, position, self.total, own)
 
     def _neutral(self, work: Work) -> tuple[Expr, ...]:
         form = _fold(work)
         return known_neutral(form) if folds_in_lanes(work.job) else ()
 
-    def along_block(self, work: Work, position: int) -> None:
-        """The scanned loops inside a block as one loop over its values: for totals, whose order of loops nobody sees."""
+    def _along(self, work: Work, position: int) -> bool:
+        """The scanned loops inside a block as one over its values: for totals, whose order of loops nobody sees. False where there are none."""
         job = work.job
+        if not over_reduced(work, position):
+            return False
         axis = job.stage.reduction_axes[0].name
         if work.copies[0].ranges[axis].value is not None:
             self.loops.inside(work, position)
-            return
+            return True
         low, high = work.copies[0].box(axis)
-        if work.mode == "first":
+        if work.phase is self.first:
             self._at(work, position, axis, low)
-            return
+            return True
         if not self._neutral(work):
             low = ix.add(low, 1)
         inner = [loop for loop in job.plan.loops[position:] if loop.name in job.reduced]
@@ -182,6 +189,7 @@ class Scans:
         var = fresh(axis)
         with self.builder.loop(var, low, ix.add(high, 1), 1, **how):
             self._at(work, position, axis, var)
+        return True
 
     def _at(self, work: Work, position: int, axis: str, value: Expr) -> None:
         copies = [c.copy() for c in work.copies]
@@ -191,29 +199,26 @@ class Scans:
 
     # One element
 
-    def element(self, work: Work) -> None:
-        """One step: of a scan, or of a block's total."""
-        loops, facts, acc = self.loops, self.builder.facts, work.accumulators
-        assert acc is not None and work.job.stage.scan is not None
-        places = [self.reductions.place(work, acc, k) for k in range(len(work.copies))]
-        forms: list[Reduce] = []
-        for k in range(len(work.copies)):
-            values = loops.environment(work, k)
-            (item,) = loops.converter.convert((Item(_fold(work), 0),), values, facts, work.identity)
-            forms.append(item.form)
-        if work.mode == "first":
-            for form, place in zip(forms, places, strict=True):
-                for buffer, value in zip(acc.buffers, loops.emitter.values(form.values), strict=True):
-                    self.builder.add(Store(buffer, place, value))
+    def _first_element(self, work: Work) -> None:
+        """The first value of a block, with which its total begins."""
+        for form, buffers, place in self.reductions.steps(work):
+            for buffer, value in zip(buffers, self.loops.emitter.values(form.values), strict=True):
+                self.builder.add(Store(buffer, place, value))
+
+    def _total_element(self, work: Work) -> None:
+        neutral = self._neutral(work)
+        if not neutral:
+            self._prefixes(work)
             return
-        steps = [(form, acc.buffers, place) for form, place in zip(forms, places, strict=True)]
-        if work.mode == "total" and (neutral := self._neutral(work)):
-            steps = [(replace_neutral(form, neutral), buffers, place) for form, buffers, place in steps]
-            loops.emitter.folds(steps, contract=False)
-            return
-        results = loops.emitter.prefixes(steps, work.job.stage.scan.exclusive)
-        if work.mode == "scan":
-            self._store(work, results)
+        steps = [(replace_neutral(form, neutral), buffers, at) for form, buffers, at in self.reductions.steps(work)]
+        self.loops.emitter.folds(steps, contract=False)
+
+    def _scan_element(self, work: Work) -> None:
+        self._store(work, self._prefixes(work))
+
+    def _prefixes(self, work: Work) -> Sequence[Sequence[Expr]]:
+        assert work.job.stage.scan is not None
+        return self.loops.emitter.prefixes(self.reductions.steps(work), work.job.stage.scan.exclusive)
 
     def _store(self, work: Work, results: Sequence[Sequence[Expr]]) -> None:
         job, converter = work.job, self.loops.converter

@@ -8,18 +8,21 @@ parallel, each round keeps a partial. Where the host is computed for part of its
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.coordinates import Bind, Coordinates
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.loops import Loops
-from raido.schedule.lower.reductions import Reductions
 from raido.schedule.lower.regions import Box, spread
 from raido.schedule.lower.work import Accumulators, Work
 from raido.schedule.nest.values import Buffer
 from raido.schedule.plan import At
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
+    from raido.schedule.lower.reductions import Reductions
 
 
 @dataclass(slots=True)
@@ -68,10 +71,9 @@ class Sharing:
         self.guests = guests
         self.running: dict[str, Running] = {}
         self.boxes: dict[str, Box] = {}
-        loops.sharing = self
 
     def _of(self, work: Work) -> list[Guest]:
-        if work.mode not in ("compute", "fold") or not self.guests:
+        if not work.phase.shares or not self.guests:
             return []
         return self.guests.get(work.job.stage.name, [])
 
@@ -93,7 +95,9 @@ class Sharing:
                 own.guards.clear()
             own.simplify(self.builder.facts.simplify)
             copies.append(own)
-        return Work(job, copies, versioned=job.version_at < count, origin_of=list(range(len(copies))))
+        return Work(
+            job, copies, self.loops.compute, versioned=job.version_at < count, origin_of=list(range(len(copies)))
+        )
 
     def running_inside(self, work: Work, position: int) -> list[Work]:
         """The guests that run inside the loop at `position`, as far as its loops have been chosen."""
@@ -123,7 +127,7 @@ class Sharing:
                 count = ix.ceildiv(ix.sub(high, low), step)
                 running.partials = self.reductions.partials(outer, total, count)
             else:
-                self.reductions.part(outer, position, "start", total)
+                self.reductions.part(outer, position, self.reductions.start, total)
             self.running[guest.job.stage.name] = running
 
     def enter(self, work: Work, position: int) -> None:
@@ -150,7 +154,7 @@ class Sharing:
                 inner = self._work(guest, work, position + 1)
                 if guest.job.first_reduction <= position:
                     running = self.running[guest.job.stage.name]
-                    inner.mode, inner.accumulators = "fold", running.own
+                    inner.phase, inner.accumulators = self.reductions.fold, running.own
                     begun = guest.job.first_reduction
                     inner.origin_of = [running.copy_at[_values(c, work, begun)] for c in work.copies]
                 self.loops.level(inner, position + 1)
@@ -176,7 +180,7 @@ class Sharing:
             if running.partials:
                 self.reductions.clear(running.outer, running.total)
                 self.reductions.join(running.outer, running.total, running.partials)
-            self.reductions.part(running.outer, position, "finish", running.total)
+            self.reductions.part(running.outer, position, self.reductions.finish, running.total)
 
 
 def _values(coordinates: Coordinates, work: Work, count: int) -> tuple[Expr | None, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
@@ -16,12 +17,14 @@ from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.lower.builder import Builder, Scope, new_serial
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.regions import Box, extent_bound, spread
 from raido.schedule.lower.sharing import Guest
 from raido.schedule.nest.nodes import Alloc, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import At
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
 
 STACK_BYTES = 32 << 10
 Compute = Callable[[list[Job], dict[str, Box]], None]

@@ -104,7 +104,7 @@ class SortedUpdates:
             copies = [c.copy() for c in work.copies]
             first = builder.name("first", ix.add(low, ix.mul(chunk, span)))
             copies[0].narrow(plan.name, first, ix.minimum(ix.add(first, span), high))
-            self.loops.loop(replace(work, copies=copies, mode="update"), position, "serial")
+            self.loops.loop(replace(work, copies=copies, phase=self.updates.stepping), position, "serial")
 
     def _places(self, sorting: Sorting, chunks: Expr, ranges: Expr) -> None:
         """Counts give way to the places of the first steps."""

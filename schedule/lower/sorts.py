@@ -9,17 +9,19 @@ their bits with -0.0 as 0.0 and every NaN last. Threads take chunks, as many as 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32, u64
 from raido.algo.graph.expr import Expr, Item, Op, Reduce, Result, const, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
 
 MOST_CHUNKS = 4096  # whatever a schedule says
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
@@ -32,7 +34,6 @@ class Sorts:
     def __init__(self, loops: Loops) -> None:
         self.loops = loops
         self.builder: Builder = loops.builder
-        loops.sort = self.sort
 
     def sort(self, work: Work, position: int) -> None:
         """The sort whose loop along the axis stands at `position`, for each copy."""

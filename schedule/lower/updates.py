@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
@@ -26,12 +26,14 @@ from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.convert import conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.sorted_updates import SortedUpdates
-from raido.schedule.lower.work import Work
+from raido.schedule.lower.work import Phase, Work, over_reduced
 from raido.schedule.nest.nodes import Check, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.strategy_parts import part_plan, part_stage, without_threads
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
 
 MOST_CHUNKS = 4096  # whatever a schedule says: what they keep apart has sizes that 64 bits hold
 
@@ -64,16 +66,17 @@ class Updates:
         self.bins: dict[str, Bins] = {}
         self.taken: Taken
         self.sorted = SortedUpdates(self)
-        loops.update = self.update
-        loops.update_element = self.element
+        self.setting = Phase(self._each_copy(self._set), over_reduced)
+        self.stepping = Phase(self._each_copy(self._step), lambda work, position: work.job.chosen_by_steps(position))
+        self.combining = Phase(self._each_copy(self._combine))
 
     def update(self, work: Work, position: int) -> None:
         """The update whose outermost step loop stands at `position`."""
         if not work.job.in_place:
-            self._pass(work, position, "set")
+            self._pass(work, position, self.setting)
         name, numbers = work.job.plan.strategy or ("serial", ())
         if name not in ("private", "sorted"):
-            self._pass(work, position, "update")
+            self._pass(work, position, self.stepping)
             return
         chosen: dict[str, Any] = dict(numbers)
         for k in range(len(work.copies)):
@@ -83,21 +86,21 @@ class Updates:
             else:
                 self.sorted.update(single, position, chosen["bins"], chosen["chunks"])
 
-    def _pass(self, work: Work, position: int, mode: str) -> None:
+    def _pass(self, work: Work, position: int, phase: Phase) -> None:
         self.loops.placer.begin_pass()
-        self.loops.level(replace(work, copies=[c.copy() for c in work.copies], mode=mode), position)
+        self.loops.level(replace(work, copies=[c.copy() for c in work.copies], phase=phase), position)
 
     # Private bins
 
     def _private(self, work: Work, position: int, wanted: int | Expr, copies: int) -> None:
         """The steps in chunks with bins of their own; in order, if there is but one."""
         if ix.constant_value(wanted) in (0, 1):
-            self._pass(work, position, "update")
+            self._pass(work, position, self.stepping)
             return
         builder = self.builder
         chunks = builder.name("chunks", ix.minimum(wanted, MOST_CHUNKS))
         with builder.block(branch=True) as plain:
-            self._pass(work, position, "update")
+            self._pass(work, position, self.stepping)
         with builder.block(builder.facts.with_known(ix.sub(chunks, 2)), branch=True) as chunked:
             self._chunks(work, position, copies, chunks)
         builder.add(If(Op("lt", bool_, (ix.as_index(1), chunks)), closed(chunked), closed(plain)))
@@ -122,7 +125,9 @@ class Updates:
             parts = [c.copy() for c in work.copies]
             first = builder.name("first", ix.minimum(ix.add(low, ix.mul(chunk, span)), high))
             parts[0].narrow(plan.name, first, ix.minimum(ix.add(first, span), high))
-            self._steps(replace(work, copies=parts, mode="update"), position, Bins(partials, (chunk,), axes), copies)
+            self._steps(
+                replace(work, copies=parts, phase=self.stepping), position, Bins(partials, (chunk,), axes), copies
+            )
         self._take_in(work, Bins(partials, (), axes), chunks, copies)
 
     def _kind(self) -> str:
@@ -165,7 +170,7 @@ class Updates:
         self._each(work, bins.axes, set_one)
 
     def _take_in(self, work: Work, bins: Bins, chunks: Expr, copies: int) -> None:
-        """Every element of the results takes its bins in, in order: the part "combine", in its own loops."""
+        """Every element of the results takes its bins in, in order, in the loops of the part "combine"."""
         job = work.job
         whole = part_stage(job.stage, job.plan, "combine")
         plan = without_threads(part_plan(job.stage, job.plan, "combine"), self.builder.threaded > 0)
@@ -175,7 +180,7 @@ class Updates:
             ranges.append((axis.name, *((ix.as_index(0), axis.extent) if value is None else (value, ix.add(value, 1)))))
         self.taken = Taken(work, bins, chunks, copies)
         part = Job(whole, plan, (), None, job.position)
-        self.loops.level(Work(part, [Coordinates(ranges, plan.relations)], "combine"), 0)
+        self.loops.level(Work(part, [Coordinates(ranges, plan.relations)], self.combining), 0)
 
     def _take(self, values: dict[Node, Node]) -> None:
         """One element takes its bins in."""
@@ -234,16 +239,17 @@ class Updates:
 
     # One element
 
-    def element(self, work: Work) -> None:
-        """One element that is set, or one step."""
-        for k in range(len(work.copies)):
-            values = self.loops.environment(work, k)
-            if work.mode == "combine":
-                self._take(
-                    values | {v: e for v, e in self.loops.environment(self.taken.work, 0).items() if v not in values}
-                )
-            else:
-                (self._set if work.mode == "set" else self._step)(work, values)
+    def _each_copy(self, body: Callable[[Work, dict[Node, Node]], None]) -> Callable[[Work], None]:
+        """What a phase does at an element: `body`, for each copy, given the values of variables."""
+
+        def element(work: Work) -> None:
+            for k in range(len(work.copies)):
+                body(work, self.loops.environment(work, k))
+
+        return element
+
+    def _combine(self, work: Work, values: dict[Node, Node]) -> None:
+        self._take(self.loops.environment(self.taken.work, 0) | values)
 
     def _set(self, work: Work, values: dict[Node, Node]) -> None:
         job, loops = work.job, self.loops

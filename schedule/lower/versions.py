@@ -86,7 +86,7 @@ def cut_of(
     job = work.job
     name = job.plan.loops[position].name
     axes = job.axis_of[name]
-    if position != job.cut or step != 1 or work.mode not in ("compute", "fold", "scan"):
+    if position != job.cut or step != 1 or not work.phase.cuts:
         return None
     if len(axes) != 1 or name in job.fused:
         return None

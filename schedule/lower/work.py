@@ -1,15 +1,14 @@
-"""What is being emitted: a `Work`, and what the emitters of loops, producers and guests ask of each other."""
+"""What is being emitted: a `Work`, in one of the phases of its stage."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.regions import Box
 from raido.schedule.nest.values import Buffer
 
 
@@ -41,19 +40,41 @@ class Rows:
     row: Var
 
 
+def _never(work: Work, position: int) -> bool:
+    return False
+
+
+def _nothing(work: Work) -> None:
+    """No statements."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Phase:
+    """One pass over the loops of a stage: the whole stage, or a part of a reduction, scan, update or filter.
+
+    `element` emits the statements of one element (of each copy). `leaves_out`: whether the pass does not run through the loop at a
+    position. `takes_over` emits everything from a position inwards by itself, or returns False. `shares`: whether stages that are fused
+    with this one run along; `cuts`: whether loops are cut at boundaries; `reads`: whether elements read what the stage's bodies read,
+    so that producers are placed at the loops.
+    """
+
+    element: Callable[[Work], None] = _nothing
+    leaves_out: Callable[[Work, int], bool] = _never
+    takes_over: Callable[[Work, int], bool] = _never
+    shares: bool = False
+    cuts: bool = False
+    reads: bool = True
+
+
 @dataclass(slots=True)
 class Work:
-    """Something to emit. `mode`: "compute", or the part of a reduction: "start", "fold", "finish"; of a scan: "start", "scan".
-
-    A scan in blocks (`scans`) has more parts: "block total", "block scan", "block chain" of a block, whose total is made by "first", the
-    first value alone (where no neutral element is known), and "total".
-
-    `rows`: set where the loops follow the rows of an array that is read flat.
+    """Something to emit: loops of a stage, from some position on, in one phase. `rows`: set where they follow the rows of an array that is
+    read flat.
     """
 
     job: Job
     copies: list[Coordinates]
-    mode: str = "compute"
+    phase: Phase
     identity: frozenset[Node] = frozenset()
     versioned: bool = False
     accumulators: Accumulators | None = None
@@ -61,33 +82,16 @@ class Work:
     rows: Rows | None = None
 
 
-class Placer(Protocol):
-    """What is computed inside a loop besides the stage itself."""
-
-    def inside(self, work: Work, position: int) -> None:
-        """Emits the producers placed at the loop at `position`."""
-
-    def places(self, job: Job, position: int) -> bool:
-        """Whether any producer is placed or kept there."""
-        ...
-
-    def begin_pass(self) -> None:
-        """Says that loops which may have run already are about to run again from their beginning."""
+def accumulators_of(work: Work) -> Accumulators:
+    """The accumulators of a phase that has some."""
+    assert work.accumulators is not None
+    return work.accumulators
 
 
-class Guests(Protocol):
-    """Stages that share the loops of the one being emitted: what they do before, in and after each of its loops."""
-
-    boxes: dict[str, Box]
-
-    def forwards(self, job: Job) -> bool: ...
-    def sharers(self, job: Job, position: int) -> list[Job]: ...
-    def running_inside(self, work: Work, position: int) -> list[Work]: ...
-    def before(self, work: Work, position: int) -> None: ...
-    def enter(self, work: Work, position: int) -> None: ...
-    def inside(self, work: Work, position: int) -> None: ...
-    def leave(self, work: Work, position: int) -> None: ...
-    def after(self, work: Work, position: int) -> None: ...
+def over_reduced(work: Work, position: int) -> bool:
+    """Whether there is a loop at a position, and it runs over an axis of the stage's reduction."""
+    loops = work.job.plan.loops
+    return position < len(loops) and loops[position].name in work.job.reduced
 
 
 def ranges_of(work: Work) -> dict[Var, tuple[Expr, Expr]]:
