@@ -18,7 +18,7 @@ import typer
 from raido.algo.graph.dtypes import DType, f32, f64, i64
 from raido.algo.graph.expr import Op, const, fresh
 from raido.algo.graph.primitives import PRIMITIVES
-from raido.algo.recipes import RECIPES
+from raido.algo.recipes import FUNCTIONS
 from raido.schedule.nest.nodes import Block, For, Let, Nest, Produce, VectorStore
 from raido.schedule.nest.values import Buffer, VectorRead, VectorVar
 from raido.targets import tvm_corner as tvm
@@ -116,7 +116,7 @@ def main(
         "| function | f32 ours | f32 libmvec | ratio | f64 ours | f64 libmvec | ratio |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name in names or RECIPES:
+    for name in names or FUNCTIONS:
         cells = []
         for dtype in (f32, f64):
             lanes = bits // dtype.bits

@@ -35,7 +35,7 @@ class Primitive:
     `kinds` are the operand kinds allowed, of "b", "i", "u", "f". `rule` tells the result: "same" (operands and result of one type),
     "compare" (two of one type, bool_), "predicate" (one operand, bool_), "select" (bool_, T, T: T), "cast" (any type, the caller
     says which), "shift" (the left operand's), "count" (an integer: any integer type that the caller says).
-    `recipe`: not native, but a DAG of primitives (`raido.algo.recipes`).
+    `function`: one of mathematics, whose meaning is its recipe (`raido.algo.recipes`).
     """
 
     name: str
@@ -43,7 +43,7 @@ class Primitive:
     rule: Rule
     kinds: str
     compute: Callable[..., Array] | None
-    recipe: bool = False
+    function: bool = False
 
 
 def _minimum(a: Array, b: Array) -> Array:
@@ -117,15 +117,7 @@ def _unsigned(a: Array) -> Array:
 
 
 def _popcount(a: Array) -> Array:
-    bits = _unsigned(a).astype(np.uint64)
-    total = np.zeros(bits.shape, np.int64)
-    for _ in range(8):
-        total += _BITS_OF_BYTE[(bits & np.uint64(255)).astype(np.intp)]
-        bits = bits >> np.uint64(8)
-    return total
-
-
-_BITS_OF_BYTE = np.array([bin(byte).count("1") for byte in range(256)], np.int64)
+    return np.bitwise_count(_unsigned(a)).astype(np.int64)
 
 
 def _clz(a: Array) -> Array:
@@ -206,13 +198,13 @@ def _rows() -> list[Primitive]:
     rows += [Primitive(name, 2, "compare", "biuf", f) for name, f in comparisons.items()]
     rows += [Primitive(f.__name__, 1, "same", "f", f) for f in (np.floor, np.ceil, np.trunc, np.rint)]
     rows += [Primitive(f.__name__, 1, "predicate", "f", f) for f in (np.isnan, np.isinf, np.isfinite, np.signbit)]
-    rows += [Primitive(name, 1, "same", "f", None, recipe=True) for name in RECIPES if name not in _BINARY_RECIPES]
-    rows += [Primitive(name, 2, "same", "f", None, recipe=True) for name in _BINARY_RECIPES]
+    rows += [Primitive(name, 1, "same", "f", None, function=True) for name in FUNCTIONS if name not in _OF_TWO]
+    rows += [Primitive(name, 2, "same", "f", None, function=True) for name in _OF_TWO]
     return rows
 
 
-_BINARY_RECIPES = ("pow", "atan2", "hypot")
-RECIPES = (
+_OF_TWO = ("pow", "atan2", "hypot")
+FUNCTIONS = (
     *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
     *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "hypot", "rsqrt", "pow"),
 )
@@ -253,8 +245,8 @@ def evaluate(name: str, dtype: DType, args: Sequence[Any]) -> np.ndarray:
             result = _cast(arrays[0], dtype)
         elif name == "bitcast":
             result = np.ascontiguousarray(arrays[0]).reshape(arrays[0].shape).view(dtype.numpy)
-        elif row.recipe:
-            result = _evaluate_recipe(name, computed_in(dtype), [widen(a) for a in arrays])
+        elif row.function:
+            result = _evaluate_function(name, computed_in(dtype), [widen(a) for a in arrays])
         elif row.compute is not None:
             result = row.compute(*(arrays if name in _OF_ANY_WIDTH else map(widen, arrays)))
         else:
@@ -268,7 +260,7 @@ def evaluator(name: str, dtype: DType) -> Callable[..., np.ndarray]:
     Interpreters of nests take elements one by one: what is the same for all of them is settled once.
     """
     row = PRIMITIVES[name]
-    if row.compute is None or row.recipe or name in ("cast", "bitcast"):
+    if row.compute is None or row.function or name in ("cast", "bitcast"):
         return lambda *args: evaluate(name, dtype, args)
     compute, kind = row.compute, dtype.numpy
     may_be_narrow = name not in _OF_ANY_WIDTH and (dtype in NARROW or row.rule in ("compare", "predicate"))
@@ -276,17 +268,17 @@ def evaluator(name: str, dtype: DType) -> Callable[..., np.ndarray]:
     return lambda *args: np.asarray(compute(*map(take, args))).astype(kind, copy=False)
 
 
-def _evaluate_recipe(name: str, dtype: DType, args: list[np.ndarray]) -> Array:
+def _evaluate_function(name: str, dtype: DType, args: list[np.ndarray]) -> Array:
     """A function that is a DAG of primitives, of f32 or f64."""
     from raido.algo.recipes import evaluate_recipe
 
     if not any(a.ndim for a in args):
-        return _recipe_of_one(name, dtype, *(a.astype(dtype.numpy).tobytes() for a in args))
+        return _function_of_one(name, dtype, *(a.astype(dtype.numpy).tobytes() for a in args))
     return evaluate_recipe(name, dtype, *args)
 
 
 @lru_cache(maxsize=1 << 14)
-def _recipe_of_one(name: str, dtype: DType, *bits: bytes) -> np.ndarray:
+def _function_of_one(name: str, dtype: DType, *bits: bytes) -> np.ndarray:
     """The function of scalars, by their bits: interpreters of nests take elements one by one, and the same ones many times."""
     from raido.algo.recipes import evaluate_recipe
 

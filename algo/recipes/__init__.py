@@ -1,13 +1,18 @@
-"""raido's vector math: every transcendental function as a recipe, a straight line of primitive operations.
+"""Recipes: every primitive that is not native (`native.py`) as a straight line of operations, written once for all back ends.
 
-The same operations, with explicit fma, run in the interpreters, on every vector width and on every target, so a result
-depends on neither lanes nor device. Recipes exist for f32 and f64; f16 and bf16 are computed in f32 and rounded. Special values are
-NumPy's; denormals are neither flushed on the way in nor on the way out. docs/math.md lists the errors in ulp
+The same operations, with explicit fma, run in the interpreters, on every vector width and on every target, so a result depends on neither
+lanes nor device. No recipe traps, whatever its operands are: lanes that are off run it too.
+
+`RECIPES` holds them all. Recipes of arithmetic (division, casts, extremes, shifts, indices, f16 and bf16) are made of native operations and
+of other recipes; a new back end writes the native operations and leaves the rest to `build_recipe`.
+
+`FUNCTIONS` are the functions of mathematics among them, made of primitives, for f32 and f64; f16 and bf16 are computed in f32 and rounded.
+Special values are NumPy's; denormals are neither flushed on the way in nor on the way out. docs/math.md lists the errors in ulp
 (`python -m raido.algo.recipes` measures them). All coefficients are our own: `generate.py` derives them.
 
-    build_recipe("exp", builder, f32, x)   # through any `builder.Builder`: TIR, LLVM, …
-    evaluate_recipe("exp", f32, array)     # on NumPy arrays
-    expand("exp", f32)                     # as a graph: (parameters, body)
+    build_recipe("exp", f32, x)            # of a `Value`, through any `builder.Builder`: TIR, LLVM, …
+    evaluate_recipe("exp", f32, array)     # a function of mathematics on NumPy arrays
+    expand("exp", f32)                     # the same as a graph: (parameters, body)
 """
 
 from __future__ import annotations
@@ -17,22 +22,31 @@ from typing import Any
 
 import numpy as np
 
-from raido.algo.graph.dtypes import DType
+from raido.algo.graph.dtypes import NARROW, DType, bool_
+from raido.algo.graph.primitives import PRIMITIVES
 from raido.algo.recipes import (
+    bits,
+    casts,
+    division,
     error_function,
     exponential,
+    extremes,
+    fused,
     hyperbolic,
+    indices,
     inverse_trigonometric,
     logarithm,
     power,
+    signs,
     trigonometric,
 )
 from raido.algo.recipes.builder import Builder, NumpyBuilder, Value
 from raido.algo.recipes.graph import expand
+from raido.algo.recipes.narrow import in_wide
 
-__all__ = ["RECIPES", "Builder", "NumpyBuilder", "Value", "build_recipe", "evaluate_recipe", "expand"]
+__all__ = ["FUNCTIONS", "RECIPES", "Builder", "NumpyBuilder", "Value", "build_recipe", "evaluate_recipe", "expand"]
 
-RECIPES: dict[str, Callable[..., Value]] = {
+FUNCTIONS: dict[str, Callable[..., Value]] = {
     **{f.__name__: f for f in (exponential.exp, exponential.exp2, exponential.expm1)},
     **{f.__name__: f for f in (logarithm.log, logarithm.log2, logarithm.log10, logarithm.log1p)},
     **{f.__name__: f for f in (trigonometric.sin, trigonometric.cos, trigonometric.tan)},
@@ -45,16 +59,45 @@ RECIPES: dict[str, Callable[..., Value]] = {
     "pow": power.power,
 }
 
+RECIPES: dict[str, Callable[..., Value]] = FUNCTIONS | {
+    **{
+        f.__name__: f
+        for f in (division.floordiv, division.floormod, division.truncdiv, division.truncrem, division.fmod)
+    },
+    **{f.__name__: f for f in (indices.clamp_index, indices.wrap_index, indices.mirror_index, indices.symmetric_index)},
+    **{f.__name__: f for f in (signs.neg, signs.sign, signs.copysign, signs.signbit)},
+    **{f.__name__: f for f in (signs.isnan, signs.isinf, signs.isfinite)},
+    **{f.__name__: f for f in (bits.shl, bits.shr, bits.popcount, bits.clz, bits.ctz, bits.bit_not)},
+    **{f.__name__: f for f in (extremes.minimum, extremes.maximum, fused.fma, power.ipow, casts.cast)},
+    "abs": signs.absolute,
+    "mod": division.floormod,
+}
+_OF_BOOLEANS: dict[str, Callable[..., Value]] = {
+    **{name: lambda x, y: x & y for name in ("mul", "minimum", "bit_and")},
+    **{name: lambda x, y: x | y for name in ("add", "maximum", "bit_or")},
+    **{name: lambda x, y: x ^ y for name in ("ne", "bit_xor")},
+    "eq": lambda x, y: ~(x ^ y),
+    "lt": lambda x, y: ~x & y,
+    "le": lambda x, y: ~x | y,
+    "gt": lambda x, y: x & ~y,
+    "ge": lambda x, y: x | ~y,
+}
+_OF_ANY_FLOAT = ("cast", "fma", "signbit")
+"""Recipes that take f16 and bf16 as they are."""
+
 _BLOCK = 8192  # elements evaluated together, so that intermediate arrays stay in cache
 
 
-def build_recipe(name: str, builder: Builder, dtype: DType, *args: Any) -> Any:
-    """The value of `name` (f32 or f64) of the builder's values `args`."""
-    return RECIPES[name](*(Value(builder, dtype, a) for a in args)).raw
+def build_recipe(name: str, dtype: DType, *args: Value) -> Value:
+    """Primitive `name` with a result of type `dtype`, of operands for which it is not native, by what its builder has."""
+    if any(x.dtype in NARROW for x in args) and name not in _OF_ANY_FLOAT:
+        return in_wide(name, dtype, args)
+    recipe = (_OF_BOOLEANS if args[-1].dtype is bool_ and name in _OF_BOOLEANS else RECIPES)[name]
+    return recipe(*args, dtype) if PRIMITIVES[name].rule in ("cast", "count") else recipe(*args)
 
 
 def evaluate_recipe(name: str, dtype: DType, *args: Any) -> np.ndarray:
-    """`name` at every element of the arrays `args` of that type (f32 or f64), with broadcasting."""
+    """Function `name` of mathematics at every element of the arrays `args` of that type (f32 or f64), with broadcasting."""
     arrays = np.broadcast_arrays(*(np.asarray(a) for a in args))
     shape = arrays[0].shape
     flat = [a.reshape(-1) for a in arrays]
@@ -62,5 +105,5 @@ def evaluate_recipe(name: str, dtype: DType, *args: Any) -> np.ndarray:
     builder = NumpyBuilder()
     for start in range(0, len(result), _BLOCK):
         block = slice(start, start + _BLOCK)
-        result[block] = build_recipe(name, builder, dtype, *(a[block] for a in flat))
+        result[block] = FUNCTIONS[name](*(Value(builder, dtype, a[block]) for a in flat)).raw
     return result.reshape(shape)

@@ -17,7 +17,7 @@ import mpmath as mp
 import numpy as np
 
 from raido.algo.graph.dtypes import DType, f32, f64
-from raido.algo.recipes import RECIPES, evaluate_recipe
+from raido.algo.recipes import FUNCTIONS, evaluate_recipe
 
 # name: promised error in ulp for f32 and f64
 BOUNDS: dict[str, tuple[float, float]] = {
@@ -96,7 +96,7 @@ DOMAINS: dict[str, tuple[Range, ...]] = {
 }
 _POW_EXPONENTS = (Range(-20, 20), Range(-160, 160))
 
-EXACT: dict[str, Any] = {name: getattr(mp, name, None) for name in RECIPES} | {
+EXACT: dict[str, Any] = {name: getattr(mp, name, None) for name in FUNCTIONS} | {
     "exp2": lambda x: mp.mpf(2) ** x,
     "log2": lambda x: mp.log(x, 2),
     "pow": mp.power,
@@ -162,7 +162,7 @@ def table(count: int) -> Iterator[str]:
     yield f"Measured: the worst of {count:,} random arguments for each function and type, drawn as `accuracy.samples` does.\n"
     yield "| function | f32 promised | f32 measured | f64 promised | f64 measured |"
     yield "|---|---|---|---|---|"
-    for name in RECIPES:
+    for name in FUNCTIONS:
         cells = []
         for dtype, bound in zip((f32, f64), BOUNDS[name], strict=True):
             cells += [f"{bound}", f"{max(errors(name, dtype, *samples(name, dtype, count))):.2f}"]

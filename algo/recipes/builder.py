@@ -1,9 +1,11 @@
-"""The language in which recipes are written: `Value` with Python's operators over a `Builder` of primitive operations.
+"""The language in which recipes are written: `Value` with Python's operators over a `Builder` of operations.
 
-A recipe is a function of `Value`s. It uses primitive operations only, without loops or memory, so the same recipe runs
+A recipe is a function of `Value`s. It uses operations only, without loops or memory, so the same recipe runs
 eagerly on NumPy arrays, becomes a graph of `Expr`s, or is emitted as vector instructions. Nothing is contracted or
 reassociated behind its back: `a * b + c` rounds twice, `fma(a, b, c)` once. Python numbers take the dtype of the value
-they meet. `rare(condition, usual, unusual)` is `where(condition, unusual(), usual)` and a hint: lanes that need the
+they meet; operations on constants alone are folded.
+
+`rare(condition, usual, unusual)` is `where(condition, unusual(), usual)` and a hint: lanes that need the
 unusual value are few, so a target may jump over its computation when there are none. It is the last operation of a recipe.
 """
 
@@ -15,18 +17,22 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from raido.algo.graph.dtypes import DType, bool_, f32, f64, i32, i64, u32, u64
+from raido.algo.graph.dtypes import BIAS, MANTISSA, DType, bool_, f32, f64, signed, unsigned
 from raido.algo.graph.primitives import evaluate
+from raido.algo.recipes.native import NATIVE
 
 
 class Builder(Protocol):
-    """Makes the values that recipes compute with. Operations carry the names of `raido.algo.graph.primitives`."""
+    """Makes the values that recipes compute with.
+
+    Functions of mathematics are made of primitives (`raido.algo.graph.primitives`); recipes of primitives also of what is native only.
+    """
 
     def constant(self, dtype: DType, value: Any) -> Any:
         """The literal `value`."""
 
     def operation(self, name: str, dtype: DType, *args: Any) -> Any:
-        """Primitive `name` applied to `args`, with a result of type `dtype`."""
+        """Operation `name` applied to `args`, with a result of type `dtype`."""
 
     def rare(self, condition: Any, usual: Any, unusual: Callable[[], Any]) -> Any:
         """`unusual()` where `condition` holds, else `usual`."""
@@ -34,21 +40,24 @@ class Builder(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A scalar (or a lane of a vector) of type `dtype`, made by `builder`."""
+    """A scalar (or a lane of a vector) of type `dtype`, made by `builder`; of a constant, its number."""
 
     builder: Builder
     dtype: DType
     raw: Any
+    known: Any = None
 
     def _apply(self, name: str, dtype: DType, *args: Value | float) -> Value:
-        raws = (self.lift(a).raw for a in args)
-        return Value(self.builder, dtype, self.builder.operation(name, dtype, *raws))
+        return operate(name, dtype, *(self.lift(a) for a in args))
 
     def lift(self, other: Value | float) -> Value:
         """`other` as a value of this type."""
-        if isinstance(other, Value):
-            return other
-        return Value(self.builder, self.dtype, self.builder.constant(self.dtype, other))
+        return other if isinstance(other, Value) else self.constant(self.dtype, other)
+
+    def constant(self, dtype: DType, number: Any) -> Value:
+        """The literal `number`."""
+        number = dtype.numpy.type(number)
+        return Value(self.builder, dtype, self.builder.constant(dtype, number), number)
 
     def __add__(self, other: Value | float) -> Value:
         return self._apply("add", self.dtype, self, other)
@@ -107,10 +116,10 @@ class Value:
         return self._apply("logical_or" if self.dtype is bool_ else "bit_or", self.dtype, self, other)
 
     def __xor__(self, other: Value | int) -> Value:
-        return self._apply("bit_xor", self.dtype, self, other)
+        return self._apply("logical_xor" if self.dtype is bool_ else "bit_xor", self.dtype, self, other)
 
     def __invert__(self) -> Value:
-        return self._apply("logical_not", bool_, self)
+        return self._apply("logical_not" if self.dtype is bool_ else "bit_not", self.dtype, self)
 
     def __lshift__(self, count: Value | int) -> Value:
         return self._apply("shl", self.dtype, self, count)
@@ -126,6 +135,34 @@ class Value:
         """The same bits as another type of that width."""
         return self._apply("bitcast", dtype, self)
 
+    # --- what is native only (`raido.algo.recipes.native` says for which operands)
+
+    def convert(self, dtype: DType) -> Value:
+        """The same number in another type."""
+        return self if dtype is self.dtype else self._apply("convert", dtype, self)
+
+    def quotient(self, divisor: Value) -> Value:
+        """Integer division towards zero."""
+        return self._apply("quotient", self.dtype, self, divisor)
+
+    def shift_left(self, count: Value | int) -> Value:
+        """The bits moved up by fewer than there are."""
+        return self._apply("shift_left", self.dtype, self, count)
+
+    def shift_right(self, count: Value | int) -> Value:
+        """The bits moved down by fewer than there are, with the sign."""
+        return self._apply("shift_right", self.dtype, self, count)
+
+
+def operate(name: str, dtype: DType, *args: Value) -> Value:
+    """Operation `name` with a result of type `dtype`."""
+    first = args[0]
+    numbers = [a.known for a in args]
+    if all(number is not None for number in numbers):
+        meaning = NATIVE[name].primitive if name in NATIVE else name
+        return first.constant(dtype, evaluate(meaning, dtype, numbers)[()])
+    return Value(first.builder, dtype, first.builder.operation(name, dtype, *(a.raw for a in args)))
+
 
 def fma(a: Value, b: Value | float, c: Value | float) -> Value:
     """a * b + c, rounded once."""
@@ -136,8 +173,9 @@ def where(condition: Value, then: Value | float, otherwise: Value | float) -> Va
     """`then` where the condition holds, else `otherwise`; at least one of the two is a `Value`."""
     model = then if isinstance(then, Value) else otherwise
     assert isinstance(model, Value)
-    raws = (condition.raw, model.lift(then).raw, model.lift(otherwise).raw)
-    return Value(model.builder, model.dtype, model.builder.operation("select", model.dtype, *raws))
+    if condition.known is not None:
+        return model.lift(then if condition.known else otherwise)
+    return operate("select", model.dtype, condition, model.lift(then), model.lift(otherwise))
 
 
 def rare(condition: Value, usual: Value, unusual: Callable[[], Value]) -> Value:
@@ -174,10 +212,16 @@ class Format:
     """The layout of a float type, and constants that follow from it."""
 
     dtype: DType
-    signed: DType
-    unsigned: DType
     mantissa: int  # stored bits
     bias: int
+
+    @property
+    def signed(self) -> DType:
+        return signed(self.dtype.bits)
+
+    @property
+    def unsigned(self) -> DType:
+        return unsigned(self.dtype.bits)
 
     @property
     def shifter(self) -> float:
@@ -193,7 +237,7 @@ class Format:
         return -(2 ** (self.dtype.bits - 1))
 
 
-FORMATS = {f32: Format(f32, i32, u32, 23, 127), f64: Format(f64, i64, u64, 52, 1023)}
+FORMATS = {dtype: Format(dtype, MANTISSA[dtype], BIAS[dtype]) for dtype in (f32, f64)}
 
 
 def format_of(x: Value) -> Format:
@@ -203,7 +247,12 @@ def format_of(x: Value) -> Format:
 
 def bits_of(x: Value) -> Value:
     """The bits of a float as a signed integer."""
-    return x.bitcast(format_of(x).signed)
+    return x.bitcast(signed(x.dtype.bits))
+
+
+def unsigned_bits_of(x: Value) -> Value:
+    """The bits of a float as an unsigned integer."""
+    return x.bitcast(unsigned(x.dtype.bits))
 
 
 def is_positive_normal(x: Value) -> Value:

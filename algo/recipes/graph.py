@@ -1,4 +1,4 @@
-"""Recipes as expression graphs: `expand("exp", f32)` for passes that work on `Expr`s.
+"""Functions of mathematics as expression graphs: `expand("exp", f32)` for passes that work on `Expr`s.
 
 A `rare` value becomes a `Cond`, whose branch a target may skip when no lane takes it.
 """
@@ -12,6 +12,7 @@ from typing import Any
 from raido.algo.graph.dtypes import DType
 from raido.algo.graph.expr import Cond, Expr, Item, Op, Var, const, fresh
 from raido.algo.graph.primitives import PRIMITIVES
+from raido.algo.recipes.builder import Value
 
 
 class GraphBuilder:
@@ -30,7 +31,8 @@ class GraphBuilder:
 @cache
 def expand(name: str, dtype: DType) -> tuple[tuple[Var, ...], Expr]:
     """The parameters and the body of the recipe `name` for f32 or f64."""
-    from raido.algo.recipes import build_recipe
+    from raido.algo.recipes import FUNCTIONS
 
     parameters = tuple(fresh(letter, dtype) for letter in "xy"[: PRIMITIVES[name].arity])
-    return parameters, build_recipe(name, GraphBuilder(), dtype, *parameters)
+    builder = GraphBuilder()
+    return parameters, FUNCTIONS[name](*(Value(builder, dtype, p) for p in parameters)).raw

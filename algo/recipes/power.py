@@ -1,4 +1,4 @@
-"""pow, cbrt, hypot, rsqrt.
+"""pow, cbrt, hypot, rsqrt, and powers of integers.
 
 pow: log|x| as an unevaluated pair with a relative error near 2**-66 (f64), 2**-36 (f32), times y as a pair, then exp.
 log: s = f / (2 + f) as a pair, then 2 s + 2/3 s³ + s⁵ P(s²) with the first two terms in pairs (the scheme of fdlibm's
@@ -166,3 +166,13 @@ def hypot(x: Value, y: Value) -> Value:
 def rsqrt(x: Value) -> Value:
     """1 / sqrt(x), both operations correctly rounded."""
     return 1.0 / sqrt(x)
+
+
+def ipow(x: Value, y: Value) -> Value:
+    """x**y for integers, wrapped; a negative exponent is taken as 0. A squaring for each bit of the exponent."""
+    exponent = where(y < 0, 0, y) if y.dtype.kind == "i" else y
+    total, square = x.lift(1), x
+    for bit in range(x.dtype.bits - (x.dtype.kind == "i")):
+        total = where((exponent & (1 << bit)).equals(0), total, total * square)
+        square = square * square
+    return total

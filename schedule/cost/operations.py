@@ -12,7 +12,7 @@ from typing import NamedTuple
 from raido.algo.graph.dtypes import DType, f32
 from raido.algo.graph.primitives import PRIMITIVES
 from raido.algo.graph.rewrite import topological
-from raido.algo.recipes import RECIPES, expand
+from raido.algo.recipes import FUNCTIONS, expand
 
 KINDS = ("fma", "float", "divide", "function", "integer", "integer_divide", "compare", "convert", "index")
 
@@ -38,7 +38,7 @@ def index_cost() -> Cost:
 def cost_of(name: str, dtype: DType, operand: DType) -> Cost:
     """The cost of a primitive with that result and first operand."""
     kind = KINDS.index
-    if name in RECIPES:
+    if name in FUNCTIONS:
         length = _length(name, dtype if dtype.bits >= 32 else f32)
         return Cost(kind("function"), 0.5 * length, 0.5 * length, 2.0 * length)
     rule = PRIMITIVES[name].rule

@@ -11,7 +11,7 @@ from typing import Any
 
 from raido.algo.graph.dtypes import f32
 from raido.algo.graph.expr import Op
-from raido.algo.graph.primitives import RECIPES
+from raido.algo.graph.primitives import FUNCTIONS
 from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.nodes import Let, Store
 from raido.schedule.nest.values import lanes_of
@@ -34,7 +34,9 @@ def roots_by_products(statements: Sequence[Any]) -> frozenset[Op]:
         seen.update((node, None) for node in topological(s.value) if isinstance(node, Op) and _is_wide(node))
     roots = [node for node in seen if node.name == "sqrt"]
     divider = ROOT * len(roots) + QUOTIENT * sum(node.name == "div" for node in seen)
-    products = sum(node.name in ("mul", "fma") for node in seen) + FUNCTION * sum(node.name in RECIPES for node in seen)
+    products = sum(node.name in ("mul", "fma") for node in seen) + FUNCTION * sum(
+        node.name in FUNCTIONS for node in seen
+    )
     count = 0
     while count < len(roots) and divider - ROOT >= products + INSTEAD:
         count, divider, products = count + 1, divider - ROOT, products + INSTEAD

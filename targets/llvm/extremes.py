@@ -1,29 +1,18 @@
-"""`minimum` and `maximum` as LLVM instructions: as few as give IEEE's meaning, signs of zeros and NaN included."""
+"""`minimum` and `maximum` of floats as LLVM instructions: as few as give IEEE's meaning, signs of zeros and NaN included."""
 
 from __future__ import annotations
 
 import math
 
-from raido.algo.graph.dtypes import bool_, i32, signed
+from raido.algo.graph.dtypes import i32, signed
 from raido.targets.llvm.text import TextBuilder, Value
 
 
-def write_minimum(b: TextBuilder, x: Value, y: Value) -> Value:
-    """The smaller of each two, by IEEE's `minimum`: any NaN wins, and −0.0 is less than 0.0."""
-    return _extreme(b, x, y, "min")
+def write_extreme(b: TextBuilder, x: Value, y: Value, which: str) -> Value:
+    """The smaller ("min") or larger ("max") of each two: any NaN wins, and −0.0 is less than 0.0.
 
-
-def write_maximum(b: TextBuilder, x: Value, y: Value) -> Value:
-    """The larger of each two."""
-    return _extreme(b, x, y, "max")
-
-
-def _extreme(b: TextBuilder, x: Value, y: Value, which: str) -> Value:
-    """Of floats: done in both orders, which differ in the bits of a NaN and of zeros of both signs, and all of these taken together."""
-    if x.dtype is bool_:
-        return b.binary("and" if which == "min" else "or", x, y)
-    if not x.dtype.is_float:
-        return b.intrinsic(("s" if x.dtype.kind == "i" else "u") + which, x, y)
+    Done in both orders, which differ in the bits of a NaN and of zeros of both signs, and all of these taken together.
+    """
     for known, other in ((x, y), (y, x)):
         if known.literal is not None and not math.isnan(known.literal):
             return _extreme_with_literal(b, known, other, which)

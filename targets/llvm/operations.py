@@ -1,127 +1,157 @@
-"""Every primitive operation as LLVM instructions, with exactly the meaning of `raido.algo.graph.primitives`, at any number of lanes.
+"""The operations as LLVM instructions, at any number of lanes: LLVM's table of native ones, and recipes of which it knows something better.
 
-`write_operation(builder, name, dtype, *operands)` appends the instructions and returns the result; math functions are written from
-their recipes. Invariants: no float product is left where LLVM could contract it; integers wrap; nothing is undefined for any
-operand (divisors 0 and -1, shifts, conversions out of range). `narrow` says what f16 and bf16 are here.
+`write_operation(builder, name, dtype, *operands)` appends the instructions and returns the result, with exactly the meaning of
+`raido.algo.graph.primitives`; what is neither native nor in `_BETTER` is written from its recipe. Invariants: no float product is left where
+LLVM could contract it; integers wrap. bf16 is an `i16` everywhere: LLVM's `bfloat` is rounded by VCVTNEPS2BF16 where the
+processor has it, which takes subnormal numbers for 0 (Intel SDM, volume 2C). f16 is LLVM's `half`, whose arithmetic is that of
+f32, rounded, on every processor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from raido.algo.graph.dtypes import DType, bool_, f16, f32, signed
-from raido.algo.graph.primitives import RECIPES
-from raido.targets.llvm.conversions import write_cast
-from raido.targets.llvm.division import write_floordiv, write_floormod, write_truncdiv, write_truncrem
-from raido.targets.llvm.extremes import write_maximum, write_minimum
-from raido.targets.llvm.fused import write_fma
-from raido.targets.llvm.narrow import is_computed_in_f32, round_result, widen
+from raido.algo.graph.dtypes import DType, bf16, bool_, f16, f32, f64
+from raido.algo.recipes.native import is_native
+from raido.targets.llvm.extremes import write_extreme
+from raido.targets.llvm.fused import write_fma_f64
 from raido.targets.llvm.recipes import write_recipe
-from raido.targets.llvm.text import TextBuilder, Value
+from raido.targets.llvm.text import TextBuilder, Value, mangled
 
 Writer = Callable[..., Value]
-_WRITERS: dict[str, Writer] = {}
-
-
-def _writes(*names: str) -> Callable[[Writer], Writer]:
-    def register(writer: Writer) -> Writer:
-        _WRITERS.update(dict.fromkeys(names, writer))
-        return writer
-
-    return register
+_OF_HALVES = (
+    *("add", "sub", "mul", "div", "neg", "abs", "sqrt", "floor", "ceil", "trunc", "rint"),
+    *("lt", "le", "gt", "ge", "eq", "ne"),
+)
 
 
 def write_operation(b: TextBuilder, name: str, dtype: DType, *operands: Value) -> Value:
-    """Appends primitive `name` with a result of type `dtype`."""
-    if is_computed_in_f32(name, operands[0].dtype):
-        wide = write_operation(b, name, f32 if dtype.is_float else dtype, *(widen(b, x) for x in operands))
-        return round_result(b, name, wide, dtype) if dtype.is_float else wide
-    if name in RECIPES:
-        return write_recipe(b, name, operands, write_operation)
-    if name in ("cast", "bitcast", "popcount", "clz", "ctz"):
-        return _WRITERS[name](b, dtype, *operands)
-    return _WRITERS[name](b, *operands)
+    """Appends operation `name` with a result of type `dtype`."""
+    better = _BETTER[name](b, dtype, *operands) if name in _BETTER else None
+    if better is not None:
+        return better
+    types = [x.dtype for x in operands]
+    if is_native(name, dtype, types) or (types[0] is f16 and name in _OF_HALVES):
+        return _NATIVE[name](b, dtype, *operands)
+    return write_recipe(b, name, dtype, operands, write_operation)
 
 
-# --- arithmetic
+# --- native operations
 
 
-@_writes("add")
-def _add(b: TextBuilder, x: Value, y: Value) -> Value:
-    if x.dtype is bool_:
-        return b.binary("or", x, y)
-    return b.binary("fadd" if x.dtype.is_float else "add", x, y)
+def _arithmetic(of_integers: str) -> Writer:
+    def write(b: TextBuilder, dtype: DType, x: Value, y: Value) -> Value:
+        return b.binary(f"f{of_integers}" if dtype.is_float else of_integers, x, y)
+
+    return write
 
 
-@_writes("sub")
-def _sub(b: TextBuilder, x: Value, y: Value) -> Value:
-    return b.binary("fsub" if x.dtype.is_float else "sub", x, y)
+def _opcode(opcode: str) -> Writer:
+    return lambda b, _, x, y: b.binary(opcode, x, y)
 
 
-@_writes("mul")
-def _mul(b: TextBuilder, x: Value, y: Value) -> Value:
-    if x.dtype is bool_:
-        return b.binary("and", x, y)
-    if not x.dtype.is_float:
-        return b.binary("mul", x, y)
-    product = b.binary("fmul", x, y)
-    return product if x.dtype is f16 else b.fence(product)
+def _intrinsic(name: str, *more: str) -> Writer:
+    return lambda b, _, *operands: b.intrinsic(name, *operands, *more)
 
 
-@_writes("neg")
-def _neg(b: TextBuilder, x: Value) -> Value:
-    return b.unary("fneg", x) if x.dtype.is_float else b.binary("sub", b.constant(x, 0), x)
+def _by_sign(of_signed: Writer, of_unsigned: Writer) -> Writer:
+    return lambda b, dtype, *operands: (of_signed if operands[0].dtype.kind == "i" else of_unsigned)(
+        b, dtype, *operands
+    )
 
 
-@_writes("abs")
-def _abs(b: TextBuilder, x: Value) -> Value:
-    if x.dtype.is_float:
-        return b.intrinsic("fabs", x)
-    return b.intrinsic("abs", x, "i1 false") if x.dtype.kind == "i" else x
+def _comparison(*predicates: str) -> Writer:
+    return lambda b, _, x, y: b.compare(predicates["fi".find(x.dtype.kind)], x, y)
 
 
-@_writes("sign")
-def _sign(b: TextBuilder, x: Value) -> Value:
+def _fenced(write: Writer) -> Writer:
+    """What no sum may take in; a quotient is one, as LLVM multiplies by the reciprocal of a power of two."""
+
+    def fenced(b: TextBuilder, dtype: DType, x: Value, y: Value) -> Value:
+        result = write(b, dtype, x, y)
+        return b.fence(result) if dtype in (f32, f64) else result
+
+    return fenced
+
+
+def _quotient(b: TextBuilder, dtype: DType, x: Value, y: Value) -> Value:
+    """In lanes by floats of twice the bits, for no instruction divides vectors of integers: rounding does not reach the next integer."""
+    if x.lanes > 1 and dtype.bits < 64 and y.literal is None:
+        wide = f64 if dtype.bits == 32 else f32
+        return _convert(b, dtype, b.binary("fdiv", _convert(b, wide, x), _convert(b, wide, y)))
+    return b.binary("sdiv" if dtype.kind == "i" else "udiv", x, y)
+
+
+def _convert(b: TextBuilder, dtype: DType, x: Value) -> Value:
+    to, of = dtype.kind == "f", x.dtype.kind == "f"
+    if to and of:
+        return b.convert("fpext" if dtype.bits > x.dtype.bits else "fptrunc", x, dtype)
+    if to or of:
+        sign = "s" if "i" in (x.dtype.kind, dtype.kind) else "u"
+        return b.convert(f"{sign}itofp" if to else f"fpto{sign}i", x, dtype)
+    extend = "sext" if x.dtype.kind == "i" else "zext"
+    return b.convert("trunc" if dtype.bits <= x.dtype.bits else extend, x, dtype)
+
+
+_NATIVE: dict[str, Writer] = {
+    "add": _arithmetic("add"),
+    "sub": _arithmetic("sub"),
+    "mul": _fenced(_arithmetic("mul")),
+    "div": _fenced(_opcode("fdiv")),
+    "neg": lambda b, _, x: b.unary("fneg", x),
+    "abs": _intrinsic("fabs"),
+    **{name: _intrinsic(name) for name in ("fma", "sqrt", "floor", "ceil", "trunc", "rint")},
+    "lt": _comparison("olt", "slt", "ult"),
+    "le": _comparison("ole", "sle", "ule"),
+    "gt": _comparison("ogt", "sgt", "ugt"),
+    "ge": _comparison("oge", "sge", "uge"),
+    "eq": _comparison("oeq", "eq", "eq"),
+    "ne": _comparison("une", "ne", "ne"),
+    "minimum": _by_sign(_intrinsic("smin"), _intrinsic("umin")),
+    "maximum": _by_sign(_intrinsic("smax"), _intrinsic("umax")),
+    "select": lambda b, _, mask, x, y: b.select(mask, x, y),
+    **{f"{kind}_{name}": _opcode(name) for kind in ("bit", "logical") for name in ("and", "or", "xor")},
+    "logical_not": lambda b, _, x: b.binary("xor", x, b.constant(x, True)),
+    "shift_left": _opcode("shl"),
+    "shift_right": _by_sign(_opcode("ashr"), _opcode("lshr")),
+    "quotient": _quotient,
+    "convert": _convert,
+    "bitcast": lambda b, dtype, x: b.convert("bitcast", x, dtype),
+}
+
+
+# --- better than the recipe: None where it is not
+
+
+def _cast(b: TextBuilder, dtype: DType, x: Value) -> Value | None:
+    if x.dtype is bool_ and dtype is not bf16:
+        return x if dtype is bool_ else b.convert("uitofp" if dtype.is_float else "zext", x, dtype)
+    if x.dtype not in (f32, f64) or not dtype.is_integer:
+        return None
+    name = f"llvm.fpto{'s' if dtype.kind == 'i' else 'u'}i.sat.{mangled(dtype, x.lanes)}.{mangled(x.dtype, x.lanes)}"
+    return b.call(name, dtype, x.lanes, x)
+
+
+def _fma(b: TextBuilder, dtype: DType, x: Value, y: Value, z: Value) -> Value | None:
+    if b.can.fused or dtype not in (f32, f64):
+        return None
+    if dtype is f64:
+        return write_fma_f64(b, x, y, z, write_operation)
+    return write_recipe(b, "fma", dtype, (x, y, z), write_operation)
+
+
+def _count(name: str, *more: str) -> Writer:
+    def write(b: TextBuilder, dtype: DType, x: Value) -> Value:
+        count = b.intrinsic(name, x, *more)
+        return b.convert("zext" if dtype.bits > count.dtype.bits else "trunc", count, dtype)
+
+    return write
+
+
+def _ipow(b: TextBuilder, dtype: DType, x: Value, y: Value) -> Value:
+    """As many squarings as the largest exponent of a lane has bits."""
     zero, one = b.constant(x, 0), b.constant(x, 1)
-    if x.dtype.kind == "u":
-        return b.select(b.compare("eq", x, zero), zero, one)
-    minus = b.constant(x, -1)
-    greater, less, equal = ("ogt", "olt", "oeq") if x.dtype.is_float else ("sgt", "slt", "eq")
-    rest = b.select(b.compare(equal, x, zero), zero, x)
-    return b.select(b.compare(greater, x, zero), one, b.select(b.compare(less, x, zero), minus, rest))
-
-
-@_writes("div")
-def _div(b: TextBuilder, x: Value, y: Value) -> Value:
-    quotient = b.binary("fdiv", x, y)  # by a power of two LLVM makes it a product, which no sum may take in
-    return quotient if x.dtype is f16 else b.fence(quotient)
-
-
-_WRITERS |= {"fma": write_fma, "minimum": write_minimum, "maximum": write_maximum, "cast": write_cast}
-_WRITERS |= {"truncdiv": write_truncdiv, "truncrem": write_truncrem, "fmod": write_truncrem, "floordiv": write_floordiv}
-_WRITERS |= dict.fromkeys(("floormod", "mod", "wrap_index"), write_floormod)
-
-
-for _name in ("sqrt", "floor", "ceil", "trunc", "rint"):
-
-    def _native(b: TextBuilder, x: Value, name: str = _name) -> Value:
-        return b.intrinsic(name, x)
-
-    _WRITERS[_name] = _native
-
-
-@_writes("copysign")
-def _copysign(b: TextBuilder, x: Value, y: Value) -> Value:
-    return b.intrinsic("copysign", x, y)
-
-
-# --- powers of integers
-
-
-@_writes("ipow")
-def _ipow(b: TextBuilder, x: Value, y: Value) -> Value:
-    zero, one = b.constant(x, 0), b.constant(x, 1)
-    exponent = b.intrinsic("smax", y, zero) if y.dtype.kind == "i" else y
+    exponent = b.intrinsic("smax", y, zero) if dtype.kind == "i" else y
     before, loop, done = b.label, b.fresh_label("power"), b.fresh_label("powered")
     base_in, left_in, total_in = b.name(), b.name(), b.name()
     base_out, left_out, total_out = b.name(), b.name(), b.name()
@@ -129,140 +159,26 @@ def _ipow(b: TextBuilder, x: Value, y: Value) -> Value:
     b.start_block(loop)
     for here, start, after in ((base_in, x, base_out), (left_in, exponent, left_out), (total_in, one, total_out)):
         b.line(f"{here} = phi {x.type} [ {start.text}, %{before} ], [ {after}, %{loop} ]")
-    base, left, total = (Value(x.dtype, x.lanes, text) for text in (base_in, left_in, total_in))
+    base, left, total = (Value(dtype, x.lanes, text) for text in (base_in, left_in, total_in))
     odd = b.compare("ne", b.binary("and", left, one), zero)
     multiplied = b.binary("mul", total, base)
     b.line(f"{total_out} = select {odd.typed}, {multiplied.typed}, {total.typed}")
     b.line(f"{base_out} = mul {base.typed}, {base.text}")
     b.line(f"{left_out} = lshr {left.typed}, {one.text}")
-    more = b.any(b.compare("ne", Value(x.dtype, x.lanes, left_out), zero))
+    more = b.any(b.compare("ne", Value(dtype, x.lanes, left_out), zero))
     b.line(f"br {more.typed}, label %{loop}, label %{done}")
     b.start_block(done)
-    return Value(x.dtype, x.lanes, total_out)
+    return Value(dtype, x.lanes, total_out)
 
 
-# --- bits
-
-
-for _name, _opcode in (("and", "and"), ("or", "or"), ("xor", "xor")):
-
-    def _bitwise(b: TextBuilder, x: Value, y: Value, opcode: str = _opcode) -> Value:
-        return b.binary(opcode, x, y)
-
-    _WRITERS[f"bit_{_name}"] = _WRITERS[f"logical_{_name}"] = _bitwise
-
-
-@_writes("bitcast")
-def _bitcast(b: TextBuilder, dtype: DType, x: Value) -> Value:
-    return b.convert("bitcast", x, dtype)
-
-
-@_writes("bit_not", "logical_not")
-def _not(b: TextBuilder, x: Value) -> Value:
-    return b.binary("xor", x, b.constant(x, True if x.dtype is bool_ else -1))
-
-
-@_writes("shl")
-def _shl(b: TextBuilder, x: Value, count: Value) -> Value:
-    inside = b.compare("ult", count, b.constant(count, x.dtype.bits))
-    zero = b.constant(x, 0)
-    return b.select(inside, b.binary("shl", x, b.select(inside, count, zero)), zero)
-
-
-@_writes("shr")
-def _shr(b: TextBuilder, x: Value, count: Value) -> Value:
-    inside = b.compare("ult", count, b.constant(count, x.dtype.bits))
-    safe = b.select(inside, count, b.constant(count, x.dtype.bits - 1))
-    if x.dtype.kind == "i":
-        return b.binary("ashr", x, safe)
-    return b.select(inside, b.binary("lshr", x, safe), b.constant(x, 0))
-
-
-@_writes("popcount")
-def _popcount(b: TextBuilder, dtype: DType, x: Value) -> Value:
-    return _resize(b, b.intrinsic("ctpop", x), dtype)
-
-
-@_writes("clz")
-def _clz(b: TextBuilder, dtype: DType, x: Value) -> Value:
-    return _resize(b, b.intrinsic("ctlz", x, "i1 false"), dtype)
-
-
-@_writes("ctz")
-def _ctz(b: TextBuilder, dtype: DType, x: Value) -> Value:
-    return _resize(b, b.intrinsic("cttz", x, "i1 false"), dtype)
-
-
-def _resize(b: TextBuilder, count: Value, dtype: DType) -> Value:
-    return b.convert("zext" if dtype.bits > count.dtype.bits else "trunc", count, dtype)
-
-
-# --- comparisons, selection, classes of floats
-
-_COMPARISONS = {
-    "lt": ("olt", "slt", "ult"),
-    "le": ("ole", "sle", "ule"),
-    "gt": ("ogt", "sgt", "ugt"),
-    "ge": ("oge", "sge", "uge"),
-    "eq": ("oeq", "eq", "eq"),
-    "ne": ("une", "ne", "ne"),
+_BETTER: dict[str, Callable[..., Value | None]] = {
+    "minimum": lambda b, dtype, x, y: write_extreme(b, x, y, "min") if dtype in (f16, f32, f64) else None,
+    "maximum": lambda b, dtype, x, y: write_extreme(b, x, y, "max") if dtype in (f16, f32, f64) else None,
+    "copysign": lambda b, dtype, x, y: b.intrinsic("copysign", x, y) if dtype is not bf16 else None,
+    "cast": _cast,
+    "fma": _fma,
+    "ipow": _ipow,
+    "popcount": _count("ctpop"),
+    "clz": _count("ctlz", "i1 false"),
+    "ctz": _count("cttz", "i1 false"),
 }
-for _name, _predicates in _COMPARISONS.items():
-
-    def _compare(b: TextBuilder, x: Value, y: Value, predicates: tuple[str, str, str] = _predicates) -> Value:
-        return b.compare(predicates["fi".find(x.dtype.kind)], x, y)
-
-    _WRITERS[_name] = _compare
-
-
-@_writes("select")
-def _select(b: TextBuilder, mask: Value, x: Value, y: Value) -> Value:
-    return b.select(mask, x, y)
-
-
-@_writes("isnan")
-def _isnan(b: TextBuilder, x: Value) -> Value:
-    return b.compare("uno", x, x)
-
-
-@_writes("isinf")
-def _isinf(b: TextBuilder, x: Value) -> Value:
-    return b.compare("oeq", b.intrinsic("fabs", x), b.constant(x, float("inf")))
-
-
-@_writes("isfinite")
-def _isfinite(b: TextBuilder, x: Value) -> Value:
-    return b.compare("olt", b.intrinsic("fabs", x), b.constant(x, float("inf")))
-
-
-@_writes("signbit")
-def _signbit(b: TextBuilder, x: Value) -> Value:
-    bits = b.convert("bitcast", x, signed(x.dtype.bits))
-    return b.compare("slt", bits, b.constant(bits, 0))
-
-
-# --- boundary indices
-
-
-@_writes("clamp_index")
-def _clamp_index(b: TextBuilder, e: Value, n: Value) -> Value:
-    last = b.binary("sub", n, b.constant(n, 1))
-    return b.intrinsic("smax", b.intrinsic("smin", e, last), b.constant(e, 0))
-
-
-@_writes("mirror_index")
-def _mirror_index(b: TextBuilder, e: Value, n: Value) -> Value:
-    one = b.constant(n, 1)
-    period = b.binary("shl", b.binary("sub", n, one), one)
-    period = b.intrinsic("smax", period, one)
-    place = write_floormod(b, e, period)
-    place = b.intrinsic("smin", place, b.binary("sub", period, place))
-    return b.select(b.compare("sgt", n, one), place, b.constant(e, 0))
-
-
-@_writes("symmetric_index")
-def _symmetric_index(b: TextBuilder, e: Value, n: Value) -> Value:
-    one = b.constant(n, 1)
-    period = b.binary("shl", n, one)
-    place = write_floormod(b, e, period)
-    return b.intrinsic("smin", place, b.binary("sub", b.binary("sub", period, one), place))

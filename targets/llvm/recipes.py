@@ -1,4 +1,4 @@
-"""Functions of mathematics as LLVM instructions: their recipes (`raido.algo.recipes`), line by line, with branches for what is rare."""
+"""Recipes (`raido.algo.recipes`) as LLVM instructions, line by line, with branches for what is rare."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from raido.algo.graph.dtypes import DType
+from raido.algo.recipes.builder import Value as RecipeValue
 from raido.targets.llvm.text import TextBuilder, Value
 
 WriteOperation: TypeAlias = Callable[..., Value]
@@ -45,11 +46,22 @@ class _RecipeBuilder:
         )
 
 
-def write_recipe(b: TextBuilder, name: str, args: Sequence[Value], write: WriteOperation) -> Value:
-    """A function of mathematics, from its recipe; `write` writes the primitives of it."""
+def write_recipe(b: TextBuilder, name: str, dtype: DType, operands: Sequence[Value], write: WriteOperation) -> Value:
+    """Primitive `name`, from its recipe; `write` writes the operations of it."""
     from raido.algo.recipes import build_recipe
 
-    like = args[0]
     call = b.call_apart
-    whole = (lambda: call(b, name, args)) if call else None
-    return build_recipe(name, _RecipeBuilder(b, like, whole, write), like.dtype, *args)
+    whole = (lambda: call(b, name, operands)) if call else None
+    return build_recipe(name, dtype, *recipe_values(b, operands, write, whole)).raw
+
+
+def recipe_values(
+    b: TextBuilder, operands: Sequence[Value], write: WriteOperation, whole: Callable[[], Value] | None = None
+) -> list[RecipeValue]:
+    """Operands as recipes take them."""
+    builder = _RecipeBuilder(b, operands[0], whole, write)
+    return [RecipeValue(builder, x.dtype, x, _number(x)) for x in operands]
+
+
+def _number(x: Value) -> Any:
+    return None if x.literal is None else x.dtype.numpy.type(x.literal)

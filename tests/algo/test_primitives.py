@@ -13,7 +13,7 @@ from ml_dtypes import finfo
 from raido.algo.graph import dtypes
 from raido.algo.graph.dtypes import DTYPES, DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from raido.algo.graph.narrow import widen
-from raido.algo.graph.primitives import PRIMITIVES, RECIPES, evaluate, evaluator, result_dtype
+from raido.algo.graph.primitives import FUNCTIONS, PRIMITIVES, evaluate, evaluator, result_dtype
 
 INTEGERS = [d for d in DTYPES if d.is_integer]
 FLOATS = [f16, bf16, f32, f64]
@@ -242,7 +242,7 @@ def test_fma_rounds_once(dtype: DType) -> None:
         check("fma", dtype, [a, b, np.zeros((1, 1), dtype.numpy)], expected, zeros=False)
 
 
-@pytest.mark.parametrize("name", [n for n in RECIPES if n not in ("erf", "erfc", "rsqrt", "pow", "atan2", "hypot")])
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in ("erf", "erfc", "rsqrt", "pow", "atan2", "hypot")])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_math_functions_are_close_to_numpys(name: str, dtype: DType) -> None:
     values = np.linspace(0.05, 0.95, 31).astype(dtype.numpy) + (1 if name == "acosh" else 0)

@@ -1,0 +1,16 @@
+"""`minimum` and `maximum` of floats by IEEE 754-2019: NaN wins, and -0.0 is below 0.0."""
+
+from __future__ import annotations
+
+from raido.algo.recipes.builder import Value, where
+from raido.algo.recipes.signs import isnan, signbit
+
+
+def minimum(x: Value, y: Value) -> Value:
+    """The smaller number."""
+    return where((x < y) | isnan(x) | (x.equals(y) & signbit(x)), x, y)
+
+
+def maximum(x: Value, y: Value) -> Value:
+    """The larger number."""
+    return where((x > y) | isnan(x) | (x.equals(y) & signbit(y)), x, y)
