@@ -1,17 +1,20 @@
 """The default loops of scans, filters, segmented reductions and sorts.
 
-One long scan is chained: blocks that the cache holds, by threads, lanes along the axis. Many scans, side by side, are parallel over
-the outermost of the other axes; lanes run along the scanned axis where that is the contiguous one, else across scans, in strips of a
-few cache lines so that their running values stay close.
+One long scan is chained: blocks that the cache holds, by threads, lanes along the axis; so are a few side by side, of rows that are
+scanned as elements. Many scans, side by side, are parallel over the outermost of the other axes; lanes run along the scanned axis where
+that is the contiguous one, else across scans, in strips of a few cache lines so that their running values stay close, narrower ones
+where there would be fewer than cores.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import cast
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
-from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
@@ -20,6 +23,8 @@ from raido.schedule.strategies import block_of, results_of, strategies_of
 
 STRIP_BYTES = 1 << 12
 MANY_BLOCKS = 64
+LONGEST = 8  # tasks
+FEW = 16
 
 
 def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
@@ -28,7 +33,8 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     name, axis = stage.name, stage.axes[stage.scan.along]
     others = [each for each in stage.axes if each is not axis]
     plan = draft.state.plan(name)
-    if not others and plan.strategy is None and not isinstance(plan.compute, At):
+    side_by_side = prod(index.constant_value(known(draft, each.extent)) or FEW + 1 for each in others)
+    if axis is stage.axes[0] and side_by_side <= FEW and plan.strategy is None and not isinstance(plan.compute, At):
         count = index.constant_value(known(draft, axis.extent))
         block = chain_block(draft, stage)
         if count is None or count > block:
@@ -71,8 +77,11 @@ def say_filter_loops(draft: Draft, stage: Stage) -> None:
 
 
 def chain_block(draft: Draft, stage: Stage) -> int:
-    """Elements of a block that is gone over twice: as many as half of L2 holds."""
-    return block_of(draft.machine.l2 // 2, sum(body.dtype.itemsize for body in results_of(stage)))
+    """Elements, or rows, of a block that is gone over twice: as many as half of L2 holds, and no more than is worth some threads' while."""
+    along = stage.reduction_axes[0]
+    row = prod(extent(draft, axis.extent) for axis in stage.axes if axis is not along)
+    block = block_of(draft.machine.l2 // 2, row * sum(body.dtype.itemsize for body in results_of(stage)))
+    return max(1, min(block, block_of(LONGEST * draft.machine.task, row)))
 
 
 def filter_block(draft: Draft, stage: Stage) -> int:
@@ -100,10 +109,15 @@ def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None
         draft.say(name, "parallel", axis=others[0].name)
         draft.say(name, "vectorize", axis=axis.name, **wide(draft, stage))
         return
-    strip = max(16, min(STRIP_BYTES, draft.machine.l1 // 8) // sum(body.dtype.itemsize for body in stage.bodies))
+    size = sum(body.dtype.itemsize for body in stage.bodies)
+    strip = max(16, min(STRIP_BYTES, draft.machine.l1 // 8) // size)
     outer, inner = across.name + "o", across.name + "i"
+    before = [each.name for each in others if each is not across]
+    width = index.constant_value(known(draft, across.extent))
+    if width is not None and not before:
+        line = max(16, 2 * LINE // size)
+        strip = min(strip, max(line, width // draft.machine.cores // line * line))
     if draft.say(name, "split", axis=across.name, factor=strip):
-        before = [each.name for each in others if each is not across]
         draft.say(name, "reorder", axes=(*before, outer, axis.name, inner))
         draft.say(name, "parallel", axis=before[0] if before else outer)
         draft.say(name, "vectorize", axis=inner)

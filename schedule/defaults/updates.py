@@ -4,7 +4,7 @@ Many updates, side by side, are parallel over the outermost of the axes that ste
 of its own, chunk by chunk: into four sets in turn where the bins are few (one for eight bytes of L1). Where they are too many for half of
 the last-level cache, its steps are sorted instead. Where sizes are not known before the call, so they are in a branch: where bins fill
 some ranges of `sorted` (those that follow each other are seldom in one cache) and steps are many, but few for each bin. Indivisible
-steps are for threads. What is set, and rows, run in lanes.
+steps are for threads. What is set, and rows, run in lanes; long rows in strips for threads.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from raido.algo.graph.expr import Axis, Expr, Load
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.replay import IN_BRANCHES
 from raido.schedule.stages.dependence import place_of
@@ -27,6 +28,7 @@ from raido.schedule.strategies import block_of
 TURNS = 4
 FAR_RANGES = 4
 FEW_STEPS = 16  # for each bin
+LONG_ROW = 1024
 
 
 def say_update_loops(draft: Draft, stage: Stage) -> None:
@@ -40,8 +42,11 @@ def say_update_loops(draft: Draft, stage: Stage) -> None:
     side_by_side = first not in stage.reduction_axes
     if side_by_side and not placed:
         draft.say(name, "parallel", axis=first.name)
-    if not side_by_side and not placed and stage.update.mode == "combine" and draft.state.plan(name).strategy is None:
-        say_strategy(draft, stage)
+    if not side_by_side and not placed and draft.state.plan(name).strategy is None:
+        if say_strips_of_rows(draft, stage):
+            return
+        if stage.update.mode == "combine":
+            say_strategy(draft, stage)
     chosen = draft.state.plan(name).strategy
     if not placed and not side_by_side and chosen is not None and chosen[0] == "atomic":
         draft.say(name, "parallel", axis=first.name)
@@ -61,6 +66,40 @@ def say_loops_of_result(draft: Draft, stage: Stage, first: Axis) -> None:
         draft.say(name, "vectorize", axis=last.name + "i")
         return
     draft.say(name, "vectorize", axis=last.name)
+
+
+def say_strips_of_rows(draft: Draft, stage: Stage) -> bool:
+    """Long rows are cut into strips, each for a thread that takes all steps in order; where nobody knows how long they are, in a branch."""
+    last = stage.axes[-1]
+    if last in stage.whole_axes or last in stage.reduction_axes or len(stage.axes) < 2:
+        return False
+    length = index.constant_value(known(draft, last.extent))
+    if length is None:
+        if not all(axis.name.isidentifier() for axis in stage.all_axes):
+            return False
+        branch = Draft(draft.state, draft.machine, draft.sizes, draft.demand, IN_BRANCHES)
+        rows = " + ".join(" * ".join(a.name for a in axes) for axes in (stage.axes[:-1], stage.reduction_axes))
+        test = f"{last.name} >= {LONG_ROW} and {last.name} * ({rows}) >= {draft.machine.task}"
+        if say_strips(branch, stage, LONG_ROW // 2):
+            draft.accept(Step(stage.name, "when", (), ((test, tuple(branch.steps)),)))
+        return False
+    rows = sum(prod(extent(draft, axis.extent) for axis in axes) for axes in (stage.axes[:-1], stage.reduction_axes))
+    if length < LONG_ROW or length * rows < draft.machine.task:
+        return False
+    line = LINE // min(body.dtype.itemsize for body in stage.bodies)
+    return say_strips(draft, stage, max(line, min(LONG_ROW // 2, length // draft.machine.cores // line * line)))
+
+
+def say_strips(draft: Draft, stage: Stage, strip: int) -> bool:
+    """Threads over strips of rows, the steps inside."""
+    name, last = stage.name, stage.axes[-1].name
+    outer, inner = last + "o", last + "i"
+    if not draft.say(name, "split", axis=last, factor=strip):
+        return False
+    draft.say(name, "reorder", axes=(outer, *(axis.name for axis in stage.all_axes if axis.name != last), inner))
+    draft.say(name, "parallel", axis=outer)
+    draft.say(name, "vectorize", axis=inner)
+    return True
 
 
 def say_strategy(draft: Draft, stage: Stage) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
 from types import FrameType
@@ -18,15 +19,20 @@ from space_programs import AVX512, IMAGE, PROGRAMS, blur, gauss, jacobi, map_and
 
 import raido as rd
 from raido.algo.errors import ScheduleError
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import const
 from raido.autotune.space import Candidate, Space, key_of
 from raido.autotune.space.choices import KEEPING, LEFT_OUT, PLACING, RUNNING
 from raido.autotune.space.factors import factors
+from raido.autotune.space.identity import plans_shape
 from raido.autotune.space.space import stage_of
 from raido.schedule.directives import RULES
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
+from raido.schedule.plan import At, Branch, Inline, Prefetch, Split
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
+from raido.schedule.state import plain_plan
 
 EVERY = [question for group in (PLACING, RUNNING, KEEPING) for question in group]
 
@@ -258,3 +264,27 @@ def test_a_guest_of_a_stage_whose_loops_are_its_own() -> None:
     made = space.remake({"sum: place": "with y", "y: loops": "own", "y: tile x": 4096})
     assert made is not None
     assert made.schedule["sum"].plan.compute_with is not None
+
+
+def test_no_part_of_a_plan_is_left_out_of_what_tells_schedules_apart() -> None:
+    plan = plain_plan(Schedule(form_stages(blur.trace())).state.stage("cols"))
+    other = {
+        "relations": (Split("x", "xo", "xi", 4),),
+        "loops": plan.loops[:1],
+        "compute": Inline(),
+        "store": At("cols", "y"),
+        "compute_with": At("cols", "y"),
+        "partition": ("x",),
+        "stream_stores": 0,
+        "prefetches": (Prefetch("img", "y", 2),),
+        "aligned": (("x", 4),),
+        "layout": ("x", "y"),
+        "scope": "heap",
+        "pad": 3,
+        "strategy": ("serial", ()),
+        "parts": (replace(plan, stage="cols::part"),),
+        "instead": (Branch("x > 4", const(bool_, True), plan),),
+    }
+    assert {"stage", *other} == {field.name for field in fields(plan)}
+    for name, value in other.items():
+        assert plans_shape({"cols": plan}) != plans_shape({"cols": replace(plan, **{name: value})}), name
