@@ -24,7 +24,7 @@ setup(
         ),
         Extension(
             "raido.targets._vulkan",
-            sources=["targets/runtime/raido_vulkan.c", "targets/runtime/raido_vulkan_device.c"],
+            sources=[f"targets/runtime/raido_vulkan{part}.c" for part in ("", "_device", "_plan")],
             depends=[f"targets/runtime/raido_vulkan{part}.h" for part in ("", "_api", "_library")],
             define_macros=[("RAIDO_SHARED_RUNTIME", "1")],
             extra_compile_args=[*COMPILE, "-pthread"],

@@ -115,4 +115,37 @@ RD_VULKAN_API void rd_kernel_free(RdKernel* kernel);
 RD_VULKAN_API int32_t rd_kernel_launch(RdKernel* kernel, const uint32_t grid[3], const void* arguments,
                                        RdBuffer* const* buffers);
 
+/* A plan: what the CPU does around launches, as words.  Operands are numbers of registers (of 64 bits), slots (of arrays on the
+ * device), arrays of the caller and kernels; targets of jumps are positions of words.  Sizes are computed with checks. */
+enum {
+  RD_SET,         /* register, value */
+  RD_COMPUTE,     /* operation, register, left, right */
+  RD_ALLOCATE,    /* slot, bytes */
+  RD_FREE,        /* slot */
+  RD_UPLOAD,      /* slot, array of the caller, bytes */
+  RD_DOWNLOAD,    /* array of the caller, slot, bytes */
+  RD_COPY,        /* slot, at, slot of the source, offset, bytes */
+  RD_LAUNCH,      /* kernel, blocks along x, y, z, count and (place, width, register) of each scalar, count and slots of arrays */
+  RD_READ_BACK,   /* register, slot, offset, width, 1 where it is signed */
+  RD_SWAP,        /* slot, slot */
+  RD_JUMP,        /* target */
+  RD_JUMP_UNLESS, /* register, target */
+};
+enum { RD_ADD, RD_SUBTRACT, RD_MULTIPLY, RD_DIVIDE, RD_REMAINDER, RD_MINIMUM, RD_MAXIMUM, RD_LESS, RD_LESS_EQUAL, RD_EQUAL, RD_UNEQUAL };
+
+typedef struct RdPlan {
+  RdDevice* device;
+  const int64_t* words;
+  int64_t* registers;
+  RdBuffer** slots; /* NULL: none yet */
+  void* const* arrays;
+  RdKernel* const* kernels;
+  uint64_t word_count, at; /* at: where it goes on */
+  uint32_t register_count, slot_count, array_count, kernel_count;
+} RdPlan;
+
+/* Runs a plan to its end, or for so long (RD_VULKAN_BUSY: call again).  Launches may still run when it returns.  What it has
+ * allocated and not freed is in its slots, after a failure too. */
+RD_VULKAN_API int32_t rd_plan_run(RdPlan* plan, uint64_t nanoseconds);
+
 #endif

@@ -522,6 +522,10 @@ static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out)
   return 0;
 }
 
+int rd_kernel_takes(const RdKernel* kernel, uint32_t arrays, uint32_t bytes) {
+  return kernel->pointers == arrays && kernel->argument_bytes <= bytes;
+}
+
 static void release_kernel(RdKernel* kernel) {
   RdDevice* d = kernel->device;
   if (!d->lost) finish(d, kernel->batch, FOREVER);

@@ -61,5 +61,7 @@ HIDDEN const char* rd_vulkan_name_of(VkResult result);
 HIDDEN int rd_vulkan_has_extension(RdVulkan* vulkan, VkPhysicalDevice device, const char* name);
 /* Asks for all features; atomic_floats is left out of the chain where the extension is missing. */
 HIDDEN void rd_vulkan_features(RdVulkan* vulkan, VkPhysicalDevice device, Features* out);
+/* Whether a kernel takes so many arrays, and at most so many bytes of arguments. */
+HIDDEN int rd_kernel_takes(const RdKernel* kernel, uint32_t arrays, uint32_t bytes);
 
 #endif

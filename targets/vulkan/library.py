@@ -89,6 +89,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "rd_kernel_new": (c_int32, c_void_p, POINTER(KernelInfo), POINTER(c_void_p)),
     "rd_kernel_free": (None, c_void_p),
     "rd_kernel_launch": (c_int32, c_void_p, POINTER(c_uint32), c_char_p, POINTER(c_void_p)),
+    "rd_plan_run": (c_int32, c_void_p, c_uint64),
 }
 
 

@@ -171,6 +171,12 @@ class LoadedKernel:
         check(runtime().rd_kernel_new(device.handle, ctypes.byref(info), ctypes.byref(self._handle)))
         self._free = weakref.finalize(self, _free, device, runtime().rd_kernel_free, self._handle)
 
+    @property
+    def handle(self) -> c_void_p:
+        """The runtime's kernel; TargetError after its device was closed."""
+        self.device.require_open()
+        return self._handle
+
     def launch(self, grid: Sequence[int], arguments: Sequence[Any]) -> None:
         """Records a launch of grid[0] × grid[1] × grid[2] blocks. Arguments in the order of the parameters: `Memory` for pointers,
         numbers for scalars."""
@@ -187,10 +193,9 @@ class LoadedKernel:
             else:
                 bits = _scalar_bytes(argument.dtype, value)
                 block[argument.offset : argument.offset + len(bits)] = bits
-        self.device.require_open()
         check(
             runtime().rd_kernel_launch(
-                self._handle, (c_uint32 * 3)(*grid), bytes(block), self._arrays(*(h.value for h in memories))
+                self.handle, (c_uint32 * 3)(*grid), bytes(block), self._arrays(*(h.value for h in memories))
             )
         )
 

@@ -1,0 +1,245 @@
+/* Plans: what the CPU does around launches, as words; raido_vulkan.h says what each word means.
+ *
+ * A plan may come from a file, so every operand is checked against the plan's sizes before it is used.
+ */
+#define _GNU_SOURCE
+#include "raido_vulkan_library.h"
+
+#include <string.h>
+#include <time.h>
+
+#define MOST_ARGUMENTS 1024
+#define ARGUMENT_BYTES (8 * MOST_ARGUMENTS)
+
+typedef struct Reader {
+  RdPlan* plan;
+  uint64_t at;
+  int damaged;
+} Reader;
+
+static int64_t next_word(Reader* reader) {
+  if (reader->at < reader->plan->word_count) return reader->plan->words[reader->at++];
+  reader->damaged = 1;
+  return 0;
+}
+
+/* An operand below a limit; 0 in a damaged plan. */
+static uint32_t operand(Reader* reader, uint64_t limit) {
+  int64_t word = next_word(reader);
+  if (word >= 0 && (uint64_t)word < limit) return (uint32_t)word;
+  reader->damaged = 1;
+  return 0;
+}
+
+static int32_t damaged(const Reader* reader) {
+  return rd_vulkan_fail(RD_VULKAN_FAILED, "a plan is damaged before word %llu", (unsigned long long)reader->at);
+}
+
+static int32_t unsized(int64_t size, const char* of) {
+  return rd_vulkan_fail(RD_VULKAN_FAILED, "%s of %lld", of, (long long)size);
+}
+
+static int64_t nanoseconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* --- numbers */
+
+static int64_t floor_divide(int64_t a, int64_t b) {
+  if (b == 0 || (b == -1 && a == INT64_MIN)) return 0;
+  return a / b - ((a % b != 0) & ((a < 0) != (b < 0)));
+}
+
+static int32_t compute(Reader* reader) {
+  RdPlan* plan = reader->plan;
+  uint32_t operation = operand(reader, RD_UNEQUAL + 1), to = operand(reader, plan->register_count);
+  uint32_t left = operand(reader, plan->register_count), right = operand(reader, plan->register_count);
+  if (reader->damaged) return damaged(reader);
+  int64_t a = plan->registers[left], b = plan->registers[right], result = 0;
+  int beyond = 0;
+  switch (operation) {
+    case RD_ADD: beyond = __builtin_add_overflow(a, b, &result); break;
+    case RD_SUBTRACT: beyond = __builtin_sub_overflow(a, b, &result); break;
+    case RD_MULTIPLY: beyond = __builtin_mul_overflow(a, b, &result); break;
+    case RD_DIVIDE:
+      beyond = b == -1 && a == INT64_MIN;
+      result = floor_divide(a, b);
+      break;
+    case RD_REMAINDER: result = b == 0 || b == -1 ? 0 : a - floor_divide(a, b) * b; break;
+    case RD_MINIMUM: result = a < b ? a : b; break;
+    case RD_MAXIMUM: result = a > b ? a : b; break;
+    case RD_LESS: result = a < b; break;
+    case RD_LESS_EQUAL: result = a <= b; break;
+    case RD_EQUAL: result = a == b; break;
+    case RD_UNEQUAL: result = a != b; break;
+  }
+  if (beyond) return rd_vulkan_fail(RD_VULKAN_FAILED, "a size is beyond 64 bits");
+  plan->registers[to] = result;
+  return 0;
+}
+
+/* --- arrays */
+
+/* The array in a slot; NULL in a damaged plan, which one that uses an empty slot is. */
+static RdBuffer* array_in(Reader* reader) {
+  uint32_t slot = operand(reader, reader->plan->slot_count);
+  if (reader->damaged || !reader->plan->slots[slot]) {
+    reader->damaged = 1;
+    return NULL;
+  }
+  return reader->plan->slots[slot];
+}
+
+static int64_t number_in(Reader* reader) {
+  uint32_t which = operand(reader, reader->plan->register_count);
+  return reader->damaged ? 0 : reader->plan->registers[which];
+}
+
+static int32_t allocate(Reader* reader) {
+  uint32_t slot = operand(reader, reader->plan->slot_count);
+  int64_t bytes = number_in(reader);
+  if (reader->damaged || reader->plan->slots[slot]) return damaged(reader);
+  if (bytes < 0) return unsized(bytes, "an array has a size");
+  return rd_buffer_new(reader->plan->device, (uint64_t)bytes, &reader->plan->slots[slot]);
+}
+
+static int32_t free_slot(Reader* reader) {
+  uint64_t where = reader->at;
+  RdBuffer* buffer = array_in(reader);
+  if (!buffer) return damaged(reader);
+  reader->plan->slots[reader->plan->words[where]] = NULL;
+  rd_buffer_free(buffer);
+  return 0;
+}
+
+static int32_t upload(Reader* reader) {
+  RdBuffer* buffer = array_in(reader);
+  uint32_t array = operand(reader, reader->plan->array_count);
+  int64_t bytes = number_in(reader);
+  if (reader->damaged) return damaged(reader);
+  return bytes < 0 ? unsized(bytes, "a copy") : rd_buffer_write(buffer, 0, reader->plan->arrays[array], (uint64_t)bytes);
+}
+
+static int32_t download(Reader* reader, uint64_t wait) {
+  uint32_t array = operand(reader, reader->plan->array_count);
+  RdBuffer* buffer = array_in(reader);
+  int64_t bytes = number_in(reader);
+  if (reader->damaged) return damaged(reader);
+  if (bytes < 0) return unsized(bytes, "a copy");
+  int32_t code = rd_device_finish(reader->plan->device, wait);
+  return code ? code : rd_buffer_read(buffer, 0, reader->plan->arrays[array], (uint64_t)bytes);
+}
+
+static int32_t copy(Reader* reader) {
+  RdBuffer* to = array_in(reader);
+  int64_t at = number_in(reader);
+  RdBuffer* from = array_in(reader);
+  int64_t offset = number_in(reader), bytes = number_in(reader);
+  if (reader->damaged) return damaged(reader);
+  int64_t least = at < offset ? at : offset;
+  if (least < 0 || bytes < 0) return unsized(least < bytes ? least : bytes, "a copy");
+  return rd_buffer_copy(to, (uint64_t)at, from, (uint64_t)offset, (uint64_t)bytes);
+}
+
+static int32_t read_back(Reader* reader, uint64_t wait) {
+  uint32_t to = operand(reader, reader->plan->register_count);
+  RdBuffer* buffer = array_in(reader);
+  int64_t offset = number_in(reader);
+  uint32_t width = operand(reader, 9), is_signed = operand(reader, 2);
+  if (reader->damaged || (width != 1 && width != 2 && width != 4 && width != 8)) return damaged(reader);
+  if (offset < 0) return unsized(offset, "an element at an offset");
+  int32_t code = rd_device_finish(reader->plan->device, wait);
+  uint64_t bits = 0;
+  if (!code) code = rd_buffer_read(buffer, (uint64_t)offset, &bits, width); /* little-endian, as are the devices */
+  if (code) return code;
+  uint32_t unused = 64 - 8 * width;
+  reader->plan->registers[to] = is_signed ? (int64_t)(bits << unused) >> unused : (int64_t)bits;
+  return 0;
+}
+
+static int32_t swap(Reader* reader) {
+  RdPlan* plan = reader->plan;
+  uint32_t first = operand(reader, plan->slot_count), second = operand(reader, plan->slot_count);
+  if (reader->damaged) return damaged(reader);
+  RdBuffer* kept = plan->slots[first];
+  plan->slots[first] = plan->slots[second];
+  plan->slots[second] = kept;
+  return 0;
+}
+
+/* --- launches */
+
+static int32_t launch(Reader* reader) {
+  RdPlan* plan = reader->plan;
+  uint32_t kernel = operand(reader, plan->kernel_count), grid[3];
+  int beyond = 0;
+  int64_t asked = 0;
+  for (int axis = 0; axis < 3; axis++) {
+    int64_t blocks = number_in(reader);
+    grid[axis] = (uint32_t)blocks;
+    if (blocks < 0 || blocks > UINT32_MAX) beyond = 1, asked = blocks;
+  }
+  char block[ARGUMENT_BYTES] = {0};
+  uint32_t scalars = operand(reader, MOST_ARGUMENTS + 1);
+  for (uint32_t i = 0; i < scalars && !reader->damaged; i++) {
+    uint32_t place = operand(reader, ARGUMENT_BYTES - 7), width = operand(reader, 9);
+    int64_t value = number_in(reader);
+    memcpy(block + place, &value, width);
+  }
+  RdBuffer* buffers[MOST_ARGUMENTS];
+  uint32_t arrays = operand(reader, MOST_ARGUMENTS + 1);
+  for (uint32_t i = 0; i < arrays && !reader->damaged; i++) buffers[i] = array_in(reader);
+  if (reader->damaged || !rd_kernel_takes(plan->kernels[kernel], arrays, ARGUMENT_BYTES)) return damaged(reader);
+  if (beyond) return unsized(asked, "a launch has a number of blocks");
+  return rd_kernel_launch(plan->kernels[kernel], grid, block, buffers);
+}
+
+/* --- control */
+
+static int32_t jump(Reader* reader, int only_if_zero) {
+  int64_t value = only_if_zero ? number_in(reader) : 0;
+  uint64_t target = operand(reader, reader->plan->word_count + 1);
+  if (reader->damaged) return damaged(reader);
+  if (!value) reader->at = target;
+  return 0;
+}
+
+static int32_t set(Reader* reader) {
+  uint32_t to = operand(reader, reader->plan->register_count);
+  int64_t value = next_word(reader);
+  if (reader->damaged) return damaged(reader);
+  reader->plan->registers[to] = value;
+  return 0;
+}
+
+static int32_t step(Reader* reader, uint64_t wait) {
+  switch (next_word(reader)) {
+    case RD_SET: return set(reader);
+    case RD_COMPUTE: return compute(reader);
+    case RD_ALLOCATE: return allocate(reader);
+    case RD_FREE: return free_slot(reader);
+    case RD_UPLOAD: return upload(reader);
+    case RD_DOWNLOAD: return download(reader, wait);
+    case RD_COPY: return copy(reader);
+    case RD_LAUNCH: return launch(reader);
+    case RD_READ_BACK: return read_back(reader, wait);
+    case RD_SWAP: return swap(reader);
+    case RD_JUMP: return jump(reader, 0);
+    case RD_JUMP_UNLESS: return jump(reader, 1);
+    default: return damaged(reader);
+  }
+}
+
+int32_t rd_plan_run(RdPlan* plan, uint64_t nanoseconds) {
+  int64_t begun = nanoseconds_now();
+  while (plan->at < plan->word_count) {
+    Reader reader = {plan, plan->at, 0};
+    int32_t code = step(&reader, nanoseconds);
+    if (code) return code; /* also RD_VULKAN_BUSY: the step is taken again */
+    plan->at = reader.at;
+    if ((uint64_t)(nanoseconds_now() - begun) > nanoseconds) return RD_VULKAN_BUSY;
+  }
+  return 0;
+}

@@ -1,0 +1,364 @@
+"""Host plans for Vulkan: what the CPU does around launches, as data, and as the words that the C runtime executes.
+
+A statement names arrays of the device, numbers (sizes, and scalars that are read back or given) and arrays of the caller. A number is an
+int, a name, or `(op, left, right)` with op one of those of signatures (+ - * // % min max) or a comparison (< <= == !=), which gives 0
+or 1. Everything is checked when the plan is encoded but the values; the runtime checks those, and arithmetic that overflows.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from ctypes import c_int64, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from raido.algo.errors import TargetError
+from raido.algo.graph.dtypes import DType
+from raido.targets.signature import SizeExpr
+from raido.targets.vulkan.library import BUSY, check, runtime
+from raido.targets.vulkan.runtime import LoadedKernel, Memory, OpenDevice
+from raido.targets.vulkan.spirv.generate import Kernel
+
+_SLICE = 200_000_000
+"""Nanoseconds after which Python sees to its signals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Gives a number a value, the first or another one."""
+
+    name: str
+    value: SizeExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """Memory of the device, uninitialised; the array must have none."""
+
+    array: str
+    nbytes: SizeExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    array: str
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Copies an array of the caller to the device."""
+
+    array: str
+    source: str
+    nbytes: SizeExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Waits, and copies an array to the caller's."""
+
+    target: str
+    array: str
+    nbytes: SizeExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copies `nbytes` on the device, from `offset` in one array to `at` in another."""
+
+    target: str
+    source: str
+    nbytes: SizeExpr
+    at: SizeExpr = 0
+    offset: SizeExpr = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Runs a kernel on blocks along x, y and z. Arguments in the order of its parameters: names of arrays, and numbers; a float is
+    given by its bits."""
+
+    kernel: str
+    grid: tuple[SizeExpr, SizeExpr, SizeExpr]
+    arguments: tuple[SizeExpr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """Waits, and makes the integer at an offset, in bytes, of an array a number."""
+
+    name: str
+    array: str
+    dtype: DType
+    offset: SizeExpr = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Two arrays exchange their memory."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    condition: SizeExpr
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Runs with `index` = 0 … count - 1; the count is computed once."""
+
+    index: str
+    count: SizeExpr
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Runs while a condition is not 0, which is computed before each iteration."""
+
+    condition: SizeExpr
+    body: tuple[Statement, ...]
+
+
+Statement: TypeAlias = "Let | Allocate | Free | Upload | Download | Copy | Launch | ReadBack | Swap | If | Loop | While"
+
+# The numbers of raido_vulkan.h.
+_CODES = {
+    kind: code
+    for code, kind in enumerate((None, None, Allocate, Free, Upload, Download, Copy, Launch, ReadBack, Swap))
+    if kind
+}
+_SET, _COMPUTE, _JUMP, _JUMP_UNLESS = 0, 1, 10, 11
+_OPERATIONS = {op: code for code, op in enumerate(("+", "-", "*", "//", "%", "min", "max", "<", "<=", "==", "!="))}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan in words. Names have places: numbers are registers, arrays of the device slots."""
+
+    words: tuple[int, ...]
+    registers: Mapping[str, int]
+    register_count: int
+    slots: Mapping[str, int]
+    hosts: Mapping[str, int]
+    kernels: tuple[str, ...]
+
+
+def encode_plan(statements: Sequence[Statement], kernels: Mapping[str, Kernel], numbers: Sequence[str] = ()) -> Plan:
+    """The words of a plan; `numbers` are given when it runs. TargetError for a name that nothing gives, or arguments that do not fit.
+
+    >>> plan = encode_plan([Allocate("a", ("*", "n", 4)), Loop("k", "n", (Swap("a", "b"),))], {}, ["n"])
+    >>> sorted(plan.slots), sorted(plan.registers)
+    (['a', 'b'], ['k', 'n'])
+    """
+    encoder = _Encoder(kernels)
+    for name in numbers:
+        encoder.name_register(name)
+    encoder.block(statements)
+    return Plan(
+        tuple(encoder.words),
+        encoder.registers,
+        encoder.register_count,
+        encoder.slots,
+        encoder.hosts,
+        tuple(kernels),
+    )
+
+
+@dataclass
+class _Encoder:
+    kernels: Mapping[str, Kernel]
+    words: list[int] = field(default_factory=list)
+    registers: dict[str, int] = field(default_factory=dict)
+    register_count: int = 0
+    slots: dict[str, int] = field(default_factory=dict)
+    hosts: dict[str, int] = field(default_factory=dict)
+
+    def block(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            self.statement(statement)
+
+    def statement(self, s: Statement) -> None:
+        match s:
+            case Let(name, value):
+                self.assign(name, self.number(value))
+            case Allocate(array, nbytes):
+                self.write(s, self.slot(array), self.number(nbytes))
+            case Free(array):
+                self.write(s, self.slot(array))
+            case Upload(array, source, nbytes):
+                self.write(s, self.slot(array), self.host(source), self.number(nbytes))
+            case Download(target, array, nbytes):
+                self.write(s, self.host(target), self.slot(array), self.number(nbytes))
+            case Copy(target, source, nbytes, at, offset):
+                places = [self.number(place) for place in (at, offset, nbytes)]
+                self.write(s, self.slot(target), places[0], self.slot(source), *places[1:])
+            case Launch():
+                self.launch(s)
+            case ReadBack(name, array, dtype, offset):
+                place = self.number(offset)
+                self.write(s, self.name_register(name), self.slot(array), place, dtype.itemsize, int(dtype.kind == "i"))
+            case Swap(first, second):
+                self.write(s, self.slot(first), self.slot(second))
+            case If(condition, then, otherwise):
+                skip = self.jump_unless(condition)
+                self.block(then)
+                leave = self.jump() if otherwise else None
+                self.land(skip)
+                self.block(otherwise)
+                if leave is not None:
+                    self.land(leave)
+            case Loop(index, count, body):
+                last = self.number(count)
+                self.assign(index, self.number(0))
+                self.repeat(
+                    lambda: self.compute("<", self.registers[index], last), (*body, Let(index, ("+", index, 1)))
+                )
+            case While(condition, body):
+                self.repeat(lambda: self.number(condition), body)
+
+    def launch(self, s: Launch) -> None:
+        """A launch, its arguments told apart by the kernel's parameters."""
+        if s.kernel not in self.kernels:
+            raise TargetError(f'a plan launches "{s.kernel}", and there is no such kernel')
+        kernel = self.kernels[s.kernel]
+        if len(s.arguments) != len(kernel.arguments):
+            raise TargetError(f"kernel {s.kernel} takes {len(kernel.arguments)} arguments, not {len(s.arguments)}")
+        scalars, arrays = [], []
+        for argument, given in zip(kernel.arguments, s.arguments, strict=True):
+            if not argument.pointer:
+                scalars += [argument.offset, max(4, argument.dtype.itemsize), self.number(given)]
+            elif isinstance(given, str):
+                arrays.append(self.slot(given))
+            else:
+                raise TargetError(f"kernel {s.kernel} takes an array for {argument.name}, not {given}")
+        grid = [self.number(blocks) for blocks in s.grid]
+        which = list(self.kernels).index(s.kernel)
+        self.write(s, which, *grid, len(scalars) // 3, *scalars, len(arrays), *arrays)
+
+    # --- words
+
+    def write(self, s: Statement, *operands: int) -> None:
+        self.words += [_CODES[type(s)], *operands]
+
+    def jump(self) -> int:
+        """A jump; returns where its target is to be written."""
+        self.words += [_JUMP, -1]
+        return len(self.words) - 1
+
+    def jump_unless(self, condition: SizeExpr) -> int:
+        register = self.number(condition)
+        self.words += [_JUMP_UNLESS, register, -1]
+        return len(self.words) - 1
+
+    def land(self, jump: int) -> None:
+        """Makes a jump lead here."""
+        self.words[jump] = len(self.words)
+
+    def repeat(self, condition: Any, body: Sequence[Statement]) -> None:
+        begin = len(self.words)
+        register = condition()
+        self.words += [_JUMP_UNLESS, register, -1]
+        leave = len(self.words) - 1
+        self.block(body)
+        self.words += [_JUMP, begin]
+        self.land(leave)
+
+    # --- names and numbers
+
+    def slot(self, array: str) -> int:
+        return self.slots.setdefault(array, len(self.slots))
+
+    def host(self, name: str) -> int:
+        return self.hosts.setdefault(name, len(self.hosts))
+
+    def fresh_register(self) -> int:
+        self.register_count += 1
+        return self.register_count - 1
+
+    def name_register(self, name: str) -> int:
+        if name not in self.registers:
+            self.registers[name] = self.fresh_register()
+        return self.registers[name]
+
+    def assign(self, name: str, value: int) -> None:
+        """Copies a register; a sum with 0, since there is no word for it."""
+        zero = self.number(0)
+        self.words += [_COMPUTE, _OPERATIONS["+"], self.name_register(name), value, zero]
+
+    def compute(self, op: str, left: int, right: int) -> int:
+        made = self.fresh_register()
+        self.words += [_COMPUTE, _OPERATIONS[op], made, left, right]
+        return made
+
+    def number(self, size: SizeExpr) -> int:
+        """The register that has a number."""
+        if isinstance(size, int):
+            made = self.fresh_register()
+            self.words += [_SET, made, size]
+            return made
+        if isinstance(size, str):
+            if size not in self.registers:
+                raise TargetError(f'a plan uses the number "{size}" before anything gives it a value')
+            return self.registers[size]
+        op, left, right = size
+        return self.compute(op, self.number(left), self.number(right))
+
+
+class _Run(ctypes.Structure):
+    """`RdPlan` of raido_vulkan.h."""
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("device", "words", "registers", "slots", "arrays", "kernels")),
+        *(("word_count", c_uint64), ("at", c_uint64)),
+        *((name, c_uint32) for name in ("register_count", "slot_count", "array_count", "kernel_count")),
+    )
+
+
+def run_plan(
+    plan: Plan,
+    device: OpenDevice,
+    kernels: Mapping[str, LoadedKernel],
+    *,
+    numbers: Mapping[str, int] | None = None,
+    memories: Mapping[str, Memory] | None = None,
+    arrays: Mapping[str, np.ndarray] | None = None,
+) -> dict[str, int]:
+    """Runs a plan and returns its numbers. `memories` are arrays that are on the device; `arrays`, C-contiguous, those of the caller.
+
+    Launches may still run then. What the plan has allocated and not freed is freed, after a failure too.
+    """
+    memories, arrays = memories or {}, arrays or {}
+    for what, needed, given in (("number", (), numbers or {}), ("array of the caller", plan.hosts, arrays)):
+        for name in needed:
+            if name not in given:
+                raise TargetError(f'a plan needs the {what} "{name}"')
+    registers = (c_int64 * max(1, plan.register_count))()
+    for name, value in (numbers or {}).items():
+        registers[plan.registers[name]] = value
+    slots = (c_void_p * max(1, len(plan.slots)))()
+    for name, memory in memories.items():
+        slots[plan.slots[name]] = memory.handle
+    given = set(slots)
+    hosts = (c_void_p * max(1, len(plan.hosts)))(*(arrays[name].ctypes.data for name in plan.hosts))
+    loaded = (c_void_p * max(1, len(plan.kernels)))(*(kernels[name].handle for name in plan.kernels))
+    words = (c_int64 * len(plan.words))(*plan.words)
+    parts = [ctypes.cast(part, c_void_p).value for part in (words, registers, slots, hosts, loaded)]
+    counts = (plan.register_count, len(plan.slots), len(plan.hosts), len(plan.kernels))
+    run = _Run(device.handle.value, *parts, len(plan.words), 0, *counts)
+    try:
+        while (code := runtime().rd_plan_run(ctypes.byref(run), _SLICE)) == BUSY:
+            pass
+        check(code)
+    finally:
+        for handle in set(slots) - given:
+            runtime().rd_buffer_free(handle)
+    return {name: registers[place] for name, place in plan.registers.items()}
