@@ -37,6 +37,7 @@ class Device:
     and z, `threads` bounds the threads of a block, `shared` its shared memory, `arguments` what a launch carries itself. Of the
     capabilities that atomic updates need, `buffer_atomics` hold in device memory and `shared_atomics` in shared memory.
     `allocation` bounds one array, `binding` one array that is bound as a descriptor, and `bindings` their number in a kernel.
+    `fused`: the widths of floats whose multiply-add the device rounds once; none is taken for granted, and `probe.py` finds out.
     `unified`: the CPU writes the device's memory directly.
     """
 
@@ -49,6 +50,7 @@ class Device:
     addresses: bool = True
     buffer_atomics: frozenset[Capability] = frozenset()
     shared_atomics: frozenset[Capability] = frozenset()
+    fused: frozenset[int] = frozenset()
     unified: bool = True
     grid: tuple[int, int, int] = (65535, 65535, 65535)
     block: tuple[int, int, int] = (1024, 1024, 64)

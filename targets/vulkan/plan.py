@@ -131,10 +131,8 @@ class While:
 Statement: TypeAlias = "Let | Allocate | Free | Upload | Download | Copy | Launch | ReadBack | Swap | If | Loop | While"
 
 # The numbers of raido_vulkan.h.
-_CODES = {
-    kind: code
-    for code, kind in enumerate((None, None, Allocate, Free, Upload, Download, Copy, Launch, ReadBack, Swap))
-    if kind
+_CODES: dict[type, int] = {
+    kind: code for code, kind in enumerate((Allocate, Free, Upload, Download, Copy, Launch, ReadBack, Swap), 2)
 }
 _SET, _COMPUTE, _JUMP, _JUMP_UNLESS = 0, 1, 10, 11
 _OPERATIONS = {op: code for code, op in enumerate(("+", "-", "*", "//", "%", "min", "max", "<", "<=", "==", "!="))}

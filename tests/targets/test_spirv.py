@@ -14,11 +14,13 @@ from vulkan_kernels import Case, at, integer, kernel, memory, put
 
 from raido.algo.errors import CompileError, TargetError
 from raido.algo.graph.dtypes import f32, f64, i8, i32, i64
+from raido.algo.recipes.native import NATIVE
 from raido.targets import tvm_corner as T
 from raido.targets.vulkan.device import Device, FloatMode
 from raido.targets.vulkan.spirv.generate import generate_kernel
 from raido.targets.vulkan.spirv.grammar import Capability
 from raido.targets.vulkan.spirv.listing import disassemble, list_instructions
+from raido.targets.vulkan.spirv.operations import native_operations
 
 CASES = {case.name: case for case in kernels.cases()}
 BY_ADDRESS = {"Int64", "PhysicalStorageBufferAddresses", "Shader"}
@@ -150,6 +152,25 @@ def test_a_module_is_listed_with_and_without_the_tool(monkeypatch: pytest.Monkey
     assert disassemble(words) == ours
 
 
+def test_every_native_operation_has_a_writer() -> None:
+    assert set(NATIVE) == set(native_operations())
+
+
+def test_a_multiply_add_is_emulated_unless_the_device_fuses() -> None:
+    function = kernel("k", (f32,), lambda x, a: [put(a, x.i, kernels.native("fma", f32, *[at(a, x.i)] * 3))])
+    fused = list_instructions(generate_kernel(function, replace(ANYTHING, fused=frozenset({32}))).words)
+    assert fused.count(" Fma ") == 1 and "Float64" not in fused
+    emulated = list_instructions(generate_kernel(function, ANYTHING).words)
+    assert " Fma " not in emulated and "OpCapability Float64" in emulated
+
+
+def test_narrow_constants_are_valid() -> None:
+    """Their unused bits are 0, of negative numbers too."""
+    store = kernel("store", (i8,), lambda x, a: [put(a, x.i, integer(-2, "int8"))])
+    text = list_instructions(generate_kernel(store, ANYTHING).words)
+    assert [line for line in text.splitlines() if "OpConstant " in line and line.endswith(" 254")]
+
+
 def test_code_that_is_not_generated_is_an_error() -> None:
     division = kernel("k", (i32,), lambda x, a: [put(a, x.i, T.tirx.FloorDiv(at(a, x.i), integer(2)))])
     with pytest.raises(CompileError, match='kernel "k" has a FloorDiv, which SPIR-V is not made from'):
@@ -157,9 +178,9 @@ def test_code_that_is_not_generated_is_an_error() -> None:
     call = kernel("k", (f32,), lambda x, a: [put(a, x.i, T.call("expf", "float32", at(a, x.i)))])
     with pytest.raises(CompileError, match='kernel "k" calls expf, which SPIR-V is not made from'):
         generate_kernel(call, ANYTHING)
-    native = kernel("k", (f64,), lambda x, a: [put(a, x.i, kernels.native("exp", f64, at(a, x.i)))])
-    with pytest.raises(CompileError, match="SPIR-V has no native operation exp"):
-        generate_kernel(native, ANYTHING)
+    absent = kernel("k", (f64,), lambda x, a: [put(a, x.i, kernels.native("expo", f64, at(a, x.i)))])
+    with pytest.raises(CompileError, match='kernel "k" calls expo, which is no operation'):
+        generate_kernel(absent, ANYTHING)
     atomic = kernel("k", (f32,), lambda x, a: [T.Evaluate(kernels.atomic("max", f32, at(a, x.i), at(a, x.i)))])
     with pytest.raises(CompileError, match="SPIR-V has no atomic max of f32"):
         generate_kernel(atomic, ANYTHING)

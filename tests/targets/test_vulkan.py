@@ -13,14 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 import vulkan_kernels as kernels
+from operands import operand_columns, same_bits
 from vulkan_devices import validated_device
 from vulkan_kernels import Case, at, blocks, integer, kernel, put, when
 
 from raido.algo.errors import TargetError
-from raido.algo.graph.dtypes import i32, i64
+from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, i8, i32, i64
+from raido.algo.graph.primitives import PRIMITIVES, evaluate
 from raido.targets.cache import Cache
 from raido.targets.vulkan.device import Device
 from raido.targets.vulkan.library import find_device, validation_messages
+from raido.targets.vulkan.probe import examine
 from raido.targets.vulkan.runtime import LoadedKernel, Memory, OpenDevice
 from raido.targets.vulkan.spirv.generate import generate_kernel
 
@@ -73,6 +76,36 @@ def test_results_are_numpys(opened: OpenDevice, name: str) -> None:
 @pytest.mark.parametrize("name", CHECKED)
 def test_results_by_descriptors_are_the_same(opened_checked: OpenDevice, name: str) -> None:
     run(opened_checked, CASES[name], checked=True)
+
+
+def operations_kernel(row: str, dtype: DType, target: DType, arity: int) -> Any:
+    def make(x: Any, *given: Any) -> list[Any]:
+        operands = [at(a, x.i) for a in given[:arity]]
+        return [when(x.i < given[-1], put(given[arity], x.i, kernels.native(row, target, *operands)))]
+
+    return kernel(row, (*[dtype] * arity, target, "int64"), make)
+
+
+@pytest.mark.parametrize(
+    "name, dtype, target",
+    [
+        *(("exp", f32, f32), ("pow", f32, f32), ("floormod", f32, f32), ("minimum", f32, f32), ("fma", f32, f32)),
+        *(("cast", f32, i8), ("cast", f64, f16), ("add", f16, f16), ("sign", f64, f64), ("floordiv", i32, i32)),
+        *(("truncrem", i8, i8), ("ipow", i64, i64), ("ctz", i64, i32), ("shr", i8, i8), ("minimum", bool_, bool_)),
+    ],
+    ids=str,
+)
+def test_primitives_have_the_bits_of_the_cpu(opened: OpenDevice, name: str, dtype: DType, target: DType) -> None:
+    """By native operations and recipes, whatever the device fuses."""
+    examined = examine(opened.device, True)
+    arity = PRIMITIVES[name].arity
+    columns = operand_columns(dtype, arity)
+    given = [upload(opened, column) for column in columns]
+    result = np.empty(len(columns[0]), target.numpy)
+    out = Memory(opened, result.nbytes)
+    made = LoadedKernel(opened, generate_kernel(operations_kernel(name, dtype, target, arity), examined))
+    made.launch(blocks(len(result)), [*given, out, len(result)])
+    assert same_bits(out.read(result), evaluate(name, target, columns)).all()
 
 
 def add_one(x: Any, a: Any, b: Any, n: Any) -> list[Any]:

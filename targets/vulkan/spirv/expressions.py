@@ -1,4 +1,4 @@
-"""Expressions of TIR as instructions: what the nodes say, and calls of native operations (`raido_<name>`).
+"""Expressions of TIR as instructions: what the nodes say, and calls of operations (`raido_<name>`), native or of primitives.
 
 `if_then_else`, and the right side of a conjunction, run only where they are wanted.
 """
@@ -25,6 +25,7 @@ from raido.targets.vulkan.spirv.operations import (
     shift_right,
     write_native,
 )
+from raido.targets.vulkan.spirv.recipes import write_operation
 
 PREFIX = "raido_"
 ATOMIC = PREFIX + "atomic_"
@@ -196,7 +197,7 @@ class Expressions:
         """An operation on one lane, by TIR's name or by ours."""
         body = self.body
         if name.startswith(PREFIX):
-            return write_native(body, name.removeprefix(PREFIX), dtype, operands)
+            return write_operation(body, name.removeprefix(PREFIX), dtype, operands)
         if name == "reinterpret":
             return write_native(body, "bitcast", dtype, operands)
         raise CompileError(f'kernel "{body.module.kernel}" calls {name}, which SPIR-V is not made from: {node}')

@@ -164,8 +164,6 @@ class Module:
             bits = int(dtype.numpy.type(value).view(f"u{dtype.itemsize}"))
         else:
             bits = int(value) & ((1 << dtype.bits) - 1)
-            if dtype.kind == "i" and dtype.bits < 32 and bits >> (dtype.bits - 1):
-                bits |= 0xFFFFFFFF << dtype.bits & 0xFFFFFFFF  # narrow literals are extended by their sign
         words = (bits & 0xFFFFFFFF, bits >> 32) if dtype.bits == 64 else (bits,)
         return self._constant(Op.Constant, made_of, *words)
 

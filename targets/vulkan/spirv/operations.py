@@ -1,8 +1,7 @@
-"""The native operations as instructions of SPIR-V: the table of this back end.
+"""The native operations (`algo/recipes/native`) as instructions of SPIR-V: the table of this back end.
 
-`write_native(body, name, dtype, operands)` appends one operation on scalars, given as (dtype, identifier). TIR says what it has a node
-for; these are the calls `raido_<name>`. Every other primitive arrives expanded into them. Quotients of integers and shifts are defined
-within the range of the hardware only. Division, square root and fma of floats are as exact as the device makes them.
+`write_native(body, name, dtype, operands)` appends one operation on scalars, given as (dtype, identifier). Quotients of integers and
+shifts are defined within the range of the hardware only. Division, square root and fma of floats are as exact as the device makes them.
 """
 
 from __future__ import annotations

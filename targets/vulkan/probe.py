@@ -1,0 +1,51 @@
+"""Questions about a device that no driver answers: kernels that find out.
+
+Vulkan lets a device compute fma(a, b, c) as a product and a sum, and some do. `examine` runs one such case of each width.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+
+from raido.algo.graph.dtypes import DType, f32, f64
+from raido.targets.vulkan.device import Device
+from raido.targets.vulkan.runtime import LoadedKernel, Memory, OpenDevice
+from raido.targets.vulkan.spirv.generate import generate_kernel
+from raido.targets.vulkan.spirv.grammar import Capability
+
+
+@functools.cache
+def examine(device: Device, validate: bool = False) -> Device:
+    """The device with `fused` as it is, found out by running kernels; once in a process."""
+    widths = (f32, f64) if Capability.Float64 in device.capabilities else (f32,)
+    native = replace(device, fused=frozenset({32, 64}))
+    with OpenDevice(native, validate=validate) as opened:
+        return replace(device, fused=frozenset(dtype.bits for dtype in widths if _fuses(opened, dtype)))
+
+
+def _fuses(opened: OpenDevice, dtype: DType) -> bool:
+    """Whether the device rounds (1 + e)² - (1 + 2 e) = e² once, where e² is half a unit in the last place of the product."""
+    kernel = LoadedKernel(opened, generate_kernel(_multiply_add(dtype), opened.device))
+    e = 2.0 ** -{32: 12, 64: 27}[dtype.bits]
+    operands, result = Memory(opened, 3 * dtype.itemsize), Memory(opened, dtype.itemsize)
+    operands.write(np.array([1 + e, 1 + e, -(1 + 2 * e)], dtype.numpy))
+    kernel.launch((1, 1, 1), [operands, result])
+    return bool(result.read(np.empty(1, dtype.numpy))[0] == e * e)
+
+
+def _multiply_add(dtype: DType) -> object:
+    """A kernel of one thread: out[0] = fma(given[0], given[1], given[2])."""
+    from raido.targets import tvm_corner as T
+
+    pointers = [T.pointer(name, dtype) for name in ("given", "out")]
+    given, out = (T.flat_buffer(p.name, dtype, 3, p) for p in pointers)
+    operands = [T.BufferLoad(given, [T.IntImm("int64", k)]) for k in range(3)]
+    value = T.call("raido_fma", T.type_name(dtype), *operands)
+    body = [
+        *(T.DeclBuffer(buffer, data=pointer) for buffer, pointer in zip((given, out), pointers, strict=True)),
+        T.BufferStore(out, value, [T.IntImm("int64", 0)]),
+    ]
+    return T.PrimFunc(pointers, T.sequence(body)).with_attr("global_symbol", "multiply_add")

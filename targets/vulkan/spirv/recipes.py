@@ -1,0 +1,50 @@
+"""Every primitive as instructions of SPIR-V: what is native by this back end's table, the rest from its recipe, operation by operation.
+
+A fused multiply-add is native only for the widths for which the device fuses it; else f32 takes the recipe through f64. bf16 is a u16
+to TIR, so what is computed on it arrives as operations on its bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from raido.algo.errors import CompileError
+from raido.algo.graph.dtypes import DType, f32
+from raido.algo.graph.primitives import PRIMITIVES
+from raido.algo.recipes.native import NATIVE, is_native
+from raido.targets.vulkan.spirv.body import Body
+from raido.targets.vulkan.spirv.operations import Operand, write_native
+
+
+def write_operation(b: Body, name: str, dtype: DType, operands: Sequence[Operand]) -> int:
+    """Appends operation `name` with a result of type `dtype`; CompileError for a name that is none."""
+    if name not in NATIVE and name not in PRIMITIVES:
+        raise CompileError(f'kernel "{b.module.kernel}" calls {name}, which is no operation')
+    types = [of for of, _ in operands]
+    emulated = name == "fma" and dtype is f32 and dtype.bits not in b.module.device.fused
+    if is_native(name, dtype, types) and not emulated:
+        return write_native(b, name, dtype, list(operands))
+    from raido.algo.recipes import build_recipe
+    from raido.algo.recipes.builder import Value
+
+    builder = _RecipeBuilder(b)
+    return build_recipe(name, dtype, *(Value(builder, of, (of, x)) for of, x in operands)).raw[1]
+
+
+class _RecipeBuilder:
+    """`raido.algo.recipes.builder.Builder` over a body; a `rare` value is computed behind a branch."""
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+
+    def constant(self, dtype: DType, value: Any) -> Operand:
+        return dtype, self.body.module.constant(dtype, value)
+
+    def operation(self, name: str, dtype: DType, *args: Operand) -> Operand:
+        return dtype, write_operation(self.body, name, dtype, args)
+
+    def rare(self, condition: Operand, usual: Operand, unusual: Callable[[], Operand]) -> Operand:
+        dtype, value = usual
+        (chosen,) = self.body.choose(condition[1], dtype, lambda: (unusual()[1],), lambda: (value,))
+        return dtype, chosen
