@@ -128,7 +128,14 @@ def _boundary_interval(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> I
         return clamp(part[0], 0, last), clamp(part[1], 0, last)
     if facts.nonnegative(part[0]) and facts.nonnegative(sub(last, part[1])):
         return part
-    return whole
+    if e.name == "wrap_index":
+        return whole
+    turned = (
+        0 if e.name == "mirror_index" else 1
+    )  # indices behind a border are those before it, without the border's own or with it
+    low = minimum(part[0], sub(add(mul(last, 2), turned), part[1]))
+    high = maximum(part[1], sub(mul(part[0], -1), turned))
+    return clamp(low, 0, last), clamp(high, 0, last)
 
 
 class Facts:

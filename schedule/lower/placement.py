@@ -260,7 +260,9 @@ class Placement:
         builder, label = self.builder, job.stage.name.rsplit("/", 1)[-1]
         multiples = dict(job.plan.aligned)
         shape = tuple(
-            extent_bound(ix.sub(low, multiples.get(axis.name, 1) - 1), high, axis.extent, builder.meaning)
+            extent_bound(
+                ix.sub(low, multiples.get(axis.name, 1) - 1), high, axis.extent, builder.facts, builder.meaning
+            )
             for axis, (low, high) in zip(job.stage.axes, box, strict=True)
         )
         name = builder.name_bound

@@ -101,7 +101,7 @@ class Reductions:
         for axis in axes:
             low, high = work.copies[0].box(axis)
             extent = next(a.extent for a in job.stage.axes if a.name == axis)
-            shape.append(extent_bound(low, high, extent, self.builder.meaning))
+            shape.append(extent_bound(low, high, extent, self.builder.facts, self.builder.meaning))
             lengths.append(ix.add(ix.sub(high, low), 1))
         origins = tuple({axis: c.box(axis)[0] for axis in axes} for c in work.copies)
         scope = self._scope(work, position, shape, max(v.dtype.itemsize for v in reduction.left), axes)

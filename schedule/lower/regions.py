@@ -15,6 +15,7 @@ from raido.algo.graph.facts import Facts, interval
 from raido.algo.graph.offsets import lone_offsets
 from raido.algo.graph.rewrite import scalar_nodes, substitute
 
+_MOST_PARTS = 256
 Box = tuple[tuple[Expr, Expr], ...]
 
 
@@ -167,41 +168,41 @@ def spread(e: Expr) -> Expr:
     return e
 
 
-def extent_bound(low: Expr, high: Expr, size: Expr, meaning: Mapping[Var, Expr] | None = None) -> Expr:
+def extent_bound(low: Expr, high: Expr, size: Expr, facts: Facts, meaning: Mapping[Var, Expr]) -> Expr:
     """An upper bound of high − low + 1: a constant where one is found, else `size`, that of the whole dimension.
 
     `meaning`: what variables that only name an expression stand for.
     """
     if meaning:
         low, high = (ix.canonical(substitute(e, meaning)) for e in (low, high))
-    best: int | None = None
-    pending = [ix.add(ix.sub(strip_clamp(high), strip_clamp(low)), 1), ix.add(ix.sub(high, low), 1)]
-    seen: set[Expr] = set()
-    for _ in range(96):
-        if not pending:
-            break
-        e = pending.pop()
-        if e in seen:
-            continue
-        seen.add(e)
-        constant, terms = ix.linear(e)
-        if not terms:
-            best = constant if best is None else min(best, constant)
-            continue
-        atom = next((a for a in terms if isinstance(a, Op) and _opens(a, terms[a])), None)
-        if atom is None:
-            continue
-        rest = ix.sub(e, ix.mul(atom, terms[atom]))
-        assert isinstance(atom, Op)
-        pending += [ix.add(rest, ix.mul(arg, terms[atom])) for arg in atom.args]
+    found = [
+        most
+        for e in (ix.sub(strip_clamp(high), strip_clamp(low)), ix.sub(high, low))
+        if (most := _most(ix.add(e, 1), facts, {})) is not None
+    ]
+    if not found:
+        return size
     known = ix.constant_value(size)
-    if best is not None:
-        return ix.as_index(max(0, best if known is None else min(best, known)))
-    return size
+    return ix.as_index(max(0, min(found if known is None else (*found, known))))
 
 
-def _opens(atom: Op, c: int) -> bool:
-    return (atom.name == "minimum" and c > 0) or (atom.name == "maximum" and c < 0)
+def _most(e: Expr, facts: Facts, memo: dict[Expr, int | None]) -> int | None:
+    """A constant that a sum of extremes never exceeds: of the greater of two, both matter; of the lesser, either bound will do."""
+    if e in memo or len(memo) > _MOST_PARTS:
+        return memo.get(e)
+    memo[e] = None
+    constant, terms = ix.linear(e)
+    extremes = [a for a in terms if isinstance(a, Op) and a.name in ("minimum", "maximum")]
+    atom = min(extremes, key=lambda a: (a.name == "minimum") == (terms[a] > 0), default=None)
+    if atom is None:
+        memo[e] = constant if all(c < 0 and facts.nonnegative(a) for a, c in terms.items()) else None
+        return memo[e]
+    rest = ix.sub(e, ix.mul(atom, terms[atom]))
+    each = [_most(ix.add(rest, ix.mul(arg, terms[atom])), facts, memo) for arg in atom.args]
+    found = [most for most in each if most is not None]
+    either = (atom.name == "minimum") == (terms[atom] > 0)
+    memo[e] = None if not found or (len(found) < len(each) and not either) else (min if either else max)(found)
+    return memo[e]
 
 
 def strip_clamp(e: Expr) -> Expr:

@@ -142,7 +142,7 @@ class Sliding:
         facts, storage = self.builder.facts, window.storage
         parts = zip(job.stage.axes, box, storage.buffer.shape, storage.origin, storage.fold, strict=True)
         for axis, (low, high), length, origin, fold in parts:
-            extent = extent_bound(low, high, axis.extent, self.builder.meaning)
+            extent = extent_bound(low, high, axis.extent, self.builder.facts, self.builder.meaning)
             most, room = ix.constant_value(extent), ix.constant_value(length)
             short = extent is length or (most is not None and room is not None and most <= room)
             if fold and not short:
@@ -181,7 +181,7 @@ class Sliding:
         moving = [d for d, bounds in enumerate(box) if any(_mentions(e, between) for e in bounds)]
         shape, origin, fold = [], [], []
         for d, (axis, (low, high)) in enumerate(zip(job.stage.axes, box, strict=True)):
-            extent = extent_bound(low, high, axis.extent, builder.meaning)
+            extent = extent_bound(low, high, axis.extent, builder.facts, builder.meaning)
             value = ix.constant_value(extent)
             if d in moving and d in slid and value is not None and ix.constant_value(axis.extent) is None:
                 size = 1 << max(0, value - 1).bit_length()
