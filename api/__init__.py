@@ -114,7 +114,8 @@ from raido.algo.library.statistics import average, ptp, std, var
 from raido.algo.library.taking import select, take, take_along_axis
 from raido.algo.trace.algorithm import capture
 from raido.algo.trace.locations import mark_internal
-from raido.algo.trace.remedies import near_names
+from raido.algo.trace.publishing import publish, published, refuse_name
+from raido.algo.trace.tracebacks import border
 from raido.algo.trace.types import size
 from raido.algo.trace.value import Array
 from raido.algorithm import Algorithm, algorithm
@@ -538,20 +539,22 @@ _LIBRARY = {  # families of NumPy's names that few programs need
 _LATER |= {name: f"raido.algo.library.{family}" for family, names in _LIBRARY.items() for name in names.split()}
 
 
+publish(globals())
+
 if not TYPE_CHECKING:  # a name that there is not is an error for checkers of types, too
 
-    def __getattr__(name: str) -> Any:
+    def _found_later(name: str) -> Any:
         if name not in _LATER:
-            near = ", ".join(f"rd.{word}" for word in near_names(name)) if not name.startswith("_") else ""
-            raise AttributeError(f"module 'raido' has no attribute {name!r}" + (f"; near: {near}" if near else ""))
+            refuse_name(__name__, name, __dir__())
         import importlib
 
         if _LATER[name] == "raido":
             return importlib.import_module(f"raido.{name}")
-        value = getattr(importlib.import_module(_LATER[name]), name)
-        globals()[name] = value
+        globals()[name] = value = published(__name__, name, getattr(importlib.import_module(_LATER[name]), name))
         return value
+
+    __getattr__ = border(_found_later)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*__all__, *_LATER, *(name for name in globals() if name.startswith("__"))})

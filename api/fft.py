@@ -20,6 +20,7 @@ from raido.algo.library.fft import (
     rfftfreq,
     rfftn,
 )
+from raido.algo.trace.publishing import publish
 
 __all__ = [
     "fft",
@@ -41,3 +42,5 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+
+publish(globals())

@@ -11,6 +11,7 @@ from raido.algo.library.linalg import (
     vector_norm,
 )
 from raido.algo.library.linear import cross, norm, outer, tensordot, vecdot
+from raido.algo.trace.publishing import publish
 
 __all__ = [
     "cross",
@@ -27,3 +28,5 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+publish(globals())

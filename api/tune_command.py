@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,21 +125,26 @@ def tune(
         works = read_job_file(Path(program), defaults)
     else:
         works = _works(program, sizes, inputs, ranges, set_, space, target, defaults)
-    from raido.autotune.records.database import Database
+    from raido.autotune.jobs.autotune import open_database
 
     reports = (html, plot, output)
     _check_reports(works, *reports)
     failed = 0
+    for work in works if len(works) > 1 or works[0].where else ():
+        _check(work, cluster)
     with ExitStack() as stack:
         databases: dict[Path, Database] = {}
-        for work in works:
+
+        def database_of(work: Work) -> Database:
             if work.db not in databases:
-                databases[work.db] = stack.enter_context(Database(work.db))
-        for work in works if len(works) > 1 or works[0].where else ():
-            _check(work, databases[work.db], cluster)
+                databases[work.db] = stack.enter_context(open_database(work.db, work.trials))
+            return databases[work.db]
+
+        for work in works if len(works) > 1 else ():
+            database_of(work)
         for number, work in enumerate(works):
             try:
-                tuning = _run(work, databases[work.db], cluster)
+                tuning = _run(work, database_of, cluster)
             except RaidoError as error:
                 if len(works) == 1:
                     raise
@@ -156,10 +161,10 @@ def tune(
         )
 
 
-def _check(work: Work, database: Database, cluster: Cluster) -> None:
+def _check(work: Work, cluster: Cluster) -> None:
     """ArgumentError, which names the job, for one that could not be run."""
     try:
-        _job(work, database, cluster)
+        _job(work, cluster)
     except RaidoError as error:
         raise ArgumentError(f"{work.about}: {one_line(error)}") from None
 
@@ -178,11 +183,11 @@ def _check_reports(works: Sequence[Work], html: Path | None, plot: Path | None, 
     check_plot(plot)
 
 
-def _run(work: Work, database: Database, cluster: Cluster) -> Tuning:
+def _run(work: Work, database_of: Callable[[Work], Database], cluster: Cluster) -> Tuning:
     """Runs a job; when it is interrupted, says how to go on."""
     from raido.autotune.jobs.autotune import watched
 
-    job = _job(work, database, cluster)
+    job = _job(work, cluster)(database_of(work))
     try:
         return watched(job, None)
     except KeyboardInterrupt:
@@ -196,18 +201,17 @@ def _run(work: Work, database: Database, cluster: Cluster) -> Tuning:
         raise
 
 
-def _job(work: Work, database: Database, cluster: Cluster) -> Job:
-    from raido.autotune.jobs.autotune import make_job
+def _job(work: Work, cluster: Cluster) -> Callable[[Database], Job]:
+    from raido.autotune.jobs.autotune import prepare_job
     from raido.autotune.jobs.job import Budget
 
     algorithm = find_algorithm(work.program, work.statics)
     with progress("tracing"):
-        return make_job(
+        return prepare_job(
             algorithm,
             _arguments(algorithm, work.inputs) if work.inputs else work.sizes,
             work.target,
             Budget(work.trials, work.minutes),
-            database,
             work.seed,
             space=find_schedule(work.space, work.program, algorithm),
             search=work.search,

@@ -17,6 +17,7 @@ from raido.algo.errors import ScheduleError, explain
 from raido.algo.graph.program import Program
 from raido.algo.html import listing, table, titled
 from raido.algo.printable import printable
+from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.tracebacks import bordered
 from raido.schedule.diff import Difference, compare
 from raido.schedule.directives import RULES, Directives
@@ -39,7 +40,7 @@ from raido.schedule.text import call_text, from_json, schedule_text, to_json
 
 
 @bordered
-class Schedule:
+class Schedule(NearAttributes):
     """How a program runs: recorded directives over its stages. What is not said, the defaults fill in (`complete`).
 
     >>> s = blur.schedule()
@@ -50,6 +51,8 @@ class Schedule:
     """
 
     __slots__ = ("_graph", "_only", "_parent", "_prefix", "_state", "_steps", "_witness", "target")
+    _spoken = "schedule"
+    _site = "schedule"
     __hash__ = None  # type: ignore[assignment]
 
     find_machine: ClassVar[Callable[[Any], Machine] | None] = None
@@ -253,6 +256,11 @@ class Schedule:
         graph = empty if isinstance(empty, StageGraph) else empty.graph
         return cls(graph, from_json(text, fingerprint(graph.program), graph.program.name))
 
+    def _meant(self, name: str) -> str | None:
+        if name in self.stages:
+            return f's["{name}"]'
+        return f's["{self.stages[-1]}"].{name}(…)' if name in RULES and self.stages else None
+
     def __str__(self) -> str:
         return schedule_text(self._graph.program.name, self.explicit_steps)
 
@@ -388,9 +396,9 @@ class StageView(Directives):
             said = {k: plain(v) for k, v in arguments.items()}
             args = tuple((k, v) for k, v in said.items() if k not in entry.defaults or entry.defaults[k] != v)
         except TypeError as error:
-            raise refused(
-                f'cannot {directive} stage "{self.name}"', Refusal(str(error)), f".{directive}(…)", site
-            ) from None
+            view = next((v for v in arguments.values() if isinstance(v, StageView)), None)
+            refusal = Refusal(str(error), None if view is None else f'the name of the stage, "{view.name}"')
+            raise refused(f'cannot {directive} stage "{self.name}"', refusal, f".{directive}(…)", site) from None
         args = tuple((k, v) for k, v in args if not (k == entry.spread and v == ()))
         self._schedule.accept(Step(self.name, directive, args, (), site))
         return self

@@ -16,11 +16,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from raido.algo.errors import ArgumentError, RaidoError, TargetError, explain
 from raido.algo.html import table, titled
 from raido.algo.trace.arguments import arrange, parameter_names
+from raido.algo.trace.attributes import NearAttributes
+from raido.algo.trace.remedies import near_names
 from raido.algo.trace.tracebacks import border, bordered
 from raido.targets._call import Caller
 from raido.targets.arguments import Bound, bind_arguments, finish
@@ -36,13 +38,14 @@ Source = str | Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Timing:
+class Timing(NearAttributes):
     """Measured runs in seconds, in the order they were made, and the compulsory traffic of one run in bytes."""
 
     runs: tuple[float, ...]
     bytes: int
     min: float = field(init=False)
     median: float = field(init=False)
+    _spoken: ClassVar[str] = "timing"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "min", min(self.runs))
@@ -74,9 +77,11 @@ class Timing:
         return table(heads, [(*times, traffic, bandwidth, self._share_text())])
 
     def _share_text(self) -> str:
-        """The share of the machine's bandwidth, and what that is."""
-        share = self.share
-        return f"{share:.0%} of a copy's {self.bandwidth / share / 1e9:.3g} here" if share else ""
+        """The share of the machine's bandwidth, and what that is; nothing before `share` has been asked for, as measuring takes a while."""
+        from raido.targets.memory_speed import measured_speed
+
+        speed = measured_speed()
+        return f"{self.bandwidth / speed:.0%} of a copy's {speed / 1e9:.3g} here" if speed else ""
 
 
 def _milliseconds(seconds: float) -> str:
@@ -84,7 +89,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 @bordered
-class Executable(Caller):
+class Executable(NearAttributes, Caller):
     """`exe(*arrays, out=None)` runs a compiled program.
 
     Arrays may be NumPy's or any DLPack producer's (torch, jax, …), lists of numbers or buffers, and passed by keyword. C-contiguous ones
@@ -108,6 +113,7 @@ class Executable(Caller):
         "signature",
         "threads",
     )
+    _spoken = "exe"
 
     def __init__(
         self,
@@ -133,13 +139,15 @@ class Executable(Caller):
         self._entry = entry if threads is None else _limit_threads(entry, threads, self._runtime.set_thread_limit)
         self._plan = write_plan(signature, entry_address, threads, self._runtime)
 
-    def _arranged(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The arguments, those passed by keyword in their places."""
+    def _arranged(self, arrays: tuple[Any, ...], named: Mapping[str, Any], option: str = "out") -> tuple[Any, ...]:
+        """The arguments, those passed by keyword in their places; `option` is the caller's own, which may have been meant."""
         name, names = self.signature.name, parameter_names(self.signature)
         arranged, others = arrange(name, names, arrays, named)
         if others:
-            takes = ", ".join(names) or "nothing"
-            raise ArgumentError(explain(f"{name} has no argument {next(iter(others))!r}", takes=takes))
+            unknown = next(iter(others))
+            near = ", ".join(f"{word}=" for word in near_names(unknown, [*names, option]))
+            said = {"try": near or None, "takes": ", ".join(names) or "nothing"}
+            raise ArgumentError(explain(f"{name} has no argument {unknown!r}", **said))
         return arranged
 
     @border
@@ -171,7 +179,7 @@ class Executable(Caller):
         """Runs the program `repeat` times on the same memory, after one run that does not count, and measures each run."""
         if repeat < 1:
             raise ValueError(f"repeat must be at least 1, not {repeat}")
-        call = self.bind(*arrays, **named)
+        call = self.bind(*self._arranged(arrays, named, "repeat"))
         call.run()
         return Timing(tuple(call.time() for _ in range(repeat)), call.nbytes)
 

@@ -13,17 +13,21 @@ from typing import Any, ClassVar
 
 from raido.algo.errors import DTypeError, TraceError
 from raido.algo.graph.dtypes import DType
+from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.dtype_reading import find_dtype
 from raido.algo.trace.locations import complaint
+from raido.algo.trace.tracebacks import bordered
 from raido.algo.trace.trees import leaves, map_leaves, parts_of, rebuild_tuple
 from raido.algo.trace.types import ArrayType
 from raido.algo.trace.value import Array
 
 
-class Record(tuple):
+class Record(NearAttributes, tuple):
     """Base of all records. Build one with its fields by name or position: `Vec(x=1.0, y=0.0)`; literals take the field's dtype."""
 
     __slots__ = ()
+    _spoken = "record"
+    _site = "algorithm"
     _fields: ClassVar[tuple[str, ...]] = ()
     _types: ClassVar[tuple[Any, ...]] = ()
 
@@ -112,10 +116,13 @@ class Record(tuple):
         return map_leaves(lambda leaf: leaf.T, self)
 
 
-class RecordAt:
+@bordered
+class RecordAt(NearAttributes):
     """`records.at`, waiting for its key, then for the value."""
 
     __slots__ = ("key", "records")
+    _spoken = "records.at[key]"
+    _site = "algorithm"
 
     def __init__(self, records: Record, key: Any = None) -> None:
         self.records, self.key = records, key

@@ -36,7 +36,9 @@ from raido.algo.trace.context import current, load
 from raido.algo.trace.existential import checked, counted, joined_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import takes
+from raido.algo.trace.tracebacks import bordered
 from raido.algo.trace.types import describe
+from raido.algo.trace.unfinished import Unfinished
 from raido.algo.trace.value import STRONG, Array, is_scalar
 from raido.algo.trace.weak import strengthened, weakness_of
 
@@ -48,24 +50,29 @@ _NEUTRAL: dict[Any, Callable[[Any], Any]] = {
 }
 
 
-class At:
+class At(Unfinished):
     """`a.at`, waiting for its key."""
 
     __slots__ = ("array",)
+    _spoken = "a.at"
 
     def __init__(self, array: Array) -> None:
+        super().__init__()
         self.array = array
 
     def __getitem__(self, key: Any) -> Changed:
         return Changed(self.array, key)
 
 
-class Changed:
+@bordered
+class Changed(Unfinished):
     """`a.at[key]`, waiting for what to do there."""
 
     __slots__ = ("array", "key")
+    _spoken = "a.at[key]"
 
     def __init__(self, array: Array, key: Any) -> None:
+        super().__init__()
         self.array, self.key = array, key
 
     def set(self, value: Any, *, name: str | None = None) -> Array:

@@ -238,25 +238,29 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None,
 
 
 def fftfreq(n: Any, d: Any = 1.0, *, name: str | None = None) -> Array:
-    """The frequencies of the `n` numbers of `fft`, for samples `d` apart: 0, 1, …, −2, −1 times 1 / (n·d), f64; `n` an int or a size.
+    """The frequencies of the `n` numbers of `fft`, for samples `d` apart: 0, 1, …, −2, −1 times 1 / (n·d); `n` an int or a size.
+
+    Of the dtype of `d`: weak f64 where it is a Python number.
 
     Example:
         >>> rd.algorithm(lambda n: rd.fft.fftfreq(n, 0.5), n="size").interpret(5)
         array([ 0. ,  0.4,  0.8, -0.8, -0.4])
     """
     first = 1.0 / (n * d)
-    return tabulate((n,), lambda i: f64(where(2 * i < n, i, i - n)) * first, name=name)
+    return tabulate((n,), lambda i: where(2 * i < n, i, i - n) * first, name=name)
 
 
 def rfftfreq(n: Any, d: Any = 1.0, *, name: str | None = None) -> Array:
-    """The frequencies of the n // 2 + 1 numbers of `rfft`, for samples `d` apart: 0, 1, … times 1 / (n·d), f64; `n` an int or a size.
+    """The frequencies of the n // 2 + 1 numbers of `rfft`, for samples `d` apart: 0, 1, … times 1 / (n·d); `n` an int or a size.
+
+    Of the dtype of `d`: weak f64 where it is a Python number.
 
     Example:
         >>> rd.algorithm(lambda n: rd.fft.rfftfreq(n, 0.5), n="size").interpret(5)
         array([0. , 0.4, 0.8])
     """
     first = 1.0 / (n * d)
-    return tabulate((n // 2 + 1,), lambda i: f64(i) * first, name=name)
+    return tabulate((n // 2 + 1,), lambda i: i * first, name=name)
 
 
 def fftshift(x: Any, axes: Any = None, *, name: str | None = None) -> Array:

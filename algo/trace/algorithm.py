@@ -30,11 +30,13 @@ from raido.algo.language.moves import moved
 from raido.algo.language.records import as_records
 from raido.algo.passes.finish import finish_program
 from raido.algo.trace.arguments import arrange, match_arguments
+from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.building import new_form, structure
 from raido.algo.trace.context import Trace, current, load, running, tracing
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift, takes
-from raido.algo.trace.reserved import refuse_reserved_names
+from raido.algo.trace.remedies import near_names
+from raido.algo.trace.reserved import option_names, refuse_reserved_names
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.signature import (
     Signature,
@@ -56,7 +58,7 @@ from raido.algo.trace.weak import strengthened
 Kind = TypeVar("Kind", bound="Algorithm")
 
 
-class Algorithm:
+class Algorithm(NearAttributes):
     """A function under `@rd.algorithm`. `.trace` gives its `Program`, `.interpret` runs it on NumPy; calling it compiles it.
 
     Example:
@@ -86,6 +88,10 @@ class Algorithm:
         self.name = _name_of(function, self._types)
         self._lock = threading.RLock()
         self._programs: dict[Any, Program] = {}
+
+    @property
+    def _spoken(self) -> str:  # type: ignore[override]
+        return self.__dict__.get("name", "algorithm")
 
     @functools.cached_property
     def signature(self) -> Signature:
@@ -180,8 +186,10 @@ class Algorithm:
         known = {*signature.defaults, *signature.required}
         for name in given:
             if name not in known:
+                near = ", ".join(f"{word}=" for word in near_names(name, {*known, *option_names(type(self))}))
+                head = f"{self.name} has no static parameter {name!r}"
                 raise ArgumentError(
-                    f"{self.name} has no static parameter {name!r}; it has: {', '.join(sorted(known)) or 'none'}"
+                    explain(head, **{"try": near or None, "static": ", ".join(sorted(known)) or "none"})
                 )
         values = {**signature.defaults, **self.fixed, **given}
         missing = signature.required - set(values)
@@ -448,7 +456,7 @@ def decorated(
 ) -> Kind | Callable[[Callable[..., Any]], Kind]:
     """A decorator's value: an algorithm of a kind, or, where the function is still to come, what makes it one."""
     if function is None:
-        return lambda f: kind(f, types, contract)
+        return border(lambda f: kind(f, types, contract))
     return kind(function, types, contract)
 
 

@@ -41,6 +41,10 @@ def lift(value: Any) -> Array:
         return Array(const(i64 if value < 1 << 63 else u64, value), LITERAL)
     if isinstance(value, float):
         return Array(const(f64, value), LITERAL)
+    from raido.algo.trace.unfinished import Unfinished  # only in trouble
+
+    if isinstance(value, Unfinished):
+        value.refuse()
     if callable(value):
         remedy = (
             "functions come first: rd.map(f, a), rd.stencil(f, a), rd.reduce(op, neutral, a), rd.loop(n, body, init)"

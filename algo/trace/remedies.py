@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from raido.algo.trace.dtype_reading import find_dtype
@@ -46,12 +47,12 @@ def rd_function(dotted: str) -> Any:
     return found
 
 
-def near_names(name: str) -> list[str]:
-    """Public names that are spelled nearly like one, best first."""
+def near_names(name: str, among: Iterable[str] | None = None) -> list[str]:
+    """Names that are spelled nearly like one, best first; public names of raido's, if no others are given."""
     import difflib  # only in trouble: it is not needed to import raido
 
-    public = getattr(sys.modules.get("raido"), "__all__", [])
-    return difflib.get_close_matches(name, public, n=3, cutoff=0.7)
+    names = getattr(sys.modules.get("raido"), "__all__", []) if among is None else list(among)
+    return difflib.get_close_matches(name, names, n=3, cutoff=0.7)
 
 
 def rd_remedy(dotted: str) -> str | None:

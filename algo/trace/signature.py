@@ -21,6 +21,7 @@ from raido.algo.graph.rewrite import topological
 from raido.algo.language.records import Record, record_class
 from raido.algo.trace.arguments import fields_of, read_array
 from raido.algo.trace.dtype_reading import find_dtype
+from raido.algo.trace.remedies import near_names
 from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, as_type
 from raido.algo.trace.value import Array
 
@@ -52,7 +53,9 @@ def read_signature(function: Callable[..., Any], types: Mapping[str, Any]) -> Si
     known = {*parameters, "returns", "name"}
     for name in types:
         if name not in known:
-            raise TraceError(f"{function.__name__} has no parameter {name!r}: it has {', '.join(parameters) or 'none'}")
+            near = ", ".join(f"{word}=" for word in near_names(name, {*known, "contract"}))
+            head = f"{function.__name__} has no parameter {name!r}: it has {', '.join(parameters) or 'none'}"
+            raise TraceError(explain(head, **{"try": near or None}))
     positional: list[Declaration] = []
     defaults: dict[str, Any] = {}
     required: set[str] = set()

@@ -11,15 +11,16 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from opcode import opmap
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from raido.algo.errors import CompileError, RaidoError, explain
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
+Wrong: TypeAlias = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], "RaidoError | None"]
 _PASSED = {contextlib.__file__, functools.__file__}  # frames of Python's own that stand between raido's
 _SPOKEN = {"__init__", "__call__", "__getitem__", "__getattr__"}
 # A bare `raise` takes the traceback that the error has, without the frame it stands in; that of Python 3.10 takes the one it had before.
@@ -53,8 +54,16 @@ def shortened(error: BaseException) -> BaseException:
     return error
 
 
-def border(function: Function) -> Function:
-    """A function that users call, whose errors leave with shortened tracebacks."""
+def _wrong_arguments(
+    function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]
+) -> RaidoError | None:
+    from raido.algo.trace.wrong_arguments import wrong_arguments  # only in trouble
+
+    return wrong_arguments(function, arguments, options)
+
+
+def border(function: Function, wrong: Wrong = _wrong_arguments) -> Function:
+    """A function that users call, whose errors leave with shortened tracebacks; `wrong` makes that of arguments that do not fit."""
 
     @functools.wraps(function)
     def entered(*arguments: Any, **options: Any) -> Any:
@@ -66,6 +75,11 @@ def border(function: Function) -> Function:
                 if _is_raidos_own(error):
                     raise CompileError(TOO_DEEP) from None
                 raise
+            except TypeError as error:
+                misfit = None if isinstance(error, RaidoError) else wrong(entered, arguments, options)
+                if misfit is not None:
+                    raise misfit from None
+                raise
         except Exception as error:
             short = shortened(error)
             if LEAVES_NO_FRAME:
@@ -75,15 +89,15 @@ def border(function: Function) -> Function:
     return entered  # type: ignore[return-value]
 
 
-def bordered(kind: Class) -> Class:
-    """A class that users see, with its public methods as borders."""
+def bordered(kind: Class, wrong: Wrong = _wrong_arguments, special: Collection[str] = _SPOKEN) -> Class:
+    """A class that users see, with its public methods as borders, and those special ones that it has."""
     for name, member in list(vars(kind).items()):
-        if name.startswith("_") and name not in _SPOKEN:
+        if name.startswith("_") and name not in special:
             continue
         if inspect.isfunction(member):
-            setattr(kind, name, border(member))
+            setattr(kind, name, border(member, wrong))
         elif isinstance(member, (classmethod, staticmethod)):
-            setattr(kind, name, type(member)(border(member.__func__)))
+            setattr(kind, name, type(member)(border(member.__func__, wrong)))
     return kind
 
 
@@ -100,10 +114,10 @@ def _users_part(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _is_on_purpose(error: BaseException) -> bool:
-    """Whether an error arose in a user's frame, in the border's call itself (arguments that it does not take), or by a `raise` of raido's."""
+    """Whether an error arose in a user's frame, or by a `raise` of raido's."""
     traceback = error.__traceback__
-    if traceback is None or traceback.tb_next is None:
-        return traceback is not None
+    if traceback is None:
+        return False
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
     raised = traceback.tb_frame.f_code.co_code[traceback.tb_lasti] == opmap["RAISE_VARARGS"]

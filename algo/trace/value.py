@@ -21,7 +21,8 @@ from raido.algo.trace.locations import complaint, user_site
 from raido.algo.trace.methods import Methods
 from raido.algo.trace.numpy_calls import call_function, call_ufunc
 from raido.algo.trace.operators import Operators
-from raido.algo.trace.remedies import remedy_in
+from raido.algo.trace.remedies import rd_function, remedy_in
+from raido.algo.trace.tracebacks import bordered
 from raido.algo.trace.types import describe
 
 if TYPE_CHECKING:
@@ -126,51 +127,47 @@ class Array(Methods, Operators):
 
     def sum(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
         """`rd.sum` of this array."""
-        return _reductions().sum(self, axis, dtype, **options)
+        return rd_function("sum")(self, axis, dtype, **options)
 
     def prod(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
         """`rd.prod` of this array."""
-        return _reductions().prod(self, axis, dtype, **options)
+        return rd_function("prod")(self, axis, dtype, **options)
 
     def min(self, axis: Any = None, **options: Any) -> Array:
         """`rd.min` of this array."""
-        return _reductions().min(self, axis, **options)
+        return rd_function("min")(self, axis, **options)
 
     def max(self, axis: Any = None, **options: Any) -> Array:
         """`rd.max` of this array."""
-        return _reductions().max(self, axis, **options)
+        return rd_function("max")(self, axis, **options)
 
     def any(self, axis: Any = None, **options: Any) -> Array:
         """`rd.any` of this array."""
-        return _reductions().any(self, axis, **options)
+        return rd_function("any")(self, axis, **options)
 
     def all(self, axis: Any = None, **options: Any) -> Array:
         """`rd.all` of this array."""
-        return _reductions().all(self, axis, **options)
+        return rd_function("all")(self, axis, **options)
 
     def mean(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
         """`rd.mean` of this array."""
-        return _reductions().mean(self, axis, dtype, **options)
+        return rd_function("mean")(self, axis, dtype, **options)
 
     def argmin(self, axis: Any = None, **options: Any) -> Array:
         """`rd.argmin` of this array."""
-        return _reductions().argmin(self, axis, **options)
+        return rd_function("argmin")(self, axis, **options)
 
     def argmax(self, axis: Any = None, **options: Any) -> Array:
         """`rd.argmax` of this array."""
-        return _reductions().argmax(self, axis, **options)
+        return rd_function("argmax")(self, axis, **options)
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Array:
         """`rd.clip` of this array."""
-        from raido.algo.language import ufuncs
-
-        return ufuncs.clip(self, min, max, out)
+        return rd_function("clip")(self, min, max, out)
 
     def round(self, decimals: int = 0, out: Any = None) -> Array:
         """`rd.round` of this array."""
-        from raido.algo.language import ufuncs
-
-        return ufuncs.round(self, decimals, out)
+        return rd_function("round")(self, decimals, out)
 
     def __getitem__(self, key: Any) -> Array:
         from raido.algo.language import indexing
@@ -261,6 +258,9 @@ class Array(Methods, Operators):
         return f"<traced {describe(self.dtype, self.extents)}>"
 
 
+bordered(Array, special=())
+
+
 def size_value(extent: Expr) -> Any:
     """A size as the user sees it: an int, or an i64 scalar."""
     known = index.constant_value(extent)
@@ -317,12 +317,6 @@ def _moves() -> Any:
     from raido.algo.language import moves
 
     return moves
-
-
-def _reductions() -> Any:
-    from raido.algo.language import reductions
-
-    return reductions
 
 
 TRUE = Const(bool_, 1)

@@ -7,11 +7,15 @@ import importlib.metadata
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 from raido.algo.errors import ArgumentError, ScheduleError, explain
+from raido.algo.trace.remedies import near_names
+from raido.algo.trace.tracebacks import border
 from raido.autotune.jobs import checks
 from raido.autotune.jobs.guides import make_guide
 from raido.autotune.jobs.job import Budget, Job, Progress
@@ -29,6 +33,7 @@ from raido.targets.compile import Compilation, versions
 from raido.targets.target import Target
 
 
+@border
 def autotune(
     algorithm: Any,
     inputs_or_sizes: Any = (),
@@ -78,14 +83,25 @@ def autotune(
         tuning = rd.autotune(blur, {"h": 480, "w": 640}, trials=64)
         exe = blur.compile(schedule=tuning.best)
     """
-    _refuse_shared_names(algorithm)
-    with Database(db) as database:
-        job = make_job(
-            algorithm, inputs_or_sizes, target, Budget(trials, minutes), database, seed, space=space, search=search,
-            ranges=ranges, tolerance=tolerance, limits=limits, protocol=protocol, workers=workers, tls=tls, builders=builders,
-            like=like, static=static,
-        )  # fmt: skip
-        return watched(job, progress)
+    _check_names(algorithm, static)
+    begin = prepare_job(
+        algorithm, inputs_or_sizes, target, Budget(trials, minutes), seed, space=space, search=search,
+        ranges=ranges, tolerance=tolerance, limits=limits, protocol=protocol, workers=workers, tls=tls, builders=builders,
+        like=like, static=static,
+    )  # fmt: skip
+    with open_database(db, trials) as database:
+        return watched(begin(database), progress)
+
+
+@contextmanager
+def open_database(db: str | os.PathLike[str], trials: int) -> Iterator[Database]:
+    """The database of a job; of one of no trials, which keeps nothing, an empty one that goes away where there is none yet."""
+    if trials or os.path.lexists(db):
+        with Database(db) as database:
+            yield database
+        return
+    with tempfile.TemporaryDirectory() as folder, Database(os.path.join(folder, "tuning.db")) as database:
+        yield database
 
 
 def _refuse_others(algorithm: Any) -> None:
@@ -93,11 +109,19 @@ def _refuse_others(algorithm: Any) -> None:
         raise ArgumentError(f"what is tuned is an algorithm, made by @rd.algorithm, not {algorithm!r}")
 
 
-def _refuse_shared_names(algorithm: Any) -> None:
-    """ArgumentError where an option of `autotune` has the name of a static parameter that is not fixed: which is meant cannot be told."""
+def _check_names(algorithm: Any, given: Mapping[str, Any]) -> None:
+    """ArgumentError for a keyword that is neither an option of `autotune` nor a static parameter; and where an option has the name of a
+    static parameter that is not fixed: which is meant cannot be told."""
     _refuse_others(algorithm)
-    free = {*algorithm.signature.defaults, *algorithm.signature.required} - set(algorithm.fixed)
-    shared = sorted(free & set(inspect.signature(autotune).parameters))
+    static = {*algorithm.signature.defaults, *algorithm.signature.required}
+    options = {*inspect.signature(autotune).parameters} - {"static"}
+    unknown = next((name for name in given if name not in static), None)
+    if unknown is not None:
+        near = ", ".join(f"{word}=" for word in near_names(unknown, {*options, *static}))
+        head = f"rd.autotune has no option {unknown!r}, and {algorithm.name} no static parameter of that name"
+        raise ArgumentError(explain(head, **{"try": near or None, "options": ", ".join(sorted(options))}))
+    free = static - set(algorithm.fixed)
+    shared = sorted(free & options)
     if shared:
         name = shared[0]
         raise ArgumentError(
@@ -118,12 +142,11 @@ def watched(job: Job, progress: bool | Callable[[Progress], None] | None) -> Tun
         return job.run(watch)
 
 
-def make_job(
+def prepare_job(
     algorithm: Any,
     inputs_or_sizes: Any,
     target: Target | str,
     budget: Budget,
-    database: Database,
     seed: int = 0,
     *,
     space: Schedule | None = None,
@@ -137,8 +160,8 @@ def make_job(
     builders: int = 0,
     like: Sequence[Any] = (),
     static: Mapping[str, Any] | None = None,
-) -> Job:
-    """The job that `autotune` runs."""
+) -> Callable[[Database], Job]:
+    """The job that `autotune` runs, once it is given the database: a request that cannot be met is refused before there is one."""
     sizes, arguments = _split(inputs_or_sizes)
     _refuse_others(algorithm)
     budget = Budget(checks.whole_number(budget.trials, "trials"), budget.minutes)
@@ -187,20 +210,24 @@ def make_job(
         **_unusual(bounds, timing, tolerance),
     }
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-    job = Job(
-        task,
-        candidates,
-        default,
-        digest,
-        settings,
-        database,
-        budget,
-        lambda: make_guide(search, candidates, seed),
-        lambda: _measurer(task, workers, tls, builders),
-        _versions(),
-    )
-    job.progress.title = " ".join(filter(None, (program.name, size_text(inputs.sizes), f"for {chosen}")))
-    return job
+
+    def begin(database: Database) -> Job:
+        job = Job(
+            task,
+            candidates,
+            default,
+            digest,
+            settings,
+            database,
+            budget,
+            lambda: make_guide(search, candidates, seed),
+            lambda: _measurer(task, workers, tls, builders),
+            _versions(),
+        )
+        job.progress.title = " ".join(filter(None, (program.name, size_text(inputs.sizes), f"for {chosen}")))
+        return job
+
+    return begin
 
 
 def _measurer(

@@ -6,12 +6,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from raido.algo.errors import TuningError
 from raido.algo.graph.program import Program
 from raido.algo.html import listing, text, titled
 from raido.algo.printable import printable
+from raido.algo.trace.attributes import NearAttributes
 from raido.autotune.records.choose import best_record, final_sets, in_turns, milliseconds, size_text
 from raido.autotune.records.record import Record
 from raido.schedule.diff import Difference
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Tuning:
+class Tuning(NearAttributes):
     """The outcome of a job, or of as much of it as has been done: its records, in order, as the database has them.
 
     `graph` are the stages of the program; `ended` says why the job is over ("trials", "minutes", "exhausted", or "" while it is not);
@@ -41,6 +42,7 @@ class Tuning:
     seconds: float
     default_counts: bool = True
     unmeasured: tuple[Schedule, Schedule] | None = None
+    _spoken: ClassVar[str] = "tuning"
 
     @cached_property
     def best(self) -> Schedule:

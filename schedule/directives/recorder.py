@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from raido.algo.trace.arguments import LARGEST_SIZE
 from raido.algo.trace.tracebacks import bordered
+from raido.schedule.directives.misfits import wrong_directive
 from raido.schedule.holes import Hole
 from raido.schedule.refusal import Refusal
 from raido.schedule.state import State
@@ -74,7 +75,7 @@ class Recorder:
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        bordered(cls)
+        bordered(cls, wrong_directive)
 
     def _record(self: Self, directive: str, /, **arguments: object) -> Self:
         raise NotImplementedError

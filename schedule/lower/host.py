@@ -22,6 +22,7 @@ from raido.algo.graph.expr import (
     Constant,
     Count,
     Expr,
+    Generate,
     Load,
     Node,
     Parameter,
@@ -176,8 +177,8 @@ class Host:
         return self.control.changing_results(stages)
 
     def note_copy(self, stage: AnyStage, array: Array, why: str = "") -> None:
-        """Remembers that a whole array is copied, if that is so in every round of a loop."""
-        if self.rounds and array.shape:
+        """Remembers that a whole array is copied, if that is so in every round of a loop, and writing it anew would read less."""
+        if self.rounds and array.shape and not _reads_nothing(array):
             name = self.loops.names.get(array.form if isinstance(array, Result) else array, "a constant")  # type: ignore[call-overload]
             name = array.name if isinstance(array, Parameter) else name
             self.copies.append(RepeatedCopy(stage.name, name, why or self.hands.why(stage.name, array), stage.site))
@@ -371,3 +372,9 @@ def _host_scalars(stage: ControlStage) -> list[Expr]:
     if isinstance(form, ArrayLoop):
         return [form.count]
     return [form.condition] if isinstance(form, ArrayWhile) else [form.predicate]
+
+
+def _reads_nothing(array: Array) -> bool:
+    """Whether the elements of an array are made of no others, as those of `rd.zeros` are: a copy costs no more than they do."""
+    form = array.form if isinstance(array, Result) else None
+    return isinstance(form, Generate) and next(iter(loads_in(form.bodies[array.index])), None) is None  # type: ignore[union-attr]

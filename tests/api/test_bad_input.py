@@ -184,7 +184,7 @@ CALLS = table(
         rd.ArgumentError,
         "overlap each other",
     ),
-    ("unknown keyword", lambda: add(A, B, radius=1), rd.ArgumentError, "no static parameter 'radius'; it has: k"),
+    ("unknown keyword", lambda: add(A, B, radius=1), rd.ArgumentError, "no static parameter 'radius'\n +static +k"),
     ("an array twice", lambda: add(A, a=A), rd.ArgumentError, '"a" is passed by position and by keyword'),
     ("one array by keyword", lambda: add(b=B), rd.ArgumentError, '"a" is missing'),
     ("one array by keyword, interpreted", lambda: add.interpret(b=B), rd.ArgumentError, '"a" is missing'),

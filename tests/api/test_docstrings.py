@@ -17,7 +17,7 @@ from raido.algo.language import ufuncs
 FUNCTIONS = [
     name
     for name in sorted(set(rd.__all__) - set(ufuncs.__all__))
-    if inspect.isfunction(getattr(rd, name)) and getattr(rd, name).__module__.startswith("raido.algo")
+    if inspect.isfunction(getattr(rd, name)) and inspect.unwrap(getattr(rd, name)).__module__.startswith("raido.algo")
 ]
 NAMESPACES = {"fft": rd.fft, "random": rd.random}
 FUNCTIONS += [f"{space}.{name}" for space, module in NAMESPACES.items() for name in module.__all__]
@@ -29,7 +29,7 @@ def public(name: str) -> Any:
 
 
 MODULES = sorted(
-    {public(name).__module__ for name in FUNCTIONS}
+    {inspect.unwrap(public(name)).__module__ for name in FUNCTIONS}
     | {f"raido.algo.{m}" for m in ("trace.algorithm", "trace.value", "errors")}
 )
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import raido as rd
-from raido.autotune.jobs.autotune import make_job
+from raido.autotune.jobs.autotune import prepare_job
 from raido.autotune.jobs.job import Budget
 from raido.autotune.measure.measurement import Limits
 from raido.autotune.records.database import Database
@@ -26,7 +26,7 @@ SIZES = {"n": 40, "m": 9, "s": 3}
 
 def digest(tmp_path: Path, sizes: Any = SIZES, **options: Any) -> str:
     with Database(tmp_path / "a.db") as database:
-        return make_job(picked, sizes, "llvm", Budget(1), database, **options).digest
+        return prepare_job(picked, sizes, "llvm", Budget(1), **options)(database).digest
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""Attributes that there are not: one error, with the names that are spelled nearly so, or with what else was meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from raido.algo.errors import RaidoError, explain
+from raido.algo.trace.locations import user_site
+from raido.algo.trace.remedies import near_names
+from raido.algo.trace.tracebacks import border
+
+
+class UnknownAttribute(RaidoError, AttributeError):
+    """No attribute has that name."""
+
+
+class NearAttributes:
+    """A class whose values answer an attribute that they do not have with those spelled nearly so.
+
+    `_spoken` is what such a value is called in messages; `_site` labels the user's line in them.
+    """
+
+    __slots__ = ()
+    _spoken: ClassVar[str]
+    _site: ClassVar[str | None] = None
+
+    def _meant(self, name: str) -> str | None:
+        """What to write instead of an attribute of that name, beside names spelled nearly so."""
+        return None
+
+    if not TYPE_CHECKING:  # an attribute that there is not is an error for checkers of types, too
+
+        @border
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            near = near_names(name, [own for own in dir(type(self)) if not own.startswith("_")])
+            forms = [*filter(None, [self._meant(name)]), *(f".{own}" for own in near)]
+            site = {} if self._site is None else {self._site: str(user_site())}
+            raise UnknownAttribute(
+                explain(
+                    f"{self._spoken}.{name}: there is no such attribute", **site, **{"try": ", ".join(forms) or None}
+                )
+            )

@@ -1,0 +1,37 @@
+"""Functions of the language as users have them: borders, which know the public name; and the error for a name that there is not."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from raido.algo.trace.attributes import UnknownAttribute
+from raido.algo.trace.remedies import near_names
+from raido.algo.trace.tracebacks import border
+
+
+def published(module: str, name: str, value: Any) -> Any:
+    """The function as the public one of that name in a module; what is no function stays as it is."""
+    if not inspect.isfunction(value):
+        return value
+    public = border(value)
+    public.__module__, public.__qualname__ = module, name
+    return public
+
+
+def publish(namespace: dict[str, Any]) -> None:
+    """Makes the functions in the `__all__` of a module public ones; the module answers a name that it does not have with those near to it."""
+    module, names = namespace["__name__"], namespace["__all__"]
+    for name in names:
+        if name in namespace:
+            namespace[name] = published(module, name, namespace[name])
+    namespace["__getattr__"] = border(lambda name: refuse_name(module, name, names))
+
+
+def refuse_name(module: str, name: str, names: Sequence[str]) -> NoReturn:
+    """AttributeError for a name that a module does not have, with those near to it."""
+    near = [] if name.startswith("_") else near_names(name, names)
+    prefix = module.replace("raido", "rd", 1)
+    said = f"; near: {', '.join(f'{prefix}.{word}' for word in near)}" if near else ""
+    raise UnknownAttribute(f"module {module!r} has no attribute {name!r}{said}")

@@ -1,0 +1,36 @@
+"""`a.at` and `a.at[key]` used as values, which they are not before `.set(v)` or another change follows."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn
+
+from raido.algo.errors import TraceError, explain
+from raido.algo.trace.attributes import NearAttributes
+from raido.algo.trace.locations import user_site
+from raido.algo.trace.operators import Operators
+
+
+class Unfinished(NearAttributes):
+    """A form that waits for a method to complete it. Every operator on it raises TraceError. `where`: the user's line that has it."""
+
+    __slots__ = ("where",)
+    _site: ClassVar[str | None] = "algorithm"
+
+    def __init__(self) -> None:
+        self.where = user_site()
+
+    def refuse(self, *operands: Any) -> NoReturn:
+        """TraceError: the form is used as a value."""
+        remedy = "a.at[key].set(v), or .add .multiply .min .max; a[key] reads the elements"
+        labelled = {"algorithm": str(self.where), "why": "it waits for a change", "try": remedy}
+        raise TraceError(explain(f"{self._spoken} is used as a value", **labelled))
+
+    def _meant(self, name: str) -> str | None:
+        return "a.at[key].set(v)" if self._spoken == "a.at" else None
+
+    __call__ = __iter__ = __bool__ = __array__ = refuse
+
+
+for _operator in vars(Operators):
+    if _operator.startswith("__") and callable(getattr(Operators, _operator)):
+        setattr(Unfinished, _operator, Unfinished.refuse)

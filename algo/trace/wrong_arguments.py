@@ -1,0 +1,78 @@
+"""Calls whose arguments do not fit the parameters of the function: which is wrong, which was meant, and what the function takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raido.algo.errors import ArgumentError, RaidoError, TraceError, explain
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why arguments do not fit, the parameters as text, and names of parameters near to one that there is not."""
+
+    why: str
+    takes: str
+    near: tuple[str, ...] = ()
+
+
+def misfit_of(function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]) -> Misfit | None:
+    """What is wrong with the arguments of a call; None where they fit the parameters."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*arguments, **options)
+    except TypeError as error:
+        problem = str(error)
+    else:
+        return None
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    if parameters and parameters[0].name == "self":
+        del parameters[0]
+    takes = str(signature.replace(parameters=parameters, return_annotation=signature.empty))
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    unknown = next((name for name in options if name not in named), None)
+    if unknown is not None and all(p.kind is not p.VAR_KEYWORD for p in parameters):
+        from raido.algo.trace.remedies import near_names
+
+        return Misfit(f'there is no argument "{unknown}"', takes, tuple(near_names(unknown, named)))
+    return Misfit(_said(problem), takes)
+
+
+def wrong_arguments(
+    function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]
+) -> RaidoError | None:
+    """The error for a call of a public function whose arguments do not fit; None where they fit."""
+    from raido.algo.trace.context import running
+    from raido.algo.trace.locations import user_site
+
+    misfit = misfit_of(function, arguments, options)
+    if misfit is None:
+        return None
+    name = spoken_name(function, arguments)
+    near = ", ".join(f"{word}=" for word in misfit.near)
+    traced = running() is not None
+    text = explain(
+        f"{name}: {misfit.why}",
+        **{"algorithm": str(user_site()) if traced else None, "try": near or None, "takes": misfit.takes},
+    )
+    return TraceError(text) if traced else ArgumentError(text)
+
+
+def spoken_name(function: Callable[..., Any], arguments: Sequence[Any]) -> str:
+    """A public function, method or class as users write it: "rd.fft.fft", "a.at[key].set", "rd.Target"."""
+    owner, _, name = function.__qualname__.rpartition(".")
+    if not owner:
+        parts = function.__module__.split(".")
+        return ".".join(["rd", *(parts[1:] if len(parts) < 3 else []), name])
+    if name == "__init__":
+        return f"rd.{type(arguments[0]).__name__}"
+    return ".".join([getattr(arguments[0], "_spoken", owner), name])
+
+
+def _said(problem: str) -> str:
+    """The problem that `inspect` found, in raido's words for a missing argument."""
+    head, _, name = problem.rpartition(": ")
+    return f'the argument "{name.strip(chr(39))}" is missing' if head.startswith("missing") else problem

@@ -1,0 +1,58 @@
+"""Directives whose arguments do not fit their parameters: the error, with the form that was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from raido.algo.errors import ScheduleError
+from raido.algo.trace.locations import user_site
+from raido.algo.trace.wrong_arguments import misfit_of
+from raido.schedule.refusal import Refusal, refused
+
+
+class WrongArguments(ScheduleError, TypeError):
+    """A directive was given arguments that it does not take, or too few."""
+
+
+def wrong_directive(
+    method: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]
+) -> ScheduleError | None:
+    """The error for a directive whose arguments do not fit; None where they fit."""
+    misfit = misfit_of(method, arguments, options)
+    if misfit is None:
+        return None
+    stage, *given = arguments
+    name = method.__name__
+    words = [*map(_text, given), *(f"{key}={_text(value)}" for key, value in options.items())]
+    meant = _MEANT.get(name, lambda given, axes: None)(given, stage.axes)
+    near = ", ".join(f"{word}=" for word in misfit.near)
+    refusal = Refusal(misfit.why, near or meant or None, takes=misfit.takes)
+    said = f".{name}({', '.join(words)})"
+    return WrongArguments(*refused(f'cannot {name} stage "{stage.name}"', refusal, said, user_site()).args)
+
+
+def _text(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _meant_split(given: Sequence[Any], axes: Sequence[str]) -> str | None:
+    """Halide's `split(x, xo, xi, factor)` as raido's."""
+    match given:
+        case [str(axis), str(outer), str(inner), factor, *_]:
+            return f'split("{axis}", {factor}, names=("{outer}", "{inner}"))'
+        case [str(axis)]:
+            return f'split("{axis}", 8)'
+    return None
+
+
+def _meant_tile(given: Sequence[Any], axes: Sequence[str]) -> str:
+    """Halide's `tile(x, y, xo, yo, xi, yi, 32, 16)`, and sizes alone, as raido's `tile(y=16, x=32)`."""
+    sizes = [value for value in given if not isinstance(value, str)]
+    named = [value for value in given if isinstance(value, str)][: len(sizes)] or axes[-len(sizes) :]
+    factors = dict(zip(named, sizes, strict=False)) if sizes else dict.fromkeys(axes, 32)
+    ordered = sorted(factors, key=lambda axis: axes.index(axis) if axis in axes else len(axes))
+    return f"tile({', '.join(f'{axis}={factors[axis]}' for axis in ordered)})"
+
+
+_MEANT: dict[str, Callable[[Sequence[Any], Sequence[str]], str | None]] = {"split": _meant_split, "tile": _meant_tile}

@@ -1,0 +1,115 @@
+"""Misspelt attributes and arguments, and forms of other languages, are answered with what was meant."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+X = np.ones((2, 3), np.float32)
+
+
+@rd.algorithm(img="f32[h, w]")
+def blur(img: rd.Array) -> rd.Array:
+    rows = rd.stencil(lambda p: p[0, -1] + p[0, 1], img, name="rows")
+    return rd.stencil(lambda p: p[-1, 0] + p[1, 0], rows, name="cols")
+
+
+def traced(function: Callable[[Any], Any]) -> Callable[[], Any]:
+    return lambda: rd.algorithm(function).trace(X)
+
+
+def cols() -> Any:
+    return blur.schedule()["cols"]
+
+
+UNKNOWN = {
+    "method": (traced(lambda a: a.cumsm()), "a.cumsm: ", r"try +\.cumsum$"),
+    "function as a method": (traced(lambda a: a.median()), "a.median: ", r"try +rd\.median\(a\)"),
+    "method that changes": (traced(lambda a: a.sort()), "a.sort: ", r"try +b = rd\.sort\(a, axis\)"),
+    "change": (traced(lambda a: a.at[0].sett(1)), r"a\.at\[key\]\.sett: ", r"try +\.set"),
+    "change without a key": (traced(lambda a: a.at.add(1)), r"a\.at\.add: ", r"try +a\.at\[key\]"),
+    "field": (traced(lambda a: rd.record(speed=rd.f32)(speed=1.0).sped), r"record\.sped: ", r"try +\.speed"),
+    "schedule": (lambda: blur.schedule().complet(), r"schedule\.complet: ", r"try +\.complete"),
+    "stage": (lambda: blur.schedule().rows, r"schedule\.rows: ", r'try +s\["rows"\]'),
+    "directive of no stage": (lambda: blur.schedule().vectorize("x"), "schedule", r'try +s\["cols"\]\.vectorize'),
+    "algorithm": (lambda: blur.compil(), r"blur\.compil: ", r"try +\.compile"),
+    "executable": (lambda: blur.compile().tim(X), r"exe\.tim: ", r"try +\.time"),
+    "module": (lambda: rd.random.unifrm, "raido.random", r"near: rd\.random\.uniform"),
+}
+MISFITS = {
+    "keyword": (traced(lambda a: rd.stencil(lambda p: p[0], a, boundry="clamp")), r"rd\.stencil: ", r"try +boundary="),
+    "keyword of a method": (traced(lambda a: a.sum(axs=0)), r"rd\.sum: ", r"try +axis="),
+    "keyword of a late name": (traced(lambda a: rd.cov(a, rowva=False)), r"rd\.cov: ", r"try +rowvar="),
+    "missing": (traced(lambda a: a.at[0].set()), r'a\.at\[key\]\.set: the argument "value"', r"takes +\(value"),
+    "static": (lambda: blur.compile(scheduel=None), "'scheduel'", r"try +schedule="),
+    "option of a timing": (lambda: blur.compile().time(X, repeats=3), "'repeats'", r"try +repeat="),
+    "option of a decorator": (lambda: repr(rd.algorithm(contrat=False)(lambda a: a)), "'contrat'", r"try +contract="),
+    "tiles by Halide": (lambda: cols().tile("x", "y", "xo", "yo", "xi", "yi", 8, 4), "tile", r"try +tile\(y=4, x=8\)"),
+    "tiles by size": (lambda: cols().tile(4, 8), "tile", r"try +tile\(y=4, x=8\)"),
+    "split": (lambda: cols().split("x", "xo", "xi", 8), "split", r'try +split\("x", 8, names=\("xo", "xi"\)\)'),
+    "directive": (lambda: cols().split("x", factr=8), 'cannot split stage "cols"', r"try +factor="),
+    "stage as an argument": (lambda: blur.schedule()["rows"].compute_at(cols(), "y"), "compute_at", r'stage, "cols"'),
+}
+
+
+def said_of(call: Callable[[], Any], kind: type[Exception]) -> str:
+    with pytest.raises(kind) as caught:
+        call()
+    assert isinstance(caught.value, rd.RaidoError)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_attributes_are_answered_with_near_ones(name: str) -> None:
+    call, head, remedy = UNKNOWN[name]
+    text = said_of(call, AttributeError)
+    assert re.search(head, text.splitlines()[0]), text
+    assert re.search(remedy, text, re.MULTILINE), text
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_arguments_are_answered_with_what_was_meant(name: str) -> None:
+    call, head, remedy = MISFITS[name]
+    text = said_of(call, Exception)
+    assert re.search(head, text.splitlines()[0]), text
+    assert re.search(remedy, text, re.MULTILINE), text
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda a: a.at[0],
+        lambda a: (a, a.at[0]),
+        lambda a: a.at[0] + 1,
+        lambda a: 1 - a.at[0],
+        lambda a: a + a.at[0],
+        lambda a: rd.sum(a.at[0]),
+        lambda a: rd.map(lambda row: row, a.at),
+        lambda a: [*a.at[0]],
+        lambda a: np.float32(1) + a.at[0],
+    ],
+)
+def test_a_place_without_a_change_is_no_value(use: Callable[[Any], Any]) -> None:
+    text = said_of(traced(use), rd.TraceError)
+    assert "is used as a value" in text and "a.at[key].set(v)" in text and "lambda a:" in text
+
+
+def test_public_functions_are_pickled_by_their_public_names() -> None:
+    for function in (rd.sum, rd.amax, rd.cov, rd.fft.fft, rd.linalg.norm, rd.add, rd.load):
+        assert pickle.loads(pickle.dumps(function)) is function
+    assert rd.fft.fft.__module__ == "raido.fft" and "takes" not in dir(rd) and "near_names" not in dir(rd)
+
+
+def test_a_request_that_cannot_be_met_makes_no_database(tmp_path: Path) -> None:
+    for wrong in ({"search": "best"}, {"trials": -1}, {"trails": 2}):
+        with pytest.raises(rd.ArgumentError):
+            rd.autotune(blur, {"h": 4, "w": 4}, db=tmp_path / "tuning.db", **wrong)
+    assert not list(tmp_path.iterdir())
