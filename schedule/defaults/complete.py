@@ -32,7 +32,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from raido.algo.errors import ScheduleError, explain
-from raido.schedule.defaults.demand import goes_over_twice
+from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.facts import (
     FEWEST_ROWS,
@@ -67,7 +67,6 @@ from raido.schedule.state import (
     shared_count,
 )
 from raido.schedule.steps import Step
-from raido.schedule.strategies import PHASES, strategy_name
 from raido.schedule.strategy_numbers import with_numbers
 
 if TYPE_CHECKING:
@@ -216,7 +215,7 @@ def deciding_loops(draft: Draft, reader: str, axes: tuple[str, ...]) -> list[tup
             return around
     once = plan.loops[shared_count(state, reader) :]
     if goes_over_twice(state, reader):
-        once = () if strategy_name(state, reader) in PHASES else once[:1]
+        once = () if goes_in_phases(state, reader) else once[:1]
     own = takewhile(lambda loop: set(axes_of(plan, loop.name)) <= set(axes), once)
     return [*around, *((reader, loop.name) for loop in own)]
 
@@ -231,7 +230,7 @@ def strip_place(draft: Draft, name: str) -> At | None:
     if is_tiled_product(draft, state.stage(name), vector_axis(draft, state.stage(name))):
         return None
     (head,) = heads
-    if strategy_name(state, head) in PHASES:  # which go over the axis twice, and would make it twice
+    if goes_in_phases(state, head):  # which would make it twice
         return None
     if not all(reads_by_rows(draft, reader, name, points) for reader, points in readers.items()):
         return None

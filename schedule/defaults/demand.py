@@ -31,6 +31,7 @@ from raido.schedule.stages.dependent import is_ragged
 from raido.schedule.stages.reads import array_name, loads_of, scalars_of, stage_roots
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, has_loops_said, is_inlined, places
+from raido.schedule.strategies import PHASES, strategy_name
 
 AGAIN = 16
 MANY = 1 << 20
@@ -191,10 +192,22 @@ def is_dependent(stage: Stage) -> bool:
 
 
 def goes_over_twice(state: State, name: str) -> bool:
-    """Whether a stage reads each of its blocks twice: a long scan, or a filter, unless it is one step after the other."""
+    """Whether a stage reads each of its blocks twice: a long scan, or a filter, unless it is one step after the other; a partition."""
     stage, strategy = state.stage(name), state.plan(name).strategy
     serial = stage.outer > 0 if strategy is None else strategy[0] == "serial"
-    return not serial and (stage.filter is not None or (stage.scan is not None and len(stage.axes) == 1))
+    blocks = stage.filter is not None or (stage.scan is not None and len(stage.axes) == 1)
+    return is_partition(stage) or (blocks and not serial)
+
+
+def goes_in_phases(state: State, name: str) -> bool:
+    """Whether a stage reads all of its blocks before it reads the first of them again: by its strategy, or as a partition, which writes
+    what it leaves out behind all that it keeps."""
+    return strategy_name(state, name) in PHASES or is_partition(state.stage(name))
+
+
+def is_partition(stage: Stage) -> bool:
+    """Whether a stage is a filter that keeps what it leaves out as well."""
+    return stage.filter is not None and stage.filter.partition
 
 
 def is_shared_by_rows(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:

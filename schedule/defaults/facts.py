@@ -5,7 +5,7 @@ Numbers here are sizes of chunks and strips; none depends on the number of threa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from math import prod
 
@@ -79,12 +79,19 @@ def function_axes(draft: Draft, stage: Stage) -> set[str]:
 
 
 def outer_axes(draft: Draft, stage: Stage, reader: str) -> tuple[str, ...]:
-    """The reader's axes that choose the element of the mapped functions which it reads a stage for; () where they do not, or vary."""
+    """The reader's axes that choose, one to one, the element of the mapped functions that it reads a stage for; () where they do not."""
     by_var = {axis.var: axis.name for axis in draft.state.stage(reader).all_axes}
-    points = draft.demand.readers(stage.name).get(reader, ())
-    names = {tuple(by_var.get(e, "") for e in point[: stage.outer]) for point in points}  # type: ignore[call-overload]
-    own = names.pop() if len(names) == 1 else ()
-    return () if "" in own else own
+    chosen = {point[: stage.outer] for point in draft.demand.readers(stage.name).get(reader, ())}
+    names = [_one_axis(e, by_var) for e in chosen.pop()] if len(chosen) == 1 else []
+    return () if "" in names else tuple(names)
+
+
+def _one_axis(e: Expr | None, by_var: Mapping[Var, str]) -> str:
+    """The name of the axis that an index is a multiple of, but for sizes: no two elements of it have the same index. "" for other indices."""
+    variables = [] if e is None else [node for node in scalar_nodes(e) if node in by_var]
+    if len(variables) != 1 or not index.linear(e)[1].get(variables[0]):  # type: ignore[arg-type]
+        return ""
+    return by_var[variables[0]]  # type: ignore[index]
 
 
 def moving_axes(draft: Draft, stage: Stage, reader: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 One long scan is chained: blocks that the cache holds, by threads, lanes along the axis; so are a few side by side, of rows that are
 scanned as elements. Many scans, side by side, are parallel over the outermost of the other axes; lanes run along the scanned axis where
 that is the contiguous one, else across scans, in strips of a few cache lines so that their running values stay close, narrower ones
-where there would be fewer than cores.
+where there would be fewer than cores, with short axes whose elements share those lines inside.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import cast
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.facts import is_small
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
@@ -109,15 +110,18 @@ def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None
         draft.say(name, "parallel", axis=others[0].name)
         draft.say(name, "vectorize", axis=axis.name, **wide(draft, stage))
         return
-    size = sum(body.dtype.itemsize for body in stage.bodies)
+    inside = [each for each in others[others.index(across) + 1 :] if is_small(each.extent)]
+    size = sum(body.dtype.itemsize for body in stage.bodies) * prod(extent(draft, each.extent) for each in inside)
     strip = max(16, min(STRIP_BYTES, draft.machine.l1 // 8) // size)
     outer, inner = across.name + "o", across.name + "i"
-    before = [each.name for each in others if each is not across]
+    before = [each.name for each in others if each is not across and each not in inside]
     width = index.constant_value(known(draft, across.extent))
     if width is not None and not before:
         line = max(16, 2 * LINE // size)
         strip = min(strip, max(line, width // draft.machine.cores // line * line))
     if draft.say(name, "split", axis=across.name, factor=strip):
-        draft.say(name, "reorder", axes=(*before, outer, axis.name, inner))
+        draft.say(name, "reorder", axes=(*before, outer, axis.name, inner, *(each.name for each in inside)))
         draft.say(name, "parallel", axis=before[0] if before else outer)
         draft.say(name, "vectorize", axis=inner)
+        if inside:
+            draft.say(name, "unroll", axis=inside[-1].name)

@@ -174,8 +174,8 @@ class Control:
             taker, holder = current[m], held[wanted]
             if holder is taker:
                 continue
-            self.builder.add(Swap(taker, holder))
             moved = next(buffer for buffer, at in held.items() if at is taker)
+            self.builder.add(Swap(taker, holder, needed=moved in following.values()))
             held[wanted], held[moved] = taker, holder
 
     def _begin_round(self, stage: ControlStage, current: list[Buffer], changing: list[int], scope: Scope) -> None:

@@ -2,12 +2,13 @@
 
 A scalar nest counts exactly what its program does: it has no lanes, masks or tails. Operations on values count as in
 `algo/graph/cost.py`, reads and writes of memory as one each, a step of a fold in memory as one; index arithmetic (subscripts, bounds of
-loops) and registers are free. Memory lives from its `Alloc` to the end of the block; what goes beyond the last cache is `cache`'s.
+loops, and names that nothing but these use) and registers are free. Memory lives from its `Alloc` to the end of the block; what goes
+beyond the last cache is `cache`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,7 +18,8 @@ import numpy as np
 from raido.algo.graph import index as ix
 from raido.algo.graph.cost import cost_of
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Op
+from raido.algo.graph.expr import Op, Var
+from raido.algo.graph.node import Node
 from raido.algo.graph.rewrite import children, topological
 from raido.schedule.nest.cache import Cache, CachedMemory
 from raido.schedule.nest.interpret import compile_nest, sizes_of
@@ -40,6 +42,7 @@ from raido.schedule.nest.nodes import (
 )
 from raido.schedule.nest.python_source import PythonSource
 from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.walk import statements_within
 
 
 @dataclass(slots=True)
@@ -94,10 +97,12 @@ class CountingSource(PythonSource):
     """Source that tells `work` of each block that is entered, and of memory taken and given back.
 
     `once`: folds of loops that do nothing else, into one element, which stays in a register from the first to the last.
+    `free`: names of index arithmetic that no value is computed of.
     """
 
     def __init__(self, nest: Nest) -> None:
         self.once: set[Statement] = set()
+        self.free = _names_of_indices(nest)
         super().__init__(nest)
 
     def memory(self, buffer: Buffer) -> str:
@@ -108,7 +113,8 @@ class CountingSource(PythonSource):
         """The lines of a block, of which all statements are executed, and at whose end its memory is free."""
         folds = [fold for s in block.statements for fold in _folds_of_one_element(s)]
         self.once.update(folds)
-        counts = [_without_memory(s) if s in self.once else counts_of(s) for s in block.statements]
+        free = self.free
+        counts = [_without_memory(s) if s in self.once else counts_of(s) for s in block.statements if s not in free]
         counts += [(0, _folded(fold)) for fold in folds]
         for name, count in zip(("operations", "accesses"), map(sum, zip(*counts, strict=True)), strict=False):
             if count:
@@ -129,23 +135,42 @@ class CountingSource(PythonSource):
 
 def counts_of(s: Statement) -> tuple[int, int]:
     """Operations on values and accesses to memory of one execution of a statement, without those of the statements inside it."""
+    operations, accesses = _values(_values_of(s), getattr(s, "indices", ()))
+    if isinstance(s, (Store, AtomicUpdate)):
+        accesses += _is_memory(s.buffer)
+    elif isinstance(s, Fold):
+        accesses += _folded(s)
+    elif isinstance(s, Append):
+        accesses += len(s.buffers)
+    return operations, accesses
+
+
+def _values_of(s: Statement) -> list[NestExpr]:
+    """The values that a statement computes, conditions that are index arithmetic left out."""
     if isinstance(s, Let):
-        return (0, 0) if _is_index(s.value) else _values([s.value])
+        return [s.value]
     if isinstance(s, Store):
-        operations, accesses = _values([s.value, *_given(s.predicate)], s.indices)
-        return operations, accesses + _is_memory(s.buffer)
+        return [s.value, *_given(s.predicate)]
     if isinstance(s, Fold):
-        operations, accesses = _values([*s.values, *map(_without_count, s.step)], s.indices)
-        return operations, accesses + _folded(s)
+        return [*s.values, *map(_without_count, s.step)]
     if isinstance(s, AtomicUpdate):
-        operations, accesses = _values([s.value, s.combine], s.indices)
-        return operations, accesses + _is_memory(s.buffer)
+        return [s.value, s.combine]
     if isinstance(s, Append):
-        operations, accesses = _values([*s.values, s.predicate])
-        return operations, accesses + len(s.buffers)
-    if isinstance(s, (If, While)):
-        return (0, 0) if _is_index(s.condition) else _values([s.condition])
-    return _values([s.holds]) if isinstance(s, Check) and not _is_index(s.holds) else (0, 0)
+        return [*s.values, s.predicate]
+    conditions = [s.condition] if isinstance(s, (If, While)) else [s.holds] if isinstance(s, Check) else []
+    return [e for e in conditions if not _is_index(e)]
+
+
+def _names_of_indices(nest: Nest) -> set[Statement]:
+    """The names of index arithmetic that only subscripts, bounds of loops, conditions of index arithmetic and other such names use."""
+    found: set[Statement] = set()
+    used: set[Node] = set()
+    for s in reversed(list(statements_within(nest.body))):
+        if isinstance(s, Let) and s.var not in used and _is_index(s.value):
+            found.add(s)
+        else:
+            used.update(node for node in _evaluated(_values_of(s)) if isinstance(node, Var))
+    return found
 
 
 def _folds_of_one_element(s: Statement) -> list[Fold]:
@@ -193,24 +218,20 @@ def _is_index(e: NestExpr) -> bool:
 
 def _values(values: Iterable[NestExpr], subscripts: Iterable[NestExpr] = ()) -> tuple[int, int]:
     """Operations and accesses of values, shared ones once; of subscripts only what they read."""
-    counted: set[object] = set()
-    operations = 0
-    reads: set[Read] = set()
-    stack: list[object] = list(values)
-    below: list[NestExpr] = list(subscripts)
+    nodes = list(_evaluated(values))
+    reads = {node for node in nodes if isinstance(node, Read)}
+    below = [*subscripts, *(e for read in reads for e in read.indices)]
+    reads.update(node for node in topological(*below) if isinstance(node, Read))
+    return sum(map(cost_of, nodes)), sum(_is_memory(read.buffer) for read in reads)
+
+
+def _evaluated(values: Iterable[NestExpr]) -> Iterator[Node]:
+    """The nodes of values, shared ones once, without subscripts."""
+    found: set[Node] = set()
+    stack: list[Node] = list(values)
     while stack:
         node = stack.pop()
-        if node in counted:
-            continue
-        counted.add(node)
-        if isinstance(node, Read):
-            reads.add(node)
-            below += node.indices
-            stack += _given(node.predicate)
-        elif isinstance(node, Op):
-            operations += cost_of(node)
-            stack += node.args
-        else:
-            stack += children(node)  # type: ignore[arg-type]
-    reads.update(node for node in topological(*below) if isinstance(node, Read))
-    return operations, sum(_is_memory(read.buffer) for read in reads)
+        if node not in found:
+            found.add(node)
+            yield node
+            stack += _given(node.predicate) if isinstance(node, Read) else children(node)

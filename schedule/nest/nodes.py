@@ -224,10 +224,14 @@ class Produce:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Swap:
-    """Exchanges the memory of two buffers of equal type (host level only). Their sizes may differ: `View` says what memory holds."""
+    """Exchanges the memory of two buffers of equal type (host level only). Their sizes may differ: `View` says what memory holds.
+
+    `needed`: whether anybody reads what the left one held, or its memory is only to be written anew.
+    """
 
     left: Buffer
     right: Buffer
+    needed: bool = True
 
 
 @dataclass(frozen=True, eq=False, slots=True)

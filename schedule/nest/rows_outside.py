@@ -7,8 +7,9 @@
 
 This is how `rd.map(lambda row: rd.loop(…), rows)` reads, and a loop of elementwise steps. It holds where all stages of a round run over
 the same rows, and whatever they change they read and write at their own row alone. Rows that lanes make stay in lanes. States that are
-swapped at the end of a round are exchanged row by row, where a row of them is a few numbers. Rows in lanes make their rounds as many at a
-time as the first-level cache holds with 128 bytes of each; rows that lie side by side, whose rounds lie apart, with 32 bytes of each.
+swapped at the end of a round are exchanged, or copied, row by row, where a row of them is a few numbers. Rows in lanes make their
+rounds as many at a time as the first-level cache holds with 128 bytes of each; rows that lie side by side, whose rounds lie apart, with
+32 bytes of each.
 """
 
 from __future__ import annotations
@@ -214,7 +215,7 @@ def _is_exchanged(buffer: Buffer, places: tuple[int, ...], rows: Rows) -> bool:
 
 
 def _exchange(swap: Swap, places: tuple[int, ...], row: tuple[Var, ...]) -> Iterator[Statement]:
-    """A row of each of two buffers in place of the other's."""
+    """A row of each of two buffers in place of the other's, or of one alone where the other's is not needed."""
     variables = dict(zip(places, row, strict=True))
     ranges = [
         [variables[d]] if d in variables else [ix.as_index(k) for k in range(ix.constant_value(extent) or 0)]
@@ -222,6 +223,8 @@ def _exchange(swap: Swap, places: tuple[int, ...], row: tuple[Var, ...]) -> Iter
     ]
     for at in product(*ranges):
         kept = fresh("kept", swap.left.dtype)
-        yield Let(kept, Read(swap.left, at, None))
+        if swap.needed:
+            yield Let(kept, Read(swap.left, at, None))
         yield Store(swap.left, at, Read(swap.right, at, None))
-        yield Store(swap.right, at, kept)
+        if swap.needed:
+            yield Store(swap.right, at, kept)

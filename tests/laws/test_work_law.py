@@ -84,6 +84,32 @@ def scan_of_exp(a: rd.f32["n"]):
 
 
 @rd.algorithm
+def reversed_rows(a: rd.f32["n", "m"], b: rd.f32["m"]):
+    return rd.map(lambda row: rd.map(lambda v: (b * v)[-1], row), a)[::-1] * 2.0
+
+
+@rd.algorithm
+def parted_sums(a: rd.f32["n", "m"]):
+    return rd.partition(lambda x: x > 24.0, rd.sum(a, axis=0))
+
+
+@rd.algorithm
+def scan_of_pixels(a: rd.f64["m", "k", 3]):
+    return rd.scan(rd.add, 0.0, a, axis=0)
+
+
+@rd.algorithm
+def turned_states(a: rd.f32[3, "n"]):
+    return rd.loop(8, lambda i, a: a[::-1], a)
+
+
+@rd.algorithm
+def kept_remainders(a: rd.f32["n"], b: rd.f32["k"]):
+    remainders = rd.tabulate(a.shape, lambda i: i % b.shape[0])
+    return rd.sum(remainders[remainders == 1])
+
+
+@rd.algorithm
 def counted(a: rd.f32["n"]):
     return rd.filter(lambda x: rd.exp(x) > 2.0, a).shape[0]
 
@@ -95,6 +121,23 @@ CAUSES = {
     "what a block of a scan reads is the block's": (scan_of_sums, rows),
     "what a block of a filter reads is the block's": (filter_of_sums, rows),
     "what two passes read is made once": (scan_of_exp, line),
+    "rows are made where they are read, in any order": (reversed_rows, lambda f: rows(f, np.ones(10, np.float32))),
+    "what both phases of a partition read is made before them": (
+        parted_sums,
+        lambda f: ([np.ones((24 * f, 24 * f), np.float32)], {}),
+    ),
+    "short axes of side by side scans stand inside the strip": (
+        scan_of_pixels,
+        lambda f: ([np.ones((16 * f, 5 * f, 3))], {}),
+    ),
+    "states whose old contents nobody needs are not exchanged": (
+        turned_states,
+        lambda f: ([np.ones((3, 40 * f), np.float32)], {}),
+    ),
+    "arithmetic on indices that makes values counts, named or not": (
+        kept_remainders,
+        lambda f: line(f, np.ones(5, np.float32)),
+    ),
     "what is only counted is not moved": (counted, line),
 }
 

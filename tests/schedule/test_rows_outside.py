@@ -101,6 +101,21 @@ def test_states_with_rows_at_different_places_are_swapped() -> None:
     np.testing.assert_array_equal(turned.compile(schedule=schedule)(a), turned.interpret(a))
 
 
+def test_states_that_change_places_keep_what_both_hold() -> None:
+    """Each round changes one row of a state, which is the other state in the next."""
+
+    @rd.algorithm
+    def exchanged(a: rd.f32[2, "n"], b: rd.f32[2, "n"]):
+        return rd.loop(3, lambda i, s: (s[1], s[0].at[0].add(s[1][1])), (a, b))
+
+    complete = exchanged.schedule().complete()
+    nest = lower(complete.graph, complete.variants())
+    assert kind_of(nest) == LANES
+    a, b = np.arange(20, dtype=np.float32).reshape(2, 2, 5)
+    for got, want in zip(interpret_nest(nest, [a, b], seed=3), exchanged.interpret(a, b), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def kind_of(nest: Nest) -> str:
     """Where the rounds of the array loop stand among the loops around and inside them."""
     around: list[For] = []
