@@ -327,8 +327,9 @@ class Host:
     def _memory(self, job: Job) -> None:
         stage = job.stage
         taken = [self.hands.taken.get(Result(job.form, k)) for k in range(len(job.bodies))]  # type: ignore[arg-type]
-        if stage.update is not None and taken[0] is not None:
-            job.in_place = True
+        if taken[0] is not None:
+            job.in_place = stage.update is not None
+            job.plan = replace(job.plan, stream_stores=None)  # what is written there was read, and is in the caches
             for k, array in enumerate(taken):
                 self.storages[Result(job.form, k)] = self.storages[array]  # type: ignore[index]
             return

@@ -1,7 +1,8 @@
 """Memory that changes hands at its last use: who takes over which array's memory, decided before anything is emitted.
 
 A consumer makes an array out of another one of the same shape: an update of what it starts as, a whole-array loop of what its state
-starts as, a branch of what it hands through or changes. It takes that array's memory over, instead of a copy, if
+starts as, a branch of what it hands through or changes, a map in a loop of a state of which each element reads its own. It takes that
+array's memory over, instead of a copy or memory of its own, if
 
 - the array is the program's own: the state of the loop whose body this is, or made by a stage of this body, whole, in plain memory
   (an argument, a constant, and what is needed after this body or by another of its results, are never taken);
@@ -18,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from raido.algo.graph.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Load, Node, Result
+from raido.algo.graph.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Load, Node, Parameter, Result
 from raido.algo.graph.rewrite import loads_in
 from raido.schedule.lower.jobs import Job, flat
 from raido.schedule.lower.sharing import outermost
@@ -128,7 +129,10 @@ class Body:
                 pairs = self._of_control(stage)
             else:
                 job = self.jobs.get(stage.name)
-                if job is None or job.stage.update is None:
+                if job is None:
+                    continue
+                if job.stage.update is None:
+                    self._map(job, k, hands, gone)
                     continue
                 pairs = self._of_update(job, hands)
             if isinstance(stage.form, ArrayCond):
@@ -199,6 +203,25 @@ class Body:
             return []
         return [(Result(job.form, k), start) for k, start in enumerate(starts)]  # type: ignore[arg-type]
 
+    def _map(self, job: Job, position: int, hands: Hands, gone: set[Array]) -> None:
+        """A map that makes the next state of a loop may leave it in the memory of a state, if its elements read their own there alone."""
+        result = Result(job.form, 0)  # type: ignore[arg-type]
+        if result not in self.needed or not _is_plain_map(job) or _runs_with_others(job, self.jobs):
+            return
+        own = tuple(axis.var for axis in job.stage.axes)
+        shape = tuple(axis.extent for axis in job.stage.axes)
+        loads = loads_in(*job.bodies)
+        for array in dict.fromkeys(load.array for load in loads):
+            alike = isinstance(array, Parameter) and array.dtype is result.dtype and array.shape == shape
+            if (
+                alike
+                and all(load.indices == own and not load.checked for load in loads if load.array is array)
+                and self._why_not(array, position, job.stage.name, gone) is None
+            ):
+                hands.taken[result] = array
+                gone.add(array)
+                return
+
     def _why_not(self, array: Array, position: int, consumer: str, gone: set[Array]) -> str | None:
         """Why a consumer may not take over an array's memory; None where it may."""
         if array not in self.own:
@@ -239,17 +262,34 @@ def _why_apart(job: Job, starts: Sequence[Array], jobs: Mapping[str, Job]) -> st
     """Why the steps of an update may not change what they start as; None where they may."""
     if not _is_whole(job) or job.plan.compute_with is not None:
         return "it is not computed whole, in loops and memory of its own"
-    if any(
-        each.plan.compute_with is not None and each.plan.compute_with.stage == job.stage.name for each in jobs.values()
-    ):
+    if _runs_with_others(job, jobs):
         return "others share its loops"
     steps = steps_of_job(job)
     if any(load.array in starts for load in loads_in(*steps.evaluated)):
-        if any(isinstance(r, Split) and r.tail == "shift" for r in job.plan.relations):
+        if _overlaps(job):
             return "strips that overlap would take some steps twice"
         if conflict(steps, starts) is not None:
             return "its steps read what others of them change"
     return None
+
+
+def _is_plain_map(job: Job) -> bool:
+    """Whether a stage makes one value for each element, once, whole, in loops and memory of its own."""
+    stage, plan = job.stage, job.plan
+    folds = (job.reduction, stage.scan, stage.filter, stage.sort, plan.strategy)
+    special = (*folds, plan.compute_with, plan.instead, plan.aligned)
+    return len(job.bodies) == 1 and not any(special) and _is_whole(job) and not _overlaps(job)
+
+
+def _runs_with_others(job: Job, jobs: Mapping[str, Job]) -> bool:
+    """Whether other stages share a stage's loops."""
+    hosts = (each.plan.compute_with for each in jobs.values())
+    return any(host is not None and host.stage == job.stage.name for host in hosts)
+
+
+def _overlaps(job: Job) -> bool:
+    """Whether the last of several strips is moved back, so that some elements are made twice."""
+    return any(isinstance(r, Split) and r.tail == "shift" for r in job.plan.relations)
 
 
 def steps_of_job(job: Job) -> Steps:

@@ -104,6 +104,11 @@ def turned_states(a: rd.f32[3, "n"]):
 
 
 @rd.algorithm
+def steps_of_elements(a: rd.f32["n", "n"]):
+    return rd.loop(6, lambda i, s: rd.stencil(lambda s, p: 0.5 * s[0, 0] + p[0, 1], s, a, boundary="clamp"), a)
+
+
+@rd.algorithm
 def kept_remainders(a: rd.f32["n"], b: rd.f32["k"]):
     remainders = rd.tabulate(a.shape, lambda i: i % b.shape[0])
     return rd.sum(remainders[remainders == 1])
@@ -133,6 +138,10 @@ CAUSES = {
     "states whose old contents nobody needs are not exchanged": (
         turned_states,
         lambda f: ([np.ones((3, 40 * f), np.float32)], {}),
+    ),
+    "states whose elements are made of themselves change where they are": (
+        steps_of_elements,
+        lambda f: ([np.ones((16 * f, 16 * f), np.float32)], {}),
     ),
     "arithmetic on indices that makes values counts, named or not": (
         kept_remainders,

@@ -1,4 +1,4 @@
-"""Updates of a loop's state: changed where it is when nobody needs the old contents, copied when somebody does."""
+"""Updates of a loop's state, and maps of its elements: changed where it is when nobody needs the old contents, else copied or made anew."""
 
 from __future__ import annotations
 
@@ -66,9 +66,45 @@ def kept_by_another_state(a: rd.i64["n"]):
     return rd.loop(3, body, (rd.full(5, rd.i64(1)), rd.full(5, rd.i64(0))))
 
 
+@rd.algorithm
+def halved(a: rd.i64["n"]):
+    return rd.loop(3, lambda t, s: s // 2 + a + t, a)
+
+
+@rd.algorithm
+def leapfrog(a: rd.i64["n"]):
+    """The next state takes the memory of the one before the last, of which each element reads its own."""
+
+    def body(t, state):
+        before, now = state
+        return now, rd.stencil(lambda p: p[-1] + p[1], now, boundary="wrap") - before
+
+    return rd.loop(3, body, (a, a + 1))
+
+
+@rd.algorithm
+def read_beside(a: rd.i64["n"]):
+    """The neighbours, too, are read in the map's own loops."""
+
+    def body(t, s):
+        beside = rd.stencil(lambda p: p[-1] * p[1], s, boundary="wrap", name="beside")
+        return s - beside
+
+    return rd.loop(3, body, a)
+
+
+@rd.algorithm
+def halved_in_a_branch(a: rd.i64["n"]):
+    return rd.loop(3, lambda t, s: rd.cond(t == 1, lambda: s // 2 + a, lambda: s), a)
+
+
 @pytest.mark.parametrize(
     ("algorithm", "swaps"),
     [
+        (halved, 0),
+        (leapfrog, 1),
+        (read_beside, 1),
+        (halved_in_a_branch, 0),
         (collected, 0),
         (two_states, 0),
         (read_before, 0),
@@ -85,6 +121,8 @@ def test_state_changes_in_place_when_nobody_looks(algorithm, swaps):
     schedule = algorithm.schedule()
     if algorithm is read_by_later_steps:
         schedule["neighbour"].inline()
+    if algorithm is read_beside:
+        schedule["beside"].compute_at("loop_1/elementwise_1", "x")
     complete = schedule.complete()
     nest = check_nest(lower(complete.graph, complete.variants()), "scalar")
     assert print_nest(nest).count("swap ") == swaps
