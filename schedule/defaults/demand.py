@@ -35,6 +35,7 @@ from raido.schedule.strategies import PHASES, strategy_name
 
 AGAIN = 16
 MANY = 1 << 20
+FEW_SCANS = 16
 SEGMENTS = Var("segments", i64, 0)
 Point = tuple["Expr | None", ...]
 
@@ -194,9 +195,21 @@ def is_dependent(stage: Stage) -> bool:
 def goes_over_twice(state: State, name: str) -> bool:
     """Whether a stage reads each of its blocks twice: a long scan, or a filter, unless it is one step after the other; a partition."""
     stage, strategy = state.stage(name), state.plan(name).strategy
-    serial = stage.outer > 0 if strategy is None else strategy[0] == "serial"
-    blocks = stage.filter is not None or (stage.scan is not None and len(stage.axes) == 1)
-    return is_partition(stage) or (blocks and not serial)
+    if is_partition(stage) or (stage.scan is None and stage.filter is None):
+        return is_partition(stage)
+    if strategy is not None:
+        return strategy[0] != "serial"
+    return not stage.outer and (stage.scan is None or is_long_scan(stage, lambda e: e))
+
+
+def is_long_scan(stage: Stage, known: Callable[[Expr], Expr]) -> bool:
+    """Whether at most `FEW_SCANS` scans run side by side down the rows of an array, so that threads need blocks of rows.
+
+    known: a size with the sizes known beforehand put in.
+    """
+    assert stage.scan is not None
+    others = [index.constant_value(known(axis.extent)) for k, axis in enumerate(stage.axes) if k != stage.scan.along]
+    return stage.scan.along == 0 and prod(count or FEW_SCANS + 1 for count in others) <= FEW_SCANS
 
 
 def goes_in_phases(state: State, name: str) -> bool:

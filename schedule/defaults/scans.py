@@ -13,6 +13,7 @@ from typing import cast
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
+from raido.schedule.defaults.demand import is_long_scan
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import is_small
 from raido.schedule.machine import LINE
@@ -25,7 +26,6 @@ from raido.schedule.strategies import block_of, results_of, strategies_of
 STRIP_BYTES = 1 << 12
 MANY_BLOCKS = 64
 LONGEST = 8  # tasks
-FEW = 16
 
 
 def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
@@ -34,8 +34,8 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     name, axis = stage.name, stage.axes[stage.scan.along]
     others = [each for each in stage.axes if each is not axis]
     plan = draft.state.plan(name)
-    side_by_side = prod(index.constant_value(known(draft, each.extent)) or FEW + 1 for each in others)
-    if axis is stage.axes[0] and side_by_side <= FEW and plan.strategy is None and not isinstance(plan.compute, At):
+    long = is_long_scan(stage, lambda e: known(draft, e))
+    if long and plan.strategy is None and not isinstance(plan.compute, At):
         count = index.constant_value(known(draft, axis.extent))
         block = chain_block(draft, stage)
         if count is None or count > block:

@@ -99,6 +99,11 @@ def scan_of_pixels(a: rd.f64["m", "k", 3]):
 
 
 @rd.algorithm
+def scan_of_exp_of_rows(a: rd.f32["n", 3]):
+    return rd.scan(rd.add, 0.0, rd.map(lambda row: rd.exp(row) * rd.sin(row), a, name="made"))
+
+
+@rd.algorithm
 def turned_states(a: rd.f32[3, "n"]):
     return rd.loop(8, lambda i, a: a[::-1], a)
 
@@ -169,6 +174,13 @@ def test_the_baseline_of_nested_arrays_does_no_more_than_all_stages_at_root():
                 whole[stage.name].root()
         placed, rooted = (count_schedule(each, arguments, {})[0].total for each in (baseline(graph), whole))
         assert placed <= 1.1 * rooted + CONSTANT, program.source
+
+
+@pytest.mark.parametrize(("program", "shape"), [(scan_of_exp, (800,)), (scan_of_exp_of_rows, (800, 3))])
+def test_producers_of_scans_in_blocks_are_made_once(program, shape):
+    """Twice would be within the law's bound."""
+    array = np.ones(shape, np.float32)
+    assert measure(form_stages(program.trace(array)), [array], {}).ratio < 1.3
 
 
 def test_schedules_that_make_values_again_are_seen():
