@@ -124,12 +124,12 @@ class Sites:
 class Converter:
     """Converts expressions for one place in the nest."""
 
-    def __init__(self, storages: Mapping[Array, Storage], sites: Sites) -> None:
+    def __init__(self, storages: Mapping[Array, Storage], sites: Sites, counts: tuple[CountedSize, ...]) -> None:
         self.storages = storages
         self.sites = sites
         self.faults: dict[Node, tuple[Fault, ...]] = {}
         self.forward: dict[Node, Expr] = {}
-        self.counts: tuple[CountedSize, ...] = ()
+        self.counts = counts
         self._brought_into: dict[Node, Extents] = {}
         self._orders: dict[tuple[Any, ...], list[Node]] = {}
 

@@ -7,6 +7,7 @@ Order of things at a position: the two versions part (`versions`), a reduction b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -42,13 +43,15 @@ MOST_COPIES = 1024
 
 
 class Loops:
-    """Emits loops of stages into a builder."""
+    """Emits loops of stages into a builder. `names`: what the schedule calls arrays, by their forms."""
 
-    def __init__(self, builder: Builder, converter: Converter, contract: bool, jobs: dict[str, Job]) -> None:
+    def __init__(
+        self, builder: Builder, converter: Converter, contract: bool, jobs: dict[str, Job], names: Mapping[Node, str]
+    ) -> None:
         self.builder = builder
         self.converter = converter
         self.emitter = Emitter(builder, converter.faults, contract)
-        self.names: dict[Node, str] = {}
+        self.names = names
         self.stored: dict[Node, tuple[Expr, Scope]] = {}
         self.compute = Phase(self._element, takes_over=self._take_over, shares=True, cuts=True)
         self.reductions = Reductions(self)

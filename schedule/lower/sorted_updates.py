@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
@@ -51,11 +52,10 @@ class SortedUpdates:
     def __init__(self, updates: Updates) -> None:
         self.updates = updates
         self.loops, self.builder = updates.loops, updates.builder
-        self.sorting: dict[str, Sorting] = {}
 
     def update(self, work: Work, position: int, width: int, wanted: int | Expr) -> None:
         """The steps, from the outermost loop over them on, sorted by ranges of `width` bins, in so many chunks."""
-        builder, name = self.builder, work.job.stage.name
+        builder = self.builder
         axes, fold = self.updates.open_axes(work), work.job.reduction
         assert fold is not None
         bins, steps = self._extents(work)
@@ -67,12 +67,11 @@ class SortedUpdates:
             value if isinstance(value, Const) else builder.alloc("moved", value.dtype, (steps,), "heap")
             for value in fold.values[: len(fold.left)]
         ]
-        sorting = self.sorting[name] = Sorting(counts, offsets, axes, width, steps, values)
+        sorting = Sorting(counts, offsets, axes, width, steps, values)
         self._over_chunks(work, position, sorting, chunks, ranges)
         self._places(sorting, chunks, ranges)
         sorting.moves = True
         self._over_chunks(work, position, sorting, chunks, ranges)
-        del self.sorting[name]
         self._fold(work, sorting, chunks, ranges)
 
     def _extents(self, work: Work) -> tuple[Expr, Expr]:
@@ -104,7 +103,8 @@ class SortedUpdates:
             copies = [c.copy() for c in work.copies]
             first = builder.name("first", ix.add(low, ix.mul(chunk, span)))
             copies[0].narrow(plan.name, first, ix.minimum(ix.add(first, span), high))
-            self.loops.loop(replace(work, copies=copies, phase=self.updates.stepping), position, "serial")
+            phase = self.updates.steps(partial(self.step, sorting))
+            self.loops.loop(replace(work, copies=copies, phase=phase), position, "serial")
 
     def _places(self, sorting: Sorting, chunks: Expr, ranges: Expr) -> None:
         """Counts give way to the places of the first steps."""
@@ -118,7 +118,7 @@ class SortedUpdates:
             builder.add(Store(sorting.counts, (chunk, number), before))
             builder.add(Store(total, (), ix.add(before, own)))
 
-    def step(self, work: Work, values: dict[Node, Node], sorting: Sorting) -> None:
+    def step(self, sorting: Sorting, work: Work, values: dict[Node, Node]) -> None:
         """One step of a pass."""
         builder = self.builder
         brought, places, holds = self.updates.read_step(work, values, with_values=sorting.moves)

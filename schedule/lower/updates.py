@@ -12,9 +12,9 @@ How many chunks there are, the schedule says; never the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
@@ -47,28 +47,15 @@ class Bins:
     axes: tuple[Axis, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What the results take in: bins of so many chunks and copies."""
-
-    work: Work
-    bins: Bins
-    chunks: Expr
-    copies: int
-
-
 class Updates:
     """Emits updates with the loops of `Loops`."""
 
     def __init__(self, loops: Loops) -> None:
         self.loops = loops
         self.builder: Builder = loops.builder
-        self.bins: dict[str, Bins] = {}
-        self.taken: Taken
         self.sorted = SortedUpdates(self)
         self.setting = Phase(self._each_copy(self._set), over_reduced)
-        self.stepping = Phase(self._each_copy(self._step), lambda work, position: work.job.chosen_by_steps(position))
-        self.combining = Phase(self._each_copy(self._combine))
+        self.stepping = self.steps(self._step)
 
     def update(self, work: Work, position: int) -> None:
         """The update whose outermost step loop stands at `position`."""
@@ -85,6 +72,10 @@ class Updates:
                 self._private(single, position, chosen["chunks"], chosen["replicas"])
             else:
                 self.sorted.update(single, position, chosen["bins"], chosen["chunks"])
+
+    def steps(self, step: Callable[[Work, dict[Node, Node]], None]) -> Phase:
+        """The phase that runs through the steps of an update, with `step` at each, given the values of variables."""
+        return Phase(self._each_copy(step), lambda work, position: work.job.chosen_by_steps(position))
 
     def _pass(self, work: Work, position: int, phase: Phase) -> None:
         self.loops.placer.begin_pass()
@@ -125,9 +116,7 @@ class Updates:
             parts = [c.copy() for c in work.copies]
             first = builder.name("first", ix.minimum(ix.add(low, ix.mul(chunk, span)), high))
             parts[0].narrow(plan.name, first, ix.minimum(ix.add(first, span), high))
-            self._steps(
-                replace(work, copies=parts, phase=self.stepping), position, Bins(partials, (chunk,), axes), copies
-            )
+            self._steps(replace(work, copies=parts), position, Bins(partials, (chunk,), axes), copies)
         self._take_in(work, Bins(partials, (), axes), chunks, copies)
 
     def _kind(self) -> str:
@@ -137,10 +126,14 @@ class Updates:
     def _steps(self, work: Work, position: int, bins: Bins, copies: int) -> None:
         """The steps of a chunk; those of the only loop over them take the sets of bins in turn."""
         plan, job = work.job.plan.loops[position], work.job
+
+        def into(copy: int) -> Phase:
+            return self.steps(partial(self._step, bins=replace(bins, first=(*bins.first, ix.as_index(copy)))))
+
         inner = [loop for loop in job.plan.loops[position:] if loop.name in job.reduced]
         if len(inner) > 1 or plan.kind != "serial" or copies == 1:
-            with self._into(work, replace(bins, first=(*bins.first, ix.as_index(0)))):
-                self.loops.loop(work, position, None if plan.kind == "vector" else "serial")
+            kind = None if plan.kind == "vector" else "serial"
+            self.loops.loop(replace(work, phase=into(0)), position, kind)
             return
         low, high, step = work.copies[0].bounds(plan.name)
         rest = self.builder.name("rest", ix.sub(high, ix.mod(ix.maximum(ix.sub(high, low), 0), copies * step)))
@@ -148,16 +141,8 @@ class Updates:
             var = fresh(plan.name)
             with self.builder.loop(var, start, end, count * step, stage=job.stage.name, loop=plan.name):
                 for k in range(count):
-                    with self._into(work, replace(bins, first=(*bins.first, ix.as_index(k)))):
-                        part = replace(work, copies=[c.copy() for c in work.copies])
-                        self.loops.choose(part, position, [[ix.add(var, k * step)]])
-
-    @contextmanager
-    def _into(self, work: Work, bins: Bins) -> Iterator[None]:
-        """Steps that are emitted meanwhile fold into these bins."""
-        self.bins[work.job.stage.name] = bins
-        yield
-        del self.bins[work.job.stage.name]
+                    part = replace(work, copies=[c.copy() for c in work.copies], phase=into(k))
+                    self.loops.choose(part, position, [[ix.add(var, k * step)]])
 
     def _clear(self, work: Work, bins: Bins) -> None:
         """Bins start as the neutral element."""
@@ -178,15 +163,18 @@ class Updates:
         for axis in job.stage.axes:
             value = work.copies[0].ranges[axis.name].value
             ranges.append((axis.name, *((ix.as_index(0), axis.extent) if value is None else (value, ix.add(value, 1)))))
-        self.taken = Taken(work, bins, chunks, copies)
-        part = Job(whole, plan, (), None, job.position)
-        self.loops.level(Work(part, [Coordinates(ranges, plan.relations)], self.combining), 0)
 
-    def _take(self, values: dict[Node, Node]) -> None:
+        def combine(_: Work, values: dict[Node, Node]) -> None:
+            self._take(work, self.loops.environment(work, 0) | values, bins, chunks, copies)
+
+        part = Job(whole, plan, (), None, job.position)
+        phase = Phase(self._each_copy(combine))
+        self.loops.level(Work(part, [Coordinates(ranges, plan.relations)], phase), 0)
+
+    def _take(self, work: Work, values: dict[Node, Node], bins: Bins, chunks: Expr, copies: int) -> None:
         """One element takes its bins in."""
-        builder, taken, loops = self.builder, self.taken, self.loops
-        job, bins = taken.work.job, taken.bins
-        form = self._operator(taken.work, values)
+        builder, loops, job = self.builder, self.loops, work.job
+        form = self._operator(work, values)
         place = tuple(values[axis.var] for axis in job.stage.axes)
         at = tuple(values[axis.var] for axis in bins.axes)
         storages = [loops.converter.storages[Result(job.form, j)] for j in range(len(form.left))]
@@ -196,8 +184,8 @@ class Updates:
             builder.add(Store(register, (), Read(storage.buffer, where, None)))
         chunk, copy = fresh("chunk"), fresh("copy")
         with (
-            builder.loop(chunk, ix.as_index(0), taken.chunks, 1),
-            builder.loop(copy, ix.as_index(0), ix.as_index(taken.copies), 1),
+            builder.loop(chunk, ix.as_index(0), chunks, 1),
+            builder.loop(copy, ix.as_index(0), ix.as_index(copies), 1),
         ):
             left = [builder.name("old", Read(register, (), None)) for register in total]
             right = [builder.name("bin", Read(buffer, (chunk, copy, *at), None)) for buffer in bins.buffers]
@@ -248,9 +236,6 @@ class Updates:
 
         return element
 
-    def _combine(self, work: Work, values: dict[Node, Node]) -> None:
-        self._take(self.loops.environment(self.taken.work, 0) | values)
-
     def _set(self, work: Work, values: dict[Node, Node]) -> None:
         job, loops = work.job, self.loops
         start = loops.converter.convert(_fold(work).neutral, values, self.builder.facts, work.identity)
@@ -259,13 +244,10 @@ class Updates:
             storage = loops.converter.storages[Result(job.form, j)]
             self.builder.add(Store(storage.buffer, storage.place(place, self.builder.facts), value))  # type: ignore[arg-type]
 
-    def _step(self, work: Work, values: dict[Node, Node]) -> None:
-        sorting = self.sorted.sorting.get(work.job.stage.name)
-        if sorting is not None:
-            self.sorted.step(work, values, sorting)
-            return
+    def _step(self, work: Work, values: dict[Node, Node], bins: Bins | None = None) -> None:
+        """One step, into the results or into bins."""
         brought, places, holds = self.read_step(work, values)
-        self.take_step(work, values, places, brought, holds)
+        self.take_step(work, values, places, brought, holds, bins)
 
     def read_step(
         self, work: Work, values: dict[Node, Node], with_values: bool = True
@@ -298,11 +280,12 @@ class Updates:
         places: dict[Axis, NestExpr],
         brought: Sequence[NestExpr],
         holds: NestExpr | None = None,
+        bins: Bins | None = None,
     ) -> None:
-        """The element at `places` takes what a step brings."""
+        """The element at `places`, of the results or of bins, takes what a step brings."""
         job, update = work.job, work.job.stage.update
         assert update is not None
-        buffers, where = self._target(work, places, len(brought))
+        buffers, where = self._target(work, places, len(brought), bins)
         if update.mode == "combine":
             strategy = job.plan.strategy
             self._fold_in(
@@ -328,10 +311,9 @@ class Updates:
         return tests
 
     def _target(
-        self, work: Work, places: dict[Axis, NestExpr], count: int
+        self, work: Work, places: dict[Axis, NestExpr], count: int, bins: Bins | None
     ) -> tuple[tuple[Buffer, ...], tuple[Expr, ...]]:
         """The buffers that a step changes, and where."""
-        bins = self.bins.get(work.job.stage.name)
         if bins is not None:
             return bins.buffers, (*bins.first, *(places[axis] for axis in bins.axes))
         storages = [self.loops.converter.storages[Result(work.job.form, j)] for j in range(count)]
