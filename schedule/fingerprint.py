@@ -42,6 +42,11 @@ class _Identity:
         return isinstance(other, _Identity) and other.program is self.program
 
 
+def nodes_of(program: Program) -> list[Node]:
+    """Every node of a program, in an order that all programs of one fingerprint have."""
+    return topological(*program.parameters, *program.sizes, *program.results, *program.order)
+
+
 def _compute(program: Program) -> str:
     numbers: dict[Node, int] = {}
     digest = hashlib.sha256()
@@ -52,7 +57,7 @@ def _compute(program: Program) -> str:
     put(program.name, program.contract, program.input_tree, program.output_tree)
     put(sorted(program.complex_inputs), sorted(program.complex_outputs))
     roots = (*program.parameters, *program.sizes, *program.results, *program.order)
-    for node in topological(*roots):
+    for node in nodes_of(program):
         numbers[node] = len(numbers)
         put(
             type(node).__name__, *(_field(getattr(node, name), name, node, numbers) for name in field_names(type(node)))

@@ -1,9 +1,10 @@
 """`compile_program`: a program under a schedule becomes an `Executable`, from the cache when it has been compiled before.
 
 The key is everything that decides about the code, as it is known before any of it is made: the program's fingerprint, the schedule as it was
-written, the sizes and the machine (defaults follow from these alone), the target, the versions of raido and TVM, and the user's lines that
-can fault (their text is part of the messages). On a hit TVM is not imported, no stage is formed and nothing is lowered: the entry holds the
-signature. `Compilation` holds the steps on the way, each made when first asked for: what `Executable.source` shows.
+written, the sizes and the machine (defaults follow from these alone), the target, the versions of raido and TVM, and which of the nodes that
+can fault stand on one line. Where the lines are is no part of it: a program that was moved takes the kept code, and messages name its own
+lines. On a hit TVM is not imported, no stage is formed and nothing is lowered: the entry holds the signature. `Compilation` holds the steps
+on the way, each made when first asked for: what `Executable.source` shows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import hashlib
 import importlib.metadata
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,9 @@ from raido.algo.errors import CompileError, CopyWarning, TargetError
 from raido.algo.graph import index
 from raido.algo.graph.expr import ARRAY_FORMS
 from raido.algo.graph.faults import can_fault
-from raido.algo.graph.program import Program, Site
+from raido.algo.graph.program import Program, Site, SizeCheck
 from raido.algo.passes.specialise import specialise
-from raido.schedule.fingerprint import fingerprint
+from raido.schedule.fingerprint import fingerprint, nodes_of
 from raido.targets.cache import Cache, key_of
 from raido.targets.executable import Executable
 from raido.targets.loader import load_object
@@ -60,13 +61,15 @@ def compile_program(
     key = work.key if store is not None else ""
     entry = store.get(key) if store is not None else None
     if entry is not None:
-        _warn_of_copies(entry[1].get("copies", ()))
         with contextlib.suppress(TargetError):  # it is whole, but no program: compiled anew, and replaced
-            return executable_of(work, entry[0], Signature.from_json(str(entry[1].get("signature"))), notes)
+            signature, copies = work.with_own_lines(entry[1])
+            _warn_of_copies(copies)
+            return executable_of(work, entry[0], signature, notes)
     made = executable_of(work, notes=notes)
     _warn_of_copies(work.copies)
     if store is not None:
-        kept = {"signature": work.signature.to_json(), "copies": work.copies}
+        lines = [[site.file, site.line] for site in work.lines]
+        kept = {"signature": work.signature.to_json(), "copies": work.copies, "lines": lines}
         store.put(key, work.object_bytes, {**_description(work), **kept})
     return made
 
@@ -135,9 +138,34 @@ class Compilation:
             repr(sorted(axis.name for axis in self.program.named_axes)),
             f"{self.target} {replace(self.target.machine, cores=0)}",
             *versions(),
-            *sorted(_lines_that_fault(self.program)),
-            *_size_checks(self.program),
+            repr([self.lines[site] for site in _sites_that_fault(self.program)]),
+            *(f"{_size_check(check)}, {check.site and self.lines[check.site]}" for check in self.program.size_checks),
         )
+
+    @functools.cached_property
+    def lines(self) -> dict[Site, int]:
+        """The lines that messages may name, numbered alike wherever the same program stands."""
+        checks = (check.site for check in self.program.size_checks if check.site is not None)
+        return {site: k for k, site in enumerate(dict.fromkeys((*_sites_that_fault(self.program), *checks)))}
+
+    def with_own_lines(self, kept: Mapping[str, Any]) -> tuple[Signature, list[list[Any]]]:
+        """The signature that was kept with the code of the same program, and its copies, with the lines where this one stands.
+
+        Raises `TargetError` where a line is not among those that were kept.
+        """
+        try:
+            signature = Signature.from_json(str(kept.get("signature")))
+            own: dict[tuple[str, int], Site] = {("", 0): Site("", 0, "")}
+            own |= {(str(file), int(line)): site for (file, line), site in zip(kept["lines"], self.lines, strict=True)}
+            places = (own[each.file, each.line] for each in signature.sites)
+            sites = (
+                replace(each, file=site.file, line=site.line, text=site.text)
+                for each, site in zip(signature.sites, places, strict=True)
+            )
+            copies = [(str(text), own[str(file), int(line)]) for text, file, line in kept["copies"]]
+            return replace(signature, sites=tuple(sites)), [[text, site.file, site.line] for text, site in copies]
+        except (KeyError, TypeError, ValueError) as error:
+            raise TargetError(f"no lines of this program: {error}") from error
 
     @functools.cached_property
     def nest(self) -> Nest:
@@ -272,14 +300,14 @@ def _description(work: Compilation) -> dict[str, Any]:
     }
 
 
-def _lines_that_fault(program: Program) -> set[str]:
-    """The places of checked loads, integer divisions and arrays: lines that move change the messages in the code's signature."""
-    return {str(site) for node, site in program.sites.items() if can_fault(node) or isinstance(node, ARRAY_FORMS)}
+def _sites_that_fault(program: Program) -> Iterator[Site]:
+    """The lines of checked loads, integer divisions and arrays, which messages name, in the order of the program's nodes."""
+    for node in nodes_of(program):
+        site = program.sites.get(node)
+        if site is not None and (can_fault(node) or isinstance(node, ARRAY_FORMS)):
+            yield site
 
 
-def _size_checks(program: Program) -> list[str]:
+def _size_check(check: SizeCheck) -> str:
     """What is compared at a call, which is no part of what the program computes, and the words for it."""
-    return [
-        f"{index.text(c.left)} = {index.text(c.right)}, {c.left_owner}, {c.right_owner}, {c.site}"
-        for c in program.size_checks
-    ]
+    return f"{index.text(check.left)} = {index.text(check.right)}, {check.left_owner}, {check.right_owner}"
