@@ -33,5 +33,5 @@ def test_no_random_placement_changes_a_result(group: int) -> None:
 
 @pytest.mark.slow
 def test_no_random_placement_changes_a_result_at_length() -> None:
-    for seed in range(1000, 1080):
+    for seed in range(1000, 1040):
         check(seed)
