@@ -1,14 +1,15 @@
 """Fused multiply-add from operations that round twice, exactly, for types and machines without one.
 
 f16, bf16 and f32 by a wider type: the product is exact there, the sum is rounded to odd, and rounding once more is then right. f64 by
-error-free transformations (Dekker's product, Knuth's sum) and one addition to odd; Boldo & Melquiond, "Emulation of FMA and correctly
-rounded sums", IEEE TC 57(4), 2008. The interpreters' `raido.algo.graph.fma` does the same on arrays.
+error-free transformations (Dekker's product, Knuth's sum) and one addition to odd, with exponents taken apart where a step could overflow
+or underflow; Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", IEEE TC 57(4), 2008. The interpreters'
+`raido.algo.graph.fma` does the same on arrays.
 """
 
 from __future__ import annotations
 
-from raido.algo.graph.dtypes import f16, f32, f64
-from raido.algo.recipes.builder import Value, where
+from raido.algo.graph.dtypes import f16, f32, f64, i64
+from raido.algo.recipes.builder import Value, bits_of, operate, rare, where, with_sign_of
 from raido.algo.recipes.narrow import round_to_odd
 
 _SPLITTER = 134217729.0  # 2**27 + 1
@@ -16,7 +17,10 @@ _LARGE, _SMALL = 2.0**500, 2.0**-900  # between them nothing overflows or underf
 
 
 def fma(x: Value, y: Value, z: Value) -> Value:
-    """x y + z, rounded once, of f16, bf16 or f32."""
+    """x y + z, rounded once."""
+    if x.dtype is f64:
+        usual, moderate = fma_of_moderate(x, y, z)
+        return rare(~moderate, usual, lambda: _fma_of_any(x, y, z))
     wide = f32 if x.dtype is f16 else f64  # holds the product exactly, and more than twice the result's bits and two
     return _add_to_odd(x.cast(wide) * y.cast(wide), z.cast(wide)).cast(x.dtype)
 
@@ -63,3 +67,65 @@ def _product(x: Value, y: Value) -> tuple[Value, Value]:
     for left, right in ((x_high, y_low), (x_low, y_high), (x_low, y_low)):
         rest = rest + left * right
     return product, rest
+
+
+# --- f64 beyond the moderate
+
+
+def _fma_of_any(x: Value, y: Value, z: Value) -> Value:
+    """x y + z, rounded once, of any f64."""
+    finite = (abs(x) < float("inf")) & (abs(y) < float("inf"))
+    plain = where(finite & abs(z).equals(float("inf")), z, x * y + z)  # z wins even where x y overflows
+    ordinary = finite & (abs(z) < float("inf")) & x.differs(0.0) & y.differs(0.0)
+    return where(ordinary, _fma_by_exponents(x, y, z), plain)
+
+
+def _fma_by_exponents(x: Value, y: Value, z: Value) -> Value:
+    """x y + z, rounded once, of finite numbers with x y != 0: as numbers between 0.5 and 1, and powers of two."""
+    (x, of_x), (y, of_y), (z, of_z) = _take_apart(x), _take_apart(y), _take_apart(z)
+    exponent = of_x + of_y
+    # An addend this far above or below the product counts only by its sign, or as what makes the sum inexact.
+    gap = where(z.equals(0.0), of_z.constant(i64, 0), _between(-220, of_z - exponent, 120))
+    exponent = where(gap.equals(120), of_z - 120, exponent)
+    product, product_low = _product(x, y)
+    tail, rest = _sum(z * _power_of_two(gap), product_low)
+    head, middle = _sum(product, tail)
+    rest = _add_to_odd(rest, middle)
+    normal = head + rest
+    # Below the normal range the last place is 2**-1074: adding this constant rounds there, once.
+    place = _between(-1000, -1022 - exponent, 1000)
+    anchor = with_sign_of(_power_of_two(place), normal)
+    rounded, lost = _sum(anchor, head)
+    subnormal = (rounded + _add_to_odd(lost, rest)) - anchor
+    value = where(_take_apart(normal)[1] + exponent < -1021, subnormal, normal)
+    # An exact zero is +0; a result that vanishes by underflow keeps its sign.
+    zero = where(normal.equals(0.0), x.lift(0.0), with_sign_of(x.lift(0.0), normal))
+    return where(value.equals(0.0), zero, _scale(value, exponent))
+
+
+def _take_apart(x: Value) -> tuple[Value, Value]:
+    """x = m 2**e with 0.5 <= |m| < 1, as m and e; of zero, itself and anything."""
+    small = abs(x) < 2.0**-1022
+    bits = bits_of(where(small, x * 2.0**54, x))
+    exponent = (bits.shift_right(52) & 0x7FF) - 1022
+    mantissa = ((bits & ~(0x7FF << 52)) | (1022 << 52)).bitcast(f64)
+    return where(x.equals(0.0), x, mantissa), where(small, exponent - 54, exponent)
+
+
+def _power_of_two(exponent: Value) -> Value:
+    """2**exponent, a normal number."""
+    return (exponent + 1023).shift_left(52).bitcast(f64)
+
+
+def _between(low: int, x: Value, high: int) -> Value:
+    return operate("minimum", i64, operate("maximum", i64, x, x.lift(low)), x.lift(high))
+
+
+def _scale(x: Value, exponent: Value) -> Value:
+    """x 2**exponent where that is exact or overflows, in steps that stay within range."""
+    mantissa, own = _take_apart(x)
+    total = own + exponent
+    first = _between(-1021, total, 1023)
+    half = first.shift_right(1)
+    within = mantissa * _power_of_two(half) * _power_of_two(first - half)
+    return within * _power_of_two(_between(-60, total - first, 2))

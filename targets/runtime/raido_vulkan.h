@@ -89,7 +89,7 @@ RD_VULKAN_API int32_t rd_vulkan_describe(RdVulkan* vulkan, int32_t index, RdVulk
 RD_VULKAN_API int64_t rd_vulkan_messages(RdVulkan* vulkan, char* text, uint64_t room);
 
 RD_VULKAN_API int32_t rd_device_open(RdVulkan* vulkan, const RdDeviceOptions* options, RdDevice** out);
-/* Waits, and frees everything: buffers and kernels too. */
+/* Waits, and frees everything: buffers and kernels too. A device with a kernel that does not end is left as it is. */
 RD_VULKAN_API void rd_device_close(RdDevice* device);
 /* Waits until all that was recorded has run, at most so long; RD_VULKAN_BUSY when it has not. */
 RD_VULKAN_API int32_t rd_device_finish(RdDevice* device, uint64_t nanoseconds);

@@ -24,6 +24,7 @@
 #define SIZES 256                       /* four sizes of ranges for each power of two */
 #define MARKS 64
 #define FOREVER (~(uint64_t)0)
+#define LAST_WAIT ((uint64_t)5000000000) /* nanoseconds for each batch, when a device is closed: a kernel may never end */
 
 typedef struct Chunk {
   VkDeviceMemory memory;
@@ -702,7 +703,7 @@ int32_t rd_device_open(RdVulkan* vulkan, const RdDeviceOptions* options, RdDevic
 
 void rd_device_close(RdDevice* d) {
   if (d->device) {
-    if (d->now) submit(d);
+    if (!d->lost && finish(d, d->begun, LAST_WAIT) == RD_VULKAN_BUSY) return; /* what still runs must not be freed */
     d->DeviceWaitIdle(d->device);
     for (RdKernel *kernel = d->kernels, *next; kernel; kernel = next) {
       next = kernel->next;

@@ -115,6 +115,20 @@ def test_rests_of_quotients_of_any_size_are_exact(name):
         check("fmod", dtype, [dividend, divisor])
 
 
+def test_a_machine_without_fused_multiply_add_has_the_recipe():
+    """Of f64 of all magnitudes, with products that the addend nearly cancels, and with results below the normal range."""
+    random = np.random.default_rng(0)
+    x, y, z = np.frombuffer(random.bytes(3 * 20000 * 8)).reshape(3, -1)
+    small = np.ldexp(random.random((2, 5000)) + 0.5, random.integers(-560, -500, (2, 5000)))
+    least = np.ldexp(random.random(5000) - 0.5, random.integers(-1080, -1010, 5000))
+    special = np.array(np.meshgrid(*[special_values(f64)] * 3)).reshape(3, -1)
+    with np.errstate(all="ignore"):
+        cancelled = np.array([x, y, -(x * y) * (1 + random.integers(-3, 4, len(x)) * 2.0**-52)])
+        for columns in ((x, y, z), (*small, least), special, cancelled):
+            got = build_recipe("fma", f64, *(Value(NativeOnly(), f64, column) for column in columns)).raw
+            assert same_bits(got, fma(*columns)).all()
+
+
 def test_every_row_of_the_table_is_needed_and_has_a_name_that_languages_accept():
     assert set(NATIVE) == {*MEANING, "convert", "bitcast"}
     assert all(re.fullmatch("[a-z][a-z0-9_]*", name) for name in (*NATIVE, *PRIMITIVES))

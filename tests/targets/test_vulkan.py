@@ -89,7 +89,14 @@ def operations_kernel(row: str, dtype: DType, target: DType, arity: int) -> Any:
 @pytest.mark.parametrize(
     "name, dtype, target",
     [
-        *(("exp", f32, f32), ("pow", f32, f32), ("floormod", f32, f32), ("minimum", f32, f32), ("fma", f32, f32)),
+        *(
+            ("exp", f32, f32),
+            ("pow", f32, f32),
+            ("floormod", f32, f32),
+            ("minimum", f32, f32),
+            ("fma", f32, f32),
+            ("fma", f64, f64),
+        ),
         *(("cast", f32, i8), ("cast", f64, f16), ("add", f16, f16), ("sign", f64, f64), ("floordiv", i32, i32)),
         *(("truncrem", i8, i8), ("ipow", i64, i64), ("ctz", i64, i32), ("shr", i8, i8), ("minimum", bool_, bool_)),
     ],
