@@ -38,7 +38,8 @@ class Device:
     capabilities that atomic updates need, `buffer_atomics` hold in device memory and `shared_atomics` in shared memory.
     `allocation` bounds one array, `binding` one array that is bound as a descriptor, and `bindings` their number in a kernel.
     `fused`: the widths of floats whose multiply-add the device rounds once; none is taken for granted, and `probe.py` finds out.
-    `unified`: the CPU writes the device's memory directly.
+    `iterations`: after so many, of all its loops together, a thread's loops end by themselves (lavapipe's do), and results are wrong
+    without a word; 0 where loops run to their end, or nobody has tried. `unified`: the CPU writes the device's memory directly.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Device:
     buffer_atomics: frozenset[Capability] = frozenset()
     shared_atomics: frozenset[Capability] = frozenset()
     fused: frozenset[int] = frozenset()
+    iterations: int = 0
     unified: bool = True
     grid: tuple[int, int, int] = (65535, 65535, 65535)
     block: tuple[int, int, int] = (1024, 1024, 64)

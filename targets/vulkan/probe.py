@@ -1,6 +1,7 @@
 """Questions about a device that no driver answers: kernels that find out.
 
-Vulkan lets a device compute fma(a, b, c) as a product and a sum, and some do. `examine` runs one such case of each width.
+Vulkan lets a device compute fma(a, b, c) as a product and a sum, and some do: `examine` runs one such case of each width. And Mesa's
+llvmpipe, lavapipe's compiler, ends the loops of a thread after 65,535 iterations (LP_MAX_TGSI_LOOP_ITERATIONS): `examine` runs more.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from raido.algo.graph.dtypes import DType, f32, f64
+from raido.algo.graph.dtypes import DType, f32, f64, i32
 from raido.targets.vulkan.device import Device
 from raido.targets.vulkan.runtime import LoadedKernel, Memory, OpenDevice
 from raido.targets.vulkan.spirv.generate import generate_kernel
@@ -19,11 +20,17 @@ from raido.targets.vulkan.spirv.grammar import Capability
 
 @functools.cache
 def examine(device: Device, validate: bool = False) -> Device:
-    """The device with `fused` as it is, found out by running kernels; once in a process."""
+    """The device with `fused` and `iterations` as they are, found out by running kernels; once in a process."""
     widths = (f32, f64) if Capability.Float64 in device.capabilities else (f32,)
     native = replace(device, fused=frozenset({32, 64}))
     with OpenDevice(native, validate=validate) as opened:
-        return replace(device, fused=frozenset(dtype.bits for dtype in widths if _fuses(opened, dtype)))
+        fused = frozenset(dtype.bits for dtype in widths if _fuses(opened, dtype))
+        done = _iterate(opened, MANY)
+        return replace(device, fused=fused, iterations=0 if done == MANY else done)
+
+
+MANY = 100_000
+"""Iterations: more than the limit of any device that is known to have one."""
 
 
 def _fuses(opened: OpenDevice, dtype: DType) -> bool:
@@ -34,6 +41,26 @@ def _fuses(opened: OpenDevice, dtype: DType) -> bool:
     operands.write(np.array([1 + e, 1 + e, -(1 + 2 * e)], dtype.numpy))
     kernel.launch((1, 1, 1), [operands, result])
     return bool(result.read(np.empty(1, dtype.numpy))[0] == e * e)
+
+
+def _iterate(opened: OpenDevice, count: int) -> int:
+    """The iterations that a loop of so many makes."""
+    kernel, result = LoadedKernel(opened, generate_kernel(_count(), opened.device)), Memory(opened, 4)
+    result.write(np.zeros(1, np.int32))
+    kernel.launch((1, 1, 1), [result, count])
+    return int(result.read(np.empty(1, np.int32))[0])
+
+
+def _count() -> object:
+    """A kernel of one thread that adds 1 to out[0] in each iteration of a loop over its second argument."""
+    from raido.targets import tvm_corner as T
+
+    pointer, count, index = T.pointer("out", i32), T.Var("count", "int32"), T.Var("index", "int32")
+    out, zero = T.flat_buffer("out", i32, 1, pointer), T.IntImm("int32", 0)
+    more = T.Add(T.BufferLoad(out, [zero]), T.IntImm("int32", 1))
+    loop = T.For(index, zero, count, T.ForKind.SERIAL, T.BufferStore(out, more, [zero]))
+    body = T.sequence([T.DeclBuffer(out, data=pointer), loop])
+    return T.PrimFunc([pointer, count], body).with_attr("global_symbol", "count")
 
 
 def _multiply_add(dtype: DType) -> object:
