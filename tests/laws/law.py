@@ -14,6 +14,7 @@ for one program under one schedule.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import random
 from collections.abc import Callable, Sequence
@@ -32,8 +33,10 @@ from raido.algo.interpreter.interpret import interpret
 from raido.schedule.legal import candidates
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.replay import IN_BRANCHES
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
+from raido.schedule.stages.stage import Stage
 from raido.targets.compile import Compilation, executable_of
 from raido.targets.executable import Executable
 from raido.targets.native import set_threads
@@ -46,6 +49,7 @@ SECOND_RUN = range(2_000_000, 2_050_000)  # of the second, which drew from these
 FULL = 0.7  # the share of other programs that the grammar of everything draws
 DEFAULTS = 8  # of so many programs one is held under its default schedule too (all other tests do that)
 OTHERS = 16  # of so many one is compiled in another way
+BRANCHES = 6  # of so many schedules one has a stage with a branch
 TRIES = 12  # directives proposed for each step of a random schedule
 
 # Graphs and nests are trees of small objects: looking through them often costs a tenth of a run.
@@ -120,7 +124,26 @@ def random_schedule(program: Program, seed: int, steps: int) -> Schedule:
             except ScheduleError:
                 continue
             break
+    branch(schedule, random.Random(f"branch {seed}"), steps)
     return schedule
+
+
+def branch(schedule: Schedule, draw: random.Random, steps: int) -> None:
+    """Of one schedule in `BRANCHES`, gives a stage other loops where a test on the extent of an axis holds, if it may have some."""
+    name = draw.choice(schedule.stages)
+    stage = schedule[name].stage
+    if draw.randrange(BRANCHES) or not isinstance(stage, Stage) or not stage.all_axes:
+        return
+    test = f"{draw.choice(stage.all_axes).name} {draw.choice(('>', '<=', '!='))} {draw.choice((1, 3, 4, 7))}"
+    try:
+        inside = schedule[name].when(test)._schedule
+    except ScheduleError:
+        return
+    for _ in range(steps):
+        possible = [step for step in candidates(inside.state, name) if step.directive in IN_BRANCHES]
+        with contextlib.suppress(ScheduleError):
+            for step in draw.sample(possible, min(1, len(possible))):
+                inside.accept(step)
 
 
 def hold(program: RandomProgram, schedule: Schedule, want: Any, cpu: str = CPUS[1], compiled: bool = True) -> int:

@@ -46,7 +46,7 @@ def test_random_schedules_say_something_and_programs_mostly_end_well() -> None:
     assert {drawn_cpu(seed) for seed in DRAWS} == set(CPUS)
     wanted = (
         "align cache clone compute_at compute_with fuse inline parallel partition_boundaries prefetch reorder root split store store_at \
-strategy stream_stores tail tile unroll vectorize"
+strategy stream_stores tail tile unroll vectorize when"
     )
     assert set(wanted.split()) <= set(directives)
 
