@@ -262,6 +262,12 @@ def is_positive_normal(x: Value) -> Value:
     return above.bitcast(layout.unsigned) < (2 * layout.bias) << layout.mantissa
 
 
+def two_to(exponent: Value, dtype: DType) -> Value:
+    """2**exponent in a float type, a normal number, of an exponent in the signed type of that width."""
+    layout = FORMATS[dtype]
+    return (exponent + layout.bias).shift_left(layout.mantissa).bitcast(dtype)
+
+
 def with_sign_of(magnitude: Value, sign: Value) -> Value:
     """`magnitude`, which is not negative, with the sign of `sign`."""
     mask = bits_of(sign) & format_of(sign).sign_bit

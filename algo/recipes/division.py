@@ -9,7 +9,6 @@ Lecerf & Quintin, "Modular SIMD arithmetic in Mathemagix", ACM TOMS 43(1), 2016)
 from __future__ import annotations
 
 from raido.algo.recipes.builder import (
-    Format,
     Value,
     bits_of,
     floor,
@@ -19,6 +18,7 @@ from raido.algo.recipes.builder import (
     rare,
     rint,
     two_product,
+    two_to,
     where,
     with_sign_of,
 )
@@ -108,14 +108,14 @@ def _rest_of_large(size: Value, divisor: Value) -> Value:
     (m, exponent), (n, low) = _integer_and_exponent(size), _integer_and_exponent(divisor)
     distance = exponent - low
     squarings = 4 if layout.mantissa < 32 else 6  # 2**(distance >> squarings) then is below n
-    power = _power_of_two(distance.shift_right(squarings), layout)
+    power = two_to(distance.shift_right(squarings), size.dtype)
     for bit in reversed(range(squarings)):
         power = _product_modulo(power, power, n)
         twice = power - (n - power)
         power = where((distance & (1 << bit)).equals(0), power, where(twice < 0.0, twice + n, twice))
     rest = _product_modulo(power, where(m < n, m, m - n), n)
     half = low.shift_right(1)
-    return rest * _power_of_two(half, layout) * _power_of_two(low - half, layout)
+    return rest * two_to(half, size.dtype) * two_to(low - half, size.dtype)
 
 
 def _integer_and_exponent(size: Value) -> tuple[Value, Value]:
@@ -126,11 +126,6 @@ def _integer_and_exponent(size: Value) -> tuple[Value, Value]:
     above = layout.bias + layout.mantissa
     m = ((bits & ((1 << layout.mantissa) - 1)) | (above << layout.mantissa)).bitcast(size.dtype)
     return m, bits.shift_right(layout.mantissa) - where(small, bits.lift(above + layout.mantissa + 1), above)
-
-
-def _power_of_two(exponent: Value, layout: Format) -> Value:
-    """2**exponent, a normal number."""
-    return (exponent + layout.bias).shift_left(layout.mantissa).bitcast(layout.dtype)
 
 
 def _product_modulo(a: Value, b: Value, n: Value) -> Value:

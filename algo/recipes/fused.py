@@ -9,7 +9,7 @@ or underflow; Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", 
 from __future__ import annotations
 
 from raido.algo.graph.dtypes import f16, f32, f64, i64
-from raido.algo.recipes.builder import Value, bits_of, operate, rare, where, with_sign_of
+from raido.algo.recipes.builder import Value, bits_of, operate, rare, two_to, where, with_sign_of
 from raido.algo.recipes.narrow import round_to_odd
 
 _SPLITTER = 134217729.0  # 2**27 + 1
@@ -88,13 +88,13 @@ def _fma_by_exponents(x: Value, y: Value, z: Value) -> Value:
     gap = where(z.equals(0.0), of_z.constant(i64, 0), _between(-220, of_z - exponent, 120))
     exponent = where(gap.equals(120), of_z - 120, exponent)
     product, product_low = _product(x, y)
-    tail, rest = _sum(z * _power_of_two(gap), product_low)
+    tail, rest = _sum(z * two_to(gap, f64), product_low)
     head, middle = _sum(product, tail)
     rest = _add_to_odd(rest, middle)
     normal = head + rest
     # Below the normal range the last place is 2**-1074: adding this constant rounds there, once.
     place = _between(-1000, -1022 - exponent, 1000)
-    anchor = with_sign_of(_power_of_two(place), normal)
+    anchor = with_sign_of(two_to(place, f64), normal)
     rounded, lost = _sum(anchor, head)
     subnormal = (rounded + _add_to_odd(lost, rest)) - anchor
     value = where(_take_apart(normal)[1] + exponent < -1021, subnormal, normal)
@@ -112,11 +112,6 @@ def _take_apart(x: Value) -> tuple[Value, Value]:
     return where(x.equals(0.0), x, mantissa), where(small, exponent - 54, exponent)
 
 
-def _power_of_two(exponent: Value) -> Value:
-    """2**exponent, a normal number."""
-    return (exponent + 1023).shift_left(52).bitcast(f64)
-
-
 def _between(low: int, x: Value, high: int) -> Value:
     return operate("minimum", i64, operate("maximum", i64, x, x.lift(low)), x.lift(high))
 
@@ -127,5 +122,5 @@ def _scale(x: Value, exponent: Value) -> Value:
     total = own + exponent
     first = _between(-1021, total, 1023)
     half = first.shift_right(1)
-    within = mantissa * _power_of_two(half) * _power_of_two(first - half)
-    return within * _power_of_two(_between(-60, total - first, 2))
+    within = mantissa * two_to(half, f64) * two_to(first - half, f64)
+    return within * two_to(_between(-60, total - first, 2), f64)

@@ -9,8 +9,8 @@ says what operands outside the range of hardware give, the native operation has 
     convert(x)           integers wrapped or rounded to floats; floats rounded, or truncated to integers whose range they are in
 
 Numbers of f16 are selected, converted from and to f32, and read as their bits; numbers of bf16 are selected and read as their bits, so that a
-back end may keep them as u16. Names are identifiers of C, CUDA C and SPIR-V. Neither the order of float operations nor their rounding may
-change, nor may a product and a sum become one operation.
+back end may keep them as u16. `fma` alone has a recipe, too, for devices that round twice in it. Names are identifiers of C, CUDA C and
+SPIR-V. Neither the order of float operations nor their rounding may change, nor may a product and a sum become one operation.
 """
 
 from __future__ import annotations

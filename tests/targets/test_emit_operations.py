@@ -11,9 +11,11 @@ from raido.algo.graph.dtypes import DTYPES, bf16, dtype_named, f16, f64, i64
 from raido.algo.graph.expr import Const, Op, const, fresh
 from raido.algo.graph.narrow import widen
 from raido.algo.graph.primitives import PRIMITIVES, evaluate
+from raido.algo.recipes.native import NATIVE
 from raido.schedule.nest.nodes import Alloc, Block, For, Let, Store, VectorStore
 from raido.schedule.nest.values import Read, Splat, VectorRead, VectorVar
 from raido.targets.llvm import fused
+from raido.targets.llvm import operations as of_llvm
 
 
 def check(dtype, cpu, lanes, chosen, columns=None):
@@ -50,6 +52,10 @@ def check(dtype, cpu, lanes, chosen, columns=None):
         bad = np.flatnonzero(~good)[:5]
         shown = [([o[i] for o in operands], got[i], right[i]) for i in bad]
         assert good.all(), f"{name} on {dtype}, {lanes} lanes, {cpu}: {len(np.flatnonzero(~good))} wrong, {shown}"
+
+
+def test_every_native_operation_has_a_writer():
+    assert set(NATIVE) <= {*of_llvm._NATIVE, *of_llvm._BETTER}
 
 
 @pytest.mark.parametrize("name", [dtype.name for dtype in DTYPES])
