@@ -16,7 +16,10 @@ class Machine:
     bytes of cache, for one core, one core, and all cores. task: operations that are worth a thread's while, whose start takes some
     thousands. l1_ways, l2_ways: lines that lie a multiple of cache / ways bytes apart and are held at the same time. from_l2, from_l3,
     from_memory: bytes a cycle into the next cache, of one core, one core, and all cores; from_memory_alone: of one core with memory to
-    itself. Defaults depend on these alone, and the code on the defaults; tests and chunks never read `cores`.
+    itself; from_l2_late: from L2 while lines from memory are on their way, and of lines that nothing fetched ahead. fill_buffers: lines
+    that are on their way into L1, or past it, at the same time. fetched_to_store: how much more an ordinary store costs than one past
+    the caches, as its line is fetched first, in lines from memory. Defaults depend on these alone, and the code on the defaults; tests
+    and chunks never read `cores`.
     """
 
     vector_bits: int = 256
@@ -32,6 +35,9 @@ class Machine:
     from_l3: float = 14.0
     from_memory: float = 16.0
     from_memory_alone: float = 10.0
+    fill_buffers: int = 10
+    from_l2_late: float = 5.5
+    fetched_to_store: float = 0.9
 
     def lanes(self, bits: int) -> int:
         """Elements of that many bits in a register."""

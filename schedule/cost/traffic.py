@@ -138,7 +138,8 @@ class Traffic:
         return known
 
     def _total(self, boxes: Sequence[Box], written_back: bool) -> float:
-        """Bytes of lines under all boxes; those of one buffer joined. `written_back`: what is stored in ordinary ways moves twice."""
+        """Bytes of lines under all boxes; those of one buffer joined. `written_back`: those that move, twice where they are stored in
+        ordinary ways; else those that are held."""
         joined: dict[Hashable, tuple[int, list[float], list[float], float, bool, bool]] = {}
         for box in boxes:
             buffer = box.access.buffer
@@ -165,8 +166,10 @@ class Traffic:
                 )
         total = 0.0
         for buffer, (itemsize, low, high, touched, fetched, twice) in joined.items():
+            if not fetched and not written_back:
+                continue  # stored past the caches
             size = self._bytes(buffer, itemsize, low, high, touched)
-            total += size * 2 if written_back and twice and fetched else size
+            total += size * 2 if written_back and twice else size
         return total
 
     def _bytes(self, buffer: Hashable, size: int, low: list[float], high: list[float], touched: float) -> float:

@@ -1,6 +1,6 @@
 """A tree of loops with their work: what each iteration of a loop computes, reads and writes itself.
 
-`autotune.features.gather` builds it from a lowered nest.
+Two builders make it: `rows` from the reads of a stencil, for defaults, and `autotune.features.gather` from a lowered nest.
 Loop-invariant work is counted where its operands last change, common subexpressions of a block once, as LLVM will have it. The
 branches of an `If` count by how often they are likely taken; what data decides is guessed, alike for all schedules of a program.
 """
@@ -83,14 +83,28 @@ class Loop:
         self, buffer: Hashable, itemsize: int, forms: tuple[Form, ...], times: float, stored: bool, streamed: bool
     ) -> None:
         """One more access, joined with those that move alike."""
+        constants = [f.constant for f in forms]
+        self.add_box(buffer, itemsize, forms, (constants, list(constants)), times, stored, streamed)
+
+    def add_box(
+        self,
+        buffer: Hashable,
+        itemsize: int,
+        forms: tuple[Form, ...],
+        box: tuple[list[float], list[float]],
+        times: float,
+        stored: bool,
+        streamed: bool,
+    ) -> None:
+        """Accesses to all elements of a box (its first element and its last one), joined with those that move alike."""
         key = (buffer, *((tuple(sorted(f.terms.items())), f.rough) for f in forms))
         known = self.accesses.get(key)
-        constants = [f.constant for f in forms]
+        low, high = box
         if known is None:
-            known = self.accesses[key] = Access(buffer, itemsize, forms, constants, list(constants))
+            known = self.accesses[key] = Access(buffer, itemsize, forms, low, high)
         else:
-            known.low = list(map(min, known.low, constants))
-            known.high = list(map(max, known.high, constants))
+            known.low = list(map(min, known.low, low))
+            known.high = list(map(max, known.high, high))
         known.times += times
         known.read |= not stored
         known.stored |= stored

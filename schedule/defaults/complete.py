@@ -13,8 +13,8 @@ of its own where the operator does not commute. Where results share what they re
 stays in registers, and what is read along rows is packed in panels; convolutions make several channels at a time, and products of rows
 with rows have lanes along both; where all results share functions of a round, as in back projection, four rows are made at a time.
 Sums down columns run along the rows, eight at a time; what is read across rows is turned in registers, square by square
-(`transposes`); a stencil that reads neighbouring rows makes four (or two) rows at a time, up to twelve where they are stored past the
-caches (`rows`), and two of a long weighted sum (`latency`).
+(`transposes`); a stencil that reads neighbouring rows makes as many rows at a time as the model of cost chooses (`rows`), up to four, or
+twelve where they are stored past the caches, and two of a long weighted sum (`latency`).
 Reductions, elements with loops of their own, and those with long chains of operations run several gangs side by side (`latency`), and
 what takes differently long is handed to threads piece by piece.
 Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are

@@ -1,74 +1,133 @@
 """How many rows of a stencil's results are made at a time, side by side in registers: they share what they read.
 
-Where rows are stored past the caches, what is left to save is what is read: two rows more than are made. So it pays to make many,
-`MANY_ROWS` or `SOME_ROWS`, provided that
+The choice is the model's (`schedule.cost`): of `LINES`, `KEPT` or `STREAMED`, the number that takes the fewest cycles; of equals the
+greatest whose values registers hold, as fewer loops begin and end, which the model does not count. More rows read fewer again, until they
+no longer lie apart in their pages, or more of them fall on one set of the cache than it has ways.
 
-- a vector is a whole line of the cache (parts of many lines would wait for their other parts), and rows begin with one;
-- no two of the rows lie within three lines of each other in their pages, as rows of 2^k bytes do: they compete for the same ways of L1,
-  and are not streamed (`targets.llvm.memory_helpers`). Where all rows do, those that are read and those that are stored share the ways
-  of eight: three rows of results, and the five that they are made of.
+Of unknown sizes, those are assumed where there is time to save: rows of half of L1, and as many as twice the last-level cache holds. Rows
+of unknown length in strips count as `draft.UNKNOWN` elements, a power of two: they crowd.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
-from raido.schedule.defaults.draft import Draft, known
-from raido.schedule.defaults.facts import has_chain, whole_cost
-from raido.schedule.defaults.latency import sums_in_pairs
-from raido.schedule.defaults.memory import is_streamed
+from raido.schedule.cost.rows import Work, cycles_of_rows, fits_registers, values_of
+from raido.schedule.cost.streams import PAGE, may_be_streamed
+from raido.schedule.defaults.demand import cost
+from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.facts import chain_rows, has_chain
+from raido.schedule.defaults.joins import guests_of
+from raido.schedule.defaults.latency import gangs_of_elements, sums_in_pairs
+from raido.schedule.defaults.memory import is_streamed, may_stream
 from raido.schedule.defaults.neighbours import read_by_planes, reads_rows
-from raido.schedule.machine import LINE
+from raido.schedule.machine import LINE, Machine
+from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
-FEW_VALUES, MOST_VALUES = 10, 32
-MANY_ROWS, SOME_ROWS, CROWDED_ROWS = 12, 8, 3
-MOST_JAMMED = 160  # operations
-MOST_WORK = 128
-PAGE = 4096  # bytes
+LINES = (1, 2)  # rows of more values than registers hold: they share lines, and few values
+KEPT = (*LINES, 3, 4)  # rows that stay in a cache: what they read again costs little there
+STREAMED = (*KEPT, 6, 8, 12)
+EQUAL = 1.01  # times the fewest cycles: the model does not tell them apart
 
 
 def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
-    """Rows made at a time by a stencil: 4 when the values that it reads fit registers, 2 when not; 0 when rows share nothing.
+    """Rows made at a time by a stencil; 0 where one row at a time is best, and where rows share nothing.
 
-    Stencils that also read neighbouring planes walk each plane from end to end instead: that is one stream a plane. What reads
-    strips in the cache has less to save: it makes 4 rows where values are few, 2 where they fit, and 1 where they do not. What is
-    known to be streamed has more to save (`streamed_rows`). Long weighted sums make 2 (`sums_in_pairs`).
+    Stencils that also read neighbouring planes walk each plane from end to end instead: that is one stream a plane. Long weighted sums
+    make 2 (`sums_in_pairs`); other long chains of operations have gangs side by side, not rows.
     """
     if stage.reduction is not None or len(stage.axes) < 2 or vector is not stage.axes[-1]:
         return 0
-    reads = draft.demand.reads(stage.name)
     if read_by_planes(draft, stage):
         return 0
     if sums_in_pairs(draft, stage):
         return 2
-    values = sum(len(points) for array, points in reads.items() if array not in draft.demand.inlined)
-    if not reads_rows(draft, stage) or values > MOST_VALUES or whole_cost(draft, stage) > MOST_WORK:
+    if gangs_of_elements(stage) > 1:
         return 0
-    fits = values <= draft.machine.registers
-    if has_chain(draft, stage):
-        return 4 if values <= FEW_VALUES else 2 if fits else 0
-    return streamed_rows(draft, stage) if fits else 2
+    work = work_of(draft, stage) if reads_rows(draft, stage) else None
+    if work is None:
+        return 0
+    height, width = known_size(draft, stage)
+    share = streamed_share(draft, stage, work)
+    fits = fits_registers((*work.reads.values(), *work.inlined.values()), draft.machine)
+    whole = strips_of(draft, stage) is None
+    most = LINES if not fits else STREAMED if whole and share(1) and width is not None else KEPT
+    even = height is None  # heights are more often even than not
+    candidates = [rows for rows in most if not even or rows & (rows - 1) == 0]
+    cycles = [_cycles(work, rows, draft.machine, share(rows)) for rows in candidates]
+    equals = [rows for rows, each in zip(candidates, cycles, strict=True) if each <= EQUAL * min(cycles)]
+    held = [rows for rows in equals if values_of(work, rows) <= draft.machine.registers]
+    best = max(held, default=equals[0])
+    return best if best > 1 else 0
 
 
-def streamed_rows(draft: Draft, stage: Stage) -> int:
-    """Rows made at a time by a stencil over arrays that are there: see the module's text; 4 where nothing is known."""
-    width = index.constant_value(known(draft, stage.axes[-1].extent))
-    if width is None or stage.bodies[1:] or not is_streamed(draft, stage.name):
-        return 4
-    pitch = width * stage.bodies[0].dtype.itemsize
-    if _apart(pitch, 1) < 2 * LINE:
-        return CROWDED_ROWS
-    height = index.constant_value(known(draft, stage.axes[-2].extent)) or 0
-    for rows in (MANY_ROWS, SOME_ROWS) if draft.machine.vector_bits >= 8 * LINE and pitch % LINE == 0 else ():
-        lasts = 16 * (-height % rows) <= height  # rows made twice, where rows do not divide the height
-        apart = all(_apart(pitch, k) >= 3 * LINE for k in range(1, rows))
-        if lasts and apart and rows * whole_cost(draft, stage) <= MOST_JAMMED:
-            return rows
-    return 4
+def _cycles(work: Work, rows: int, machine: Machine, share: float) -> float:
+    """Cycles where that share of calls stores past the caches."""
+    past = cycles_of_rows(work, rows, machine, True) * share if share else 0.0
+    return past + (cycles_of_rows(work, rows, machine, False) * (1.0 - share) if share < 1.0 else 0.0)
 
 
-def _apart(pitch: int, rows: int) -> int:
-    """How far from each other the places of two rows within their pages are, in bytes."""
-    place = rows * pitch % PAGE
-    return min(place, PAGE - place)
+def streamed_share(draft: Draft, stage: Stage, work: Work) -> Callable[[int], float]:
+    """How likely so many rows are stored past the caches side by side: 0 or 1 where sizes are known, else over all lines of a page."""
+    size = max(work.stored)
+    height, width = known_size(draft, stage)
+    if not (may_stream(draft, stage.name) if width is None or height is None else is_streamed(draft, stage.name)):
+        return lambda rows: 0.0
+    pitches = range(0, PAGE, LINE) if width is None else (width * size,)
+    return lambda rows: sum(may_be_streamed(pitch, rows) for pitch in pitches) / len(pitches)
+
+
+def work_of(draft: Draft, stage: Stage) -> Work | None:
+    """The work of a stage and of those that share its loops, in the strip that it is made in; None where places depend on data."""
+    *_, rows, last = stage.axes
+    axes = {axis.var: extent(draft, axis.extent) for axis in stage.axes}
+    strips = strips_of(draft, stage)
+    if strips is not None:
+        axes[rows.var] = min(chain_rows(draft, strips), axes[rows.var])
+    else:
+        size = stage.bodies[0].dtype.itemsize
+        height, width = known_size(draft, stage)
+        if width is None:
+            lines = draft.machine.l1 // (4 * LINE) * 2 + 1  # odd: they do not crowd
+            axes[last.var] = lines * LINE // size
+        if height is None:
+            axes[rows.var] = 2 * draft.machine.l3 // (size * axes[last.var])
+    work = Work(tuple(axes.items()), apart=strips is None, far=strips is None)
+    for name in (stage.name, *guests_of(draft.demand, stage.name)):
+        member = draft.state.stage(name)
+        own = {axis.var: shared.var for axis, shared in zip(member.axes, stage.axes, strict=True)}
+        work.stored += tuple(body.dtype.itemsize for body in member.bodies)
+        work.operations += cost(member)
+        for array, points in draft.demand.reads(name).items():
+            if array in draft.demand.inlined:
+                each = cost(draft.state.stage(array))
+                if not work.add_inlined(array, points, own, each):
+                    work.operations += each * len(points)
+            elif not work.add_reads(array, points, own, itemsize_of(draft, array)):
+                return None
+            else:
+                work.far |= array not in draft.state.uses.stages
+    return work
+
+
+def known_size(draft: Draft, stage: Stage) -> tuple[int | None, int | None]:
+    """How many rows a stage makes, and how long they are, as far as that is known."""
+    *_, height, width = (index.constant_value(known(draft, axis.extent)) for axis in stage.axes)
+    return height, width
+
+
+def strips_of(draft: Draft, stage: Stage) -> Stage | None:
+    """The stage in whose strips of rows a stage is made, itself where it is the last of a chain; None where it is made whole."""
+    at = draft.state.plan(stage.name).compute
+    if isinstance(at, At):
+        return draft.state.stage(at.stage)
+    return stage if has_chain(draft, stage) else None
+
+
+def itemsize_of(draft: Draft, array: str) -> int:
+    """Bytes of an element of a stage's result or of an argument."""
+    loads = (loads[array] for loads in draft.state.uses.loads.values() if array in loads)
+    return next(loads)[0].dtype.itemsize

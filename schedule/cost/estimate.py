@@ -1,0 +1,55 @@
+"""Cycles of a tree of loops: arithmetic, or accesses and transfers between caches, whichever takes longer.
+
+Accesses to L1 and transfers between two caches follow each other and do not overlap, as in the execution-cache-memory model (Hager,
+Treibig, Habich and Wellein: Exploring performance and power properties of modern multi-core chips via simple machine models, 2016); each
+line counts where it comes from. While lines come from memory they hold most of the buffers that L1 is filled through, and lines from L2
+come at `Machine.from_l2_late` only. So do lines that L1 lost before they were used (`streams`): nothing fetches them ahead, and the loop
+waits for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+from raido.schedule.cost.streams import crowded_bytes, fetched_bytes, split_bytes, touched_bytes
+from raido.schedule.cost.traffic import Traffic
+from raido.schedule.cost.tree import Loop
+from raido.schedule.machine import Machine
+
+
+def cycles_of(
+    root: Loop,
+    machine: Machine,
+    middles: Sequence[float],
+    shape_of: Callable[[Hashable], tuple[float, ...]],
+    far: bool = False,
+    apart: bool = False,
+) -> float:
+    """Cycles that one thread takes for a tree without parallel loops, while another thread shares memory with it.
+
+    `middles` and `shape_of` are those of `Traffic`; `far`: what the tree reads comes from memory, though caches hold all of it;
+    `apart`: no row is in L1 from the row before. Two loads
+    and a store of 256 bits a cycle are assumed. The number of cores is not looked at: schedules do not depend on it.
+    """
+    cost = Traffic(machine, middles, shape_of).analyse(root)
+    into_l1, into_l2, into_l3 = cost.bytes
+    late = far or into_l3 > 0
+    if apart:
+        into_l1 = max(into_l1, _summed(root, touched_bytes))
+    transfers = max(into_l1 - into_l2, 0.0) / (machine.from_l2_late if late else machine.from_l2)
+    transfers += max(into_l2 - into_l3, 0.0) / machine.from_l3
+    if into_l3:
+        into_l3 += _summed(root, lambda loop: split_bytes(loop, machine))
+        into_l3 += _summed(root, fetched_bytes) * (machine.fetched_to_store - 1.0)
+    transfers += into_l3 / (machine.from_memory / 2)
+    accesses = _summed(root, lambda loop: 0.5 * sum(loop.loads) + sum(loop.stores)) * machine.vector_bits / 256
+    crowded = _summed(root, lambda loop: crowded_bytes(loop, machine, shape_of))
+    if late:
+        return max(cost.cycles, accesses + transfers) + crowded / machine.from_l2_late
+    return max(cost.cycles, accesses + transfers + crowded / machine.from_l2)
+
+
+def _summed(loop: Loop, of_body: Callable[[Loop], float]) -> float:
+    """The sum of an amount of the bodies of vector loops over all iterations of a loop."""
+    own = of_body(loop) if loop.kind == "vector" else 0.0
+    return loop.runs_of_body * (own + sum(child.weight * _summed(child, of_body) for child in loop.loops))

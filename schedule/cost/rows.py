@@ -1,0 +1,161 @@
+"""The tree of loops of a stencil that makes some rows of its results side by side, built from its reads alone, without a nest.
+
+Indices are affine functions of the stage's axes; boundaries count as what they are inside. Reads of one array that move alike are one
+box, as tall as the rows that they reach. Where registers hold the values of a row, neighbouring rows share them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import add
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Expr, Op, Var
+from raido.schedule.cost.affine import Form, form_of
+from raido.schedule.cost.estimate import cycles_of
+from raido.schedule.cost.tree import ACCESSES, Loop
+from raido.schedule.machine import Machine
+
+VECTOR = ACCESSES.index("vector")
+Place = tuple["Expr | None", ...]
+Affine = tuple[int, tuple[tuple[Var, int], ...]]  # a constant, and how far it moves with each variable
+
+
+@dataclass(slots=True)
+class Reads:
+    """Reads of one array that move alike.
+
+    motion: for each of its dimensions, how far the index goes with each variable. places: the constants of the indices, a tuple for each
+    read. each: bytes of an element of it; operations of one where the array is made in the loops that read it.
+    """
+
+    array: str
+    each: int
+    motion: tuple[tuple[tuple[Var, int], ...], ...]
+    places: set[tuple[int, ...]] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Work:
+    """The work of an element of a stencil, or of several stencils that share loops.
+
+    axes: the variables of its axes and their extents; rows are the last but one. stored: bytes of each value that it makes. operations:
+    those of the element itself. far: whether some of what it reads comes from memory, or from other threads. apart: whether
+    threads take rows in turn, so that what one leaves in its cache the next does not find there. reads: of arrays. inlined: of
+    stages whose elements are made where they are read.
+    """
+
+    axes: tuple[tuple[Var, int], ...]
+    stored: tuple[int, ...] = ()
+    operations: int = 0
+    far: bool = False
+    apart: bool = False
+    reads: dict[object, Reads] = field(default_factory=dict)
+    inlined: dict[object, Reads] = field(default_factory=dict)
+
+    def add_reads(self, array: str, points: Iterable[Place], own: Mapping[Var, Var], itemsize: int) -> bool:
+        """Adds the reads of an array, by its variables in `own`; whether all of them are affine: else none is added."""
+        return _group(self.reads, array, points, own, itemsize)
+
+    def add_inlined(self, array: str, points: Iterable[Place], own: Mapping[Var, Var], operations: int) -> bool:
+        """Adds the reads of a stage that is made where it is read; whether all of them are affine: else none is added."""
+        return _group(self.inlined, array, points, own, operations)
+
+
+def _group(found: dict[object, Reads], array: str, points: Iterable[Place], own: Mapping[Var, Var], each: int) -> bool:
+    affine = [[None if e is None else affine_of(e, own) for e in point] for point in points]
+    if any(index is None for point in affine for index in point):
+        return False
+    for point in filter(None, affine):  # a scalar stays in a register
+        motion = tuple(terms for _, terms in point)  # type: ignore[misc]
+        group = found.setdefault((array, motion), Reads(array, each, motion))
+        group.places.add(tuple(constant for constant, _ in point))  # type: ignore[misc]
+    return True
+
+
+def affine_of(e: Expr, own: Mapping[Var, Var]) -> Affine | None:
+    """An index as an affine function of variables, inside its boundaries, `own` put in for those that it has; None where it is none."""
+    constant, atoms = index.linear(e)
+    terms: dict[Var, int] = {}
+    for atom, factor in atoms.items():
+        if isinstance(atom, Var):
+            var = own.get(atom, atom)
+            terms[var] = terms.get(var, 0) + factor
+        elif isinstance(atom, Op) and atom.name in index.BOUNDARY_OPS and (inner := affine_of(atom.args[0], own)):
+            constant += factor * inner[0]
+            for var, step in inner[1]:
+                terms[var] = terms.get(var, 0) + factor * step
+        else:
+            return None
+    return constant, tuple(terms.items())
+
+
+def cycles_of_rows(work: Work, rows: int, machine: Machine, streamed: bool) -> float:
+    """Cycles of the stage where `rows` rows are made side by side; `streamed`: stored past the caches."""
+    *outer, (row, height), (_, width) = work.axes
+    lanes = max(1, machine.vector_bits // (8 * max((*work.stored, *(reads.each for reads in work.reads.values())))))
+    root = Loop(0, "root", None, host=True)
+    extents = [*(extent for _, extent in outer), math.ceil(height / rows), width]
+    middles, inner = [0.0], root
+    numbers: dict[Var, int] = {}
+    for (var, _), extent in zip(work.axes, extents, strict=True):
+        step = rows if var is row else 1
+        loop = Loop(len(middles), "serial", inner, extent, extent, (extent - 1) * step)
+        numbers[var] = loop.number
+        middles.append(loop.span / 2)
+        inner.loops.append(loop)
+        inner = loop
+    inner.kind, inner.lanes, inner.runs_of_body = "vector", lanes, math.ceil(width / lanes)
+    shared = fits_registers(work.reads.values(), machine)
+    loads = sum(_made(reads, row, rows, shared) for reads in work.reads.values())
+    again = sum(reads.each * _made(reads, row, rows, shared) for reads in work.inlined.values())
+    operations = rows * work.operations + again
+    inner.cycles = 0.5 * operations * machine.vector_bits / 256
+    inner.loads[VECTOR], inner.stores[VECTOR] = loads, rows * len(work.stored)
+    sizes = dict(work.axes)
+    shapes: dict[object, tuple[float, ...]] = {}
+    for reads in work.reads.values():
+        forms = tuple(_form(terms, numbers) for terms in reads.motion)
+        shapes.setdefault(reads.array, tuple(_extent(terms, sizes) for terms in reads.motion))
+        low = [float(min(each)) for each in zip(*reads.places, strict=True)]
+        high = [float(max(each)) for each in zip(*reads.places, strict=True)]
+        for k, terms in enumerate(reads.motion):
+            high[k] += (rows - 1) * dict(terms).get(row, 0)
+        tall = math.prod(b - a + 1 for a, b in zip(low[:-1], high[:-1], strict=True))
+        inner.add_box(reads.array, reads.each, forms, (low, high), tall, stored=False, streamed=False)
+    own = tuple(_form(((var, 1),), numbers) for var, _ in work.axes)
+    low = [0.0] * len(own)
+    high = [0.0] * (len(own) - 2) + [rows - 1.0, 0.0]
+    for k, size in enumerate(work.stored):
+        shapes[k] = tuple(float(extent) for _, extent in work.axes)
+        inner.add_box(k, size, own, (low, high), rows, stored=True, streamed=streamed)
+    return cycles_of(root, machine, middles, shapes.__getitem__, work.far, work.apart)
+
+
+def fits_registers(values: Iterable[Reads], machine: Machine) -> bool:
+    """Whether registers hold that many values of a row, so that the next row finds them there."""
+    return sum(len(reads.places) for reads in values) <= machine.registers
+
+
+def values_of(work: Work, rows: int) -> int:
+    """How many different values some rows read from arrays."""
+    return sum(_made(reads, work.axes[-2][0], rows, True) for reads in work.reads.values())
+
+
+def _made(reads: Reads, row: Var, rows: int, shared: bool) -> int:
+    """How many different values some rows read."""
+    if not shared:
+        return rows * len(reads.places)
+    steps = [dict(terms).get(row, 0) for terms in reads.motion]
+    moved = [[k * step for step in steps] for k in range(rows)]
+    return len({tuple(map(add, place, by)) for place in reads.places for by in moved})
+
+
+def _form(terms: Sequence[tuple[Var, int]], numbers: Mapping[Var, int]) -> Form:
+    return form_of(0.0, {numbers[var]: float(factor) for var, factor in terms if var in numbers}, 0)
+
+
+def _extent(terms: Sequence[tuple[Var, int]], sizes: Mapping[Var, int]) -> float:
+    return 1.0 + sum(abs(factor) * (sizes.get(var, 1) - 1) for var, factor in terms)
