@@ -10,6 +10,7 @@
 
 #define LAYER "VK_LAYER_KHRONOS_validation"
 #define DEBUG_UTILS "VK_EXT_debug_utils"
+#define VALIDATION_FEATURES "VK_EXT_validation_features" /* an extension of the layer */
 #define ATOMIC_FLOAT "VK_EXT_shader_atomic_float"
 #define MOST_DEVICES 64
 
@@ -101,14 +102,16 @@ int32_t rd_vulkan_open(int32_t validate, RdVulkan** out) {
       .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
       .pfnUserCallback = note_message,
       .pUserData = &vulkan->messages};
+  const int32_t hazards[] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT}; /* missing barriers */
+  VkValidationFeaturesEXT thorough = {VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, &listen, 1, hazards, 0, NULL};
   VkApplicationInfo application = {VK_STRUCTURE_TYPE_APPLICATION_INFO, .pEngineName = "raido", .apiVersion = VK_API_VERSION_1_2};
-  const char *layers[] = {LAYER}, *extensions[] = {DEBUG_UTILS};
+  const char *layers[] = {LAYER}, *extensions[] = {DEBUG_UTILS, VALIDATION_FEATURES};
   VkInstanceCreateInfo info = {VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-                               .pNext = validate ? &listen : NULL,
+                               .pNext = validate ? &thorough : NULL,
                                .pApplicationInfo = &application,
                                .enabledLayerCount = validate ? 1 : 0,
                                .ppEnabledLayerNames = layers,
-                               .enabledExtensionCount = validate ? 1 : 0,
+                               .enabledExtensionCount = validate ? 2 : 0,
                                .ppEnabledExtensionNames = extensions};
   VkResult result = create(&info, NULL, &vulkan->instance);
   if (result != VK_SUCCESS) {

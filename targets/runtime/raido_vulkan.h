@@ -80,6 +80,7 @@ RD_VULKAN_API int32_t rd_vulkan_version(void);
 /* The message of the last failure on this thread. */
 RD_VULKAN_API const char* rd_vulkan_error(void);
 
+/* validate: with the validation layer, which notes misuse and missing barriers. */
 RD_VULKAN_API int32_t rd_vulkan_open(int32_t validate, RdVulkan** out);
 /* Every device must have been closed. */
 RD_VULKAN_API void rd_vulkan_close(RdVulkan* vulkan);

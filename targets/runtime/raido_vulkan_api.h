@@ -76,6 +76,8 @@ enum {
   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT = 1000260000,
   VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO = 1000060000,
   VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO = 1000244001,
+  VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT = 1000247000,
+  VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT = 4,
   VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT = 1000128004,
   VK_SUCCESS = 0,
   VK_NOT_READY = 1,
@@ -595,6 +597,15 @@ typedef struct VkQueryPoolCreateInfo {
   uint32_t queryCount;
   VkQueryPipelineStatisticFlags pipelineStatistics;
 } VkQueryPoolCreateInfo;
+
+typedef struct VkValidationFeaturesEXT {
+  VkStructureType sType;
+  const void* pNext;
+  uint32_t enabledValidationFeatureCount;
+  const int32_t* pEnabledValidationFeatures;
+  uint32_t disabledValidationFeatureCount;
+  const int32_t* pDisabledValidationFeatures;
+} VkValidationFeaturesEXT;
 
 typedef struct VkDebugUtilsMessengerCallbackDataEXT {
   VkStructureType sType;
