@@ -1,4 +1,4 @@
-"""`rd.linalg`: NumPy's functions of linear algebra that need no factorisation, under NumPy's names."""
+"""`rd.linalg`: NumPy's functions of linear algebra, under NumPy's names."""
 
 from raido.algo.language.reductions import matmul
 from raido.algo.library.linalg import (
@@ -11,11 +11,15 @@ from raido.algo.library.linalg import (
     vector_norm,
 )
 from raido.algo.library.linear import cross, norm, outer, tensordot, vecdot
+from raido.algo.library.linear_systems import cholesky, det, inv, solve
 from raido.algo.trace.publishing import publish
 
 __all__ = [
+    "cholesky",
     "cross",
+    "det",
     "diagonal",
+    "inv",
     "matmul",
     "matrix_norm",
     "matrix_power",
@@ -23,6 +27,7 @@ __all__ = [
     "multi_dot",
     "norm",
     "outer",
+    "solve",
     "tensordot",
     "trace",
     "vecdot",

@@ -209,7 +209,10 @@ class Executable(NearAttributes, Caller):
         )
 
     def export(self, path: str | os.PathLike[str], *, cc: str | Sequence[str] | None = None) -> Path:
-        """Writes a self-contained shared library and, beside it, its C header; returns the library's path. See `raido.targets.export`."""
+        """Writes a self-contained shared library and, beside it, its C header; returns the library's path.
+
+        `help("raido.targets.export")` has the interface in C, and a function that writes several programs into one library.
+        """
         from raido.targets.export import write_library
 
         if self._object is None:

@@ -1,4 +1,4 @@
-"""`rd.linalg`: NumPy's functions of matrices that need no factorisation, beyond those that stand in `linear.py`."""
+"""`rd.linalg`: NumPy's functions of matrices that need no factorisation, beyond those in `linear.py`; others are in `linear_systems.py`."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def matrix_power(a: Any, n: int, *, name: str | None = None) -> Array:
     given = _matrix(a, "rd.linalg.matrix_power")
     exponent = plain_int(n, "the exponent of rd.linalg.matrix_power")
     if exponent < 0:
-        raise TraceError(complaint(f"rd.linalg.matrix_power to the power {exponent}", why="it needs an inverse"))
+        raise TraceError(complaint(f"rd.linalg.matrix_power to the power {exponent}", remedy="rd.linalg.inv(a) first"))
     sizes = shape_of(given)
     if isinstance(sizes[-1], int) and isinstance(sizes[-2], int) and sizes[-1] != sizes[-2]:
         raise ShapeError(complaint(f"rd.linalg.matrix_power of a matrix of {sizes[-2]} rows and {sizes[-1]} columns"))

@@ -182,7 +182,7 @@ def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
             hint = f'.astype("{leaf.dtype}") converts it'
         raise misfit(takes, leaf, name, array, hint)
     if array.ndim != len(leaf.shape):
-        raise misfit(takes, leaf, name, array)
+        raise misfit(takes, leaf, name, argument if isinstance(argument, LITERALS) else array)
     if array.dtype != dtype or not array.flags.c_contiguous:
         try:
             array = np.array(array, dtype=dtype, order="C")
@@ -206,7 +206,7 @@ def _literal(takes: Takes, leaf: Leaf, name: str, argument: Any, dtype: np.dtype
     if array.size == 0:
         return array.astype(dtype)
     if _KIND_RANK.get(kind_of(array.dtype), 9) > _KIND_RANK[kind_of(dtype)]:
-        raise misfit(takes, leaf, name, argument)
+        raise misfit(takes, leaf, name, argument, "int(…) makes it one" if isinstance(argument, float) else None)
     if dtype.kind in "iu" and array.dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:

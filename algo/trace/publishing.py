@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from raido.algo.trace.attributes import UnknownAttribute
-from raido.algo.trace.remedies import near_names
+from raido.algo.trace.remedies import meant_by, near_names
 from raido.algo.trace.tracebacks import border
 
 
@@ -31,7 +31,9 @@ def publish(namespace: dict[str, Any]) -> None:
 
 def refuse_name(module: str, name: str, names: Sequence[str]) -> NoReturn:
     """AttributeError for a name that a module does not have, with those near to it."""
-    near = [] if name.startswith("_") else near_names(name, names)
+    meant = None if name.startswith("_") else meant_by(name)
+    near = [] if name.startswith("_") or meant else near_names(name, names)
     prefix = module.replace("raido", "rd", 1)
     said = f"; near: {', '.join(f'{prefix}.{word}' for word in near)}" if near else ""
+    said = said if meant is None else f"; raido has {meant}"
     raise UnknownAttribute(f"module {module!r} has no attribute {name!r}{said}")

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from raido.algo.trace.dtype_reading import find_dtype
 
 # NumPy's and Python's names of what raido calls otherwise
@@ -25,6 +27,25 @@ _WITHOUT_FUNCTION = {
     "put": "a.at[index].set(values)",
     "putmask": "rd.where(mask, values, a)",
     "shape": "a.shape",
+}
+_ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
+    "Func": "rd.algorithm",
+    "PRNGKey": "rd.random.key",
+    "RDom": "rd.reduce",
+    "associative_scan": "rd.scan",
+    "default_rng": "rd.random.key",
+    "jit": "rd.algorithm",
+    "lax": "rd.loop, rd.scan, rd.cond",
+    "ndarray": "rd.Array",
+    "newaxis": "None, as in a[:, None]",
+    "rand": "rd.random.uniform",
+    "randint": "rd.random.integers",
+    "randn": "rd.random.normal",
+    "relu": "rd.maximum(x, 0)",
+    "sigmoid": "1 / (1 + rd.exp(-x))",
+    "standard_normal": "rd.random.normal",
+    "top_k": "rd.sort(x)[::-1][:k]",
+    "vmap": "rd.map",
 }
 _OTHER_MEANING = frozenset(("choose", "partition", "load", "record", "filter"))
 
@@ -53,6 +74,17 @@ def near_names(name: str, among: Iterable[str] | None = None) -> list[str]:
 
     names = getattr(sys.modules.get("raido"), "__all__", []) if among is None else list(among)
     return difflib.get_close_matches(name, names, n=3, cutoff=0.7)
+
+
+def meant_by(name: str) -> str | None:
+    """What to write for a name that other languages have, or NumPy for a number or a dtype; None where nothing is known of it."""
+    if name in _ELSEWHERE or name in _WITHOUT_FUNCTION:
+        return _ELSEWHERE.get(name) or _WITHOUT_FUNCTION[name]
+    if isinstance(getattr(np, name, None), float):
+        return f"np.{name}"
+    kind = getattr(np, name, None)
+    dtype = find_dtype(kind) if isinstance(kind, type) and kind.__name__ == name else None
+    return None if dtype is None else f"rd.{dtype}"
 
 
 def rd_remedy(dotted: str) -> str | None:

@@ -202,7 +202,7 @@ class Array(Methods, Operators):
         raise TraceError(complaint("`in` on a traced value", remedy="rd.any(a == x)"))
 
     def __index__(self) -> int:
-        found = remedy_in(user_site().text, "math")
+        found = remedy_in(user_site().text, "math", "np", "numpy")
         if found is not None:
             raise TraceError(complaint(f"`{found[0]}` of a traced value", remedy=found[1]))
         raise TraceError(

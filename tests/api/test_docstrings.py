@@ -19,7 +19,7 @@ FUNCTIONS = [
     for name in sorted(set(rd.__all__) - set(ufuncs.__all__))
     if inspect.isfunction(getattr(rd, name)) and inspect.unwrap(getattr(rd, name)).__module__.startswith("raido.algo")
 ]
-NAMESPACES = {"fft": rd.fft, "random": rd.random}
+NAMESPACES = {"fft": rd.fft, "linalg": rd.linalg, "random": rd.random}
 FUNCTIONS += [f"{space}.{name}" for space, module in NAMESPACES.items() for name in module.__all__]
 
 

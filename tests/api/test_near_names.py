@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 import re
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import raido as rd
+from raido.algo.trace import remedies
 
 X = np.ones((2, 3), np.float32)
 
@@ -42,6 +44,10 @@ UNKNOWN = {
     "directive of no stage": (lambda: blur.schedule().vectorize("x"), "schedule", r'try +s\["cols"\]\.vectorize'),
     "algorithm": (lambda: blur.compil(), r"blur\.compil: ", r"try +\.compile"),
     "executable": (lambda: blur.compile().tim(X), r"exe\.tim: ", r"try +\.time"),
+    "name of JAX": (lambda: rd.random.PRNGKey(0), "PRNGKey", r"raido has rd\.random\.key"),
+    "dtype of NumPy": (lambda: rd.float32, "float32", r"raido has rd\.f32"),
+    "number of NumPy": (lambda: rd.pi, "pi", r"raido has np\.pi"),
+    "NumPy's order": (lambda: rd.argpartition, "argpartition", r"raido has rd\.argsort"),
     "module": (lambda: rd.random.unifrm, "raido.random", r"near: rd\.random\.uniform"),
 }
 MISFITS = {
@@ -52,6 +58,12 @@ MISFITS = {
     "static": (lambda: blur.compile(scheduel=None), "'scheduel'", r"try +schedule="),
     "option of a timing": (lambda: blur.compile().time(X, repeats=3), "'repeats'", r"try +repeat="),
     "option of a decorator": (lambda: repr(rd.algorithm(contrat=False)(lambda a: a)), "'contrat'", r"try +contract="),
+    "sizes for NumPy": (
+        traced(lambda a: a + np.zeros(rd.filter(lambda r: r[0] > 0, a).shape)),
+        "np.zeros",
+        r"try +rd\.zeros",
+    ),
+    "branch by JAX": (traced(lambda a: rd.cond(a[0, 0] > 0, lambda x: x, lambda x: -x, a)), r"rd\.cond: ", "takes"),
     "tiles by Halide": (lambda: cols().tile("x", "y", "xo", "yo", "xi", "yi", 8, 4), "tile", r"try +tile\(y=4, x=8\)"),
     "tiles by size": (lambda: cols().tile(4, 8), "tile", r"try +tile\(y=4, x=8\)"),
     "split": (lambda: cols().split("x", "xo", "xi", 8), "split", r'try +split\("x", 8, names=\("xo", "xi"\)\)'),
@@ -100,6 +112,12 @@ def test_arguments_are_answered_with_what_was_meant(name: str) -> None:
 def test_a_place_without_a_change_is_no_value(use: Callable[[Any], Any]) -> None:
     text = said_of(traced(use), rd.TraceError)
     assert "is used as a value" in text and "a.at[key].set(v)" in text and "lambda a:" in text
+
+
+def test_every_remedy_for_a_name_from_elsewhere_exists() -> None:
+    for remedy in remedies._ELSEWHERE.values():
+        for dotted in re.findall(r"rd((?:\.\w+)+)", remedy):
+            assert operator.attrgetter(dotted[1:])(rd) is not None
 
 
 def test_public_functions_are_pickled_by_their_public_names() -> None:

@@ -1,0 +1,88 @@
+"""Systems of linear equations against NumPy, over dtypes, stacks, sizes and matrices that need pivoting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+
+def matrices(dtype: Any, *shape: int) -> np.ndarray:
+    made = np.random.default_rng(0).standard_normal(shape)
+    return (10 * made).astype(dtype)
+
+
+def near(ours: Any, expected: Any) -> None:
+    expected = np.asarray(expected)
+    assert ours.dtype == expected.dtype and ours.shape == expected.shape
+    eps = np.finfo(expected.dtype).eps
+    np.testing.assert_allclose(ours, expected, rtol=3000 * eps, atol=3000 * eps)
+
+
+SYSTEMS = rd.algorithm(
+    lambda a, b, c: (rd.linalg.solve(a, b), rd.linalg.solve(a, c), rd.linalg.inv(a), rd.linalg.det(a))
+)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (1, 1), (0, 2, 2), (0, 0)])
+def test_systems_inverses_and_determinants(dtype: Any, shape: tuple[int, ...]) -> None:
+    n = shape[-1]
+    a, b, c = matrices(dtype, *shape), matrices(dtype, n), matrices(dtype, *shape[:-1], 2)
+    found = SYSTEMS.interpret(a, b, c)
+    for ours, expected in zip(
+        found, (np.linalg.solve(a, b), np.linalg.solve(a, c), np.linalg.inv(a), np.linalg.det(a)), strict=True
+    ):
+        near(ours, expected)
+
+
+def test_rows_change_places_where_a_pivot_is_zero_or_small() -> None:
+    a = np.array([[0, 1, 2], [1e-20, 3, 1], [4, 0, 1.0]])
+    for ours, expected in zip(SYSTEMS.interpret(a, a[0], a), (np.linalg.solve(a, a[0]), np.eye(3)), strict=False):
+        near(ours, expected)
+    near(rd.algorithm(lambda a: np.linalg.det(a)).interpret(a), np.linalg.det(a))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_factors_of_positive_definite_matrices(dtype: Any) -> None:
+    a = matrices(dtype, 2, 5, 5)
+    a = a @ a.mT + 50 * np.eye(5, dtype=dtype)
+    for upper in (False, True):
+        program = rd.algorithm(lambda a, *, upper: rd.linalg.cholesky(a, upper=upper))
+        triangle = np.triu(a) if upper else np.tril(a)
+        near(program.interpret(triangle, upper=upper), np.linalg.cholesky(a).mT if upper else np.linalg.cholesky(a))
+    assert np.isnan(rd.algorithm(lambda a: rd.linalg.cholesky(a)).interpret(-a)).any()
+
+
+def test_leading_axes_broadcast() -> None:
+    a, b = matrices(np.float64, 2, 1, 3, 3), matrices(np.float64, 4, 3, 2)
+    program = rd.algorithm(lambda a, b: rd.linalg.solve(a, b), a="f64[2, 1, n, n]")
+    near(program.interpret(a, b), np.linalg.solve(a, b))
+
+
+def test_a_singular_matrix_raises_nothing() -> None:
+    solved, _, inverse, determinant = SYSTEMS.interpret(np.ones((2, 2)), np.array([1.0, 2.0]), np.ones((2, 2)))
+    assert not np.isfinite(solved).any() and not np.isfinite(inverse).all() and determinant == 0
+
+
+def test_compiled_code_solves_systems_of_any_size() -> None:
+    program = rd.algorithm(lambda a, b: rd.linalg.solve(a, b), a="f64[n, n]", b="f64[n]")
+    a, b = matrices(np.float64, 9, 9), matrices(np.float64, 9)
+    near(program(a, b), np.linalg.solve(a, b))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (lambda a: rd.linalg.inv(a[:, :1]), rd.ShapeError),
+        (lambda a: rd.linalg.det(a[0]), rd.ShapeError),
+        (lambda a: rd.linalg.solve(a * 1j, a), rd.DTypeError),
+        (lambda a: rd.linalg.solve(a, a[:1]), rd.ShapeError),
+    ],
+)
+def test_refusals(wrong: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        rd.algorithm(wrong, a="f64[3, 3]").interpret(np.eye(3))
