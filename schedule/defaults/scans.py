@@ -9,7 +9,6 @@ where there would be fewer than cores, with short axes whose elements share thos
 from __future__ import annotations
 
 from math import prod
-from typing import cast
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
@@ -21,7 +20,7 @@ from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import loops_from
-from raido.schedule.strategies import block_of, results_of, strategies_of
+from raido.schedule.strategies import block_of, results_of
 
 STRIP_BYTES = 1 << 12
 MANY_BLOCKS = 64
@@ -61,7 +60,7 @@ def say_segment_loops(draft: Draft, stage: Stage) -> bool:
     segments, plan = segments_of(stage), draft.state.plan(stage.name)
     if segments is None or len(stage.axes) != 1 or isinstance(plan.compute, At):
         return False
-    block = cast(int, strategies_of(stage)["flat"].numbers["block"])
+    block = block_of(draft.machine.l2 // 2, sum(value.dtype.itemsize for value in segments.fold.values))
     count = index.constant_value(known(draft, index.add(stage.axes[0].extent, segments.size)))
     if plan.strategy is None and (count is None or count > block):
         draft.say(stage.name, "strategy", name="flat", block=block)

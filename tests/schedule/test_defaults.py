@@ -221,16 +221,19 @@ def test_stencils_that_read_the_same_and_are_read_alike_are_made_in_one_pass():
     assert "compute_with" not in default_of(derivatives(2))
 
 
-def test_blocks_of_scans_and_filters_fit_half_of_the_second_level_cache_and_all_of_it_where_filters_have_many():
+def test_blocks_of_scans_segments_and_filters_fit_half_of_the_second_level_cache_and_all_of_it_where_filters_have_many():
     def kept(a: rd.f32["n"]):
         return rd.filter(lambda x: x > 0, a, name="s")
 
     def running(a: rd.f32["n"]):
         return rd.scan(rd.add, 0.0, a, name="s")
 
+    def sums(a: rd.f32["n"], offsets: rd.i64["m"]):
+        return rd.segmented_reduce(rd.add, 0.0, a, offsets, name="s")
+
     for l2 in (4 << 10, 256 << 10, 1 << 20, 2 << 20):
         machine, block = Machine(l2=l2), l2 // 2 // 4
-        assert f"block={block})" in default_of(kept, machine) and f"block={block})" in default_of(running, machine)
+        assert all(f"block={block})" in default_of(each, machine) for each in (kept, running, sums))
         assert f"block={block})" in default_of(kept, machine, n=128 * block - 1)
         assert f"block={2 * block})" in default_of(kept, machine, n=128 * block)
     assert "block=131072)" in default_of(kept, Machine(l2=1280 << 10))  # a power of two
