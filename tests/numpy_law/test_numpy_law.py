@@ -44,14 +44,19 @@ def _words(folder: Path, patterns: tuple[str, ...]) -> set[str]:
 
 def _shared(words: set[str], of_library: bool) -> set[str]:
     """The names shared with NumPy that are not among these words, by any of their names."""
-    drawn = {id(getattr(rd, name)) for name in rd.__all__ if name in words}
-    shared = {name: getattr(rd, name) for name in rd.__all__ if hasattr(np, name)}
+    drawn = {id(_own(name)) for name in rd.__all__ if name in words}
+    shared = {name: _own(name) for name in rd.__all__ if hasattr(np, name)}
     homes = {
         name: value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", "")
         for name, value in shared.items()
     }
     library = {name for name, home in homes.items() if "library" in home or inspect.ismodule(shared[name])}
     return {name for name, value in shared.items() if (name in library) == of_library and id(value) not in drawn}
+
+
+def _own(name: str) -> Any:
+    """What stands behind a public name: several may be names of one function."""
+    return inspect.unwrap(getattr(rd, name))
 
 
 WRONG: list[tuple[str, Callable[..., Any]]] = [
