@@ -245,8 +245,9 @@ def _regroup(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -
     for e, extent in zip(places, new, strict=True):
         flat = index.add(index.mul(flat, extent), e)
     result: list[Expr] = []
+    first = next((k for k, extent in enumerate(old) if index.constant_value(extent) != 1), 0)
     for k in reversed(range(len(old))):
-        if k == 0:
+        if k == first:
             result.append(flat)
         elif index.constant_value(old[k]) == 1:
             result.append(index.as_index(0))

@@ -17,6 +17,7 @@ from raido.algo.graph.rewrite import children, topological
 from raido.schedule.gang.lanes import Mask, Vectors, any_lane, both, choose, lane_mask, negation
 from raido.schedule.gang.leaving import Counter, find_counters, forgotten, split_condition
 from raido.schedule.gang.steps import GangSteps, replace_parts
+from raido.schedule.gang.stores import reads_memory
 from raido.schedule.gang.transposes import Square, find_squares, rounds_of
 from raido.schedule.gang.values import Partial, Registers
 from raido.schedule.gang.variability import Variability
@@ -86,12 +87,14 @@ class GangBody(GangSteps):
         read = square.reads[0]
         motions = [self.motion(i) for i in read.indices]
         flat = self._flat_motion(read.buffer, read.indices)
-        if None in motions or motions[-1][1] or (flat is not None and abs(flat[1]) < self.lanes):  # type: ignore[index]
+        if None in motions or motions[-1][1] or (flat is not None and abs(flat.stride) < self.lanes):  # type: ignore[index]
             return
         gangs = []
         for g in range(self.gangs):
             places = [tuple(ix.add(m[0][g], row * m[1]) for m in motions if m) for row in range(self.lanes)]
-            now = [*self._each("row", (VectorRead(read.buffer, place, 1, self.lanes, None) for place in places), g)]
+            now = [
+                *self._each("row", (VectorRead(read.buffer, place, 1, self.lanes, None, False) for place in places), g)
+            ]
             for shuffles in rounds_of(self.lanes, read.dtype.bits):
                 now = [*self._each("turned", (LaneShuffle(now[a], now[b], taken) for a, b, taken in shuffles), g)]
             gangs.append(now)
@@ -144,6 +147,8 @@ class GangBody(GangSteps):
             self.motions[s.var] = self._freeze(s.var.name, motion)
         else:
             self.vectors[s.var] = self._name(s.var.name, self.vector(s.value))  # type: ignore[index]
+            if isinstance(s.var, Var) and s.value.dtype is i64 and not reads_memory(s.value):
+                self.meanings.add(s.var, s.value)
 
     # --- control
 
@@ -293,4 +298,4 @@ class GangBody(GangSteps):
     def _prefetch(self, s: Prefetch) -> None:
         flat = self._flat_motion(s.buffer, s.indices)
         if flat is not None:
-            self.out += [Prefetch(s.buffer, start) for start in flat[0]]
+            self.out += [Prefetch(s.buffer, start) for start in flat.starts]

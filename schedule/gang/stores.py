@@ -43,7 +43,7 @@ class GangStores(GangValues):
         """Names vectors in the present block."""
         named = []
         for g, value in enumerate(values):
-            if isinstance(value, (VectorVar, Splat, Ramp)) and not _reads(value):
+            if isinstance(value, (VectorVar, Splat, Ramp)) and not reads_memory(value):
                 named.append(value)
                 continue
             var = VectorVar(self._gang_name(name, g), value.dtype, self.lanes, next(self.serials))
@@ -64,7 +64,7 @@ class GangStores(GangValues):
     def _freeze(self, name: str, motion: Motion) -> Motion:
         """The motion with what it reads from memory read now, since memory may change before the motion is used."""
         first, *others = motion[0]
-        if not any(_reads(e) for e in motion[0]):
+        if not any(reads_memory(e) for e in motion[0]):
             return motion
         frozen = [Var(name, i64, -next(self.serials))]
         self.out.append(Let(frozen[0], first))
@@ -134,9 +134,10 @@ class GangStores(GangValues):
                     self.out.append(Store(target[0], place, value))
                 return
         flat = self._flat_motion(buffer, indices)
-        if flat is not None and flat[1] != 0:
-            for g, start in enumerate(flat[0]):
-                self.out.append(VectorStore(buffer, start, values[g], flat[1], lane_mask(on, g), stream))
+        if flat is not None and flat.stride != 0:
+            for g, start in enumerate(flat.starts):
+                on_here = lane_mask(on, g)
+                self.out.append(VectorStore(buffer, start, values[g], flat.stride, on_here, stream, flat.across))
             return
         if buffer.scope == "register" and buffer not in self.registers.memory:
             raise NotRegisters(buffer)
@@ -153,6 +154,6 @@ class GangStores(GangValues):
                 raise NotRegisters(b)
 
 
-def _reads(e: NestExpr) -> bool:
+def reads_memory(e: NestExpr) -> bool:
     """Whether a value depends on memory."""
     return any(isinstance(node, Read) for node in topological(e))

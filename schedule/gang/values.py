@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
@@ -17,11 +18,23 @@ from raido.algo.graph.expr import Expr, Op, Var, const
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask, negation
+from raido.schedule.gang.quotients import Meanings, constant_strides
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import For
 from raido.schedule.nest.values import Buffer, Gather, LaneFold, NestExpr, Ramp, Read, Splat, VectorRead
 
 Motion = tuple[tuple[Expr, ...], int]
+
+
+class FlatMotion(NamedTuple):
+    """An access to memory: for each gang the indices of its first lane, and how many elements neighbouring lanes are apart.
+
+    `across`: axes are regrouped, so lanes may go on from one row into the next.
+    """
+
+    starts: list[tuple[Expr, ...]]
+    stride: int
+    across: bool
 
 
 class NotRegisters(Exception):
@@ -69,6 +82,7 @@ class GangValues:
         bases = tuple(ix.add(base, g * lanes * loop.step) for g in range(gangs))
         self.motions: dict[NestExpr, Motion | None] = {loop.var: (bases, loop.step)}
         self.vectors: dict[Var, Vectors] = {}
+        self.meanings = Meanings()
         self.copies: dict[Buffer, tuple[Buffer, ...]] = {}
         self.mask: Mask = None
         self.memo: dict[NestExpr, Vectors] = {}
@@ -93,14 +107,15 @@ class GangValues:
         self.motions[e] = answer
         return answer
 
-    def _flat_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> tuple[list[tuple[Expr, ...]], int] | None:
-        """For each gang the indices of its first lane, and how far apart in memory neighbouring lanes are."""
+    def _flat_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> FlatMotion | None:
+        """How an access with such indices moves in memory; None where there is no constant step."""
         motions = [self.motion(i) for i in indices]
+        if None in motions:
+            return self._regrouped_motion(buffer, indices)
         total, step = 0, 1
         for dimension in reversed(range(len(motions))):
             motion = motions[dimension]
-            if motion is None:
-                return None
+            assert motion is not None
             stride: int | None = step
             if buffer.strides:
                 stride = ix.constant_value(buffer.strides[dimension])
@@ -111,7 +126,24 @@ class GangValues:
             extent = ix.constant_value(buffer.shape[dimension])
             step = step * extent if step is not None and extent is not None else None
         starts = [tuple(m[0][g] for m in motions if m is not None) for g in range(self.gangs)]
-        return starts, total
+        return FlatMotion(starts, total, False)
+
+    def _regrouped_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> FlatMotion | None:
+        """The same where quotients and remainders in the indices cancel in memory."""
+        strides = constant_strides(buffer)
+        if strides is None:
+            return None
+        total = 0
+        for atom, coefficient in self.meanings.address(indices, strides).items():
+            motion = self.motion(atom)
+            if motion is None:
+                return None
+            total += motion[1] * coefficient
+        starts = []
+        for g in range(self.gangs):
+            first: dict[NestExpr, NestExpr] = {e: motion[0][g] for e, motion in self.motions.items() if motion}
+            starts.append(tuple(self.meanings.replace(i, first) for i in indices))
+        return FlatMotion(starts, total, True)  # type: ignore[arg-type]
 
     # --- expressions
 
@@ -179,9 +211,10 @@ class GangValues:
         if buffer not in self.copies:
             flat = self._flat_motion(buffer, e.indices)
             if flat is not None:
-                starts, stride = flat
+                starts, stride, across = flat
                 return tuple(
-                    VectorRead(buffer, start, stride, self.lanes, lane_mask(on, g)) for g, start in enumerate(starts)
+                    VectorRead(buffer, start, stride, self.lanes, lane_mask(on, g), across)
+                    for g, start in enumerate(starts)
                 )
             clamped = self._clamped(buffer, e.indices, on)
             if clamped is not None:
@@ -199,14 +232,16 @@ class GangValues:
         inner, extent = index.args
         at = lambda place: (*indices[:d], place, *indices[d + 1 :])
         flat = self._flat_motion(buffer, at(inner))
-        if flat is None or flat[1] != 1 or self.info.varies(extent):
+        if flat is None or flat.stride != 1 or flat.across or self.info.varies(extent):
             return None
         zero, last = const(i64, 0), ix.sub(extent, 1)
         places = self.vector(inner)
         before = tuple(Op("lt", bool_, (place, Splat(zero, self.lanes))) for place in places)
         behind = tuple(Op("gt", bool_, (place, Splat(last, self.lanes))) for place in places)
         inside = both(on, both(negation(before), negation(behind)))
-        value = [VectorRead(buffer, start, 1, self.lanes, lane_mask(inside, g)) for g, start in enumerate(flat[0])]
+        value = [
+            VectorRead(buffer, start, 1, self.lanes, lane_mask(inside, g), False) for g, start in enumerate(flat.starts)
+        ]
         for beyond, end in ((behind, last), (before, zero)):
             ends = [self._if_any(mask, buffer, at(end)) for mask in both(on, beyond) or ()]
             value = [choose(*each) for each in zip(beyond, ends, value, strict=True)]

@@ -90,14 +90,14 @@ class Memory:
             offset += index * stride
         return int(offset)
 
-    def places(self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any) -> np.ndarray:
-        """The offsets of lanes that start at `indices` and move by `stride`; for the lanes that are on."""
+    def places(self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any, across: bool) -> np.ndarray:
+        """The offsets of lanes that start at `indices` and move by `stride`, into other rows too if `across`; for the lanes that are on."""
         k = np.arange(lanes)[slice(None) if mask is None else mask]
         if not len(k):
             return k
         last = int(indices[-1]) + k * stride
         start = [int(i) for i in indices]
-        if abs(stride) == 1 and self.shape[-1] > 1 and self.strides[-1] == 1:
+        if not across and abs(stride) == 1 and self.shape[-1] > 1 and self.strides[-1] == 1:
             inside = bool((last >= 0).all() and (last < self.shape[-1]).all())
             inside &= all(0 <= i < n for i, n in zip(start[:-1], self.shape, strict=False))
         else:
@@ -146,9 +146,11 @@ class Memory:
             self.data[at] = value
         self.valid[at] = True
 
-    def vector_read(self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any = None) -> np.ndarray:
+    def vector_read(
+        self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any = None, across: bool = False
+    ) -> np.ndarray:
         """Neighbouring (or evenly spaced) elements."""
-        return self._collect(self.places(indices, stride, lanes, mask), lanes, mask)
+        return self._collect(self.places(indices, stride, lanes, mask, across), lanes, mask)
 
     def gather(self, indices: tuple[Any, ...], lanes: int, mask: Any = None) -> np.ndarray:
         """An element for each lane; of a lane-private buffer, of the lane's own column."""
@@ -162,9 +164,11 @@ class Memory:
             values[on] = self.data[places, on] if self.lanes > 1 else self.data[places]
         return values
 
-    def vector_write(self, indices: tuple[Any, ...], value: Any, stride: int, mask: Any = None) -> None:
+    def vector_write(
+        self, indices: tuple[Any, ...], value: Any, stride: int, mask: Any = None, across: bool = False
+    ) -> None:
         """Stores neighbouring (or evenly spaced) elements."""
-        at = self.places(indices, stride, len(value), mask)
+        at = self.places(indices, stride, len(value), mask, across)
         self.data[at] = value if mask is None else value[mask]
         self.valid[at] = True
 

@@ -56,7 +56,7 @@ class Store:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VectorStore:
-    """Lane k stores at the scalar `indices`, the last moved by k·stride."""
+    """Lane k stores at the scalar `indices`, the last moved by k·stride; `across`: from one row into the next, in memory."""
 
     buffer: Buffer
     indices: tuple[NestExpr, ...]
@@ -64,6 +64,7 @@ class VectorStore:
     stride: int = 1
     mask: NestExpr | None = None
     stream: int | None = None
+    across: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

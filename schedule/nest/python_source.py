@@ -181,7 +181,8 @@ class PythonSource:
             return f"np.full({e.lanes}, {memo[e.value]}, {self.constant(e.dtype.numpy)})"
         mask = "" if getattr(e, "mask", None) is None else f", {memo[e.mask]}"  # type: ignore[union-attr]
         if isinstance(e, VectorRead):
-            return f"{self.name(e.buffer)}.vector_read({self._indices(e.indices)}, {e.stride}, {e.lanes}{mask})"
+            across = ", across=True" if e.across else ""
+            return f"{self.name(e.buffer)}.vector_read({self._indices(e.indices)}, {e.stride}, {e.lanes}{mask}{across})"
         if isinstance(e, Gather):
             return f"{self.name(e.buffer)}.gather({self._indices(e.indices)}, {lanes_of(e)}{mask})"
         if isinstance(e, LaneFold):
@@ -254,7 +255,7 @@ class PythonSource:
             self.line(f"{self.name(s.buffer)}.write({indices}, {value}, {predicate})")
         elif isinstance(s, VectorStore):
             indices, value, mask = self.tuple(s.indices), self.value(s.value), self.optional(s.mask)
-            self.line(f"{self.name(s.buffer)}.vector_write({indices}, {value}, {s.stride}, {mask})")
+            self.line(f"{self.name(s.buffer)}.vector_write({indices}, {value}, {s.stride}, {mask}, {s.across})")
         elif isinstance(s, Scatter):
             indices, value, mask = self.tuple(s.indices), self.value(s.value), self.optional(s.mask)
             self.line(f"{self.name(s.buffer)}.scatter({indices}, {value}, {mask})")

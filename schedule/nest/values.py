@@ -86,13 +86,17 @@ class Splat(Opaque):
 
 @node
 class VectorRead(Opaque):
-    """Lane k reads at the scalar `indices`, the last one moved by k·stride; lanes off in `mask` (or None: all on) read nothing, and give 0."""
+    """Lane k reads at the scalar `indices`, the last one moved by k·stride; lanes off in `mask` (or None: all on) read nothing, and give 0.
+
+    `across`: the lanes may go on from one row into the next, in memory.
+    """
 
     buffer: Buffer
     indices: tuple[NestExpr, ...]
     stride: int
     lanes: int
     mask: NestExpr | None
+    across: bool = False
 
     @property
     def dtype(self) -> DType:

@@ -13,6 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from numpy_twin import NUMBERS, alike, same, sample
 
 import raido as rd
+from raido.algo.graph.expr import fresh
+from raido.algo.graph.index import as_index, floordiv, mod
+from raido.algo.language.moves import regrouped
 
 SHAPES: tuple[tuple[int, ...], ...] = ((4,), (0,), (2, 3), (3, 0), (1, 4), (2, 3, 4), (1, 1, 3), (0, 2, 3))
 ids = str
@@ -78,6 +81,12 @@ def test_reshape_in_column_major_order(shape: tuple[int, ...]) -> None:
         lambda a: (np.reshape(a, (2, -1), order="F"), a.reshape(-1, 3, order="F"), a.reshape((3, 2, -1), order="F")),
         sample(shape, np.int32),
     )
+
+
+def test_axes_of_one_element_take_no_remainder() -> None:
+    x = fresh("x")
+    places = regrouped((x,), [as_index(12)], [*map(as_index, (1, 3, 4))])
+    assert places == (as_index(0), floordiv(x, 4), mod(x, 4))
 
 
 def test_squeeze() -> None:

@@ -1,0 +1,73 @@
+"""Regrouped axes: quotients and remainders that cancel in memory leave vectors, where they do not, gathers; the values are the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from nests import at, hold, loop, n, name, nest, op, parameter, put
+
+from raido.algo.graph.dtypes import f32, i64
+from raido.algo.graph.expr import const, fresh
+from raido.algo.graph.index import add, as_index, floordiv, mod, mul, sub
+
+rng = np.random.default_rng(11)
+
+
+def numbers(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def read_as_one_axis(*shape, places, count, sizes=()):
+    """out[x] = a[places(x)] for x below `count`."""
+    a, out = parameter("a", f32, *map(as_index, shape)), parameter("out", f32, as_index(count))
+    x = fresh("x")
+    how = {"kind": "vector", "lanes": 4}
+    return nest([a], [out], loop(x, as_index(count), put(out, x, at(a, *places(x))), **how), sizes=sizes)
+
+
+@pytest.mark.parametrize("tail", range(4))
+@pytest.mark.parametrize(
+    ("shape", "places"),
+    [
+        ((9, 3), lambda x: (floordiv(x, 3), mod(x, 3))),
+        ((2, 3, 5), lambda x: (floordiv(x, 15), mod(floordiv(x, 5), 3), mod(x, 5))),
+        ((7, 5), lambda x: (add(floordiv(sub(x, 7), 5), 2), mod(sub(x, 7), 5))),
+        ((9, 4), lambda x: (floordiv(mul(x, 2), 4), mod(mul(x, 2), 4))),
+    ],
+)
+def test_regrouped_axes_are_read_as_vectors(shape, places, tail):
+    def look(text):
+        assert "gather" not in text
+
+    hold(read_as_one_axis(*shape, places=places, count=14 + tail), [numbers(*shape)], look=look)
+
+
+def test_axes_that_are_regrouped_by_another_size_are_gathered():
+    found = []
+    places = lambda x: (floordiv(x, 3), mod(x, 3))
+    hold(read_as_one_axis(9, 4, places=places, count=17), [numbers(9, 4)], look=found.append)
+    assert all("gather" in text for text in found)
+
+
+def test_the_first_size_need_not_be_known():
+    def look(text):
+        assert "gather" not in text
+
+    places = lambda x: (floordiv(x, 3), mod(x, 3))
+    hold(read_as_one_axis(n, 3, places=places, count=13, sizes=(n,)), [numbers(6, 3)], n=6, look=look)
+
+
+def test_named_quotients_are_looked_into_and_stored_at():
+    """out[row, x % 6] = a[row, x % 6 // 2, x % 2] with row = x // 6: both are one axis in memory."""
+    a, out = (parameter(*each) for each in (("a", f32, n, as_index(3), as_index(2)), ("out", f32, n, as_index(6))))
+    x = fresh("x")
+    row, let_row = name("row", op("floordiv", x, const(i64, 6)))
+    column, let_column = name("column", op("mod", x, const(i64, 6)))
+    value = at(a, row, floordiv(column, 2), mod(x, 2))
+    body = let_row, let_column, put(out, row, column, value)
+
+    def look(text):
+        assert "gather" not in text and "scatter" not in text
+
+    program = nest([a], [out], loop(x, mul(n, 6), *body, kind="vector", lanes=4, interleave=2))
+    hold(program, [numbers(5, 3, 2)], n=5, look=look)
