@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.schedule.cost.streams import APART, PAGE
 from raido.targets.llvm.atomics import write_atomic, write_exchange, write_look
 from raido.targets.llvm.helper_texts import HelperTexts, Shape
 from raido.targets.llvm.memory import (
@@ -171,16 +172,13 @@ class MemoryHelpers:
         return self._texts.write(f"rd.misalignment.{memory.name}x{lanes}", "i64", ["ptr", (i64, 1)], body)
 
     def apart(self, dtype: DType) -> str:
-        """(offset, other) -> 1 if rows that begin there are not within three lines of each other modulo 4096 bytes, else 0.
-
-        Loads near one streamed row are otherwise taken for loads of the other, and wait for its stores.
-        """
+        """(offset, other) -> 1 if rows that begin there lie `APART` bytes from each other in their pages, else 0 (`schedule.cost.streams`)."""
         memory = memory_dtype(dtype)
 
         def body(b: TextBuilder, offset: Value, other: Value) -> str:
             distance = b.binary("mul", b.binary("sub", offset, other), b.constant(offset, memory.itemsize))
-            moved = b.binary("and", b.binary("sub", distance, b.constant(offset, 192)), b.constant(offset, 4095))
-            return b.convert("zext", b.compare("ule", moved, b.constant(offset, 4096 - 2 * 192)), i64).text
+            moved = b.binary("and", b.binary("sub", distance, b.constant(offset, APART)), b.constant(offset, PAGE - 1))
+            return b.convert("zext", b.compare("ule", moved, b.constant(offset, PAGE - 2 * APART)), i64).text
 
         return self._texts.write(f"rd.apart.{memory.name}", "i64", [(i64, 1), (i64, 1)], body)
 
