@@ -7,6 +7,7 @@ number is a text over sizes (`size_texts`): those of the program, and the stage'
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -26,6 +27,7 @@ USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chun
 STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the steps
 STEPS_OF_A_CHUNK = 1 << 14  # of `sorted`, worth a thread's while
 KEYS_OF_A_CHUNK = 1 << 16  # of `radix`, the same
+BITS_OF_A_DIGIT = 8  # of `radix`: a line of the first-level cache for each of 256 places fits into 32 KiB
 
 Number: TypeAlias = "int | str"
 
@@ -60,7 +62,8 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
         along = stage.reduction_axes[0].name
         alone = len(stage.axes) == 1 and along.isidentifier()
         chunks = f"min({USUAL_CHUNKS}, {along} // {KEYS_OF_A_CHUNK})" if alone else 1
-        return {"radix": Strategy({"bits": 8, "chunks": chunks}, tuple(axis.name for axis in stage.all_axes))}
+        numbers: dict[str, Number] = {"bits": BITS_OF_A_DIGIT, "chunks": chunks, "insertion": _few_elements(stage)}
+        return {"radix": Strategy(numbers, tuple(axis.name for axis in stage.all_axes))}
     if stage.scan is None and stage.filter is None:
         return _of_segments(stage)
     axes = tuple(axis.name for axis in stage.axes)
@@ -73,6 +76,14 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
         phases: Strategy({"block": block_of(PHASE_BYTES, size)}, blocks, (part,)),
         "chain": Strategy({"block": block_of(CHAIN_BYTES, size)}, blocks, (part,)),
     }
+
+
+def _few_elements(stage: Stage) -> int:
+    """The most elements that insertion sorts, with some n² / 4 moves, before passes have gone through their counters twice each."""
+    assert stage.sort is not None and stage.reduction is not None
+    keys = stage.reduction.left[: stage.sort.keys]
+    passes = sum(max(1, key.dtype.bits // BITS_OF_A_DIGIT) for key in keys)
+    return math.isqrt(4 * passes * (2 << BITS_OF_A_DIGIT))
 
 
 def _steps(stage: Stage) -> str:

@@ -15,7 +15,7 @@ from raido.schedule.strategies import strategies_of
 from raido.schedule.strategy_numbers import full_numbers, numbers_over_sizes
 
 MOST_IN_BLOCK = 1 << 40
-LARGEST = {"replicas": 16, "bits": 16, "chunks": 4096}
+LARGEST = {"replicas": 16, "bits": 16, "chunks": 4096, "insertion": 4096}
 
 
 class StrategyDirectives(Recorder):
@@ -30,7 +30,8 @@ class StrategyDirectives(Recorder):
         threads; its other loops take directives as ever. An update's "private" folds `chunks` of its steps, by threads, into bins of
         their own, and `replicas` sets of these in turn (fewer than two chunks: the steps run in order); with "atomic" its steps are
         indivisible, so that loops over them may be parallel, and `reproducible=False` permits sums of floats, whose last bits then
-        depend on the threads. Numbers of chunks may be texts over sizes and the stage's axes, which stand for their extents:
+        depend on the threads. A sort's "radix" goes by digits of `bits` bits, in `chunks`, but sorts up to `insertion` elements by
+        insertion. Numbers of chunks may be texts over sizes and the stage's axes, which stand for their extents:
         `chunks="min(64, r // (8 * x))"`. There are never more than 4096 chunks.
 
         before   for x in 0..n

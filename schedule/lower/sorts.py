@@ -1,31 +1,59 @@
 """Sorts: by digits of some bits, the least significant first, so that equal keys keep their order.
 
 A pass counts the digits of every chunk, turns the counts into places (digit by digit, and chunk by chunk within a digit), and moves
-every element to its place. Keys are made unsigned integers in the same order first: the sign bit of integers turned, floats by
-their bits with -0.0 as 0.0 and every NaN last. Threads take chunks, as many as the schedule says.
-(Knuth, The Art of Computer Programming 3, 5.2.5.)
+every element to its place, from one side of memory to the other. A digit that is the same in all elements moves none of them: its pass
+is left out. Few elements are sorted by insertion. Threads take chunks, as many as the schedule says. The order is that of `sort_keys`.
+(Knuth, The Art of Computer Programming 3, 5.2.5; insertion: 5.2.1.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32, u64
-from raido.algo.graph.expr import Expr, Item, Op, Reduce, Result, const, fresh
-from raido.schedule.lower.builder import Builder
+from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.expr import Axis, Expr, Item, Op, Reduce, Result, Var, const, fresh
+from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.sort_keys import comes_before, sortable, unsigned
 from raido.schedule.lower.work import Work
-from raido.schedule.nest.nodes import Certificate, Store
+from raido.schedule.nest.nodes import Certificate, If, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.strategies import strategies_of
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
 MOST_CHUNKS = 4096  # whatever a schedule says
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
-_UNSIGNED = {8: u8, 16: u16, 32: u32, 64: u64}
+
+
+@dataclass(slots=True)
+class Sorting:
+    """One sort: `count` elements along `axis`, in `chunks` of `span` elements, by `passes[k]` digits of `bits` bits of key k; a `few` by
+    insertion.
+
+    `values[j][side, element]` is memory for two of every array, the keys first; the elements are on the side that `side` holds.
+    `some[k][chunk]` and `every[k][chunk]` are the bits that any, and that all, of the keys in a chunk have.
+    """
+
+    axis: Axis
+    bits: int
+    few: int
+    chunks: Expr
+    span: Expr
+    passes: tuple[int, ...]
+    values: tuple[Buffer, ...]
+    side: Buffer
+    some: tuple[Buffer, ...]
+    every: tuple[Buffer, ...]
+
+    @property
+    def count(self) -> Expr:
+        return self.axis.extent
 
 
 class Sorts:
@@ -43,145 +71,217 @@ class Sorts:
                 self._sort(work, k)
 
     def _sort(self, work: Work, copy: int) -> None:
-        builder, stage = self.builder, work.job.stage
-        assert stage.sort is not None and work.job.reduction is not None
+        builder, sorting = self.builder, self._begin(work.job)
+        builder.add(Store(sorting.side, (), ZERO))
+        self._load(work, copy, sorting)
+        is_few = Op("le", bool_, (sorting.count, ix.as_index(sorting.few)))
+        if builder.facts.less_equal(sorting.count, sorting.few):
+            self._insert(sorting)
+        elif builder.facts.less(sorting.few, sorting.count):
+            self._pass_by_pass(sorting)
+        else:
+            with builder.block(branch=True) as few:
+                self._insert(sorting)
+            with builder.block(branch=True) as many:
+                self._pass_by_pass(sorting)
+            builder.add(If(is_few, closed(few), closed(many)))
+        self._store(work, copy, sorting)
+
+    def _begin(self, job: Job) -> Sorting:
+        """The memory of a sort, and its numbers."""
+        builder, stage = self.builder, job.stage
+        assert stage.sort is not None and job.reduction is not None
         axis = stage.reduction_axes[0]
         count = axis.extent
-        dtypes = [v.dtype for v in work.job.reduction.left]
+        dtypes = [v.dtype for v in job.reduction.left]
         keys = [unsigned(dtype) for dtype in dtypes[: stage.sort.keys]]
-        numbers = numbers_of_sort(work.job)
+        numbers = numbers_of_sort(job)
         bits, wanted = numbers["bits"], ix.maximum(ix.minimum(numbers["chunks"], MOST_CHUNKS), 1)
         chunks = builder.name("chunks", wanted) if ix.constant_value(wanted) is None else wanted
         span = builder.name("span", ix.floordiv(ix.add(count, ix.sub(chunks, 1)), chunks))
-        pairs = [
-            [builder.alloc(name, dtype, (count,), "heap") for dtype in (*keys, *dtypes)] for name in ("these", "those")
-        ]
-        counts = builder.alloc("counts", i64, (chunks, ix.as_index(1 << bits)), "heap")
-        self._load(work, copy, pairs[0], len(keys), chunks, span)
-        passes = [(k, low) for k in reversed(range(len(keys))) for low in range(0, keys[k].bits, bits)]
-        for number, (key, low) in enumerate(passes):
-            source, target = pairs[number % 2], pairs[1 - number % 2]
-            self._pass(source, target, source[key], low, bits, counts, chunks, span, count)
-        self._store(work, copy, pairs[len(passes) % 2][len(keys) :], chunks, span)
+        return Sorting(
+            axis,
+            bits,
+            numbers["insertion"],
+            chunks,
+            span,
+            tuple(-(-key.bits // bits) for key in keys),
+            tuple(builder.alloc("these", dtype, (ix.as_index(2), count), "heap") for dtype in dtypes),
+            builder.alloc("side", i64, (), "register"),
+            tuple(builder.alloc("some", key, (chunks,), "heap") for key in keys),
+            tuple(builder.alloc("every", key, (chunks,), "heap") for key in keys),
+        )
 
     # Loops
 
-    def _chunks(
-        self,
-        chunks: Expr,
-        span: Expr,
-        count: Expr,
-        body: Callable[[Expr, Expr], object],
-        certificates: tuple[Certificate, ...] = (),
-    ) -> None:
-        """`body(chunk, element)` for every element, chunk by chunk."""
-        chunk, element = fresh("chunk"), fresh("i")
-        kind = "serial" if chunks is ONE or self.builder.threaded else "parallel"
-        with self.builder.loop(chunk, ZERO, chunks, 1, kind=kind, certificates=certificates):
-            low = ix.mul(chunk, span)
-            high = ix.minimum(ix.add(low, span), count)
-            with self.builder.loop(element, low, high, 1):
-                body(chunk, element)
+    @contextmanager
+    def _chunks(self, sorting: Sorting, certificates: tuple[Certificate, ...] = ()) -> Iterator[tuple[Var, Expr, Expr]]:
+        """What is added meanwhile, for every chunk: its number, its first element, and the one after its last."""
+        builder, chunk = self.builder, fresh("chunk")
+        kind = "serial" if sorting.chunks is ONE or builder.threaded else "parallel"
+        with builder.loop(chunk, ZERO, sorting.chunks, 1, kind=kind, certificates=certificates):
+            low = ix.mul(chunk, sorting.span)
+            yield chunk, low, ix.minimum(ix.add(low, sorting.span), sorting.count)
 
-    def _load(self, work: Work, copy: int, buffers: Sequence[Buffer], keys: int, chunks: Expr, span: Expr) -> None:
-        axis = work.job.stage.reduction_axes[0]
+    @contextmanager
+    def _elements(self, sorting: Sorting, certificates: tuple[Certificate, ...] = ()) -> Iterator[tuple[Var, Var]]:
+        """What is added meanwhile, for every element of every chunk."""
+        element = fresh("i")
+        with (
+            self._chunks(sorting, certificates) as (chunk, low, high),
+            self.builder.loop(element, low, high, 1),
+        ):
+            yield chunk, element
 
-        def load(chunk: Expr, element: Expr) -> None:
-            values = {**self.loops.environment(work, copy), axis.var: element}
-            assert work.job.reduction is not None
-            (item,) = self.loops.converter.convert(
-                (Item(work.job.reduction, 0),), values, self.builder.facts, work.identity
+    def _load(self, work: Work, copy: int, sorting: Sorting) -> None:
+        """Reads all elements once, and notes in which bits their keys differ."""
+        builder, element = self.builder, fresh("i")
+        with self._chunks(sorting) as (chunk, low, high):
+            some, every = (
+                [builder.alloc(name, buffer.dtype, (), "register") for buffer in sorting.some]
+                for name in ("some", "every")
             )
-            form: Reduce = item.form
-            named = [self.builder.name("value", v) for v in self.loops.emitter.values(form.values)]
-            for buffer, value in zip(buffers, (*map(sortable, named[:keys]), *named), strict=True):
-                self.builder.add(Store(buffer, (element,), value))
+            for a, b in zip(some, every, strict=True):
+                builder.add(Store(a, (), const(a.dtype, 0)))
+                builder.add(Store(b, (), const(b.dtype, (1 << b.dtype.bits) - 1)))
+            with builder.loop(element, low, high, 1):
+                values = {**self.loops.environment(work, copy), sorting.axis.var: element}
+                assert work.job.reduction is not None
+                (item,) = self.loops.converter.convert(
+                    (Item(work.job.reduction, 0),), values, builder.facts, work.identity
+                )
+                form: Reduce = item.form
+                named = [builder.name("value", v) for v in self.loops.emitter.values(form.values)]
+                for buffer, value in zip(sorting.values, named, strict=True):
+                    builder.add(Store(buffer, (ZERO, element), value))
+                for a, b, value in zip(some, every, named, strict=False):
+                    key = builder.name("key", sortable(value))
+                    builder.add(Store(a, (), Op("bit_or", a.dtype, (Read(a, (), None), key))))
+                    builder.add(Store(b, (), Op("bit_and", b.dtype, (Read(b, (), None), key))))
+            for register, buffer in zip((*some, *every), (*sorting.some, *sorting.every), strict=True):
+                builder.add(Store(buffer, (chunk,), Read(register, (), None)))
 
-        self._chunks(chunks, span, axis.extent, load)
+    def _store(self, work: Work, copy: int, sorting: Sorting) -> None:
+        job = work.job
+        side = self.builder.name("side", Read(sorting.side, (), None))
+        with self._elements(sorting) as (_, element):
+            where = {**self.loops.environment(work, copy), sorting.axis.var: element}
+            place = tuple(where[each.var] for each in job.stage.axes)
+            for k, buffer in enumerate(sorting.values):
+                storage = self.loops.converter.storages[Result(job.form, k)]
+                at = storage.place(place, self.builder.facts)
+                self.builder.add(Store(storage.buffer, at, Read(buffer, (side, element), None)))
 
-    def _pass(
-        self,
-        source: Sequence[Buffer],
-        target: Sequence[Buffer],
-        key: Buffer,
-        low: int,
-        bits: int,
-        counts: Buffer,
-        chunks: Expr,
-        span: Expr,
-        count: Expr,
-    ) -> None:
-        """Elements move to their places by one digit of a key."""
+    # Insertion
+
+    def _insert(self, sorting: Sorting) -> None:
+        """Every element goes before those that stand in front of it and belong behind it."""
+        builder, element = self.builder, fresh("i")
+        with builder.loop(element, ONE, sorting.count, 1):
+            own = [builder.name("value", Read(buffer, (ZERO, element), None)) for buffer in sorting.values]
+            keys = [builder.name("key", sortable(value)) for value in own[: len(sorting.passes)]]
+            gap = builder.alloc("gap", i64, (), "register")
+            builder.add(Store(gap, (), element))
+            with builder.block(loop=True) as setup:
+                place = builder.name("place", Read(gap, (), None))
+                previous = builder.name("previous", ix.sub(place, 1))
+                inside = Op("lt", bool_, (ZERO, place))
+                others = [
+                    builder.name("other", Read(buffer, (ZERO, previous), inside))
+                    for buffer in sorting.values[: len(keys)]
+                ]
+                after = comes_before(keys, [sortable(other) for other in others])
+                with builder.block(loop=True) as body:
+                    for buffer in sorting.values:
+                        builder.add(Store(buffer, (ZERO, place), Read(buffer, (ZERO, previous), None)))
+                    builder.add(Store(gap, (), previous))
+            builder.add(While(closed(setup), Op("logical_and", bool_, (inside, after)), closed(body)))
+            place = builder.name("place", Read(gap, (), None))
+            for buffer, value in zip(sorting.values, own, strict=True):
+                builder.add(Store(buffer, (ZERO, place), value))
+
+    # Passes
+
+    def _pass_by_pass(self, sorting: Sorting) -> None:
+        """The passes whose digits differ, those of the last key first."""
         builder = self.builder
+        counts = builder.alloc("counts", i64, (sorting.chunks, ix.as_index(1 << sorting.bits)), "heap")
+        for k in reversed(range(len(sorting.passes))):
+            differing = self._differing(sorting, k)
+            number = fresh("pass")
+            with builder.loop(number, ZERO, ix.as_index(sorting.passes[k]), 1):
+                low = builder.name("low", Op("cast", differing.dtype, (ix.mul(number, sorting.bits),)))
+                digit = digit_of(differing, low, sorting.bits)
+                with builder.when(Op("ne", bool_, (digit, const(digit.dtype, 0)))):
+                    self._pass(sorting, k, low, counts)
+
+    def _differing(self, sorting: Sorting, k: int) -> Var:
+        """The bits in which some keys differ."""
+        builder, chunk = self.builder, fresh("chunk")
+        buffers, key = (sorting.some[k], sorting.every[k]), sorting.some[k].dtype
+        registers = [builder.alloc(buffer.name, key, (), "register") for buffer in buffers]
+        for register, buffer in zip(registers, buffers, strict=True):
+            builder.add(Store(register, (), Read(buffer, (ZERO,), None)))
+        with builder.loop(chunk, ONE, sorting.chunks, 1):
+            for register, buffer, name in zip(registers, buffers, ("bit_or", "bit_and"), strict=True):
+                both = (Read(register, (), None), Read(buffer, (chunk,), None))
+                builder.add(Store(register, (), Op(name, key, both)))
+        some, every = (builder.name(register.name, Read(register, (), None)) for register in registers)
+        return builder.name("differing", Op("bit_xor", key, (some, every)))
+
+    def _pass(self, sorting: Sorting, k: int, low: Expr, counts: Buffer) -> None:
+        """Elements move to their places on the other side by one digit of a key."""
+        builder = self.builder
+        source = builder.name("source", Read(sorting.side, (), None))
+        target = builder.name("target", ix.sub(1, source))
 
         def digit(element: Expr) -> NestExpr:
-            moved = Op("shr", key.dtype, (Read(key, (element,), None), const(key.dtype, low)))
-            return builder.name(
-                "digit", Op("cast", i64, (Op("bit_and", key.dtype, (moved, const(key.dtype, (1 << bits) - 1))),))
-            )
+            value = builder.name("value", Read(sorting.values[k], (source, element), None))
+            return builder.name("digit", Op("cast", i64, (digit_of(sortable(value), low, sorting.bits),)))
 
-        def tally(chunk: Expr, element: Expr) -> None:
-            place = (chunk, digit(element))
-            builder.add(Store(counts, place, Op("add", i64, (Read(counts, place, None), ONE))))
-
-        def move(chunk: Expr, element: Expr) -> None:
+        d, element = fresh("d"), fresh("i")
+        with self._chunks(sorting) as (chunk, first, end):
+            with builder.loop(d, ZERO, ix.as_index(1 << sorting.bits), 1):
+                builder.add(Store(counts, (chunk, d), ZERO))
+            with builder.loop(element, first, end, 1):
+                place = (chunk, digit(element))
+                builder.add(Store(counts, place, Op("add", i64, (Read(counts, place, None), ONE))))
+        self._places(sorting, counts)
+        with self._elements(sorting, (Certificate("radix", sorting.values),)) as (chunk, element):
             own = (chunk, digit(element))
             place = builder.name("place", Read(counts, own, None))
-            for a, b in zip(source, target, strict=True):
-                builder.add(Store(b, (place,), Read(a, (element,), None)))
+            for buffer in sorting.values:
+                builder.add(Store(buffer, (target, place), Read(buffer, (source, element), None)))
             builder.add(Store(counts, own, Op("add", i64, (place, ONE))))
+        builder.add(Store(sorting.side, (), target))
 
-        chunk, d = fresh("chunk"), fresh("d")
-        with builder.loop(chunk, ZERO, chunks, 1), builder.loop(d, ZERO, ix.as_index(1 << bits), 1):
-            builder.add(Store(counts, (chunk, d), ZERO))
-        self._chunks(chunks, span, count, tally)
+    def _places(self, sorting: Sorting, counts: Buffer) -> None:
+        """Counts give way to the places of the first elements."""
+        builder = self.builder
         total = builder.alloc("total", i64, (), "register")
         builder.add(Store(total, (), ZERO))
         chunk, d = fresh("chunk"), fresh("d")
-        with builder.loop(d, ZERO, ix.as_index(1 << bits), 1), builder.loop(chunk, ZERO, chunks, 1):
+        with (
+            builder.loop(d, ZERO, ix.as_index(1 << sorting.bits), 1),
+            builder.loop(chunk, ZERO, sorting.chunks, 1),
+        ):
             own = builder.name("own", Read(counts, (chunk, d), None))
             before = builder.name("before", Read(total, (), None))
             builder.add(Store(counts, (chunk, d), before))
             builder.add(Store(total, (), Op("add", i64, (before, own))))
-        self._chunks(chunks, span, count, move, (Certificate("radix", tuple(target)),))
 
-    def _store(self, work: Work, copy: int, buffers: Sequence[Buffer], chunks: Expr, span: Expr) -> None:
-        job = work.job
-        axis = job.stage.reduction_axes[0]
 
-        def store(chunk: Expr, element: Expr) -> None:
-            where = {**self.loops.environment(work, copy), axis.var: element}
-            place = tuple(where[each.var] for each in job.stage.axes)
-            for k, buffer in enumerate(buffers):
-                storage = self.loops.converter.storages[Result(job.form, k)]
-                at = storage.place(place, self.builder.facts)
-                self.builder.add(Store(storage.buffer, at, Read(buffer, (element,), None)))
-
-        self._chunks(chunks, span, axis.extent, store)
+def digit_of(key: NestExpr, low: NestExpr, bits: int) -> NestExpr:
+    """The digit of some bits of a key that begins at bit `low`."""
+    dtype: DType = key.dtype
+    moved = Op("shr", dtype, (key, low))
+    return moved if bits >= dtype.bits else Op("bit_and", dtype, (moved, const(dtype, (1 << bits) - 1)))
 
 
 def numbers_of_sort(job: Job) -> dict[str, Any]:
-    """What the schedule says of it; a chunk of its own where that is nothing."""
-    return {"bits": 8, "chunks": 1} if job.plan.strategy is None else dict(job.plan.strategy[1])
-
-
-def unsigned(dtype: DType) -> DType:
-    """The unsigned integers that keys of that type become."""
-    return u8 if dtype is bool_ else _UNSIGNED[dtype.bits]
-
-
-def sortable(value: NestExpr) -> NestExpr:
-    """An unsigned integer that is less than another where the value comes before the other's."""
-    dtype, key = value.dtype, unsigned(value.dtype)
-    if dtype is bool_:
-        return Op("cast", u8, (value,))
-    sign = const(key, 1 << (dtype.bits - 1))
-    if dtype.kind == "u":
-        return value
-    if dtype.kind == "i":
-        return Op("bit_xor", key, (Op("bitcast", key, (value,)), sign))
-    plain = Op("select", dtype, (Op("eq", bool_, (value, const(dtype, 0.0))), const(dtype, 0.0), value))
-    bits = Op("bitcast", key, (plain,))
-    negative = Op("ne", bool_, (Op("bit_and", key, (bits, sign)), const(key, 0)))
-    ordered = Op("select", key, (negative, Op("bit_not", key, (bits,)), Op("bit_or", key, (bits, sign))))
-    return Op("select", key, (Op("ne", bool_, (value, value)), const(key, (1 << dtype.bits) - 1), ordered))
+    """The numbers of the strategy; where the schedule has none, those it comes with, for one chunk."""
+    return {
+        **strategies_of(job.stage)["radix"].numbers,
+        "chunks": 1,
+        **dict(job.plan.strategy[1] if job.plan.strategy else ()),
+    }

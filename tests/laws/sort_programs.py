@@ -46,6 +46,11 @@ def every_column(a: rd.f64["n", "m"]):
     return rd.sort(a, axis=0), rd.argsort(a, axis=0)
 
 
+@program(lambda chance, n, m: (*floats(chance, n, m), chance.integers(-9, 9, n).astype("i1")))
+def two_keys(a: rd.f32["n"], b: rd.i8["n"]):
+    return rd.sort((a, b)), rd.argsort((b, a))
+
+
 @program(lambda chance, n, m: (chance.integers(0, 9, n),))
 def each_once(a: rd.i64["n"]):
     return rd.unique(a)

@@ -31,7 +31,9 @@ def drawn_schedule(traced, draw, strategy):
         if strategy and strategy in schedule[stage].strategies():
             numbers = schedule[stage].strategies()[strategy].numbers
             try:
-                schedule[stage].strategy(strategy, **{name: _drawn(draw, value) for name, value in numbers.items()})
+                schedule[stage].strategy(
+                    strategy, **{name: _drawn(draw, name, value) for name, value in numbers.items()}
+                )
             except ScheduleError:
                 continue
             for part in schedule[stage].strategies()[strategy].parts:
@@ -48,9 +50,10 @@ def drawn_schedule(traced, draw, strategy):
     return schedule
 
 
-def _drawn(draw, default):
+def _drawn(draw, number, default):
     """A number for a strategy; every value here is exact, so that nothing need be reproducible by rule."""
-    return False if isinstance(default, bool) else draw.choice((1, 3, 8, 16))
+    small = number == "bits"  # two to the power of it are counted in every pass, by the interpreters too
+    return False if isinstance(default, bool) else draw.choice((1, 3, 5) if small else (1, 3, 8, 16))
 
 
 def hold(programs, strategies, name, seed, compiled):

@@ -249,6 +249,9 @@ class _Search:
         chosen = s.orelse is not None and s.condition not in tests and self.is_of_sizes(s.condition)
         if chosen and self.chunks & set(topological(s.condition)):  # a chunk on its own is no chunk
             return False
+        if chosen and isinstance(s.condition, Op):  # a limit that the strategy states
+            limits = {ix.constant_value(a) for a in s.condition.args if isinstance(a, Const)}
+            chosen = not limits or bool(limits - self.about(stage).numbers)
         return chosen and not self.about(stage).versions
 
     def is_of_sizes(self, e: NestExpr) -> bool:

@@ -1,0 +1,47 @@
+"""The order of a sort: unsigned integers that are less than one another where the values that they stand for come first.
+
+The sign bit of integers is flipped; floats are taken by their bits, with -0.0 as 0.0 and every NaN last. Keys are never kept: they
+are made of the values wherever they are asked for, in a few operations, so that a sort moves nothing but its values.
+(The order of floats' bits: Knuth, The Art of Computer Programming 2, 4.2.1.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.algo.graph.dtypes import DType, bool_, u8, u16, u32, u64
+from raido.algo.graph.expr import Op, const
+from raido.schedule.nest.values import NestExpr
+
+_UNSIGNED = {8: u8, 16: u16, 32: u32, 64: u64}
+
+
+def unsigned(dtype: DType) -> DType:
+    """The unsigned integers that keys of that type become."""
+    return u8 if dtype is bool_ else _UNSIGNED[dtype.bits]
+
+
+def sortable(value: NestExpr) -> NestExpr:
+    """An unsigned integer that is less than another where the value comes before the other's."""
+    dtype, key = value.dtype, unsigned(value.dtype)
+    if dtype is bool_:
+        return Op("cast", u8, (value,))
+    sign = const(key, 1 << (dtype.bits - 1))
+    if dtype.kind == "u":
+        return value
+    if dtype.kind == "i":
+        return Op("bit_xor", key, (Op("bitcast", key, (value,)), sign))
+    plain = Op("select", dtype, (Op("eq", bool_, (value, const(dtype, 0.0))), const(dtype, 0.0), value))
+    bits = Op("bitcast", key, (plain,))
+    negative = Op("ne", bool_, (Op("bit_and", key, (bits, sign)), const(key, 0)))
+    ordered = Op("select", key, (negative, Op("bit_not", key, (bits,)), Op("bit_or", key, (bits, sign))))
+    return Op("select", key, (Op("ne", bool_, (value, value)), const(key, (1 << dtype.bits) - 1), ordered))
+
+
+def comes_before(left: Sequence[NestExpr], right: Sequence[NestExpr]) -> NestExpr:
+    """Whether some keys are less than others, the first that differ deciding."""
+    before = Op("lt", bool_, (left[-1], right[-1]))
+    for a, b in zip(reversed(left[:-1]), reversed(right[:-1]), strict=True):
+        equal = Op("logical_and", bool_, (Op("eq", bool_, (a, b)), before))
+        before = Op("logical_or", bool_, (Op("lt", bool_, (a, b)), equal))
+    return before
