@@ -19,7 +19,7 @@ class Machine:
     itself; from_l2_late: from L2 while lines from memory are on their way, and of lines that nothing fetched ahead. fill_buffers: lines
     that are on their way into L1, or past it, at the same time. fetched_to_store: how much more an ordinary store costs than one past
     the caches, as its line is fetched first, in lines from memory. Defaults depend on these alone, and the code on the defaults; tests
-    and chunks never read `cores`.
+    on sizes, and chunks in which floats are folded, never read `cores`.
     """
 
     vector_bits: int = 256
