@@ -327,7 +327,7 @@ def panels(draft: Draft, stage: Stage) -> dict[str, Point]:
     for array, points in draft.demand.reads(stage.name).items():
         (point, *others) = points
         plain = {e for e in point if isinstance(e, Var)}
-        if others or len(plain) != len(point) or point[-1] is not column or row in plain or not wanted <= plain:
+        if others or len(plain) != len(point) or not wanted <= plain or row in plain or point[-1] is not column:
             continue
         axes = [axis for axis in stage.all_axes if axis.var in wanted]
         if prod(extent(draft, axis.extent) for axis in axes) * stage.bodies[0].dtype.itemsize > draft.machine.l2 // 8:

@@ -441,6 +441,18 @@ def test_long_elements_of_functions_have_gangs_side_by_side():
     assert 'vectorize("xi", interleave=4)' in program(5)
 
 
+def test_a_product_may_read_a_number_beside_its_factors():
+    @rd.algorithm
+    def of_small_ones(a: rd.f32["n", "k"], b: rd.f32["k", "m"], v: rd.f32["n"]):
+        most = rd.max(v)
+        factor = lambda i, j: lambda r: rd.where(a[i, r] < most, a[i, r] * b[r, j], 0.0)
+        return rd.tabulate(
+            (a.shape[0], b.shape[1]), lambda i, j: rd.sum(rd.tabulate(a.shape[1], factor(i, j))), name="c"
+        )
+
+    assert 'cache("b", "c", None, layout=("jo", "r", "ji"))' in str(of_small_ones.schedule().complete(AVX512))
+
+
 def test_branches_are_completed_too():
     s = Schedule(graphs.blur())
     s.when("w > 4096")["rows"].root()
