@@ -276,7 +276,7 @@ def test_matrices(dtype: Any) -> None:
             a,
             rtol=1e-12,
         )
-    with pytest.raises(rd.TraceError, match="rd.linalg.inv"):
+    with pytest.raises(rd.TraceError, match=r"rd\.linalg\.inv"):
         rd.algorithm(lambda a: rd.linalg.matrix_power(a, -1)).interpret(a)
 
 
