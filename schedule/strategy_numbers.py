@@ -16,6 +16,7 @@ from raido.schedule.strategies import strategies_of
 
 Numbers: TypeAlias = "tuple[tuple[str, int | Expr], ...]"
 OLD_NAMES = {"copies": "replicas"}  # as schedules wrote them before
+MOST_CHUNKS = 4096  # whatever sizes are: what chunks keep apart has sizes that 64 bits hold
 
 
 def full_numbers(stage: Stage, name: str, numbers: Mapping[str, object]) -> dict[str, object]:
@@ -26,9 +27,6 @@ def full_numbers(stage: Stage, name: str, numbers: Mapping[str, object]) -> dict
 
 def with_numbers(state: State, step: Step) -> Step:
     """A step with all that it leaves to what a strategy comes with: other steps are as they were."""
-    if step.directive == "when":
-        branches = ((test, tuple(with_numbers(state, each) for each in inner)) for test, inner in step.branches)
-        return replace(step, branches=tuple(branches))
     if step.directive != "strategy" or PART in step.stage:
         return step
     given = dict(step.args)
@@ -47,7 +45,7 @@ def numbers_over_sizes(state: State, name: str, numbers: Mapping[str, object]) -
         if not isinstance(value, str):
             found.append((number, cast(int, value)))
             continue
-        made = parse_number(value, names, f'{number}="min(64, n // 2048)"')
+        made = ix.minimum(parse_number(value, names, f'{number}="min(64, n // 2048)"'), MOST_CHUNKS)
         constant = ix.constant_value(made)
         found.append((number, made if constant is None else constant))
     return tuple(found)

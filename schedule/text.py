@@ -45,8 +45,8 @@ def schedule_text(name: str, steps: Iterable[Step]) -> str:
     return printable("\n".join([f"s = {name}.schedule()", *statements("s", tuple(steps))]))  # \x1b is Python, too
 
 
-def statements(handle: str, steps: Sequence[Step]) -> list[str]:
-    """Steps as statements: directives of one stage in a row are chained."""
+def statements(handle: str, steps: Sequence[Step], of_stage: bool = False) -> list[str]:
+    """Steps as statements: directives of one stage in a row are chained. of_stage: the handle is a view of the only stage."""
     lines: list[str] = []
     stage = None
     for step in steps:
@@ -55,7 +55,7 @@ def statements(handle: str, steps: Sequence[Step]) -> list[str]:
             branch = handle + "w"
             whose = f"{handle}[{value_text(step.stage)}]" if step.stage else handle
             lines.append(f"{branch} = {whose}.when({value_text(test)})")
-            lines += view_statements(branch, inner) if step.stage else statements(branch, inner)
+            lines += statements(branch, inner, of_stage=bool(step.stage))
             stage = None
         elif step.directive == "choose":
             lines.append(choose_text(handle, step))
@@ -66,24 +66,9 @@ def statements(handle: str, steps: Sequence[Step]) -> list[str]:
                 lines[-1] += call
             else:
                 owner, _, part = step.stage.rpartition(PART)
-                view = f"{handle}[{value_text(owner or step.stage)}]"
+                view = handle if of_stage else f"{handle}[{value_text(owner or step.stage)}]"
                 lines.append(f"{view}.part({value_text(part)}){call}" if owner else view + call)
             stage = step.stage
-    return lines
-
-
-def view_statements(handle: str, steps: Sequence[Step]) -> list[str]:
-    """Steps of one stage, and of its parts, as statements on a view of it."""
-    lines: list[str] = []
-    said = None
-    for step in steps:
-        _, _, part = step.stage.rpartition(PART) if PART in step.stage else ("", "", "")
-        call = call_text(step)
-        if step.stage == said and len(lines[-1]) + len(call) <= WIDTH:
-            lines[-1] += call
-        else:
-            lines.append((f"{handle}.part({value_text(part)})" if part else handle) + call)
-        said = step.stage
     return lines
 
 

@@ -15,7 +15,7 @@ import hashlib
 import importlib.metadata
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,7 +138,7 @@ class Compilation:
             repr(sorted(axis.name for axis in self.program.named_axes)),
             f"{self.target} {replace(self.target.machine, cores=0)}",
             *versions(),
-            repr([self.lines[site] for site in _sites_that_fault(self.program)]),
+            repr([self.lines[site] for site in self.faulting]),
             *(f"{_size_check(check)}, {check.site and self.lines[check.site]}" for check in self.program.size_checks),
         )
 
@@ -146,7 +146,13 @@ class Compilation:
     def lines(self) -> dict[Site, int]:
         """The lines that messages may name, numbered alike wherever the same program stands."""
         checks = (check.site for check in self.program.size_checks if check.site is not None)
-        return {site: k for k, site in enumerate(dict.fromkeys((*_sites_that_fault(self.program), *checks)))}
+        return {site: k for k, site in enumerate(dict.fromkeys((*self.faulting, *checks)))}
+
+    @functools.cached_property
+    def faulting(self) -> tuple[Site, ...]:
+        """The lines of checked loads, integer divisions and arrays, which messages name, in the order of the program's nodes."""
+        found = ((node, self.program.sites.get(node)) for node in nodes_of(self.program))
+        return tuple(site for node, site in found if site and (can_fault(node) or isinstance(node, ARRAY_FORMS)))
 
     def with_own_lines(self, kept: Mapping[str, Any]) -> tuple[Signature, list[list[Any]]]:
         """The signature that was kept with the code of the same program, and its copies, with the lines where this one stands.
@@ -298,14 +304,6 @@ def _description(work: Compilation) -> dict[str, Any]:
         "steps": len(work.given.steps) if work.given is not None else 0,
         "sizes": dict(work.sizes),
     }
-
-
-def _sites_that_fault(program: Program) -> Iterator[Site]:
-    """The lines of checked loads, integer divisions and arrays, which messages name, in the order of the program's nodes."""
-    for node in nodes_of(program):
-        site = program.sites.get(node)
-        if site is not None and (can_fault(node) or isinstance(node, ARRAY_FORMS)):
-            yield site
 
 
 def _size_check(check: SizeCheck) -> str:

@@ -35,7 +35,7 @@ from raido.schedule.strategies import PHASES, strategy_name
 
 AGAIN = 16
 MANY = 1 << 20
-FEW_SCANS = 16
+FEW_SCANS = 16  # side by side: with more, threads and lanes have scans of their own
 SEGMENTS = Var("segments", i64, 0)
 Point = tuple["Expr | None", ...]
 

@@ -13,7 +13,7 @@ from raido.algo.graph.expr import Expr, SizeVar
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.defaults.demand import Demand, find_demand
 from raido.schedule.machine import Machine
-from raido.schedule.replay import apply_step
+from raido.schedule.replay import IN_BRANCHES, apply_step
 from raido.schedule.state import State
 from raido.schedule.steps import Step, Value
 from raido.schedule.strategy_numbers import with_numbers
@@ -62,6 +62,14 @@ class Draft:
         self.steps.append(with_numbers(self.state, step))
         self.chains.clear()
         return True
+
+    def branch(self) -> Draft:
+        """A draft of a stage's branch, which goes on from here; `when` makes a step of it."""
+        return Draft(self.state, self.machine, self.sizes, self.demand, IN_BRANCHES)
+
+    def when(self, stage: str, test: str) -> Step:
+        """The branch of a stage in which the steps said here hold."""
+        return Step(stage, "when", (), ((test, tuple(self.steps)),))
 
     def renew_demand(self) -> None:
         """Finds the reads of the present state, which has new stages."""

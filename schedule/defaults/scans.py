@@ -24,7 +24,7 @@ from raido.schedule.strategies import block_of, results_of
 
 STRIP_BYTES = 1 << 12
 MANY_BLOCKS = 64
-LONGEST = 8  # tasks
+LONGEST = 8  # tasks of a block: with more, long arrays of narrow elements leave few blocks for many cores
 
 
 def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:

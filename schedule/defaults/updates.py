@@ -19,16 +19,15 @@ from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
-from raido.schedule.replay import IN_BRANCHES
 from raido.schedule.stages.dependence import place_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.steps import Step
-from raido.schedule.strategies import block_of
+from raido.schedule.strategies import STEPS_FOR_A_BIN, block_of
 
 TURNS = 4
-FAR_RANGES = 4
-FEW_STEPS = 16  # for each bin
-LONG_ROW = 1024
+FAR_RANGES = 4  # ranges of `sorted`: in fewer, bins that follow each other are often in one cache
+FEW_STEPS = 2 * STEPS_FOR_A_BIN  # for each bin: with more, `private` has two chunks
+LONG_ROW = 1024  # elements: two strips, of which each still is some lines
 
 
 def say_update_loops(draft: Draft, stage: Stage) -> None:
@@ -77,11 +76,11 @@ def say_strips_of_rows(draft: Draft, stage: Stage) -> bool:
     if length is None:
         if not all(axis.name.isidentifier() for axis in stage.all_axes):
             return False
-        branch = Draft(draft.state, draft.machine, draft.sizes, draft.demand, IN_BRANCHES)
+        branch = draft.branch()
         rows = " + ".join(" * ".join(a.name for a in axes) for axes in (stage.axes[:-1], stage.reduction_axes))
         test = f"{last.name} >= {LONG_ROW} and {last.name} * ({rows}) >= {draft.machine.task}"
         if say_strips(branch, stage, LONG_ROW // 2):
-            draft.accept(Step(stage.name, "when", (), ((test, tuple(branch.steps)),)))
+            draft.accept(branch.when(stage.name, test))
         return False
     rows = sum(prod(extent(draft, axis.extent) for axis in axes) for axes in (stage.axes[:-1], stage.reduction_axes))
     if length < LONG_ROW or length * rows < draft.machine.task:
@@ -117,14 +116,14 @@ def sorted_where_far(draft: Draft, stage: Stage) -> Step | None:
     """The branch with sorted steps, where sizes that are not known before the call put bins far apart and steps are many."""
     if bins_of(draft, stage) or not all(axis.name.isidentifier() for axis in stage.all_axes):
         return None
-    branch = Draft(draft.state, draft.machine, draft.sizes, draft.demand, IN_BRANCHES)
+    branch = draft.branch()
     width = range_of(draft, stage)
     if not branch.say(stage.name, "strategy", name="sorted", bins=width):
         return None
     say_loops_of_result(branch, stage, stage.all_axes[0])
     bins, steps = (" * ".join(axis.name for axis in axes) for axes in (stage.axes, stage.reduction_axes))
     test = f"{bins} > {FAR_RANGES * width} and {2 * draft.machine.task} <= {steps} < {FEW_STEPS} * {bins}"
-    return Step(stage.name, "when", (), ((test, tuple(branch.steps)),))
+    return branch.when(stage.name, test)
 
 
 def range_of(draft: Draft, stage: Stage) -> int:

@@ -12,10 +12,10 @@ from raido.schedule.plan import StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.state import State, loop_of, with_loop
 from raido.schedule.strategies import strategies_of
-from raido.schedule.strategy_numbers import full_numbers, numbers_over_sizes
+from raido.schedule.strategy_numbers import MOST_CHUNKS, full_numbers, numbers_over_sizes
 
 MOST_IN_BLOCK = 1 << 40
-LARGEST = {"replicas": 16, "bits": 16, "chunks": 4096, "insertion": 4096}
+LARGEST = {"replicas": 16, "bits": 16, "chunks": MOST_CHUNKS, "insertion": 4096}
 
 
 class StrategyDirectives(Recorder):

@@ -24,7 +24,6 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 if TYPE_CHECKING:
     from raido.schedule.lower.updates import Updates
 
-MOST_CHUNKS = 4096  # whatever a schedule says
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
 
 
@@ -60,7 +59,7 @@ class SortedUpdates:
         assert fold is not None
         bins, steps = self._extents(work)
         ranges = builder.name("ranges", ix.ceildiv(bins, width))
-        chunks = builder.name("chunks", ix.maximum(ix.minimum(wanted, MOST_CHUNKS), 1))
+        chunks = builder.name("chunks", ix.maximum(wanted, 1))
         counts = builder.alloc("counts", i64, (chunks, ranges), "heap")
         offsets = builder.alloc("offsets", offset_dtype(width), (steps,), "heap")
         values: list[Buffer | Const] = [

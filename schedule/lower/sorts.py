@@ -27,7 +27,6 @@ from raido.schedule.strategies import strategies_of
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-MOST_CHUNKS = 4096  # whatever a schedule says
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
 
 
@@ -96,7 +95,7 @@ class Sorts:
         dtypes = [v.dtype for v in job.reduction.left]
         keys = [unsigned(dtype) for dtype in dtypes[: stage.sort.keys]]
         numbers = numbers_of_sort(job)
-        bits, wanted = numbers["bits"], ix.maximum(ix.minimum(numbers["chunks"], MOST_CHUNKS), 1)
+        bits, wanted = numbers["bits"], ix.maximum(numbers["chunks"], 1)
         chunks = builder.name("chunks", wanted) if ix.constant_value(wanted) is None else wanted
         span = builder.name("span", ix.floordiv(ix.add(count, ix.sub(chunks, 1)), chunks))
         return Sorting(

@@ -35,8 +35,6 @@ from raido.schedule.strategy_parts import part_plan, part_stage, without_threads
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-MOST_CHUNKS = 4096  # whatever a schedule says: what they keep apart has sizes that 64 bits hold
-
 
 @dataclass(frozen=True, slots=True)
 class Bins:
@@ -89,7 +87,7 @@ class Updates:
             self._pass(work, position, self.stepping)
             return
         builder = self.builder
-        chunks = builder.name("chunks", ix.minimum(wanted, MOST_CHUNKS))
+        chunks = builder.name("chunks", ix.as_index(wanted))
         with builder.block(branch=True) as plain:
             self._pass(work, position, self.stepping)
         with builder.block(builder.facts.with_known(ix.sub(chunks, 2)), branch=True) as chunked:
