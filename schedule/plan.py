@@ -38,7 +38,10 @@ class Fuse:
 
 @dataclass(frozen=True, slots=True)
 class LoopPlan:
-    """One loop. `lanes` 0: as many as a register of the widest element type holds; `jam`: an unrolled loop's factor, 0 = whole."""
+    """One loop. `lanes` 0: as many as a register of the widest element type holds; `jam`: an unrolled loop's factor, 0 = whole.
+
+    `level`: the axis of a GPU that a parallel loop is bound to, "block.x" … "thread.z".
+    """
 
     name: str
     kind: Literal["serial", "parallel", "vector", "unroll"] = "serial"
@@ -46,6 +49,7 @@ class LoopPlan:
     interleave: int = 1
     grain: int = 0
     dynamic: bool = False
+    level: str = ""
     jam: int = 0
     tail: TailKind = "default"
 

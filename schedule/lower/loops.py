@@ -167,7 +167,8 @@ class Loops:
         if kind == "vector":
             how |= {"lanes": plan.lanes, "interleave": plan.interleave, "tail": plan.tail}
         elif kind == "parallel":
-            how |= {"grain": plan.grain, "dynamic": plan.dynamic, "certificates": self._promised(job, plan)}
+            how |= {"grain": plan.grain, "dynamic": plan.dynamic, "level": plan.level}
+            how |= {"certificates": self._promised(job, plan)}
         extents = [axis.extent for axis in job.stage.all_axes if axis.name in job.axis_of[plan.name]]
         return self.builder.loop(var, low, high, step, extents, **how)
 

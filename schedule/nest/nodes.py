@@ -158,6 +158,8 @@ class For:
     """`for var in low..high step step`. kinds: serial, parallel, vector (scalar nest only: per-lane code), unroll (constant trip count).
 
     `lanes`, `interleave`, `tail` belong to vector loops (lanes 0: the target decides), `grain` and `dynamic` to parallel ones.
+    `level`: where on a GPU the iterations of a parallel loop run, "block.x" … "thread.z" ("": left to whoever makes kernels). All
+    iterations end before the statement after the loop begins, on every level.
     `stage` says which stage's loop this is and `loop` its name in the schedule (both for printing and features; "" otherwise).
     `certificates` are what `races` believes of a parallel loop.
     """
@@ -173,6 +175,7 @@ class For:
     tail: str = "mask"
     grain: int = 0
     dynamic: bool = False
+    level: str = ""
     stage: str = ""
     loop: str = ""
     certificates: tuple[Certificate, ...] = ()

@@ -102,7 +102,7 @@ class _Printer(ExpressionText):
         low, high = self.text(loop.low), self.text(loop.high)
         names, taken = dict(self.names), dict(self.taken)
         step = f" step {loop.step}" if loop.step != 1 else ""
-        word = {"parallel": "parallel", "unroll": "unroll"}.get(loop.kind, "for")
+        word = loop.level or {"parallel": "parallel", "unroll": "unroll"}.get(loop.kind, "for")
         head = f"{word} {self.name(loop.var)} in {low}..{high}{step}"
         if loop.kind == "vector":
             head += f" by vector {loop.lanes}" if loop.lanes else " by vector"

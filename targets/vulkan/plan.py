@@ -1,8 +1,6 @@
-"""Host plans for Vulkan: what the CPU does around launches, as data, and as the words that the C runtime executes.
+"""Host plans for Vulkan: as the words that the C runtime executes.
 
-A statement names arrays of the device, numbers (sizes, and scalars that are read back or given) and arrays of the caller. A number is an
-int, a name, or `(op, left, right)` with op one of those of signatures (+ - * // % min max) or a comparison (< <= == !=), which gives 0
-or 1. Everything is checked when the plan is encoded but the values; the runtime checks those, and arithmetic that overflows.
+Everything is checked when a plan is encoded but the values; the runtime checks those, and arithmetic that overflows.
 """
 
 from __future__ import annotations
@@ -11,13 +9,27 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from ctypes import c_int64, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from raido.algo.errors import TargetError
-from raido.algo.graph.dtypes import DType
-from raido.targets.signature import SizeExpr
+from raido.schedule.kernels.host_plan import (
+    Allocate,
+    Copy,
+    Download,
+    Free,
+    If,
+    Launch,
+    Let,
+    Loop,
+    Number,
+    ReadBack,
+    Statement,
+    Swap,
+    Upload,
+    While,
+)
 from raido.targets.vulkan.library import BUSY, check, runtime
 from raido.targets.vulkan.runtime import LoadedKernel, Memory, OpenDevice
 from raido.targets.vulkan.spirv.generate import Kernel
@@ -25,110 +37,6 @@ from raido.targets.vulkan.spirv.generate import Kernel
 _SLICE = 200_000_000
 """Nanoseconds after which Python sees to its signals."""
 
-
-@dataclass(frozen=True, slots=True)
-class Let:
-    """Gives a number a value, the first or another one."""
-
-    name: str
-    value: SizeExpr
-
-
-@dataclass(frozen=True, slots=True)
-class Allocate:
-    """Memory of the device, uninitialised; the array must have none."""
-
-    array: str
-    nbytes: SizeExpr
-
-
-@dataclass(frozen=True, slots=True)
-class Free:
-    array: str
-
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """Copies an array of the caller to the device."""
-
-    array: str
-    source: str
-    nbytes: SizeExpr
-
-
-@dataclass(frozen=True, slots=True)
-class Download:
-    """Waits, and copies an array to the caller's."""
-
-    target: str
-    array: str
-    nbytes: SizeExpr
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """Copies `nbytes` on the device, from `offset` in one array to `at` in another."""
-
-    target: str
-    source: str
-    nbytes: SizeExpr
-    at: SizeExpr = 0
-    offset: SizeExpr = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """Runs a kernel on blocks along x, y and z. Arguments in the order of its parameters: names of arrays, and numbers; a float is
-    given by its bits."""
-
-    kernel: str
-    grid: tuple[SizeExpr, SizeExpr, SizeExpr]
-    arguments: tuple[SizeExpr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadBack:
-    """Waits, and makes the integer at an offset, in bytes, of an array a number."""
-
-    name: str
-    array: str
-    dtype: DType
-    offset: SizeExpr = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Swap:
-    """Two arrays exchange their memory."""
-
-    first: str
-    second: str
-
-
-@dataclass(frozen=True, slots=True)
-class If:
-    condition: SizeExpr
-    then: tuple[Statement, ...]
-    otherwise: tuple[Statement, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """Runs with `index` = 0 … count - 1; the count is computed once."""
-
-    index: str
-    count: SizeExpr
-    body: tuple[Statement, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class While:
-    """Runs while a condition is not 0, which is computed before each iteration."""
-
-    condition: SizeExpr
-    body: tuple[Statement, ...]
-
-
-Statement: TypeAlias = "Let | Allocate | Free | Upload | Download | Copy | Launch | ReadBack | Swap | If | Loop | While"
 
 # The numbers of raido_vulkan.h.
 _CODES: dict[type, int] = {
@@ -252,7 +160,7 @@ class _Encoder:
         self.words += [_JUMP, -1]
         return len(self.words) - 1
 
-    def jump_unless(self, condition: SizeExpr) -> int:
+    def jump_unless(self, condition: Number) -> int:
         register = self.number(condition)
         self.words += [_JUMP_UNLESS, register, -1]
         return len(self.words) - 1
@@ -297,7 +205,7 @@ class _Encoder:
         self.words += [_COMPUTE, _OPERATIONS[op], made, left, right]
         return made
 
-    def number(self, size: SizeExpr) -> int:
+    def number(self, size: Number) -> int:
         """The register that has a number."""
         if isinstance(size, int):
             made = self.fresh_register()

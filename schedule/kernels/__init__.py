@@ -1,0 +1,1 @@
+"""Nests cut into kernels, and the host plan around them: plain data, for every device."""
