@@ -1,1 +1,1 @@
-"""What is computed: types, expressions, tracing and the reference interpreter. Imports NumPy and ml_dtypes only."""
+"""The algorithm layer: types, expressions, tracing and the reference interpreter. Imports NumPy and ml_dtypes only."""

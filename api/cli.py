@@ -201,7 +201,7 @@ def _best_known(db: Path | None, algorithm: rd.Algorithm, target: rd.Target) -> 
 
 
 def _source(schedule: rd.Schedule, target: rd.Target, kind: str) -> str:
-    """What becomes of a program, for processors too that are not this machine's: the code is not loaded."""
+    """The generated source of a program, also for processors other than this machine's: the code is not loaded."""
     from raido.targets.compile import Compilation
 
     return Compilation(schedule.graph.program, target, schedule, {}).source(kind)

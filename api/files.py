@@ -46,7 +46,7 @@ def read_array(text: str, name: str, kind: Any) -> Any:
 
 
 def _foreign(path: Path, read: Callable[[], Any]) -> Any:
-    """What another library reads from a file; whatever that raises, the file cannot be read."""
+    """The value that another library reads from a file; any exception that it raises means that the file cannot be read."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of how NumPy reads headers and Pillow sizes; what matters is an error

@@ -45,7 +45,7 @@ def load_module(path: Path) -> ModuleType:
 
 
 def _failure(error: BaseException, path: Path) -> str:
-    """What ended a file, and in which of its lines."""
+    """The error that ended a file, and its line."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg}" + (f" (line {error.lineno})" if error.lineno else "")
     if isinstance(error, SystemExit):

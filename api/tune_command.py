@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where a job is measured: the address of a dask scheduler, and the files to encrypt with; None: on this machine."""
+    """The cluster that measures a job: the address of a dask scheduler, and the files to encrypt with; None: on this machine."""
 
     address: str | None
     tls: Mapping[str, Path] | None

@@ -92,7 +92,7 @@ def bind_sizes(
 
 
 def _solve(size: Expr, actual: int, owner: str, sizes: dict[str, int], origin: dict[str, str]) -> None:
-    """Where one name in `size` is unknown, and enters linearly, it follows."""
+    """Solves for the one unknown name in `size`, if it enters linearly."""
     constant, terms = index.linear(index.canonical(size))
     unknown = [atom for atom in terms if any(isinstance(e, SizeVar) and e.name not in sizes for e in topological(atom))]
     if len(unknown) != 1 or not isinstance(unknown[0], SizeVar):

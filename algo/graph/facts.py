@@ -1,4 +1,4 @@
-"""What can be proved about sizes and indices: `interval` bounds an expression when some variables range; `Facts` settles `<=`, `=` and
+"""Proofs about sizes and indices: `interval` bounds an expression when some variables range; `Facts` settles `<=`, `=` and
 divisibility. Both answer "unknown" rather than guess.
 """
 
@@ -139,7 +139,7 @@ def _boundary_interval(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> I
 
 
 class Facts:
-    """What is known to be at least 0: sizes always, and each of the given expressions; `ranges` bounds variables (inclusive)."""
+    """Assumptions: sizes and the given expressions are at least 0; `ranges` bounds variables (inclusive)."""
 
     __slots__ = ("_fewer", "_goals", "_memo", "_mentioned", "_new", "_parts", "known", "ranges")
 
@@ -278,7 +278,7 @@ class Facts:
         )
 
     def _replacements(self, atom: Expr, c: int) -> tuple[bool, list[tuple[Expr, int]]] | None:
-        """What may stand for scale·atom in a lower bound: (all must do, or one is enough), [(value, scale)]."""
+        """The replacements of scale·atom in a lower bound: (all must hold, or one suffices), [(value, scale)]."""
         if isinstance(atom, Var):
             bounds = self.ranges.get(atom)
             return None if bounds is None else (False, [(bounds[0] if c > 0 else bounds[1], 1)])

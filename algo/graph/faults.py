@@ -1,4 +1,4 @@
-"""What a running program can find wrong, as exceptions: one place for the words, whoever found the fault.
+"""Run-time faults as exceptions: the one home of their messages, for the interpreters and compiled code alike.
 
 A fault has a kind, a site (the user's line, or None) and up to three numbers: "index" (dimension, index, size), "division" and, of
 u64, "unsigned_division" (dividend), "power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "offset" (the

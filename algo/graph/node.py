@@ -1,4 +1,4 @@
-"""What a node is: immutable, and interned. Building an equal node twice gives the same object: `is` is equality, sharing is free."""
+"""Nodes are immutable and interned. Building an equal node twice gives the same object: `is` is equality, sharing is free."""
 
 from __future__ import annotations
 

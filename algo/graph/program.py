@@ -1,4 +1,4 @@
-"""What tracing yields: a `Program`, the pure graph of one algorithm with the tables that stand outside the identity of nodes."""
+"""The result of tracing: a `Program`, the pure graph of one algorithm with the tables that stand outside the identity of nodes."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def either(test: Expr, then: tuple[Expr, ...], orelse: tuple[Expr, ...], branch:
 
 
 def identity_of(monoid: str, dtype: DType) -> Const | None:
-    """What changes nothing under a primitive, bit for bit; None where there is none."""
+    """The identity of a primitive, bit for bit; None if it has none."""
     if monoid == "add":
         return const(dtype, -0.0 if dtype.is_float else 0)
     if monoid in ("bit_or", "bit_xor", "logical_or", "logical_xor"):

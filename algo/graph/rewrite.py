@@ -106,7 +106,7 @@ def loads_in(*roots: Node) -> list[Load]:
 
 
 def rewritten(roots: Iterable[N], memo: Mapping[Node, Any]) -> tuple[N, ...]:
-    """What became of each root."""
+    """The rewritten roots, in order."""
     return tuple(memo[root] for root in roots)
 
 

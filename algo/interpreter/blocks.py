@@ -1,4 +1,4 @@
-"""What `Generate` and `Reduce` mean: their expressions at every index of their axes, in blocks of indices."""
+"""The meaning of `Generate` and `Reduce`: their expressions at every index of their axes, in blocks of indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the nodes of a program depend on: it decides in which frame a value is kept."""
+"""The dependences of a program's nodes, which decide the frame in which a value is kept."""
 
 from __future__ import annotations
 

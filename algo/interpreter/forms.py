@@ -1,4 +1,4 @@
-"""What `Scan`, `Filter`, `Sort`, `Update` and `Segmented` mean, over NumPy arrays: the interpreter's rules for them.
+"""The meaning of `Scan`, `Filter`, `Sort`, `Update` and `Segmented` over NumPy arrays: the interpreter's rules for them.
 
 Each rule evaluates the form's expressions at every index of its axes, for all lanes of the frame, and then works on arrays of shape
 lanes + axes. An operator that is one exact primitive, or sums of floats along an axis, goes to NumPy; any other is folded from the

@@ -126,7 +126,7 @@ class _Interpreter:
         return outputs
 
     def look(self, node: Node, frame: Frame) -> np.ndarray | None:
-        """What is known without evaluation."""
+        """The value of a node that needs no evaluation, or None."""
         value = frame.values.get(node)
         if value is not None:
             return value
@@ -370,7 +370,7 @@ _FLOAT = {
 
 
 def _any_zero(extents: Sequence[np.ndarray]) -> np.ndarray:
-    """Where any of the extents is 0."""
+    """The mask of lanes in which any extent is 0."""
     return np.asarray(functools.reduce(np.logical_or, [extent == 0 for extent in extents], np.False_))
 
 

@@ -1,4 +1,4 @@
-"""What the rules for forms ask of the interpreter: values of other nodes, in a frame."""
+"""The interface of the interpreter to the rules for forms: values of other nodes, in a frame."""
 
 from __future__ import annotations
 

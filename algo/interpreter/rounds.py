@@ -1,4 +1,4 @@
-"""What loops mean, of scalars and of whole arrays: rounds of all lanes together until they disagree, then of those that go on."""
+"""The meaning of loops, of scalars and of whole arrays: iterations of all lanes together until they diverge, then of the active ones."""
 
 from __future__ import annotations
 

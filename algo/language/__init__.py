@@ -1,1 +1,1 @@
-"""What users write with: combinators, NumPy's functions, indexing, moves, updates, control, records and complex numbers."""
+"""The user's language: combinators, NumPy's functions, indexing, moves, updates, control, records and complex numbers."""

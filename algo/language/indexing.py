@@ -217,7 +217,7 @@ def _refuse(place: Expr, extent: Expr, dimension: int, shape: str) -> None:
 
 
 def _parts(array: Array, key: Any, from_end: bool) -> list[Any]:
-    """What happens to each dimension, the new ones included."""
+    """The selection in each dimension, the new ones included."""
     keys = [part for k in (key if is_sequence_key(key) else (key,)) for part in _unmasked(k)]
     used = sum(1 for k in keys if k is not None and k is not Ellipsis)
     ellipses = sum(1 for k in keys if k is Ellipsis)
@@ -334,7 +334,7 @@ class Chosen:
 
 
 def selection(array: Array, key: Any) -> list[Chosen] | None:
-    """What `array.at[key]` selects, dimension by dimension; None where arrays of indices select."""
+    """The selection of `array.at[key]`, dimension by dimension; None if arrays of indices select."""
     chosen: list[Chosen] = []
     for part in _parts(array, key, True):
         if isinstance(part, _Drop):

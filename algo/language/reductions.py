@@ -342,7 +342,7 @@ def mean(
 
 @without_out
 def argmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """Where the smallest element along `axis` is (i64): the first of equals, the first NaN if there is one.
+    """The index (i64) of the smallest element along `axis`: the first of equals, the first NaN if there is one.
 
     Example:
         >>> rd.algorithm(lambda a: rd.argmin(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -353,7 +353,7 @@ def argmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None
 
 @without_out
 def argmax(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """Where the largest element along `axis` is (i64): the first of equals, the first NaN if there is one.
+    """The index (i64) of the largest element along `axis`: the first of equals, the first NaN if there is one.
 
     Example:
         >>> rd.algorithm(lambda a: rd.argmax(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))

@@ -34,7 +34,7 @@ class Range:
 
 
 def read_slice(key: slice, n: Expr) -> Range:
-    """What a slice means for a dimension of size `n`."""
+    """The range of a slice in a dimension of size `n`."""
     step = 1 if key.step is None else _plain_step(key.step)
     traced = [bound for bound in (key.start, key.stop) if isinstance(bound, Array) and not is_size(index_value(bound))]
     if traced and step < 0:

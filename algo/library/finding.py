@@ -1,4 +1,4 @@
-"""Where the elements are that are not zero, by NumPy's names: `nonzero flatnonzero argwhere count_nonzero`. Data decides the sizes."""
+"""The indices of elements that are not zero, by NumPy's names: `nonzero flatnonzero argwhere count_nonzero`. Data decides the sizes."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False, name: str
 
 
 def _mask(a: Any) -> Array:
-    """Where the elements are not zero."""
+    """The mask of elements that are not zero."""
     given = structure(a)
     return given if isinstance(given, Array) and given.dtype is bool_ else not_equal(given, 0)

@@ -1,4 +1,4 @@
-"""What a Fourier transform of one size is made of, worked out in NumPy's f64 while tracing: radices, roots of unity, chirps.
+"""The decomposition of a Fourier transform of one size, computed in NumPy's f64 while tracing: radices, roots of unity, chirps.
 
 Only additions, subtractions and products of f64 are used beside `math.cos` and `math.sin` of angles in the first octant, so the tables do
 not depend on how NumPy was built.

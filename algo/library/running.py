@@ -87,7 +87,7 @@ def diff(
 
 
 def _beside(value: Any, a: Any, along: int) -> list[Any]:
-    """What stands before or behind an array: a scalar as one element, or row."""
+    """The array that is joined before or behind another: a scalar becomes one element, or row."""
     if value is None:
         return []
     given = structure(value)

@@ -38,7 +38,7 @@ def contract_products(program: Program) -> Program:
 
 
 class Contraction:
-    """What one pass knows: how often nodes are used, and which products have moved into their sums."""
+    """The state of one pass: use counts of nodes, and the products that have moved into their sums."""
 
     def __init__(self, program: Program, uses: Counter[Node]) -> None:
         self.program = program

@@ -87,11 +87,11 @@ class _Rewriting:
         return new
 
     def _size(self, extent: Any) -> Any:
-        """What became of an extent, its private sizes still sizes."""
+        """The rewritten extent; private sizes in it remain sizes."""
         return rebuild(extent, self._size) if isinstance(extent, Op) else self.memo[extent]
 
     def _value(self, child: Any) -> Any:
-        """What became of a child; a private size as a scalar."""
+        """The rewritten child; a private size becomes a scalar."""
         new = self.memo[child]
         return self._scalar(new) if isinstance(new, Count) and self.is_private(new) else new
 

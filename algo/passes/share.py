@@ -52,7 +52,7 @@ def _chooses_nothing(e: Op) -> bool:
 
 
 def _key(form: Node) -> tuple[Any, ...]:
-    """What the form says, with its nodes numbered as they are visited; closed arrays below stand for themselves."""
+    """The form's structure, with its nodes numbered in order of visit; closed arrays below stand for themselves."""
     numbers: dict[Node, int] = {}
     rows: list[Any] = []
     stack: list[tuple[Node, bool]] = [(form, False)]

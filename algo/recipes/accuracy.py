@@ -52,7 +52,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Where arguments are drawn: evenly on low..high, or with exponents evenly on low..high (`scale`), either sign if `signed`."""
+    """The distribution of test arguments: uniform on low..high, or with exponents evenly on low..high (`scale`), either sign if `signed`."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""What is said of arguments that do not fit: what is right, and what came."""
+"""Error messages for arguments that do not fit: the expected one beside the given one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def describe(takes: Takes, tree: Tree) -> str:
-    """What an argument must be, as the signature prints it."""
+    """The expected argument, as the signature prints it."""
     if isinstance(tree, int):
         return f"{takes.inputs[tree].name}: {takes.inputs[tree]}"
     ((kind, body),) = tree.items()

@@ -36,7 +36,7 @@ class Leaf(Protocol):
 
 
 class Takes(Protocol):
-    """What a program takes: the arrays, and how they nest in its arguments."""
+    """The arguments of a program: its arrays, and how they nest."""
 
     @property
     def name(self) -> str: ...

@@ -25,7 +25,7 @@ class NearAttributes:
     _site: ClassVar[str | None] = None
 
     def _meant(self, name: str) -> str | None:
-        """What to write instead of an attribute of that name, beside names spelled nearly so."""
+        """The remedy for a missing attribute of that name, apart from names of similar spelling."""
         return None
 
     if not TYPE_CHECKING:  # an attribute that there is not is an error for checkers of types, too

@@ -1,4 +1,4 @@
-"""What every combinator is built from: axes, elements of arrays, and `collect`, which makes one `Generate` of what a function gave.
+"""The parts of every combinator: axes, elements of arrays, and `collect`, which makes one `Generate` of a function's result.
 
 Structures (tuples of arrays, `rd.zip`) are handled leaf by leaf. The element of an array of rank 1 is a scalar; of a higher rank, a
 row: a view that is itself a `Generate` of kind "move" open in the axis.
@@ -126,7 +126,7 @@ def wrap(result: Result, weak: int = STRONG) -> Array:
 
 
 def check_result(value: Any) -> Any:
-    """What a function of elements gave, as a structure of values."""
+    """The result of a function of elements, as a structure of values."""
     if value is None:
         raise TraceError(complaint("the function returned None", remedy="return the value of the element"))
     return structure(value)

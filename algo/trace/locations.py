@@ -1,4 +1,4 @@
-"""Where in the user's code we are: the innermost frame outside raido. Errors and fault sites quote it."""
+"""The current source location in the user's code: the innermost frame outside raido. Errors and fault sites quote it."""
 
 from __future__ import annotations
 

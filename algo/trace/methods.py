@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Methods(NearAttributes):
-    """What `rd.Array` has of NumPy's methods that move, choose and sum up elements."""
+    """NumPy's methods of `rd.Array` that move, choose and sum up elements."""
 
     __slots__ = ()
     _spoken = "a"

@@ -16,7 +16,7 @@ def _apply(name: str, other: Any, *operands: Any) -> Any:
 
 
 class Operators:
-    """What `rd.Array` takes from NumPy's operators."""
+    """NumPy's operators of `rd.Array`."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]

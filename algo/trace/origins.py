@@ -37,7 +37,7 @@ def _first(node: Any, dtype: Any, lines: Mapping[Any, Site], seen: set[Any]) -> 
 
 
 def _operands(node: Any) -> tuple[Any, ...]:
-    """What a value is computed from that may have given it its type: no conditions and no indices."""
+    """The operands that may have given a value its type: no conditions and no indices."""
     if isinstance(node, Op):
         return node.args[1:] if node.name == "select" else node.args
     if isinstance(node, Load):

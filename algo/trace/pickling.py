@@ -18,7 +18,7 @@ _SUFFIX = ".function"  # where a module's algorithm has its function
 
 
 def reduced(algorithm: Algorithm) -> tuple[Any, ...]:
-    """What `Algorithm.__reduce__` answers; PicklingError for a function that plain `pickle` cannot find by its name."""
+    """The value of `Algorithm.__reduce__`; PicklingError for a function that plain `pickle` cannot find by its name."""
     function = algorithm.function
     held = _held(function, getattr(function, "__qualname__", ""))
     if getattr(held, "function", None) is function and held is not function:
@@ -48,7 +48,7 @@ def restored(
 
 
 def _held(function: Callable[..., Any], name: str) -> Any:
-    """What the function's module holds under a qualified name, or None."""
+    """The object that the function's module holds under a qualified name, or None."""
     found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
     for part in name.split("."):
         found = getattr(found, part, None)

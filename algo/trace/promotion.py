@@ -116,7 +116,7 @@ def takes(value: Array, dtype: DType) -> bool:
 
 
 def named(value: Array) -> str:
-    """What a value is, for messages about its type."""
+    """The description of a value in messages about its type."""
     return "a float literal" if value.weak == LITERAL and value.dtype is f64 else str(value.dtype)
 
 

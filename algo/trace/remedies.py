@@ -61,7 +61,7 @@ def rd_form(dotted: str) -> str | None:
 
 
 def rd_function(dotted: str) -> Any:
-    """What `rd.` and that name is; None where it is nothing, or has another meaning than NumPy's."""
+    """The `rd` function of that name; None if there is none, or it means something other than NumPy's."""
     found: Any = None if dotted in _OTHER_MEANING else sys.modules.get("raido")  # the layer above, which has all names
     for part in dotted.split("."):
         found = getattr(found, part, None)
@@ -77,7 +77,7 @@ def near_names(name: str, among: Iterable[str] | None = None) -> list[str]:
 
 
 def meant_by(name: str) -> str | None:
-    """What to write for a name that other languages have, or NumPy for a number or a dtype; None where nothing is known of it."""
+    """raido's spelling of a name from another language, or of NumPy's name of a number or dtype; None if unknown."""
     if name in _ELSEWHERE or name in _WITHOUT_FUNCTION:
         return _ELSEWHERE.get(name) or _WITHOUT_FUNCTION[name]
     if isinstance(getattr(np, name, None), float):
@@ -88,7 +88,7 @@ def meant_by(name: str) -> str | None:
 
 
 def rd_remedy(dotted: str) -> str | None:
-    """What to write instead of NumPy's function of that name: its `rd` form, else near names, if there are any."""
+    """The replacement for NumPy's function of that name: its `rd` form, else names of similar spelling, else None."""
     form = rd_form(dotted)
     if form is not None or dotted in _OTHER_MEANING:
         return form

@@ -36,7 +36,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What an algorithm takes and, if it says so, returns."""
+    """The parameters of an algorithm and, if it declares one, its result."""
 
     positional: tuple[Declaration, ...]
     defaults: Mapping[str, Any]
@@ -199,7 +199,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """What an algorithm takes for one set of types, as `match_arguments` wants it."""
+    """The arguments of an algorithm for one set of types, in the form of `match_arguments`."""
 
     name: str
     inputs: tuple[Expected, ...]
@@ -207,7 +207,7 @@ class Takes:
 
 
 def takes_of(function: str, types: Sequence[Type], names: Sequence[str]) -> Takes:
-    """What an algorithm with parameters of these types takes."""
+    """The arguments of an algorithm whose parameters have these types."""
     inputs: list[Expected] = []
 
     def expect(declared: Type, name: str) -> Any:
@@ -230,7 +230,7 @@ _PARTS = {np.dtype("complex64"): f32, np.dtype("complex128"): f64}
 
 
 def names_of(declared: tuple[Any, ...]) -> Sequence[Any]:
-    """What tells the parts of a tuple apart: fields of a record, else positions."""
+    """The keys of a tuple's parts: fields of a record, else positions."""
     return declared._fields if isinstance(declared, Record) else range(len(declared))
 
 

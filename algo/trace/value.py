@@ -283,7 +283,7 @@ def is_scalar(value: Array) -> bool:
 
 
 def _number_complaint(name: str, remedy: str) -> str:
-    """What is said where Python asks a traced value for a number of its own, as functions of `math` do."""
+    """The error message for a conversion of a traced value to a Python number, as functions of `math` ask for."""
     found = remedy_in(user_site().text, "c?math")
     if found is not None:
         return complaint(f"`{found[0]}` of a traced value", remedy=found[1])

@@ -20,7 +20,7 @@ class Misfit:
 
 
 def misfit_of(function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]) -> Misfit | None:
-    """What is wrong with the arguments of a call; None where they fit the parameters."""
+    """The misfit between the arguments of a call and the parameters; None if they fit."""
     signature = inspect.signature(function)
     try:
         signature.bind(*arguments, **options)

@@ -1,4 +1,4 @@
-"""What a schedule looks like to the cost model: numbers from its scalar nest, without compiling anything.
+"""Features of a schedule for the cost model: numbers from its scalar nest, without compiling anything.
 
 ends        what is expected of arrays that hold the ends of loops
 forms       the integers of a nest as affine forms over its loops

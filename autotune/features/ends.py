@@ -21,7 +21,7 @@ from raido.schedule.nest.walk import blocks_of, statements_within
 
 @dataclass(slots=True)
 class Ends:
-    """What is known of an array from which ends are read: `indexed` by the loops between them are these dimensions of buffers."""
+    """The statistics of an array from which loop ends are read: `indexed` by the loops between them are these dimensions of buffers."""
 
     borders: bool = False
     indexed: dict[tuple[Buffer, int], None] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class _Search:
                 known.indexed.update(dict.fromkeys(indexed))
 
     def reads(self, end: NestExpr) -> list[Read]:
-        """What an end is worked out from."""
+        """The reads from which an end is computed."""
         if not isinstance(end, Op) and end not in self.names:
             return [end] if isinstance(end, Read) else []
         return [node for node in post_order((end,), self._below) if isinstance(node, Read)]

@@ -83,7 +83,7 @@ class Forms:
         return opaque(mask, TYPICAL_COUNT if mask & DATA else 0.0)
 
     def _end(self, e: Read, ends: Ends, mask: int) -> Form:
-        """What may be expected of an element that is an end of loops."""
+        """The expected form of an element that is an end of loops."""
         extent = min(max(self.middle(self.of(buffer.shape[k])), 1.0) for buffer, k in ends.indexed)
         if not ends.borders:
             return opaque(mask, extent * TYPICAL_SHARE)

@@ -1,4 +1,4 @@
-"""What expressions cost, and where: counted in the loops of the walk around them.
+"""The cost of expressions, counted in the loops of the walk around them.
 
 A value is worked out where its operands last change, once for a block; a read likewise; a store where it stands.
 """

@@ -172,7 +172,7 @@ class _Sums:
             self.add(child, bodies * child.weight, around)
 
     def _of_nest(self, loop: Loop, own: float, around: tuple[Loop, ...]) -> None:
-        """What the loops around some cycles mean for them."""
+        """The effect of the enclosing loops on some cycles."""
         caches = (self.machine.l1, self.machine.l2, self.machine.l3)
         inner = self.costs[loop].touched_bytes
         outer = max((self.costs[other].round_bytes for other in around if not other.host), default=0.0)

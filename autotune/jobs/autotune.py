@@ -241,7 +241,7 @@ def _measurer(
 
 
 def _unusual(limits: Limits, protocol: Protocol, tolerance: float | None) -> dict[str, Any]:
-    """What decides about measurements beside the usual: other limits are another job, whose failures are others."""
+    """The settings that differ from the defaults: other limits make another job, because other candidates fail."""
     said: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     if limits != Limits():
         said["limits"] = asdict(limits)
@@ -279,5 +279,5 @@ def _inputs_digest(inputs: Inputs) -> str:
 
 
 def _versions() -> dict[str, str]:
-    """What made the code: measurements of another version are no answers to a job of this one."""
+    """The versions that produced the code: measurements of another version do not answer a job of this one."""
     return {name: importlib.metadata.version(name) for name in ("raido", "apache-tvm")}

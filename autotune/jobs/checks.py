@@ -1,4 +1,4 @@
-"""What a job is asked for, checked before any work: every argument of `autotune` that is no array, size or schedule."""
+"""Validation of a job's arguments before any work: every argument of `autotune` that is no array, size or schedule."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class Job:
         return len(self.progress.records)
 
     def _read(self) -> JobState:
-        """What the database knows of this job; `ended` is "" when this budget leaves something to do."""
+        """The job's state in the database; `ended` is "" if this budget leaves trials to run."""
         state = self.database.job(self.digest)
         if state is None:
             state = JobState({**self._settings, "starts": self._known_schedules()})
@@ -284,7 +284,7 @@ class Job:
     # What is known beforehand
 
     def _known_schedules(self) -> list[str]:
-        """What other jobs found best, where the space is not restricted."""
+        """The best schedules of other jobs, if the space is not restricted."""
         if self.space.schedule.steps:
             return []
         records = self.database.records(program=self.space.schedule.fingerprint, target=str(self.task.target))
@@ -295,7 +295,7 @@ class Job:
         return starts(self.space, known if isinstance(known, list) else ())
 
     def _unmeasured(self, guide: Guide) -> Tuning:
-        """What the model would take, without a measurement: the default schedule, or what is surely faster."""
+        """The model's choice without a measurement: the default schedule, or one that is surely faster."""
         self._tell("searching")
         choice = guide.choice() or self.space.default()
         self._tell("done")

@@ -118,7 +118,7 @@ def _failures(trials: list[Record]) -> str:
 
 
 def _left(progress: Progress, spent: float, done: int) -> str:
-    """What remains, by the pace so far and by the minutes allowed, whichever ends first."""
+    """The remaining time, by the pace so far or by the minutes allowed, whichever ends first."""
     ends = []
     if done:
         ends.append(progress.spent / done * max(0, progress.trials - done))

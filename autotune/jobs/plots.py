@@ -94,7 +94,7 @@ def draw_progress(axes: Any, tuning: Tuning) -> None:
 
 
 def draw_quality(axes: Any, tuning: Tuning) -> None:
-    """What the model predicted of a trial, before it was measured, against what was measured."""
+    """The model's prediction for each trial, made before it was measured, against its measured time."""
     by_number = predicted_and_measured(tuning.history)
     pairs = list(by_number.values())
     axes.set_title("The model before each measurement")

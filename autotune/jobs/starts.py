@@ -1,4 +1,4 @@
-"""What a job tries first: the best schedules that other jobs found for the same program, at these sizes or at others."""
+"""The first candidates of a job: the best schedules that other jobs found for the same program, at these sizes or at others."""
 
 from __future__ import annotations
 

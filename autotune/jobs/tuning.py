@@ -1,4 +1,4 @@
-"""What tuning gives: `Tuning`, with the best schedule, every trial in order, and plots."""
+"""The result of tuning: `Tuning`, with the best schedule, every trial in order, and plots."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Tuning(NearAttributes):
         return found
 
     def diff(self) -> Difference:
-        """Where the best schedule differs from the default."""
+        """The difference between the best schedule and the default."""
         return self.default.diff(self.best)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:

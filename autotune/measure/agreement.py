@@ -45,7 +45,7 @@ def bounds_of(program: Program, sizes: Mapping[str, int], tolerance: float | Non
 
 
 def difference(got: np.ndarray, want: np.ndarray, bound: float) -> str:
-    """What is wrong with a result, in words; "" when it agrees."""
+    """The deviation of a result, in words; "" if it agrees."""
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
     strays, first, count = 0, -1, got.size

@@ -239,7 +239,7 @@ def unpacked_task(data: dict[str, Any], blobs: Sequence[bytearray]) -> Task:
 
 
 class _Kept:
-    """What this worker keeps of a job: the task, whose inputs come in pieces, and the processes that do its work."""
+    """The state of a job on this worker: the task, whose inputs come in pieces, and the processes that do its work."""
 
     def __init__(self, about: dict[str, Any]) -> None:
         self.about = about
@@ -308,7 +308,7 @@ def _end(job: str) -> None:
 
 
 def _security(address: str, tls: Mapping[str, str] | None) -> Any:
-    """What dask is to encrypt with: the files given, else what its own configuration says."""
+    """The files that dask encrypts with: those given, else those of its own configuration."""
     if tls is None:
         return None
     from distributed.security import Security

@@ -1,4 +1,4 @@
-"""What candidates are run on: the user's arrays, or arrays made up to the declared sizes and sensible ranges.
+"""The inputs of candidates: the user's arrays, or arrays made up to the declared sizes and sensible ranges.
 
 Made-up arrays are described here and made where they are used, from a seed: floats uniform in [0, 1), integers in [1, 100], booleans
 at random; integers that the program uses as indices of a dimension lie inside it, and offsets of segments grow from 0 to the number

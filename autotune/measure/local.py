@@ -38,7 +38,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What all candidates of a job have in common. `reference` is the default schedule, complete, as JSON.
+    """The data that all candidates of a job share. `reference` is the default schedule, complete, as JSON.
 
     `tolerance` replaces the stated bound on what folds of floats may be off.
     """
@@ -116,7 +116,7 @@ class BuilderProcess:
         return Built(request.key, answer["signature"], code, answer["seconds"])
 
     def features(self, request: Request) -> Sequence[float]:
-        """What the cost model sees of one candidate; nothing where that fails."""
+        """The features of one candidate; empty if they cannot be computed."""
         try:
             answer, _ = self._child.request({"do": "features", "schedule": request.schedule}, (), self._limit)
         except ChildFailed:

@@ -22,7 +22,7 @@ _DESCRIBED = ("vector_bits", "registers", "cores", "l1", "l2", "l3", "task")
 
 @dataclass(frozen=True)
 class MachineRecord:
-    """What measurements depend on: the processor's name, its caches, and the cores that were used. Equal ones have equal digests."""
+    """The machine behind measurements: the processor's name, its caches, and the cores that were used. Equal ones have equal digests."""
 
     description: dict[str, Any]
 

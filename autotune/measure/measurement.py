@@ -1,4 +1,4 @@
-"""What measuring yields, and how it is done: `Measurement`, the `Protocol` of timing, and the `Limits` on what a candidate may use."""
+"""Results and protocol of measuring: `Measurement`, the `Protocol` of timing, and the `Limits` on what a candidate may use."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a candidate may use: seconds of wall time to compile and to run, bytes of memory for each process.
+    """The resource limits of a candidate: seconds of wall time to compile and to run, bytes of memory for each process.
 
     A run may take `run` seconds and `slower` times what the default schedule took, all repeats together, whichever is longer; the
     default schedule itself gets `first` seconds. `memory` is what the process that runs candidates may map for all that it

@@ -58,7 +58,7 @@ def _scales(groups: Sequence[Group]) -> np.ndarray:
 
 
 def _left_over(group: Group) -> np.ndarray:
-    """What the estimate does not explain, relative to the mean of the program."""
+    """The residual of the estimate, relative to the mean of the program."""
     known = np.maximum(group.log_throughput, group.log_throughput.max() - FLOOR)
     rest = known + np.log(2.0) * SLOPE * group.features[:, ESTIMATE]
     return rest - np.average(rest, weights=_weights(group))
@@ -103,7 +103,7 @@ def judge(group: Group, scores: np.ndarray) -> Quality:
 
 @dataclass(frozen=True)
 class Unmeasured:
-    """What a rule would do without measurements: take the schedule whose gain over the default's score, less `caution` times the spread,
+    """The outcome of a rule without measurements: take the schedule whose gain over the default's score, less `caution` times the spread,
     is largest, if it is above `sure` (in logarithms). Of all programs: on how many it leaves the default, where by more than 2 % for a
     faster or a slower schedule; the mean (geometric) and the least speed, relative to the default's."""
 

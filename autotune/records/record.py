@@ -72,7 +72,7 @@ class Record:
 
     @property
     def cost(self) -> float | None:
-        """What trials of one job are compared by: the time relative to the default schedule's, else the fastest run; None for a failure."""
+        """The score that ranks trials of one job: the time relative to the default schedule's, else the fastest run; None for a failure."""
         return self.best if self.best is None or self.relative is None else self.relative
 
 

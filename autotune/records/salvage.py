@@ -1,4 +1,4 @@
-"""What can still be read of a damaged database: each measurement by itself, so that one that is lost does not take others along."""
+"""Recovery of a damaged database: each measurement is read by itself, so that one that is lost does not take others along."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ IMAGINED = 3  # rounds of new candidates where nothing is measured
 
 
 class Model(Protocol):
-    """What the search asks of a cost model; `raido.autotune.model.CostModel` is one."""
+    """The interface of a cost model to the search; `raido.autotune.model.CostModel` is one."""
 
     def predict(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Score (higher is faster) and spread of each row."""

@@ -1,4 +1,4 @@
-"""What every search is: something that proposes candidates, each once, and is told what became of them.
+"""The interface of a search: it proposes candidates, each once, and is told their times.
 
 All searches work to one protocol, so that they can be compared: the default schedule comes first unless it was told of before, a candidate
 is proposed once, and one that lowering refuses never. Given the same seed and the same measurements, a search proposes the same.
@@ -25,7 +25,7 @@ class Search(Protocol):
         ...
 
     def tell(self, candidate: Candidate, seconds: float | None) -> None:
-        """What became of a candidate: its time, or None when it failed."""
+        """Reports a candidate's time in seconds, or None if it failed."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Who answers the questions of a walk: the first option, one drawn by weight, the labels of another candidate, or all but one of them."""
+"""Answers to the questions of a walk: the first option, one drawn by weight, the labels of another candidate, or all but one of them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def key_of(schedule: Schedule) -> str:
 
 
 def plans_shape(plans: Mapping[str, StagePlan]) -> tuple[Shape, ...]:
-    """What plans say, by stage."""
+    """The shapes of plans, by stage."""
     origins = {name: loop_origins(plan) for name, plan in plans.items()}
     return tuple(_shape(plans[name], origins) for name in sorted(plans))
 

@@ -1,4 +1,4 @@
-"""Where a schedule lies in a space: the decisions that lead to it.
+"""The location of a schedule in a space: the decisions that lead to it.
 
 The questions are asked again. An option whose steps the schedule does not bear out is refused, as an illegal one is; labels that stand for
 no step of their own are read off the schedule's plans. What remains is tried in turn, and given up as soon as a stage differs.

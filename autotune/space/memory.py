@@ -76,7 +76,7 @@ def ask_streams(walk: Walk, stage: str) -> None:
 
 
 def ask_prefetch(walk: Walk, stage: str) -> None:
-    """What is fetched ahead of its use, along which loop, and how far."""
+    """The choice of arrays to prefetch, along which loop, and how many iterations ahead."""
     if not has_loops_said(walk.state, stage):
         return
     loops = [loop.name for loop in walk.plan(stage).loops if loop.kind != "unroll"]

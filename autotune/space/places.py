@@ -26,7 +26,7 @@ def ask_copies(walk: Walk, stage: str) -> None:
 
 
 def ask_place(walk: Walk, stage: str) -> None:
-    """Where the stage is computed: by default, inlined, at root, inside a loop of what needs it, or in the loops of another stage."""
+    """The compute site of a stage: by default, inlined, at root, inside a loop of what needs it, or in the loops of another stage."""
     if walk.answered(stage, "placement") or has_loops_said(walk.state, stage):
         return
     options = [Option(DEFAULT, weight=3.0), *_inline(walk, stage), Option("root", (make_step(stage, "root"),), 0.5)]

@@ -52,7 +52,7 @@ class Decision:
 
 
 class Asker(Protocol):
-    """Who answers."""
+    """The interface that answers the questions of a walk."""
 
     def pick(self, name: str, options: Sequence[Option]) -> int:
         """The position of the option picked, among those not refused so far."""
@@ -60,7 +60,7 @@ class Asker(Protocol):
 
 
 class Judge(Protocol):
-    """Who may refuse what the rules accept."""
+    """The interface that may refuse a decision that the rules accept."""
 
     def agrees(self, state: State) -> bool:
         """Whether a state may be reached."""
@@ -159,11 +159,11 @@ class Walk:
         return [part_name(name, part) for part in strategies_of(self.stage(name))[plan.strategy[0]].parts]
 
     def reads(self, name: str) -> Mapping[str, Iterable[Point]]:
-        """Where a stage reads which arrays; of a part that is not known."""
+        """The access maps of a stage, by array; those of a part are not known."""
         return self.facts(name).demand.reads(name) if name in self.state.plans else {}
 
     def facts(self, name: str) -> Draft:
-        """What the defaults know of a stage: before anything was decided, or, of a copy made since, now."""
+        """The assumptions that defaults have about a stage: before any decision, or, for a clone made since, now."""
         if name in self.base.state.plans:
             return self.base
         if self.now is None or self.now.state.graph is not self.state.graph:
@@ -171,7 +171,7 @@ class Walk:
         return self.now
 
     def plan(self, name: str) -> StagePlan:
-        """What has been decided of a stage, or of a part."""
+        """The decisions about a stage, or about a part."""
         part = owner_of(self.state, name)
         return self.state.plan(name) if part is None else plan_of_part(self.state, *part)[1]
 
