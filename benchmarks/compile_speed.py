@@ -134,7 +134,7 @@ def measure(name: str, runs: int) -> dict[str, float]:
 
 
 def child(name: str, what: str, environment: Mapping[str, str]) -> dict[str, float]:
-    """What a process of its own prints."""
+    """The output of a process of its own."""
     command = [sys.executable, __file__, name, "--in-this-process", what]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)

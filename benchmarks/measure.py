@@ -33,7 +33,7 @@ Times = dict[tuple[str, str], list[float]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a row gave: seconds of every call by side and variant, for each side that did not run, what is missing, how much of a
+    """The outcome of a row: seconds of every call by side and variant, for each side that did not run, what is missing, how much of a
     processor other processes had meanwhile, and the variants that are the default schedule itself, by the side that has them."""
 
     times: Times

@@ -79,7 +79,7 @@ class NoModel:
 
 
 def unseen_groups(fingerprint: str, name: str) -> list[Group]:
-    """What the shipped model was trained on, without that program at any size: under its name, or under another that means the same."""
+    """The training data of the shipped model without that program at any size: under its name, or under another that means the same."""
     records = read_records([MEASUREMENTS])
     same = {record.name for record in records if record.program == fingerprint} | {name}
     return groups_of([record for record in records if record.name not in same])
@@ -103,7 +103,7 @@ def make_search(kind: str, space: Space, seed: int) -> Search:
 
 
 def task_of(row: Row, scale: int) -> tuple[Task, Space]:
-    """What is measured of a row, and the space of its schedules."""
+    """The tuning task of a row, and the space of its schedules."""
     inputs, target = row.inputs(scale), Target("llvm")
     program = row.algorithm.trace()
     bound = given_inputs(Compilation(program, target, None, {}).signature, inputs)
@@ -113,7 +113,7 @@ def task_of(row: Row, scale: int) -> tuple[Task, Space]:
 
 @dataclass
 class Tried:
-    """What was measured of a row: `runs[search][seed]` are the keys of the candidates in order, `times` what they took, relative to the
+    """The measurements of a row: `runs[search][seed]` are the keys of the candidates in order, `times` what they took, relative to the
     default schedule beside them (None for a failure), `leaders` the schedules that were the fastest so far in some run, `final` the
     median runs of those, taken in turns.
     """
@@ -165,7 +165,7 @@ class Tried:
 
 
 def read_results() -> dict[str, Tried]:
-    """What was measured so far, by row."""
+    """The measurements so far, by row."""
     return {name: Tried(**row) for name, row in read_rows(RESULTS).items()}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def read_rows(path: Path) -> dict[str, Any]:
-    """What a file has, by row; nothing where there is no file."""
+    """The contents of a file, by row; empty if there is no file."""
     return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 

@@ -49,7 +49,7 @@ class Go:
 
     @property
     def seconds(self) -> float:
-        """What is left of the time."""
+        """The remaining seconds."""
         return self.until - time.monotonic()
 
     def keep(self, **news: Found) -> None:

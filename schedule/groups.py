@@ -1,4 +1,4 @@
-"""What `compute_with` must keep true: stages in one set of loops hand each other only what is there, and nests can be put in an order.
+"""Invariants of `compute_with`: stages in one set of loops hand each other only what is there, and nests can be put in an order.
 
 A *nest* is a stage computed at some place, the stages that share its loops, and those placed inside them.
 """

@@ -1,4 +1,4 @@
-"""What must hold after every step, whatever the step was: placements enclose readers, threads and lanes nest, windows can slide.
+"""Invariants that hold after every step: placements enclose readers, threads and lanes nest, windows can slide.
 
 A directive checks what it changes; these checks see what it changes elsewhere (a loop made parallel under which another stage slides).
 """

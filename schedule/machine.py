@@ -1,4 +1,4 @@
-"""What a schedule may know of a machine: plain numbers. `targets` fills them in for the host or a named CPU."""
+"""The facts of a machine that schedules may use: plain numbers. `targets` fills them in for the host or a named CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a schedule says, once its steps have been replayed: one `StagePlan` for every stage. Plain data, no defaults left to guess.
+"""The plans of a schedule, once its steps have been replayed: one `StagePlan` for every stage. Plain data, no defaults left to guess.
 
 A stage's axes are split and fused into *loops*, known by name. `relations` records how, in order; `loops` are the loops that remain,
 outermost first. Lowering reads this, and nothing else of a schedule.

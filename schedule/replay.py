@@ -70,7 +70,7 @@ def apply_branch(state: State, step: Step) -> State:
 
 
 def branch_state(state: State, name: str) -> State:
-    """What a branch of a stage begins with."""
+    """The state in which a branch of a stage begins."""
     return replace(state, plans={**state.plans, name: replace(state.plan(name), instead=())})
 
 

@@ -230,7 +230,7 @@ class Schedule(NearAttributes):
         print(printable(self.nest_text()))
 
     def nest_text(self) -> str:
-        """What `show` prints: the loop nest with every default written out."""
+        """The text that `show` prints: the loop nest with every default written out."""
         from raido.schedule.lower import lower
         from raido.schedule.nest.printer import print_nest
         from raido.schedule.repeats import repeats
@@ -337,7 +337,7 @@ class StageView(Directives):
 
     @property
     def plan(self) -> StagePlan:
-        """What has been decided of the stage so far."""
+        """The decisions about the stage so far."""
         return self._schedule.state.plan(self.name)
 
     def legal(self) -> tuple[Step, ...]:
@@ -426,7 +426,7 @@ class PartView(StageView):
 
     @property
     def plan(self) -> StagePlan:
-        """What has been decided of the part so far."""
+        """The decisions about the part so far."""
         return self._found[1]
 
     def strategies(self) -> dict[str, Strategy]:

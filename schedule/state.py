@@ -1,4 +1,4 @@
-"""What a schedule says so far: the plans after some steps, and the questions the rules ask of them.
+"""The state of a schedule: the plans after some steps, and the questions the rules ask of them.
 
 A `State` is immutable; each rule returns a new one. Nothing here decides anything: these are look-ups (what loops are there, where
 they come from, what runs inside what), shared by the directives, the defaults and the list of legal steps.

@@ -114,7 +114,7 @@ def _of_segments(stage: Stage) -> dict[str, Strategy]:
 
 
 def results_of(stage: Stage) -> tuple[Expr, ...]:
-    """What a stage makes for each element; the number that a filter keeps is made once."""
+    """The results of a stage for each element; a filter's count is computed once."""
     return stage.bodies[:-1] if stage.filter else stage.bodies
 
 

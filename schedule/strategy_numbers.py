@@ -52,5 +52,5 @@ def numbers_over_sizes(state: State, name: str, numbers: Mapping[str, object]) -
 
 
 def sizes_and_axes(state: State, name: str) -> dict[str, Expr]:
-    """What numbers and tests of a stage may mention: the program's sizes, and its axes, which stand for their extents."""
+    """The names that parameters and tests of a stage may mention: the program's sizes, and its axes, which stand for their extents."""
     return sizes_of(state.graph.program) | {axis.name: axis.extent for axis in state.stage(name).all_axes}

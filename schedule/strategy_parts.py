@@ -35,7 +35,7 @@ def is_of_blocks(name: str) -> bool:
 
 
 def part_name(stage: str, part: str) -> str:
-    """What steps call a part of a stage's strategy."""
+    """The name of a strategy's part in steps."""
     return f"{stage}{PART}{part}"
 
 
@@ -47,7 +47,7 @@ def part_stage(stage: Stage, plan: StagePlan, part: str) -> Stage:
 
 
 def part_plan(stage: Stage, plan: StagePlan, part: str) -> StagePlan:
-    """What was said of a part of a stage."""
+    """The plan of a part of a stage, as far as it was decided."""
     name = part_name(stage.name, part)
     said = next((each for each in plan.parts if each.stage == name), None)
     return said or plain_plan(part_stage(stage, plan, part))

@@ -1,4 +1,4 @@
-"""What makes instances callable: `runtime/raido_call.c` where that was built, which Python then imports instead of this file.
+"""The base that makes instances callable: `runtime/raido_call.c` where that was built, which Python then imports instead of this file.
 
 Built without Python's header files, an installation has this alone, and every call takes the complete way.
 """

@@ -75,7 +75,7 @@ def global_name(library: str, name: str) -> str:
 
 
 def library_name(text: str) -> str:
-    """What the functions of a library start with, and in capitals its constants; with "lib" in front where headers have one of them."""
+    """The prefix of a library's functions and, in capitals, of its constants; with "lib" in front where headers have one of them."""
     name = identifier(text)
     taken = any(_is_taken(f"{name}_{suffix}") for suffix in LIBRARY_FUNCTIONS)
     return f"lib{name}" if taken or name.lower() in _HEADERS.split() or f"{name.upper()}_OK" in _CONSTANTS else name

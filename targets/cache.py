@@ -33,7 +33,7 @@ DEFAULT_LIMIT = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the store knows about an entry without reading it: `size` in bytes, `used` in seconds since the epoch."""
+    """The metadata of an entry, known without reading it: `size` in bytes, `used` in seconds since the epoch."""
 
     key: str
     size: int

@@ -27,7 +27,7 @@ _NO_MEMORY = ("bad_alloc", "out of memory", "MemoryError", "Cannot allocate memo
 
 
 class ChildFailed(Exception):
-    """What was asked of a child was not done: `kind` is "compile", "crash", "hang" or "memory" (or a role's own), `detail` what was seen."""
+    """A request to a child process failed: `kind` is "compile", "crash", "hang" or "memory" (or a role's own), `detail` what was seen."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")

@@ -182,7 +182,7 @@ class Compilation:
 
     @property
     def copies(self) -> list[list[Any]]:
-        """What is copied in every round of a loop: the text of the warning, file and line."""
+        """The arrays that are copied in every iteration of a loop: the text of the warning, file and line."""
         sites = [copy.site or Site("", 0, "") for copy in self.nest.copies]
         return [[str(copy), site.file, site.line] for copy, site in zip(self.nest.copies, sites, strict=True)]
 
@@ -196,7 +196,7 @@ class Compilation:
 
     @functools.cached_property
     def signature(self) -> Signature:
-        """What the caller must know."""
+        """The interface for callers."""
         sites = tuple(
             FaultSite(s.file, s.line, s.text, s.array) if s is not None else FaultSite("", 0, "")
             for s in self.gang.sites
@@ -221,7 +221,7 @@ class Compilation:
 
     @functools.cached_property
     def module(self) -> Module:
-        """What TVM and LLVM make of it."""
+        """The module that TVM and LLVM generate."""
         from raido.targets.cross import generate
 
         return generate(self.functions, self.target)
@@ -257,7 +257,7 @@ def _host(hidden: Iterable[str] | None) -> frozenset[str]:
 
 @functools.cache
 def versions() -> tuple[str, ...]:
-    """What else the code depends on: the versions of raido and TVM, and raido's own files where it is being worked on."""
+    """The other inputs of the generated code: the versions of raido and TVM, and raido's own files where it is being worked on."""
     return _version_of("raido"), _version_of("apache-tvm"), _digest_of_files()
 
 
@@ -294,7 +294,7 @@ def _warn_of_copies(copies: Any) -> None:
 
 
 def _description(work: Compilation) -> dict[str, Any]:
-    """What a person wants to know of an entry of the cache."""
+    """The description of a cache entry for people."""
     program = work.original
     site = next((program.sites[form] for form in program.order if form in program.sites), None)
     return {
@@ -307,5 +307,5 @@ def _description(work: Compilation) -> dict[str, Any]:
 
 
 def _size_check(check: SizeCheck) -> str:
-    """What is compared at a call, which is no part of what the program computes, and the words for it."""
+    """A comparison of sizes at a call, which is no part of the computation, and its words."""
     return f"{index.text(check.left)} = {index.text(check.right)}, {check.left_owner}, {check.right_owner}"

@@ -159,7 +159,7 @@ def _run_compiler(command: list[str], folder: Path) -> None:
 
 
 class _Library(ctypes.Structure):
-    """What an exported library says of itself; the layout is fixed by ABI_VERSION."""
+    """The description that an exported library holds of itself; the layout is fixed by ABI_VERSION."""
 
     _fields_ = (
         ("abi_version", ctypes.c_int64),

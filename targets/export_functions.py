@@ -1,4 +1,4 @@
-"""What an exported library offers: each algorithm as one C function over typed pointers and int64_t sizes.
+"""The functions of an exported library: each algorithm as one C function over typed pointers and int64_t sizes.
 
 Every name in the header starts with the algorithm's or the library's own name; `c_names` says how they become names of C.
 """

@@ -203,7 +203,7 @@ def _write_function(upper: str, number: int, function: Function) -> str:
     lines += [f"PUBLIC {prototype(function, list(local.values()))} {{"]
 
     def fail(test: str, code: str, words: str, *values: str) -> None:
-        """Where `test` holds the function fails with these words, which may be a user's, and numbers after them."""
+        """Writes a failure under `test` with these words, which may be a user's, and numbers after them."""
         given = "".join(f", {value}" for value in values)
         lines.append(f"  if ({test}) FAIL({upper}_{code}, {c_format(f'{name}: ')} {words}{given});")
 
@@ -224,7 +224,7 @@ def _write_function(upper: str, number: int, function: Function) -> str:
     lines.append("  int overflow = 0;")
 
     def fail_too_large(test: str, what: str, site: int) -> None:
-        """Where `test` holds, sizes make too large an array, at that line."""
+        """Writes the failure of sizes that make too large an array, under `test`, at that line."""
         place = c_format(_line_of(signature, site))
         fail(test, "BAD_SIZE", f"{what} {c_string(limit_text(['%lld'] * len(numbers)))} {place}", *numbers)
 

@@ -94,7 +94,7 @@ def _write_size(size: SizeExpr, places: Mapping[SizeExpr, int]) -> list[int]:
 
 
 def _finisher(signature: Signature) -> Callable[[tuple[Any, ...]], Any] | None:
-    """What makes the user's structure of a tuple of results and existential sizes; None: the only result is it."""
+    """The function that makes the user's structure from results and existential sizes; None if it is the only result."""
     tree, outputs, ghosts = signature.output_tree, signature.outputs, [e.name for e in signature.existentials]
     if not ghosts and tree in (0, {"tuple": [*range(len(outputs))]}):
         return None if tree == 0 else tuple

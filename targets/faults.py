@@ -1,4 +1,4 @@
-"""What can go wrong while compiled code runs: the kinds of faults, their numbers in `RdFault`, their exceptions and messages.
+"""Faults of compiled code at run time: the kinds, their numbers in `RdFault`, their exceptions and messages.
 
 One table serves the in-process caller (exceptions) and exported libraries (messages written by C). A message is a template over the
 values that the code recorded; `{1}` is the second of them.

@@ -44,7 +44,7 @@ class LoadedObject:
         self.size = size
 
     def address(self, symbol: str) -> int:
-        """Where `symbol` (defined by the object, not static) lies; TargetError when there is none."""
+        """The address of `symbol` (defined by the object, not static); TargetError if there is none."""
         try:
             return self.addresses[symbol]
         except KeyError:
@@ -149,7 +149,7 @@ def _align(value: int, alignment: int) -> int:
 
 @functools.cache
 def _libraries() -> tuple[ctypes.CDLL, ...]:
-    """Where open names are looked up, in order."""
+    """The libraries in which undefined symbols are looked up, in order."""
     found = [runtime_library()]
     for name in ("libm.so.6", "libc.so.6", "libgcc_s.so.1", "libmvec.so.1"):
         with contextlib.suppress(OSError):

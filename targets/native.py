@@ -75,7 +75,7 @@ def get_threads() -> int:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeCalls:
-    """What an executable asks of the runtime it runs on: the shared one, or that inside an exported library."""
+    """The runtime's functions that an executable calls: those of the shared one, or that inside an exported library."""
 
     set_thread_limit: Callable[[int], int]
     last_error: Callable[[], bytes]

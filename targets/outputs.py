@@ -1,4 +1,4 @@
-"""What a call's results go into, and what they are given back as: new arrays or the user's, nested as the algorithm returned them."""
+"""The arrays of a call's results, and the structure that is returned: new arrays or the user's, nested as the algorithm returned them."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def _checked(descriptor: int, name: str, within: int | None, status: os.stat_res
 
 
 def _link(path: str, within: int | None) -> str:
-    """What a link points to; "" for anything else."""
+    """The target of a link; "" for anything else."""
     try:
         return os.readlink(path, dir_fd=within)
     except OSError:

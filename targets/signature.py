@@ -1,4 +1,4 @@
-"""What a caller must know of a compiled program, as plain data: its arguments, sizes, results, checks and fault sites.
+"""The interface of a compiled program, as plain data: its arguments, sizes, results, checks and fault sites.
 
 A `Signature` holds no code and no graph, survives JSON unchanged, and is all that `Executable`, the cache and exported libraries
 know. The entry function it describes has the flat C form
@@ -173,7 +173,7 @@ def evaluate_size(size: SizeExpr, sizes: Mapping[str, int]) -> int:
 
 
 def solve_size(size: SizeExpr, actual: int, sizes: Mapping[str, int]) -> dict[str, int]:
-    """What follows for the one name in `size` that is unknown, where it enters linearly; nothing where no whole number does."""
+    """The value of the one unknown name in `size`, if it enters linearly; empty if no integer solves it."""
     unknown = [name for name in size_names(size) if name not in sizes]
     line = _line(size, unknown[0], sizes) if len(unknown) == 1 else None
     if line is None or not line[1] or (actual - line[0]) % line[1] or (actual - line[0]) // line[1] < 0:

@@ -120,7 +120,7 @@ def functions_from_json(text: str) -> dict[str, Any]:
 
 
 class CompiledModule:
-    """What the code generator made of some functions: object bytes, and text on demand."""
+    """The generated code of some functions: object bytes, and text on demand."""
 
     def __init__(self, functions: dict[str, Any], cpu: str, turned_off: Sequence[str] = ()) -> None:
         self.functions, target = bind_target(functions, cpu, turned_off)

@@ -26,7 +26,7 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Arena:
-    """What every contestant of a row gets: the same inputs, and the same arrays for its results.
+    """The data that every contestant of a row gets: the same inputs, and the same arrays for its results.
 
     root: a folder that holds another system with compilers to call by chroot, or None for those of this one. `cleanup` runs when the
     row is over.

@@ -1,4 +1,4 @@
-"""What a user of Python would reach for: Numba's parallel loops, and NumPy where it has the operation (OpenBLAS for products)."""
+"""The programs of a Python user: Numba's parallel loops, and NumPy where it has the operation (OpenBLAS for products)."""
 
 from __future__ import annotations
 

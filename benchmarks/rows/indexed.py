@@ -75,7 +75,7 @@ def private(copies: int) -> Scheduler:
 
 
 def segments(grain: int) -> Scheduler:
-    """What is read by index is read where it is used, lanes along each segment; threads take segments as they become free."""
+    """Gathers are inlined, lanes run along each segment, and threads take segments as they become free."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()

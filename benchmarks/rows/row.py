@@ -1,4 +1,4 @@
-"""What a row of the table is: a program, its inputs, NumPy's answer, and the schedules that compete."""
+"""A row of the table: a program, its inputs, NumPy's answer, and the schedules that compete."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def autoschedule(name: str, scheduler: str, folder: Path, shapes: tuple[list[Any
 
 
 def contestant(arena: Arena, scheduler: str, folder: Path) -> Contestant:
-    """What an autoscheduler made of a row, compiled here for the arena's arrays."""
+    """An autoscheduler's schedule of a row, compiled here for the arena's arrays."""
     program = halide.unscheduled(arena)
     if program is None:
         raise SystemExit(f"{arena.name} has no program in Halide")

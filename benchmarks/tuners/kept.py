@@ -1,4 +1,4 @@
-"""What has been found, by row, in benchmarks/tuning_results.json; what cannot be said in JSON lies in a temporary folder."""
+"""Results by row, in benchmarks/tuning_results.json; those that JSON cannot hold lie in a temporary folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def keep(name: str, found: Found) -> None:
 
 
 def folder_of(name: str) -> Path:
-    """Where databases and pipelines of a row are."""
+    """The folder of a row's databases and pipelines."""
     folder = Path(tempfile.gettempdir()) / "raido-benchmarks" / "tuning" / name.replace(", ", "-")
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -44,7 +44,7 @@ def tune(row: Row, inputs: Arrays, folder: Path, before: dict[str, Any], seconds
 
 
 def choose(row: Row, inputs: Arrays) -> dict[str, Any]:
-    """What the shipped model chooses without a measurement."""
+    """The shipped model's choice without a measurement."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         tuning = rd.autotune(row.algorithm, list(inputs), trials=0, db=Path(folder) / "tuning.db", progress=False)

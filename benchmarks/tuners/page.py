@@ -1,4 +1,4 @@
-"""What was found, as Markdown: printed, or put into docs/autotuning.md."""
+"""The results as Markdown: printed, or put into docs/autotuning.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def times_of(found: Found) -> Times:
 
 
 def noise_in(found: Found) -> float:
-    """What two equal programs of a row may differ by, as a share."""
+    """The relative difference in time between two equal programs of a row."""
     return max(
         found.get("times", {}).get("noise", NOISE), 0.01
     )  # a hundredth at the least: twenty rounds tell no less apart
@@ -130,7 +130,7 @@ def unmeasured(rows: Mapping[str, Found]) -> list[str]:
 
 
 def speedup(rows: Mapping[str, Found], what: str) -> str:
-    """What tuning gains: a mean, and on how many rows more than noise. What is the default schedule itself counts as 1."""
+    """The gain of tuning: a mean, and on how many rows more than noise. The default schedule itself counts as 1."""
     gains = {}
     for name, row in rows.items():
         times = times_of(row)
@@ -146,7 +146,7 @@ def speedup(rows: Mapping[str, Found], what: str) -> str:
 
 
 def summary(rows: Mapping[str, Found]) -> list[str]:
-    """What the tables come to, goal by goal, misses included."""
+    """The summary of the tables, goal by goal, misses included."""
     first = {name: ratios(times_of(row))[0] for name, row in rows.items() if name not in HELD}
     searched = {name: row for name, row in rows.items() if row.get(METASCHEDULE, {}).get("trials", 0) > 1}
     single = [name for name, row in rows.items() if row.get(METASCHEDULE, {}).get("trials", 0) == 1]

@@ -1,4 +1,4 @@
-"""What is tuned: the rows of the benchmarks, and the programs of the corpus that raido's model was not trained on."""
+"""The subjects of tuning: the rows of the benchmarks, and the programs of the corpus that raido's model was not trained on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What loops cost on a machine: the analytical model that the tuner's features and the default schedule share.
+"""The cost of loops on a machine: the analytical model that the tuner's features and the default schedule share.
 
 affine      indices as affine functions of loops
 tree        the tree of loops: extents, accesses with their motion, operations

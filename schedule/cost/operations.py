@@ -1,4 +1,4 @@
-"""What an operation costs: its kind, and cycles for a register of vectors, for a scalar, and until its result can be used.
+"""The cost of an operation: its kind, and cycles for a register of vectors, for a scalar, and until its result can be used.
 
 A common core is assumed: two pipes of 256 bits for arithmetic, two loads and one store a cycle. The figures are rounded from the
 makers' tables; only their proportions matter, since the model learns the rest.

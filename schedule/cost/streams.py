@@ -80,7 +80,7 @@ def _rows(access: Access) -> float:
 
 
 def _places(access: Access, shape: tuple[float, ...]) -> list[int]:
-    """Where the rows of an access begin, in bytes from the first of them."""
+    """The offsets of an access's rows, in bytes from the first."""
     pitches, pitch = [], float(access.itemsize)
     for extent in reversed(shape[1:]):
         pitch *= extent

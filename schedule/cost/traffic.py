@@ -21,7 +21,7 @@ ALLOCATION = 300.0
 
 @dataclass(slots=True)
 class Box:
-    """What an access touches: a range in each dimension, and how many elements of it at most."""
+    """The footprint of an access: a range in each dimension, and how many elements of it at most."""
 
     access: Access
     low: list[float]

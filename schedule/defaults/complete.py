@@ -153,7 +153,7 @@ def say_stage(draft: Draft, name: str) -> None:
 
 
 def say_placement(draft: Draft, name: str) -> None:
-    """Where a stage is computed: inlined, in the loops of the function around it, with its reader's strips, or whole."""
+    """Decides the compute site of a stage: inlined, in the loops of the function around it, with its reader's strips, or whole."""
     if (name, "placement") in draft.state.asked:
         return
     if name in draft.demand.inlined and draft.say(name, "inline"):
@@ -190,7 +190,7 @@ def nested_place(draft: Draft, name: str) -> At | None:
 
 
 def beside_reader(draft: Draft, stage: Stage, reader: str) -> At | None:
-    """Where the reader is computed, if that is inside a loop, for the same elements of the mapped functions."""
+    """The compute site of the reader, if that is inside a loop, for the same elements of the mapped functions."""
     at, target = draft.state.plan(reader).compute, draft.state.stage(reader)
     if not isinstance(at, At) or target.outer < stage.outer:
         return None
@@ -280,7 +280,7 @@ def strip_loop(draft: Draft, head: str) -> Split | None:
 
 
 def must_slide(draft: Draft, name: str, at: At) -> str | None:
-    """Where a strip of `FEWEST_ROWS` rows does not fit the cache: the loop over rows inside the strip, so that rows slide."""
+    """The loop over rows inside the strip, so that rows slide, if a strip of `FEWEST_ROWS` rows does not fit the cache."""
     plan = draft.state.plan(at.stage)
     inner = next((r.inner for r in plan.relations if isinstance(r, Split) and r.outer == at.loop), None)
     fits = row_bytes(draft, name) * (FEWEST_ROWS + 2) <= draft.machine.l2 // 2

@@ -1,4 +1,4 @@
-"""What is read where, once the cheap stages are inlined: the facts that the default schedule's rules are stated in.
+"""Access maps, once the cheap stages are inlined: the facts that the default schedule's rules are stated in.
 
 `Demand.points[array][reader]` holds the index tuples, over the reader's axes, at which a stage that is really computed reads an array
 (through whatever is inlined into it); None stands for an index that is itself loaded, and `SEGMENTS` for the counter of a segment's
@@ -51,11 +51,11 @@ class Demand:
     ranks: dict[str, int] = field(default_factory=dict)
 
     def readers(self, array: str) -> dict[str, set[Point]]:
-        """Who really reads an array, and where."""
+        """The readers of an array that are computed, and the indices they read."""
         return self.points.get(array, {})
 
     def reads(self, reader: str) -> dict[str, set[Point]]:
-        """What a stage that is really computed reads, and where."""
+        """The arrays that a computed stage reads, and the indices."""
         found = self.arrays.get(reader, {})
         return {array: found[array] for array in sorted(found, key=self.ranks.__getitem__)}
 

@@ -1,4 +1,4 @@
-"""What the rules of the default schedule ask: which axis is contiguous, what hangs on a stage's rows, what fits where.
+"""Assumptions of the default schedule's rules: which axis is contiguous, what hangs on a stage's rows, what fits where.
 
 Numbers here are sizes of chunks and strips; none depends on the number of threads.
 """

@@ -84,7 +84,7 @@ def gangs_of_rounds(stage: Stage, vector: Axis, machine: Machine) -> int:
 
 
 def _rounds(loop: Loop | While) -> tuple[Expr, ...]:
-    """What every round computes."""
+    """The expressions that every iteration computes."""
     return (*loop.body, loop.condition) if isinstance(loop, While) else loop.body
 
 

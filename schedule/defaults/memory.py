@@ -1,4 +1,4 @@
-"""What the default schedule says of memory: boundary loops for stencils, and stores past the caches."""
+"""Defaults of memory: boundary loops for stencils, and stores past the caches."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def identity_stage(
 
 
 def dimension_names(reader: Stage, loads: tuple[Load, ...]) -> tuple[str, ...]:
-    """What to call the dimensions of an array: the reader's axes when it is read at plain ones, else y, x."""
+    """The names of an array's dimensions: the reader's axes when it is read at plain ones, else y, x."""
     by_var = {axis.var: axis.name for axis in reader.all_axes}
     columns = zip(*(load.indices for load in loads), strict=True)
     names = [{by_var.get(index.canonical(i), "") for i in column} for column in columns]  # type: ignore[call-overload]
@@ -258,7 +258,7 @@ def _components(array: Array, producer: AnyStage | None) -> tuple[Array, ...]:
 
 
 def _results(old: Node, copy: Stage) -> dict[Node, Node]:
-    """What readers of an array, or of the results of a form, read of a copy."""
+    """The substitution by which readers of an array, or of a form's results, read a copy."""
     if isinstance(old, Parameter | Constant | Result):
         return {old: Result(copy.form, 0)}
     return {Result(old, k): Result(copy.form, k) for k in range(len(copy.bodies))}

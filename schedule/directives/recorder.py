@@ -1,4 +1,4 @@
-"""What the directive families build on: the table of rules, and the class their methods record through.
+"""The base of the directive families: the table of rules, and the class their methods record through.
 
 A directive is two things side by side in one file of this package: a method with the user's docstring, which records a step, and a
 rule, `(state, stage, **arguments) -> state`, which checks and rewrites, and which replay finds in `RULES` by name.

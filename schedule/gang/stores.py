@@ -1,4 +1,4 @@
-"""What a gang writes: names for vectors, and stores, into its lanes' own memory or the memory that all share.
+"""The writes of a gang: names for vectors, and stores, into its lanes' own memory or the memory that all share.
 
 Private buffers that vary become one buffer of vectors for each gang; a store under the mask that the buffer was allocated under needs
 no selection, since no lane that is off will look.

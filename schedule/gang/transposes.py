@@ -107,7 +107,7 @@ def _shuffle(made: list[tuple[int, int, bytes]], a: int, b: int, places: bytes) 
 
 
 def _halves(lanes: int, short: int, together: int) -> tuple[bytes, bytes]:
-    """What the two vectors that two others become hold, as places in the one and the other after it."""
+    """The shuffle masks of the two vectors that two others become, over the lanes of both."""
     if together < short:
         halves = []
         for half in (0, short // 2):

@@ -67,7 +67,7 @@ class Registers:
 
 @dataclass(frozen=True)
 class Partial:
-    """Where lanes fold a buffer from outside: a buffer of vectors for each gang; with the same indices, or none."""
+    """The partial results of a fold of lanes into a buffer from outside: a buffer of vectors for each gang; with the same indices, or none."""
 
     buffers: tuple[Buffer, ...]
     indexed: bool
@@ -254,7 +254,7 @@ class GangValues:
     def _register_place(
         self, buffer: Buffer, indices: Sequence[NestExpr]
     ) -> tuple[Buffer, list[tuple[Expr, ...]]] | None:
-        """Where a register buffer from outside holds these lanes as one vector; None for other buffers."""
+        """The index at which a register buffer from outside holds these lanes as one vector; None for other buffers."""
         outside = buffer.scope == "register" and buffer not in self.info.private
         if not outside or buffer in self.registers.memory:
             return None

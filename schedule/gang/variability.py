@@ -1,4 +1,4 @@
-"""What differs between the lanes of a vector loop, found by fixpoint over data and control.
+"""Variability between the lanes of a vector loop, by fixpoint over data and control.
 
 A variable is *varying* when its value follows from the lane; a buffer allocated inside the loop when what is stored in it, or where,
 varies, or when it is stored under divergent control that it does not itself live under (lanes that are off keep what they had).

@@ -84,7 +84,7 @@ class _Former:
         self.described: dict[int, tuple[Variability, int, int]] = {}
 
     def describe(self, loop: For) -> tuple[Variability, int, int]:
-        """What varies in a vector loop, its lanes, and its gangs side by side."""
+        """The variability of a vector loop, its lanes, and its interleave."""
         known = self.described.get(id(loop))
         if known is None:
             info = Variability(loop)
@@ -241,7 +241,7 @@ def _names(loop: For) -> dict[str, Any]:
 
 
 def _scalar_loop(loop: For, low: Expr, info: Variability) -> For:
-    """What remains, one index at a time; written out where it uses arrays in registers."""
+    """The remainder, one index at a time; unrolled if it uses arrays in registers."""
     body = _serial(loop.body)
     assert isinstance(body, Block)
     kind = "unroll" if _uses_registers(loop, info) else "serial"

@@ -194,7 +194,7 @@ def only_sizes(e: Expr) -> bool:
 
 
 def at_least_one(e: Expr) -> list[Expr]:
-    """What is at least 0 where `e`, made of sizes, is at least 1."""
+    """Expressions that are at least 0 if `e`, made of sizes, is at least 1."""
     constant, terms = ix.linear(e)
     known = [ix.sub(e, 1), *(ix.sub(n, 1) for n in factors(e))]
     if not constant and len(terms) == 1:

@@ -59,7 +59,7 @@ class Control:
         return self.builder.alloc(name, array.dtype, shape, "heap")
 
     def _view(self, array: Array, memory: Buffer, scope: Scope) -> None:
-        """What the memory holds from here on is the array."""
+        """Declares that the memory holds the array from here on."""
         shape = self.host.converter.shape_of(array)
         buffer = Buffer(memory.name, memory.dtype, shape, "heap", new_serial(), (), 1, None)
         self.builder.level_of[buffer] = scope.level

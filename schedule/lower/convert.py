@@ -35,7 +35,7 @@ Part = tuple[int, tuple[tuple[str, int], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where an array lives: element `i` of dimension d is at `i − origin[d]`, or at `i mod fold[d]` where that is not 0.
+    """The storage of an array: element `i` of dimension d is at `i − origin[d]`, or at `i mod fold[d]` where that is not 0.
 
     `layout`, unless empty, says what the buffer's own dimensions are made of: a dimension of the array, divided or reduced by
     constants in turn (`("floordiv", 32)`, `("mod", 32)`: panels).
@@ -189,7 +189,7 @@ class Converter:
         return rebuild(node, lambda child: memo.get(child, child))
 
     def _needed(self, holds: Expr, parts: Iterable[Any], facts: Facts) -> Expr:
-        """What has to hold where a value made of these parts is needed at all (`unneeded`)."""
+        """The condition under which a value made of these parts is needed at all (`unneeded`)."""
         for n in self._maybe_empty(parts, facts):
             holds = Op("logical_or", bool_, (Op("le", bool_, (n, const(i64, 0))), holds))
         return holds
@@ -216,7 +216,7 @@ class Converter:
         return Op(node.name, i64, (e, extent))
 
     def _comparison(self, node: Op, args: tuple[Expr, Expr], facts: Facts, inside: set[Any]) -> Const | None:
-        """What a comparison of indices is, where that is known: `e >= 0` and `e < n` hold in the interior of a boundary at e."""
+        """The value of a comparison of indices, if known: `e >= 0` and `e < n` hold in the interior of a boundary at e."""
         a, b = node.args
         if (node.name == "ge" and ix.constant_value(b) == 0 and (a, None) in inside) or (
             node.name == "lt" and (a, b) in inside

@@ -1,4 +1,4 @@
-"""Where the loops of a stage stand: the range of every axis, given the loops chosen so far.
+"""The coordinates of a stage's loops: the range of every axis, given the loops chosen so far.
 
 Loops carry global coordinates. A split is strip-mining: `for yo in lo..hi step 32: for y in yo..min(yo + 32, hi)`; an inner loop that
 stands outside its outer one counts an offset, and shifts where the outer starts. So any order of any splits is exact, without

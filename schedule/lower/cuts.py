@@ -44,7 +44,7 @@ class Cut:
     conditions: tuple[Expr, ...] = ()
 
     def pieces(self, facts: Facts) -> Iterator[Piece]:
-        """What the row consists of, in order, without pieces that are known to be empty."""
+        """The pieces of the row, in order, without those known to be empty."""
         before, inside, behind = self.kinds
         start = decided(ix.minimum(ix.maximum(self.first, self.low), self.high), facts)
         stop = decided(ix.maximum(ix.minimum(ix.add(self.last, 1), self.high), start), facts)

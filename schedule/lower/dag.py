@@ -86,7 +86,7 @@ def in_bounds(read: Read, facts: Facts) -> bool:
 
 
 def _parts(predicate: NestExpr | None) -> set[NestExpr]:
-    """What a conjunction is made of."""
+    """The conjuncts of a predicate."""
     found: set[NestExpr] = set()
     stack = [] if predicate is None else [predicate]
     while stack:

@@ -50,7 +50,7 @@ class Emitter(StepEmitter):
             self._reduce(form)
 
     def _evaluate_shared(self, form: Node) -> None:
-        """What the form's bodies share with the block around them is evaluated before them."""
+        """Evaluates, before the form's bodies, the values that they share with the block around them."""
         eager = self._eager[-1]
         inside = scalar_order(list(lazy_children(form)))
         shared = [node for node in inside if node in eager and self._find(node) is None]
@@ -157,7 +157,7 @@ class Emitter(StepEmitter):
         self._finish(form, registers)
 
     def _sound(self, form: While) -> Buffer | None:
-        """Where a loop remembers that no check in it has failed, if it has any: what follows a fault might never end."""
+        """A register that records whether all checks in the loop have held: after a failure the loop might never end."""
         if not any(node in self.faults for node in scalar_order([form.condition, *form.body])):
             return None
         (sound,) = self._registers(["sound"], [bool_])

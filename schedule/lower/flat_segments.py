@@ -168,7 +168,7 @@ class FlatSegments:
                 self._finish(work, position, segments, number, result)
 
     def _bounds(self, work: Work, segments: Segments, number: Expr, low: Expr, high: Expr) -> tuple[Expr, Expr, Expr]:
-        """Where a segment begins, and its part of low … high: all that is read, whatever offsets that are in no order may say."""
+        """The first index of a segment, and its part of low … high: nothing else is read, even if offsets are in no order."""
         axis = work.job.stage.axes[segments.axis]
         begin, end = self._values(work, (segments.begin, segments.end), {axis.var: number})
         begin = self.builder.name("begin", begin)

@@ -1,4 +1,4 @@
-"""What loops over the axes of a reduction must keep to: whether lanes may run over them, and whether their rounds stay in order."""
+"""Constraints on loops over the axes of a reduction: whether lanes may run over them, and whether their iterations stay in order."""
 
 from __future__ import annotations
 

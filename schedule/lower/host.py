@@ -147,7 +147,7 @@ class Host:
                     self.buffer(load.array)
 
     def buffer(self, array: Array) -> Buffer:
-        """Where a whole array is kept."""
+        """The buffer of a whole array."""
         if isinstance(array, Constant) and array not in self.storages:
             data = array.data
             buffer = Buffer("table", array.dtype, array.shape, "constant", new_serial(), (), 1, data)
@@ -215,7 +215,7 @@ class Host:
         self.limits.require(dtype, shape, lambda: self.converter.sites.of_array(site, dtype, shape), itemsize)
 
     def _within_limits(self, job: Job) -> None:
-        """What a stage makes, and how often its loops go round: of loops made of several axes their extents are multiplied."""
+        """Checks a stage's results and trip counts against the limits; the trip count of a fused loop is the product of its extents."""
         stage = job.stage
         itemsize = max((body.dtype.itemsize for body in job.bodies), default=1)
         widest = next(body.dtype for body in job.bodies if body.dtype.itemsize == itemsize)

@@ -39,7 +39,7 @@ class Copied:
 
 @dataclass(slots=True)
 class Hands:
-    """What was decided: for a result, the array whose memory it takes over; and what is copied."""
+    """The decisions: for a result, the array whose memory it takes over; and the arrays that are copied."""
 
     taken: dict[Array, Array] = field(default_factory=dict)
     copied: list[Copied] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Hands:
 
 
 class Ways(Protocol):
-    """What deciding needs of the host: the stages, the order in which those of a body run, results whose shapes others hold."""
+    """The interface of the host to these decisions: the stages, the order in which those of a body run, results whose shapes others hold."""
 
     @property
     def jobs(self) -> Mapping[str, Job]: ...
@@ -98,7 +98,7 @@ class Body:
         return [Result(job.form, k) for k in range(len(job.bodies))]  # type: ignore[arg-type]
 
     def _note(self, stage: AnyStage, position: int) -> None:
-        """Who reads what, and at which place in the order."""
+        """Records a stage's reads, with their position in the order."""
         if isinstance(stage, Stage):
             job = self.jobs.get(stage.name)
             if job is None:

@@ -1,4 +1,4 @@
-"""What lowering knows of a stage under one set of plans: a `Job`, with inlined producers substituted and questions answered once."""
+"""A stage under one set of plans, ready to be lowered: a `Job`, with inlined producers substituted and questions answered once."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Job:
         return bool(self.axis_of[self.plan.loops[position].name] & whole)
 
     def rows_along(self, variable: Var) -> tuple[Expr, Expr, tuple[Op, ...]] | None:
-        """Where arrays are read at (x + c) // m and (x + c) % m along an axis x: the row's length m, c, and these nodes."""
+        """The row length m and offset c of reads at (x + c) // m and (x + c) % m along an axis x, and these nodes."""
         found: dict[tuple[Expr, Expr], list[Op]] = {}
         for node in scalar_nodes(*self.bodies):
             if not isinstance(node, Op) or node.dtype is not i64 or node.name not in ("floordiv", "mod", "floormod"):

@@ -24,7 +24,7 @@ _Held = tuple[int, tuple[Expr, ...]]  # bytes of an element, and the sizes that 
 
 
 class Limits:
-    """What is known to be within the limits, and the checks for what is not. `held`: arrays whose memory the caller has."""
+    """The sizes known to be within the limits, and the checks for all others. `held`: arrays whose memory the caller has."""
 
     def __init__(self, held: Iterable[tuple[int, Sequence[Expr]]], add: Callable[[Statement], None]) -> None:
         self.known: list[_Held] = [_split(itemsize, shape) for itemsize, shape in held]

@@ -102,7 +102,7 @@ class Loops:
             self.sharing.after(work, position)
 
     def _take_over(self, work: Work, position: int) -> bool:
-        """Where a whole stage gets versions of its loops, or begins to fold as its strategy says."""
+        """Hands over to versions of a whole stage's loops, or to its strategy's fold; returns whether it did."""
         job, stage, count = work.job, work.job.stage, len(work.job.plan.loops)
         if job.flat and position == count - 1:
             self.flat_segments.reduce(work, position)
@@ -173,7 +173,7 @@ class Loops:
         return self.builder.loop(var, low, high, step, extents, **how)
 
     def _promised(self, job: Job, plan: LoopPlan) -> tuple[Certificate, ...]:
-        """What the program promises of the steps of updates that a loop runs over: that no two change one element."""
+        """The certificates of a loop over updates whose indices the program promises to be unique."""
         position = job.plan.loops.index(plan)
         sharers = (job, *self.sharing.sharers(job, position))
         steps = (each for each in sharers if each.stage.update and each.plan.loops[position].name in each.reduced)
@@ -326,7 +326,7 @@ class Loops:
         self._store(work, work.job.bodies, [{} for _ in work.copies])
 
     def environment(self, work: Work, k: int) -> dict[Node, Node]:
-        """What the stage's axis variables are in copy `k`."""
+        """The values of the stage's axis variables in copy `k`."""
         coordinates = work.copies[k]
         values: dict[Node, Node] = {}
         for name, variable in work.job.variables.items():

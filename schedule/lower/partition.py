@@ -1,4 +1,4 @@
-"""Where a stage's boundary operations change nothing: conditions on a tile, and cuts of the loop along one axis.
+"""The interior, in which a stage's boundary operations change nothing: conditions on a tile, and cuts of the loop along one axis.
 
 A boundary operation `clamp(e, n)` (wrap, mirror alike) is the identity where 0 <= e and e <= n − 1. For the axes that are chosen
 outside, that is a condition on the tile; along the axis that is cut, solving for it gives the interior [low, high]. Operations nested
@@ -31,7 +31,7 @@ class Boundary:
 
 @dataclass(slots=True)
 class Interior:
-    """What makes boundaries vanish: `conditions` (each at least 0), or along the cut axis `lows` <= x <= `highs`."""
+    """The conditions under which boundaries vanish: `conditions` (each at least 0), or along the cut axis `lows` <= x <= `highs`."""
 
     conditions: list[Expr] = field(default_factory=list)
     lows: list[Expr] = field(default_factory=list)

@@ -294,7 +294,7 @@ def aligned(
 
 
 def _regions(job: Job, readers: list[Reader], facts: Facts) -> list[list[tuple[Expr, Expr] | None]]:
-    """What the readers reach of a stage, load by load."""
+    """The regions of a stage that the readers reach, load by load."""
     shape = [axis.extent for axis in job.stage.axes]
     regions = []
     for reads, ranges in readers:

@@ -42,5 +42,5 @@ def _is_distant(converter: Converter, array: Node) -> bool:
 
 
 def _key(array: Array) -> Node:
-    """What an array is known by: its form, or itself where it is an input."""
+    """The key of an array: its form, or itself for an input."""
     return array.form if isinstance(array, Result) else array

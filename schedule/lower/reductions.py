@@ -82,7 +82,7 @@ class Reductions:
         self.each(shape, store, unrolled=acc.buffers[0].scope == "register", how=lanes_along(work.job, acc))
 
     def _environment(self, work: Work, acc: Accumulators, at: tuple[Expr, ...]) -> dict[Node, Node]:
-        """What the axis variables are for the accumulator at these indices."""
+        """The values of the axis variables for the accumulator at these indices."""
         k = ix.constant_value(at[0]) or 0 if acc.copied else 0
         values = self.loops.environment(work, k)
         for axis, i in zip(acc.axes, at[1:] if acc.copied else at, strict=True):
@@ -257,7 +257,7 @@ class Reductions:
             self.each(shape, body, (*at, var), unrolled, how)
 
     def neutral(self, work: Work, acc: Accumulators, at: tuple[Expr, ...]) -> list[NestExpr]:
-        """What the accumulators at these indices begin as."""
+        """The initial values of the accumulators at these indices."""
         values = self._environment(work, acc, at)
         facts = self.builder.facts
         return self.loops.emitter.values(

@@ -51,5 +51,5 @@ def places_in_row(rows: Rows, place: Expr) -> dict[Node, Node]:
 
 
 def _start(rows: Rows) -> Expr:
-    """Where on the axis the row begins."""
+    """The index along the axis at which the row begins."""
     return ix.sub(ix.mul(rows.row, rows.length), rows.offset)

@@ -135,7 +135,7 @@ class Scans:
         self.reductions.combine(work, running, at, before, totals)
 
     def _block_range(self, work: Work) -> tuple[Expr, int, Expr]:
-        """Where this block starts, how long blocks are, and where the scanned axis ends."""
+        """The first index of this block, the length of blocks, and the end of the scanned axis."""
         coordinates = work.copies[0]
         outer = coordinates.ranges[work.job.plan.loops[work.job.first_reduction].name]
         assert outer.value is not None

@@ -184,7 +184,7 @@ class Sharing:
 
 
 def _values(coordinates: Coordinates, work: Work, count: int) -> tuple[Expr | None, ...]:
-    """Where the first `count` loops are."""
+    """The current indices of the first `count` loops."""
     return tuple(coordinates.ranges[loop.name].value for loop in work.job.plan.loops[:count])
 
 

@@ -223,7 +223,7 @@ class Sliding:
 
 
 def kept_scope(shape: tuple[Expr, ...], itemsize: int) -> str:
-    """Where memory of a shape is: a register, the stack where it is known to be small, or the heap."""
+    """The scope of memory of a shape: a register, the stack if it is known to be small, or the heap."""
     total = itemsize
     for e in shape:
         value = ix.constant_value(e)

@@ -115,7 +115,7 @@ class Sorts:
 
     @contextmanager
     def _chunks(self, sorting: Sorting, certificates: tuple[Certificate, ...] = ()) -> Iterator[tuple[Var, Expr, Expr]]:
-        """What is added meanwhile, for every chunk: its number, its first element, and the one after its last."""
+        """A loop over the chunks, as a context: the number of a chunk, its first element, and the one after its last."""
         builder, chunk = self.builder, fresh("chunk")
         kind = "serial" if sorting.chunks is ONE or builder.threaded else "parallel"
         with builder.loop(chunk, ZERO, sorting.chunks, 1, kind=kind, certificates=certificates):
@@ -124,7 +124,7 @@ class Sorts:
 
     @contextmanager
     def _elements(self, sorting: Sorting, certificates: tuple[Certificate, ...] = ()) -> Iterator[tuple[Var, Var]]:
-        """What is added meanwhile, for every element of every chunk."""
+        """A loop over every element of every chunk, as a context."""
         element = fresh("i")
         with (
             self._chunks(sorting, certificates) as (chunk, low, high),

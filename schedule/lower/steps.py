@@ -42,7 +42,7 @@ def products(form: Reduce, contract: bool) -> list[bool]:
 
 
 def step_operands(form: Reduce, contract: bool) -> tuple[Expr, ...]:
-    """What one step evaluates: the values, or the two factors of one that is added by a fused multiply-add."""
+    """The operands of one step: the values, or the two factors of a fused multiply-add."""
     operands: list[Expr] = []
     for value, fused in zip(form.values, products(form, contract), strict=True):
         operands += value.args if fused else (value,)  # type: ignore[union-attr]

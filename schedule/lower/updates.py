@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """Where the steps of a chunk fold: buffers, their first indices, and the axes that the other indices are along."""
+    """The destination of a chunk's steps: buffers, their first indices, and the axes of the other indices."""
 
     buffers: tuple[Buffer, ...]
     first: tuple[Expr, ...]
@@ -226,7 +226,7 @@ class Updates:
     # One element
 
     def _each_copy(self, body: Callable[[Work, dict[Node, Node]], None]) -> Callable[[Work], None]:
-        """What a phase does at an element: `body`, for each copy, given the values of variables."""
+        """The action of a phase at an element: `body`, for each copy, given the values of variables."""
 
         def element(work: Work) -> None:
             for k in range(len(work.copies)):
@@ -250,7 +250,7 @@ class Updates:
     def read_step(
         self, work: Work, values: dict[Node, Node], with_values: bool = True
     ) -> tuple[list[NestExpr], dict[Axis, NestExpr], NestExpr | None]:
-        """What a step brings, the element that it changes, and what must hold for it to be one."""
+        """The values of a step, the index that it updates, and the conditions under which it does."""
         job, loops, builder = work.job, self.loops, self.builder
         update, form = job.stage.update, self._form(work, values)
         assert update is not None
@@ -299,7 +299,7 @@ class Updates:
             self.builder.add(Store(buffer, where, value, holds))
 
     def _inside(self, place: NestExpr, extent: Expr) -> list[NestExpr]:
-        """What must hold for an index to be in range."""
+        """The conditions under which an index is in range."""
         facts, affine = self.builder.facts, is_affine(place)
         tests: list[NestExpr] = []
         if not (affine and facts.nonnegative(place)):

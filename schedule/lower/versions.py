@@ -55,7 +55,7 @@ def _cut_variable(job: Job) -> Var | None:
 
 
 def _full_tile(work: Work, position: int, facts: Facts) -> list[Expr]:
-    """What must hold for loops further in that are unrolled, or run over accumulators, to be full."""
+    """The conditions under which inner loops that are unrolled, or run over accumulators, are full."""
     job = work.job
     kinds = ("vector", "unroll") if job.reduction else ("unroll",)
     inner = [loop.name for loop in job.plan.loops[position:] if loop.kind in kinds and loop.name not in job.variables]

@@ -1,4 +1,4 @@
-"""What is being emitted: a `Work`, in one of the phases of its stage."""
+"""The loops being emitted: a `Work`, in one of the phases of its stage."""
 
 from __future__ import annotations
 

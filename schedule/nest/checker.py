@@ -89,7 +89,7 @@ def check_nest(nest: Nest, level: Literal["scalar", "gang"]) -> Nest:
 
 
 class _Checker:
-    """What is in scope, and the expressions already found right there."""
+    """The names in scope, and the expressions already checked there."""
 
     def __init__(self, gang: bool) -> None:
         self.gang = gang

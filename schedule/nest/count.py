@@ -187,14 +187,14 @@ def _folded(s: Fold) -> int:
 
 
 def _without_memory(s: Statement) -> tuple[int, int]:
-    """What a step counts for whose element is in a register."""
+    """The work of a step whose element is in a register."""
     assert isinstance(s, Fold)
     operations, accesses = counts_of(s)
     return operations, accesses - _folded(s)
 
 
 def _without_count(step: NestExpr) -> NestExpr:
-    """What a fold that counts asks of an element: of `left + (1 if p else 0)`, p; the counting itself is as free as an index."""
+    """The predicate p of a counting fold `left + (1 if p else 0)`; the counting itself is as free as an index."""
     counted = step.args[1] if isinstance(step, Op) and step.name == "add" else None
     if isinstance(counted, Op) and counted.name == "select" and counted.dtype is i64:
         asked, yes, no = counted.args

@@ -132,7 +132,7 @@ class _Survey:
 
 
 def _nonnegative(condition: Expr, holds: bool) -> Iterator[Expr]:
-    """What is at least 0 where a condition holds, or does not."""
+    """Expressions that are at least 0 if a condition holds, or does not."""
     if not isinstance(condition, Op):
         return
     if condition.name == "logical_and" and holds:
@@ -234,7 +234,7 @@ class _Apart:
         return True
 
     def _divided(self, places: Iterable[tuple[Expr, ...]], counter: Var) -> Expr | None:
-        """What a counter is divided by in some index."""
+        """The divisor of a counter in some index."""
         for place in places:
             for node in topological(*place):
                 if isinstance(node, Op) and node.name in ("floordiv", "mod") and node.args[0] is counter:

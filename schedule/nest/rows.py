@@ -19,7 +19,7 @@ _KEPT = (Alloc, Block, Check, Fold, For, If, Let, Store, While)
 
 @dataclass(frozen=True)
 class Rows:
-    """What a stage does for one row, in loops over rows, outermost first; `before` names values for all rows.
+    """The statements of a stage for one row, in loops over rows, outermost first; `before` names values for all rows.
 
     `pieces`: the loop over pieces of rows that stands around the outermost of the loops, which is given as it would be without.
     """
@@ -36,7 +36,7 @@ class Rows:
 
     @property
     def body(self) -> Block:
-        """What is done for a row."""
+        """The statements of one row."""
         return self.loops[-1].body
 
     @property

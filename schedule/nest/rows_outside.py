@@ -81,7 +81,7 @@ def _statement(s: Statement, machine: Machine) -> list[Statement]:
 
 
 def _turned(loop: For, machine: Machine) -> list[Statement]:
-    """What stands for an array loop whose rounds keep to rows; nothing for any other."""
+    """The replacement of an array loop whose iterations keep to rows; nothing for any other."""
     statements = loop.body.statements
     swaps = tuple(s for s in statements if isinstance(s, Swap))
     rest = statements[: len(statements) - len(swaps)]

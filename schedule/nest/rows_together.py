@@ -157,7 +157,7 @@ class _Place:
 
 
 class _Walk:
-    """What the statements of a row read and change, in terms of variables whose ranges are known.
+    """The reads and updates of a row's statements, in terms of variables whose ranges are known.
 
     `moving`: the variables that are bound in the loops over rows or inside of them, or of which nothing is known.
     """
@@ -240,7 +240,7 @@ class _Walk:
         return False
 
     def _bounds(self, e: NestExpr | None) -> Interval | None:
-        """Where an index lies, in terms of what is the same for all rows."""
+        """The interval of an index, in terms of values that are the same for all rows."""
         low = high = e
         for _ in range(len(self.ranges) + 1):
             if low is None or high is None:

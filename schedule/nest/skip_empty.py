@@ -48,7 +48,7 @@ def _statement(s: Any) -> Any:
 
 
 def _needed(s: Any, bound: frozenset[Node]) -> _Conditions:
-    """What must hold, of names that are not `bound` meanwhile, for a statement to do anything; memory that is given back is nothing."""
+    """The conditions, over names that are not `bound` meanwhile, under which a statement has an effect; freeing memory is none."""
     if isinstance(s, For):
         inner = _needed_by_block(s.body, bound | {s.var})
         trips = ix.constant_value(ix.sub(s.high, s.low))
@@ -85,7 +85,7 @@ def _needed_by_block(block: Block, bound: frozenset[Node]) -> _Conditions:
 
 
 def _any_of(parts: list[_Conditions]) -> _Conditions:
-    """What several statements together need: what all of them do, and one of the rests."""
+    """The conditions of several statements together: those common to all, and one of the rests."""
     parts = list(dict.fromkeys(part for part in parts if part != _NEVER))
     if not parts:
         return _NEVER

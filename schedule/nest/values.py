@@ -1,4 +1,4 @@
-"""What the loops of a nest compute with: memory, and values of one lane or several.
+"""Operands of a nest's loops: memory, and values of one lane or several.
 
 Expressions are the graph's `Const, SizeVar, Var, Op` and, here, `Read`; the gang nest adds `Ramp, Splat, VectorRead, Gather, LaneFold,
 Extract, LaneShift, LaneShuffle, LaneCompress, LaneCount`. A `Var` with more than one lane is a `VectorVar`. `lanes_of` gives the lanes of any

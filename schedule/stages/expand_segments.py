@@ -52,7 +52,7 @@ def expand_segments(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
 
 
 def _bounds(form: Segmented, s: Expr, tables: Tables) -> tuple[Expr, Expr]:
-    """Where segment `s` begins, and its length; checked, and 0 where the check fails."""
+    """The first index of segment `s`, and its length; checked, and 0 if the check fails."""
     begin, end = (Load(form.offsets, (i,), False) for i in (s, ix.add(s, 1)))
     size = form.axes[0].extent
     holds = in_order(begin, end, size)

@@ -1,4 +1,4 @@
-"""Where forms run: the whole-array loops and branches that each stands in.
+"""The scopes of forms: the whole-array loops and branches around each.
 
 A form stands where all its readers are, but no deeper than it must: what does not depend on a loop's state stands before the loop,
 a loop included, unless it can fail and does not ask itself whether the loop has an iteration (`guard.py`).

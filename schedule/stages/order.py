@@ -1,4 +1,4 @@
-"""What has to run before what, so that arrays can change where they are.
+"""The order of stages in which arrays can be updated in place.
 
 `Order` knows, of a graph, where each form stands, who reads which array, and which arrays are needed when a body is over. It is asked of
 one change after the other (`may_change`), and remembers who has to run first.
@@ -172,7 +172,7 @@ class Order:
 
 
 def facts_of(nodes: Iterable[Node]) -> Facts:
-    """What is known of the counters of whole-array loops."""
+    """Assumptions about the counters of whole-array loops."""
     facts = Facts()
     for form in nodes:
         if isinstance(form, ArrayLoop):

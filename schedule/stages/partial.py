@@ -57,7 +57,7 @@ class _Choice:
 
 @dataclass(slots=True)
 class _Reach:
-    """What is known of the changed indices along one axis. `check`: reads the one that is fixed from an array that checks it."""
+    """The changed indices along one axis. `check`: reads the one that is fixed from an array that checks it."""
 
     fixed: Expr | None = None
     check: Load | None = None
@@ -195,7 +195,7 @@ def _guard(
 
 
 def _choice(body: Expr, places: tuple[Var, ...]) -> _Choice | None:
-    """What a body chooses between: a new value, and an element at the same index."""
+    """The alternatives of a body: a new value, and an element at the same index."""
     tests: list[Expr] = []
     lazy: list[Expr] = []
     dest: Array | None = None

@@ -255,7 +255,7 @@ class _Bounding:
         return self.bounds[e]
 
     def _most(self, e: Expr) -> Expr | None:
-        """What the sizes of the program say; None where they say nothing."""
+        """The bound that the program's sizes give; None if they give none."""
         names: dict[Node, Any] = {}
         ranges: dict[Any, Any] = {}
         for node in scalar_nodes(e):

@@ -1,4 +1,4 @@
-"""Who reads whom: the loads of each stage, and the stages of a graph by name, control stages' bodies included.
+"""Reads between stages: the loads of each stage, and the stages of a graph by name, control stages' bodies included.
 
 Loads are found without entering the arrays they load from: a stage's bodies are closed expressions over its axes, and `Stage.form`
 is only the key by which others load it. `redirect` makes a stage load from other arrays.
@@ -77,7 +77,7 @@ def redirect(stage: Stage, values: Mapping[Node, Node], sites: dict[Node, Site])
 
 
 def array_name(array: Array, names: Mapping[Node, str]) -> str:
-    """What a schedule calls an array: a parameter's name, or the name of the stage that makes it."""
+    """An array's name in schedules: a parameter's, or that of the stage that makes it."""
     if isinstance(array, Result):
         return names.get(array.form, "")
     return array.name if isinstance(array, Parameter) else ""

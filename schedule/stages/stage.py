@@ -33,7 +33,7 @@ from raido.schedule.remember import Lasting
 
 @dataclass(frozen=True, slots=True)
 class ScanStep:
-    """What makes a fold a scan: axis number `along`, on which it runs, is one of the stage's own, and every step is stored.
+    """A fold as a scan: axis number `along`, on which it runs, is one of the stage's own, and every step is stored.
 
     `exclusive`: what is stored at an index is the fold of what stands before it.
     """
@@ -44,7 +44,7 @@ class ScanStep:
 
 @dataclass(frozen=True, slots=True)
 class UpdateStep:
-    """What makes a fold an update: each step goes to the element that it names, of results that start as the fold's neutral values.
+    """A fold as an update: each step goes to the element that it names, of results that start as the fold's neutral values.
 
     `places[d]` is the number, among the fold's values, of the index along dimension d; None where the dimension is an axis that steps
     run over as well (a row, an outer axis). `mode` and `checked` as in `Update`.
@@ -57,7 +57,7 @@ class UpdateStep:
 
 @dataclass(frozen=True, slots=True)
 class FilterStep:
-    """What makes a fold a filter: its first value says which of the others are kept, along the fold's axis, in order.
+    """A fold as a filter: its first value says which of the others are kept, along the fold's axis, in order.
 
     The last result is how many there are. `partition`: the others follow.
     """
@@ -67,7 +67,7 @@ class FilterStep:
 
 @dataclass(frozen=True, slots=True)
 class SortStep:
-    """What makes a fold a sort along its axis, one of the stage's own: its values, in the order of the first `keys` of them."""
+    """A fold as a sort along its axis, one of the stage's own: its values, in the order of the first `keys` of them."""
 
     keys: int
 

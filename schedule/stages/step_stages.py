@@ -60,6 +60,6 @@ def sort_stage(form: Sort, names: tuple[str, ...], outer: int, site: Site | None
 
 
 def pure_axis_names(rank: int) -> list[str]:
-    """What axes are called unless the user names them."""
+    """The default names of axes."""
     last = ["z", "y", "x"][-rank:] if rank else []
     return [f"d{i}" for i in range(rank - 3)] + last

@@ -62,7 +62,7 @@ class Tables:
                     table.setdefault(new, table[old])  # type: ignore[attr-defined]
 
     def pass_names(self, old: Node, new: Node) -> None:
-        """What is known of `old` holds for `new`, a form of another kind that makes the same arrays."""
+        """Copies the entries of `old` to `new`, a form of another kind that makes the same arrays."""
         if old in self.names:
             self.names[new] = merge_names(self.names.get(new, ()), self.names[old])
         for table in (self.sites, self.ranks, self.outer, self.parents):

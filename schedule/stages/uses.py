@@ -1,4 +1,4 @@
-"""Who reads each array of a graph and how, and whose variables it depends on."""
+"""The readers of each array of a graph, their access, and the variables it depends on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from raido.schedule.stages.tables import FORMS
 
 
 class Uses:
-    """Who reads each `Generate`, and how."""
+    """The readers of each `Generate`, and their access."""
 
     def __init__(self, roots: tuple[Array, ...]) -> None:
         self.nodes = topological(*roots)

@@ -102,7 +102,7 @@ class Program:
     # --- outlining
 
     def passed(self, outer: Unit, uses: Uses) -> list[tuple[Any, Any, str]]:
-        """What a function for statements with these uses is given: buffers and variables, each with the argument and its LLVM type."""
+        """The parameters of a function for statements with these uses: buffers and variables, each with the argument and its LLVM type."""
         given: list[tuple[Any, Any, str]] = []
         for buffer in uses.buffers:
             if buffer in outer.registers:
@@ -239,7 +239,7 @@ def is_packed(variable: Any) -> bool:
 
 
 class _Share:
-    """What one thread does of a loop: a contiguous part, or (grain > 0) pieces by ticket.
+    """One thread's share of a loop: a contiguous part, or (grain > 0) pieces by ticket.
 
     Pieces are as large as leaves `_PIECES` to each thread, and have at least `grain` rounds. `ordered`: the rounds have sections that
     run in order, and each is a piece.

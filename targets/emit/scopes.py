@@ -1,4 +1,4 @@
-"""What statements use and define: free variables and buffers, which become parameters of outlined functions; where memory is taken.
+"""Uses and definitions of statements: free variables and buffers, which become parameters of outlined functions; where memory is taken.
 
 Everything here looks and rewrites; nothing emits.
 """

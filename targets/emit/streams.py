@@ -65,7 +65,7 @@ def find_stream(loop: For) -> Stream | None:
 
 
 def beyond_lines(buffer: Buffer) -> Expr | None:
-    """What rows have beyond a whole number of lines of the cache, in elements; None for rows that lie apart."""
+    """The elements of a row beyond a whole number of cache lines; None for rows that are not contiguous."""
     return None if buffer.strides else ix.mod(buffer.shape[-1], LINE // memory_dtype(buffer.dtype).itemsize)
 
 

@@ -202,7 +202,7 @@ class Values:
         return total
 
     def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Any, Term]:
-        """Where an element lies: a TIR buffer and the offset in it; a lane-private buffer has `lanes` elements for each of its own."""
+        """The location of an element: a TIR buffer and the offset in it; a lane-private buffer has `lanes` elements for each of its own."""
         if buffer in self.unit.registers:
             cells = self.unit.registers[buffer]
             key = tuple(k for k in map(self._known_index, indices) if k is not None)

@@ -15,7 +15,7 @@ def write_atomic(b: TextBuilder, opcode: str, base: str, offset: Value, value: V
 
 
 def write_look(b: TextBuilder, memory: DType, base: str, offset: Value) -> str:
-    """What the element is."""
+    """The value of the element."""
     bits = unsigned(memory.bits)
     address = address_of(b, base, offset, bits)
     held = b.result(bits, 1, f"load atomic {scalar_type(bits)}, ptr {address} monotonic, align {bits.itemsize}")

@@ -1,4 +1,4 @@
-"""What a processor can do, as the writers of helper functions ask for it: never its name, never a feature's."""
+"""Capabilities of a processor, as the writers of helper functions ask for them: never its name, never a feature's."""
 
 from __future__ import annotations
 

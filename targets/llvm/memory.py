@@ -14,7 +14,7 @@ _MANY = 32  # lanes from which what no instruction does is a loop over them, not
 
 
 def address_of(b: TextBuilder, base: str, offset: Value, memory: DType) -> str:
-    """Where an element lies."""
+    """The address of an element."""
     return b.result(memory, 1, f"getelementptr {scalar_type(memory)}, ptr {base}, {offset.typed}").text
 
 

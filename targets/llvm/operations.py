@@ -65,7 +65,7 @@ def _comparison(*predicates: str) -> Writer:
 
 
 def _fenced(write: Writer) -> Writer:
-    """What no sum may take in; a quotient is one, as LLVM multiplies by the reciprocal of a power of two."""
+    """A value fenced from contraction into sums; quotients too, as LLVM multiplies by the reciprocal of a power of two."""
 
     def fenced(b: TextBuilder, dtype: DType, x: Value, y: Value) -> Value:
         result = write(b, dtype, x, y)

@@ -47,7 +47,7 @@ class Program:
         return hl.serialize_pipeline(pipeline)
 
     def restore(self, serialised: bytes) -> Call:
-        """What `autoschedule` gave, compiled for the arrays of this program."""
+        """The result of `autoschedule`, compiled for the arrays of this program."""
         pipeline = hl.deserialize_pipeline(serialised, {param.name(): param.parameter() for param in self.params})
         return compiled(pipeline, self.params, self.arrays)
 
