@@ -24,8 +24,10 @@ setup(
         ),
         Extension(
             "raido.targets._vulkan",
-            sources=[f"targets/runtime/raido_vulkan{part}.c" for part in ("", "_device", "_plan")],
-            depends=[f"targets/runtime/raido_vulkan{part}.h" for part in ("", "_api", "_library")],
+            sources=[f"targets/runtime/raido_{part}.c" for part in ("device", "plan", "vulkan", "vulkan_device")],
+            depends=[
+                f"targets/runtime/raido_{part}.h" for part in ("device", "vulkan", "vulkan_api", "vulkan_library")
+            ],
             define_macros=[("RAIDO_SHARED_RUNTIME", "1")],
             extra_compile_args=[*COMPILE, "-pthread"],
             extra_link_args=["-pthread", "-ldl", "-Wl,-Bsymbolic", "-Wl,-z,nodelete"],

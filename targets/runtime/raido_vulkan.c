@@ -3,7 +3,6 @@
 #include "raido_vulkan_library.h"
 
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,20 +12,6 @@
 #define VALIDATION_FEATURES "VK_EXT_validation_features" /* an extension of the layer */
 #define ATOMIC_FLOAT "VK_EXT_shader_atomic_float"
 #define MOST_DEVICES 64
-
-static _Thread_local char last_error[1024];
-
-int32_t rd_vulkan_version(void) { return RD_VULKAN_VERSION; }
-
-const char* rd_vulkan_error(void) { return last_error; }
-
-int32_t rd_vulkan_fail(int32_t code, const char* format, ...) {
-  va_list values;
-  va_start(values, format);
-  vsnprintf(last_error, sizeof last_error, format, values);
-  va_end(values);
-  return code;
-}
 
 const char* rd_vulkan_name_of(VkResult result) {
   switch (result) {
@@ -80,20 +65,20 @@ static int has_layer(PFN_vkEnumerateInstanceLayerProperties enumerate) {
 
 int32_t rd_vulkan_open(int32_t validate, RdVulkan** out) {
   void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL); /* stays: drivers have threads of their own */
-  if (!library) return rd_vulkan_fail(RD_VULKAN_FAILED, "there is no Vulkan on this machine: %s", dlerror());
+  if (!library) return rd_fail(RD_FAILED, "there is no Vulkan on this machine: %s", dlerror());
   PFN_vkGetInstanceProcAddr find = (PFN_vkGetInstanceProcAddr)dlsym(library, "vkGetInstanceProcAddr");
-  if (!find) return rd_vulkan_fail(RD_VULKAN_FAILED, "libvulkan.so.1 is no Vulkan loader");
+  if (!find) return rd_fail(RD_FAILED, "libvulkan.so.1 is no Vulkan loader");
   PFN_vkCreateInstance create = (PFN_vkCreateInstance)find(NULL, "vkCreateInstance");
   PFN_vkEnumerateInstanceVersion version = (PFN_vkEnumerateInstanceVersion)find(NULL, "vkEnumerateInstanceVersion");
   uint32_t has = 0;
   if (!create || !version || version(&has) != VK_SUCCESS || has < VK_API_VERSION_1_2)
-    return rd_vulkan_fail(RD_VULKAN_FAILED, "libvulkan.so.1 is older than Vulkan 1.2");
+    return rd_fail(RD_FAILED, "libvulkan.so.1 is older than Vulkan 1.2");
   if (validate &&
       !has_layer((PFN_vkEnumerateInstanceLayerProperties)find(NULL, "vkEnumerateInstanceLayerProperties")))
-    return rd_vulkan_fail(RD_VULKAN_FAILED, "Vulkan's validation layer (%s) is not installed", LAYER);
+    return rd_fail(RD_FAILED, "Vulkan's validation layer (%s) is not installed", LAYER);
 
   RdVulkan* vulkan = calloc(1, sizeof *vulkan);
-  if (!vulkan) return rd_vulkan_fail(RD_VULKAN_NO_MEMORY, "no memory");
+  if (!vulkan) return rd_fail(RD_NO_MEMORY, "no memory");
   pthread_mutex_init(&vulkan->messages.lock, NULL);
   vulkan->find = find;
   VkDebugUtilsMessengerCreateInfoEXT listen = {
@@ -116,7 +101,7 @@ int32_t rd_vulkan_open(int32_t validate, RdVulkan** out) {
   VkResult result = create(&info, NULL, &vulkan->instance);
   if (result != VK_SUCCESS) {
     free(vulkan);
-    return rd_vulkan_fail(RD_VULKAN_FAILED, "Vulkan does not start: %s (%d)", rd_vulkan_name_of(result), result);
+    return rd_fail(RD_FAILED, "Vulkan does not start: %s (%d)", rd_vulkan_name_of(result), result);
   }
 #define FIND(name) vulkan->name = (PFN_vk##name)find(vulkan->instance, "vk" #name);
   INSTANCE_FUNCTIONS(FIND)
@@ -132,7 +117,7 @@ int32_t rd_vulkan_open(int32_t validate, RdVulkan** out) {
   vulkan->devices = calloc(vulkan->count + 1, sizeof *devices);
   if (!vulkan->devices) {
     rd_vulkan_close(vulkan);
-    return rd_vulkan_fail(RD_VULKAN_NO_MEMORY, "no memory");
+    return rd_fail(RD_NO_MEMORY, "no memory");
   }
   memcpy(vulkan->devices, devices, vulkan->count * sizeof *devices);
   *out = vulkan;
@@ -198,7 +183,7 @@ static uint32_t feature_bits(const Features* f) {
 
 int32_t rd_vulkan_describe(RdVulkan* vulkan, int32_t index, RdVulkanInfo* out) {
   if (index < 0 || (uint32_t)index >= vulkan->count)
-    return rd_vulkan_fail(RD_VULKAN_FAILED, "there is no Vulkan device %d: this machine has %u", index, vulkan->count);
+    return rd_fail(RD_FAILED, "there is no Vulkan device %d: this machine has %u", index, vulkan->count);
   VkPhysicalDevice device = vulkan->devices[index];
   VkPhysicalDeviceVulkan12Properties v12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES};
   VkPhysicalDeviceVulkan11Properties v11 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES, .pNext = &v12};

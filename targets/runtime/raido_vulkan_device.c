@@ -1,4 +1,4 @@
-/* One Vulkan device at work; raido_vulkan.h says what each function promises.
+/* One Vulkan device at work; raido_device.h says what each function promises.
  *
  * Memory.  A chunk is one allocation of the driver with one buffer over it; a range of a chunk is what callers see.  Freed ranges
  * are kept by size and handed out again: commands run in order, so a later command may use a range at once, while the CPU and
@@ -93,10 +93,10 @@ struct RdDevice {
 static int32_t failed(RdDevice* d, VkResult result, const char* doing) {
   if (result == VK_ERROR_DEVICE_LOST) {
     d->lost = 1;
-    return rd_vulkan_fail(RD_VULKAN_LOST, "%s was lost while %s: a kernel did not end, or read where nothing is", d->info.name, doing);
+    return rd_fail(RD_LOST, "%s was lost while %s: a kernel did not end, or read where nothing is", d->info.name, doing);
   }
   int memory = result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  return rd_vulkan_fail(memory ? RD_VULKAN_NO_MEMORY : RD_VULKAN_FAILED, "%s: %s while %s (%d)", d->info.name,
+  return rd_fail(memory ? RD_NO_MEMORY : RD_FAILED, "%s: %s while %s (%d)", d->info.name,
                         rd_vulkan_name_of(result), doing, result);
 }
 
@@ -113,7 +113,7 @@ static int32_t failed(RdDevice* d, VkResult result, const char* doing) {
 
 static int32_t usable(RdDevice* d) {
   if (!d->lost) return 0;
-  return rd_vulkan_fail(RD_VULKAN_LOST, "%s was lost by an earlier call; open it anew", d->info.name);
+  return rd_fail(RD_LOST, "%s was lost by an earlier call; open it anew", d->info.name);
 }
 
 /* ---------------------------------------------------------------- memory */
@@ -236,7 +236,7 @@ static VkResult make_room(RdDevice* d, uint64_t size, Chunk** out) {
 
 static int32_t new_buffer(RdDevice* d, uint64_t bytes, RdBuffer** out) {
   if (bytes > d->info.allocation)
-    return rd_vulkan_fail(RD_VULKAN_NO_MEMORY, "%s cannot hold an array of %llu bytes: its largest has %llu", d->info.name,
+    return rd_fail(RD_NO_MEMORY, "%s cannot hold an array of %llu bytes: its largest has %llu", d->info.name,
                           (unsigned long long)bytes, (unsigned long long)d->info.allocation);
   uint64_t room;
   uint32_t size = size_of(bytes, &room);
@@ -248,13 +248,13 @@ static int32_t new_buffer(RdDevice* d, uint64_t bytes, RdBuffer** out) {
     int large = room >= LARGE_BYTES;
     Chunk* chunk = large ? NULL : d->open;
     buffer = calloc(1, sizeof *buffer);
-    if (!buffer) return rd_vulkan_fail(RD_VULKAN_NO_MEMORY, "no memory");
+    if (!buffer) return rd_fail(RD_NO_MEMORY, "no memory");
     if (!chunk || chunk->size - chunk->used < room) {
       VkResult result = make_room(d, large ? room : CHUNK_BYTES, &chunk);
       if (result != VK_SUCCESS) {
         free(buffer);
         if (result != VK_ERROR_OUT_OF_DEVICE_MEMORY) return failed(d, result, "allocating memory");
-        return rd_vulkan_fail(RD_VULKAN_NO_MEMORY, "%s has no %llu bytes left: %llu of %llu are taken", d->info.name,
+        return rd_fail(RD_NO_MEMORY, "%s has no %llu bytes left: %llu of %llu are taken", d->info.name,
                               (unsigned long long)bytes, (unsigned long long)d->taken, (unsigned long long)d->limit);
       }
       chunk->next = d->chunks;
@@ -286,7 +286,7 @@ static void release_buffer(RdBuffer* buffer) {
 
 static int32_t wait_for(RdDevice* d, Batch* batch, uint64_t nanoseconds) {
   VkResult result = d->WaitForFences(d->device, 1, &batch->fence, 1, nanoseconds);
-  if (result == VK_TIMEOUT) return RD_VULKAN_BUSY;
+  if (result == VK_TIMEOUT) return RD_BUSY;
   TRY(d, result, "waiting for kernels");
   TRY(d, d->ResetFences(d->device, 1, &batch->fence), "waiting for kernels");
   batch->submitted = 0;
@@ -393,7 +393,7 @@ static void order(RdDevice* d, RdBuffer* const* buffers, uint32_t count) {
 
 static int32_t check_range(RdBuffer* buffer, uint64_t offset, uint64_t bytes) {
   if (offset <= buffer->bytes && bytes <= buffer->bytes - offset) return 0;
-  return rd_vulkan_fail(RD_VULKAN_FAILED, "%llu bytes at %llu are not inside of an array of %llu bytes",
+  return rd_fail(RD_FAILED, "%llu bytes at %llu are not inside of an array of %llu bytes",
                         (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)buffer->bytes);
 }
 
@@ -449,7 +449,7 @@ static int32_t copy_buffer(RdBuffer* to, uint64_t at, RdBuffer* from, uint64_t o
   PASS(check_range(to, at, bytes));
   PASS(check_range(from, offset, bytes));
   if (to == from && at < offset + bytes && offset < at + bytes && bytes)
-    return rd_vulkan_fail(RD_VULKAN_FAILED, "a copy inside of an array must not overlap itself");
+    return rd_fail(RD_FAILED, "a copy inside of an array must not overlap itself");
   PASS(begin(d));
   if (!bytes) return 0;
   RdBuffer* used[] = {to, from};
@@ -482,7 +482,7 @@ static int32_t build_kernel(RdDevice* d, RdKernel* kernel, const RdKernelInfo* i
                                        .pushConstantRangeCount = kernel->pushed ? 1 : 0,
                                        .pPushConstantRanges = &pushed};
   TRY(d, d->CreatePipelineLayout(d->device, &layout, NULL, &kernel->layout), "making a kernel");
-  VkShaderModuleCreateInfo words = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = info->bytes, .pCode = info->words};
+  VkShaderModuleCreateInfo words = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = info->bytes, .pCode = info->code};
   VkShaderModule module;
   TRY(d, d->CreateShaderModule(d->device, &words, NULL, &module), "making a kernel");
   VkPipelineShaderStageCreateInfo stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -499,7 +499,7 @@ static int32_t build_kernel(RdDevice* d, RdKernel* kernel, const RdKernelInfo* i
 static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out) {
   PASS(usable(d));
   RdKernel* kernel = calloc(1, sizeof *kernel + info->pointers * sizeof(uint32_t));
-  if (!kernel) return rd_vulkan_fail(RD_VULKAN_NO_MEMORY, "no memory");
+  if (!kernel) return rd_fail(RD_NO_MEMORY, "no memory");
   kernel->device = d;
   kernel->addresses = info->addresses;
   kernel->inline_arguments = info->inline_arguments;
@@ -510,7 +510,7 @@ static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out)
   kernel->bindings = info->addresses ? 0 : info->pointers + !info->inline_arguments;
   kernel->pushed = info->inline_arguments ? (info->argument_bytes + 3) / 4 * 4 : info->addresses ? 8 : 0;
   int32_t code = kernel->bindings > BATCH_DESCRIPTORS
-                     ? rd_vulkan_fail(RD_VULKAN_FAILED, "a kernel has at most %d descriptors", BATCH_DESCRIPTORS)
+                     ? rd_fail(RD_FAILED, "a kernel has at most %d descriptors", BATCH_DESCRIPTORS)
                      : build_kernel(d, kernel, info);
   if (code) {
     destroy_kernel(d, kernel);
@@ -564,13 +564,13 @@ static int32_t check_launch(RdKernel* kernel, const uint32_t grid[3], RdBuffer* 
   const RdVulkanInfo* info = &kernel->device->info;
   for (int axis = 0; axis < 3; axis++)
     if (grid[axis] > info->grid[axis])
-      return rd_vulkan_fail(RD_VULKAN_FAILED, "kernel %s: %u blocks along %c, and %s takes at most %u", kernel->name, grid[axis],
+      return rd_fail(RD_FAILED, "kernel %s: %u blocks along %c, and %s takes at most %u", kernel->name, grid[axis],
                             "xyz"[axis], info->name, info->grid[axis]);
   for (uint32_t i = 0; i < kernel->pointers; i++) {
     if (buffers[i]->device != kernel->device)
-      return rd_vulkan_fail(RD_VULKAN_FAILED, "kernel %s: array %u is on another device", kernel->name, i);
+      return rd_fail(RD_FAILED, "kernel %s: array %u is on another device", kernel->name, i);
     if (!kernel->addresses && buffers[i]->bytes > info->binding)
-      return rd_vulkan_fail(RD_VULKAN_FAILED, "kernel %s: array %u has %llu bytes, and a descriptor of %s reaches %llu",
+      return rd_fail(RD_FAILED, "kernel %s: array %u has %llu bytes, and a descriptor of %s reaches %llu",
                             kernel->name, i, (unsigned long long)buffers[i]->bytes, info->name, (unsigned long long)info->binding);
   }
   return 0;
@@ -588,7 +588,7 @@ static int32_t launch(RdKernel* kernel, const uint32_t grid[3], const void* argu
     PASS(from_arena(d, kernel->argument_bytes, &place));
     block = d->now->arena->mapped + place;
   } else if (kernel->argument_bytes > sizeof small) {
-    return rd_vulkan_fail(RD_VULKAN_FAILED, "kernel %s: a launch carries at most %zu bytes", kernel->name, sizeof small);
+    return rd_fail(RD_FAILED, "kernel %s: a launch carries at most %zu bytes", kernel->name, sizeof small);
   }
   if (kernel->argument_bytes) memcpy(block, arguments, kernel->argument_bytes);
   for (uint32_t i = 0; kernel->addresses && i < kernel->pointers; i++) {
@@ -619,7 +619,7 @@ static int32_t find_family(RdVulkan* vulkan, VkPhysicalDevice device, uint32_t* 
       *clock_bits = all[i].timestampValidBits;
       return 0;
     }
-  return rd_vulkan_fail(RD_VULKAN_FAILED, "the device runs no compute kernels");
+  return rd_fail(RD_FAILED, "the device runs no compute kernels");
 }
 
 static int32_t create_device(RdVulkan* vulkan, const RdDeviceOptions* options, RdDevice* d) {
@@ -673,7 +673,7 @@ static int32_t create_device(RdVulkan* vulkan, const RdDeviceOptions* options, R
 static int32_t set_up(RdVulkan* vulkan, const RdDeviceOptions* options, RdDevice* d) {
   PASS(rd_vulkan_describe(vulkan, options->index, &d->info));
   if (d->info.api < VK_API_VERSION_1_2)
-    return rd_vulkan_fail(RD_VULKAN_FAILED, "%s has Vulkan %u.%u, and raido needs 1.2", d->info.name, d->info.api >> 22,
+    return rd_fail(RD_FAILED, "%s has Vulkan %u.%u, and raido needs 1.2", d->info.name, d->info.api >> 22,
                           d->info.api >> 12 & 1023);
   d->staging = options->staging;
   d->limit = options->memory ? options->memory : d->info.memory;
@@ -690,7 +690,7 @@ static int32_t set_up(RdVulkan* vulkan, const RdDeviceOptions* options, RdDevice
 
 int32_t rd_device_open(RdVulkan* vulkan, const RdDeviceOptions* options, RdDevice** out) {
   RdDevice* d = calloc(1, sizeof *d);
-  if (!d) return rd_vulkan_fail(RD_VULKAN_NO_MEMORY, "no memory");
+  if (!d) return rd_fail(RD_NO_MEMORY, "no memory");
   pthread_mutex_init(&d->lock, NULL);
   int32_t code = set_up(vulkan, options, d);
   if (code) {
@@ -703,7 +703,7 @@ int32_t rd_device_open(RdVulkan* vulkan, const RdDeviceOptions* options, RdDevic
 
 void rd_device_close(RdDevice* d) {
   if (d->device) {
-    if (!d->lost && finish(d, d->begun, LAST_WAIT) == RD_VULKAN_BUSY) return; /* what still runs must not be freed */
+    if (!d->lost && finish(d, d->begun, LAST_WAIT) == RD_BUSY) return; /* what still runs must not be freed */
     d->DeviceWaitIdle(d->device);
     for (RdKernel *kernel = d->kernels, *next; kernel; kernel = next) {
       next = kernel->next;
@@ -765,7 +765,7 @@ int64_t rd_device_cache(RdDevice* device, void* out, uint64_t room) {
 }
 
 static int32_t mark(RdDevice* d, uint32_t* out) {
-  if (!d->marks) return rd_vulkan_fail(RD_VULKAN_FAILED, "%s has no timestamps", d->info.name);
+  if (!d->marks) return rd_fail(RD_FAILED, "%s has no timestamps", d->info.name);
   PASS(begin(d));
   *out = d->marked++;
   d->CmdResetQueryPool(d->now->commands, d->marks, *out % MARKS, 1);
@@ -782,7 +782,7 @@ static int32_t elapsed(RdDevice* d, uint32_t from, uint32_t to, double* seconds)
   PASS(finish(d, d->begun, FOREVER));
   for (int i = 0; i < 2; i++) {
     if (which[i] >= d->marked || which[i] + MARKS < d->marked)
-      return rd_vulkan_fail(RD_VULKAN_FAILED, "moment %u is not kept", which[i]);
+      return rd_fail(RD_FAILED, "moment %u is not kept", which[i]);
     TRY(d, d->GetQueryPoolResults(d->device, d->marks, which[i] % MARKS, 1, sizeof times[i], &times[i], sizeof times[i],
                                   VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
         "reading timestamps");
@@ -796,7 +796,7 @@ int32_t rd_device_elapsed(RdDevice* device, uint32_t from, uint32_t to, double* 
 }
 
 int32_t rd_buffer_new(RdDevice* device, uint64_t bytes, RdBuffer** out) {
-  LOCKED(device, usable(device) ? RD_VULKAN_LOST : new_buffer(device, bytes, out));
+  LOCKED(device, usable(device) ? RD_LOST : new_buffer(device, bytes, out));
 }
 
 void rd_buffer_free(RdBuffer* buffer) {

@@ -1,4 +1,4 @@
-/* What the files of the Vulkan runtime share: the functions of Vulkan, found by name, and errors. */
+/* What the files of the Vulkan runtime share: the functions of Vulkan, found by name. */
 #ifndef RAIDO_VULKAN_LIBRARY_H
 #define RAIDO_VULKAN_LIBRARY_H
 
@@ -54,14 +54,9 @@ typedef struct Features {
   VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_floats;
 } Features;
 
-#define HIDDEN __attribute__((visibility("hidden")))
-/* Keeps a message for rd_vulkan_error, and returns the code. */
-HIDDEN int32_t rd_vulkan_fail(int32_t code, const char* format, ...) __attribute__((format(printf, 2, 3)));
-HIDDEN const char* rd_vulkan_name_of(VkResult result);
-HIDDEN int rd_vulkan_has_extension(RdVulkan* vulkan, VkPhysicalDevice device, const char* name);
+RD_HIDDEN const char* rd_vulkan_name_of(VkResult result);
+RD_HIDDEN int rd_vulkan_has_extension(RdVulkan* vulkan, VkPhysicalDevice device, const char* name);
 /* Asks for all features; atomic_floats is left out of the chain where the extension is missing. */
-HIDDEN void rd_vulkan_features(RdVulkan* vulkan, VkPhysicalDevice device, Features* out);
-/* Whether a kernel takes so many arrays, and at most so many bytes of arguments. */
-HIDDEN int rd_kernel_takes(const RdKernel* kernel, uint32_t arrays, uint32_t bytes);
+RD_HIDDEN void rd_vulkan_features(RdVulkan* vulkan, VkPhysicalDevice device, Features* out);
 
 #endif

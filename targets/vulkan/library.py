@@ -1,22 +1,19 @@
-"""The C runtime for Vulkan as Python sees it: found, loaded once, its functions and structures typed; its errors as raido's.
+"""The C runtime for Vulkan: what it adds to that of any device, the loaded library, and the devices of this machine.
 
-Nothing here looks for a driver before it is asked to. `VULKAN_VERSION` is that of the interface in raido_vulkan.h.
+Nothing here looks for a driver before it is asked to.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from ctypes import POINTER, c_char, c_char_p, c_double, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
-from pathlib import Path
-from typing import Any
+from ctypes import POINTER, c_char, c_char_p, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 
 from raido.algo.errors import TargetError
+from raido.targets.devices.library import DeviceLibrary
 from raido.targets.vulkan.device import FLOAT_WIDTHS, Device, FloatMode
 from raido.targets.vulkan.spirv.grammar import Capability
 
-VULKAN_VERSION = 1
-BUSY, NO_MEMORY = 1, -2
 _API_1_2 = 1 << 22 | 2 << 12
 _KINDS = {1: "integrated", 2: "discrete", 3: "virtual", 4: "cpu"}
 # Bits of RdVulkanInfo.features, from the lowest.
@@ -55,68 +52,21 @@ class Options(ctypes.Structure):
     )
 
 
-class KernelInfo(ctypes.Structure):
-    """`RdKernelInfo` of raido_vulkan.h."""
-
-    _fields_ = (
-        *(("name", c_char_p), ("words", c_char_p), ("bytes", c_uint64)),
-        *(("addresses", c_int32), ("inline_arguments", c_int32), ("pointers", c_uint32), ("argument_bytes", c_uint32)),
-        ("offsets", POINTER(c_uint32)),
-    )
-
-
-_FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "rd_vulkan_version": (c_int32,),
-    "rd_vulkan_error": (c_char_p,),
+_FUNCTIONS = {
     "rd_vulkan_open": (c_int32, c_int32, POINTER(c_void_p)),
     "rd_vulkan_close": (None, c_void_p),
     "rd_vulkan_count": (c_int32, c_void_p),
     "rd_vulkan_describe": (c_int32, c_void_p, c_int32, POINTER(Info)),
     "rd_vulkan_messages": (c_int64, c_void_p, c_char_p, c_uint64),
     "rd_device_open": (c_int32, c_void_p, POINTER(Options), POINTER(c_void_p)),
-    "rd_device_close": (None, c_void_p),
-    "rd_device_finish": (c_int32, c_void_p, c_uint64),
-    "rd_device_taken": (c_uint64, c_void_p),
-    "rd_device_trim": (c_int32, c_void_p),
     "rd_device_cache": (c_int64, c_void_p, c_char_p, c_uint64),
-    "rd_device_mark": (c_int32, c_void_p, POINTER(c_uint32)),
-    "rd_device_elapsed": (c_int32, c_void_p, c_uint32, c_uint32, POINTER(c_double)),
-    "rd_buffer_new": (c_int32, c_void_p, c_uint64, POINTER(c_void_p)),
-    "rd_buffer_free": (None, c_void_p),
-    "rd_buffer_write": (c_int32, c_void_p, c_uint64, c_void_p, c_uint64),
-    "rd_buffer_read": (c_int32, c_void_p, c_uint64, c_void_p, c_uint64),
-    "rd_buffer_copy": (c_int32, c_void_p, c_uint64, c_void_p, c_uint64, c_uint64),
-    "rd_kernel_new": (c_int32, c_void_p, POINTER(KernelInfo), POINTER(c_void_p)),
-    "rd_kernel_free": (None, c_void_p),
-    "rd_kernel_launch": (c_int32, c_void_p, POINTER(c_uint32), c_char_p, POINTER(c_void_p)),
-    "rd_plan_run": (c_int32, c_void_p, c_uint64),
 }
 
 
 @functools.cache
-def runtime() -> ctypes.CDLL:
+def runtime() -> DeviceLibrary:
     """The loaded runtime, whether there is a driver or not; TargetError when this installation lacks it."""
-    folder = Path(__file__).parent.parent
-    found = sorted(folder.glob("_vulkan*.so"))
-    if not found:
-        raise TargetError(
-            f"raido's runtime for Vulkan is missing: there is no _vulkan*.so in {folder}. "
-            "Install raido where a C compiler is present (pip install --force-reinstall raido)"
-        )
-    library = ctypes.CDLL(str(found[0]))
-    for name, (result, *arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    if library.rd_vulkan_version() != VULKAN_VERSION:
-        raise TargetError(f"{found[0]} is of another raido version: reinstall raido")
-    return library
-
-
-def check(code: int) -> None:
-    """Raises what a code of the runtime says: MemoryError where memory is exhausted, else TargetError."""
-    if code < 0:
-        message = runtime().rd_vulkan_error().decode(errors="replace")
-        raise MemoryError(message) if code == NO_MEMORY else TargetError(message)
+    return DeviceLibrary("Vulkan", "_vulkan", _FUNCTIONS)
 
 
 @functools.cache
@@ -126,23 +76,23 @@ def open_vulkan(validate: bool = False) -> c_void_p:
     TargetError when there is no Vulkan, no driver, or no validation layer.
     """
     handle = c_void_p()
-    check(runtime().rd_vulkan_open(int(validate), ctypes.byref(handle)))
+    runtime().check(runtime().call.rd_vulkan_open(int(validate), ctypes.byref(handle)))
     return handle
 
 
 def validation_messages() -> tuple[int, str]:
     """How many messages the validation layer has sent in this process, and the first of them."""
     text = ctypes.create_string_buffer(8192)
-    count = runtime().rd_vulkan_messages(open_vulkan(True), text, len(text))
+    count = runtime().call.rd_vulkan_messages(open_vulkan(True), text, len(text))
     return count, text.value.decode(errors="replace")
 
 
 def list_devices(validate: bool = False) -> tuple[Device, ...]:
     """The devices that can run kernels, in the driver's order; TargetError when there is no Vulkan."""
     vulkan, found = open_vulkan(validate), []
-    for index in range(runtime().rd_vulkan_count(vulkan)):
+    for index in range(runtime().call.rd_vulkan_count(vulkan)):
         info = Info()
-        check(runtime().rd_vulkan_describe(vulkan, index, ctypes.byref(info)))
+        runtime().check(runtime().call.rd_vulkan_describe(vulkan, index, ctypes.byref(info)))
         if info.api >= _API_1_2:
             found.append(_describe(index, info))
     return tuple(found)

@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from raido.algo.graph.dtypes import DType, f32, f64, i32
+from raido.targets.devices.runtime import LoadedKernel, Memory
 from raido.targets.vulkan.device import Device
-from raido.targets.vulkan.runtime import LoadedKernel, Memory, OpenDevice
+from raido.targets.vulkan.runtime import VulkanDevice
 from raido.targets.vulkan.spirv.generate import generate_kernel
 from raido.targets.vulkan.spirv.grammar import Capability
 
@@ -23,7 +24,7 @@ def examine(device: Device, validate: bool = False) -> Device:
     """The device with `fused` and `iterations` as they are, found out by running kernels; once in a process."""
     widths = (f32, f64) if Capability.Float64 in device.capabilities else (f32,)
     native = replace(device, fused=frozenset({32, 64}))
-    with OpenDevice(native, validate=validate) as opened:
+    with VulkanDevice(native, validate=validate) as opened:
         fused = frozenset(dtype.bits for dtype in widths if _fuses(opened, dtype))
         done = _iterate(opened, MANY)
         return replace(device, fused=fused, iterations=0 if done == MANY else done)
@@ -33,7 +34,7 @@ MANY = 100_000
 """Iterations: more than the limit of any device that is known to have one."""
 
 
-def _fuses(opened: OpenDevice, dtype: DType) -> bool:
+def _fuses(opened: VulkanDevice, dtype: DType) -> bool:
     """Whether the device rounds (1 + e)² - (1 + 2 e) = e² once, where e² is half a unit in the last place of the product."""
     kernel = LoadedKernel(opened, generate_kernel(_multiply_add(dtype), opened.device))
     e = 2.0 ** -{32: 12, 64: 27}[dtype.bits]
@@ -43,7 +44,7 @@ def _fuses(opened: OpenDevice, dtype: DType) -> bool:
     return bool(result.read(np.empty(1, dtype.numpy))[0] == e * e)
 
 
-def _iterate(opened: OpenDevice, count: int) -> int:
+def _iterate(opened: VulkanDevice, count: int) -> int:
     """The iterations that a loop of so many makes."""
     kernel, result = LoadedKernel(opened, generate_kernel(_count(), opened.device)), Memory(opened, 4)
     result.write(np.zeros(1, np.int32))

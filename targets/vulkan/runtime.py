@@ -1,35 +1,20 @@
-"""An open Vulkan device: its memory, its kernels, launches and times.
-
-Launches and copies are recorded and run in order; `read` and `finish` wait. Objects of the device are freed with their last reference,
-and all with the device. Every failure is one error: TargetError, or MemoryError where memory is exhausted. Any thread may call.
-"""
+"""An open Vulkan device, whose compiled pipelines are kept between processes."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import weakref
-from collections.abc import Sequence
-from ctypes import c_double, c_uint32, c_void_p
-from typing import Any
+from ctypes import c_void_p
 
-import numpy as np
-
-from raido.algo.errors import TargetError
-from raido.algo.graph.dtypes import DType, bool_
 from raido.targets.cache import Cache, key_of
+from raido.targets.devices.runtime import OpenDevice
 from raido.targets.vulkan.device import Device
-from raido.targets.vulkan.library import BUSY, KernelInfo, Options, check, open_vulkan, runtime
-from raido.targets.vulkan.spirv.generate import Kernel
-
-_SLICE = 200_000_000
-"""Nanoseconds of one wait, after which Python sees to its signals."""
+from raido.targets.vulkan.library import Options, open_vulkan, runtime
 
 
-class OpenDevice:
-    """A device, opened. `checked`: for kernels with descriptors, whose accesses beyond an array do no harm. `staging`: copies go
+class VulkanDevice(OpenDevice):
+    """A Vulkan device, opened. `checked`: for kernels with descriptors, whose accesses beyond an array do no harm. `staging`: copies go
     through staging memory though the CPU could write directly. `memory`: bytes to take at most. `cache`: keeps compiled pipelines
-    between processes. A `with` block closes it."""
+    between processes."""
 
     def __init__(
         self,
@@ -46,168 +31,23 @@ class OpenDevice:
         entry = cache.get(self._key) if cache else None
         self._stored = entry[0] if entry else b""
         options = Options(device.index, checked, staging, memory, self._stored, len(self._stored))
-        self._handle = c_void_p()
-        check(runtime().rd_device_open(open_vulkan(validate), ctypes.byref(options), ctypes.byref(self._handle)))
-        self._close = weakref.finalize(self, runtime().rd_device_close, self._handle)
-
-    def __enter__(self) -> OpenDevice:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        library, handle = runtime(), c_void_p()
+        library.check(library.call.rd_device_open(open_vulkan(validate), ctypes.byref(options), ctypes.byref(handle)))
+        super().__init__(device.name, library, handle)
 
     def close(self) -> None:
         """Waits, keeps the pipelines, and frees everything: memory and kernels of the device may not be used any more."""
         if self._close.alive:
             self.keep_pipelines()
-            self._close()
-
-    @property
-    def handle(self) -> c_void_p:
-        """The runtime's device; TargetError after `close`."""
-        self.require_open()
-        return self._handle
-
-    def require_open(self) -> None:
-        """TargetError after `close`."""
-        if not self._close.alive:
-            raise TargetError(f"{self.device.name} has been closed")
-
-    @property
-    def taken(self) -> int:
-        """Bytes that the driver has given for arrays, in use or kept for reuse."""
-        return runtime().rd_device_taken(self.handle)
-
-    def trim(self) -> None:
-        """Waits, and gives memory that is kept for reuse back to the driver."""
-        check(runtime().rd_device_trim(self.handle))
-
-    def finish(self) -> None:
-        """Waits until all that was recorded has run; an interrupt from the keyboard ends the wait, not the kernels."""
-        while (code := runtime().rd_device_finish(self.handle, _SLICE)) == BUSY:
-            pass
-        check(code)
-
-    def mark(self) -> int:
-        """Records a moment between launches; the last 64 are kept. TargetError on a device without timestamps."""
-        found = c_uint32()
-        check(runtime().rd_device_mark(self.handle, ctypes.byref(found)))
-        return found.value
-
-    def elapsed(self, start: int, end: int) -> float:
-        """Waits, and gives the seconds between two moments."""
-        self.finish()
-        seconds = c_double()
-        check(runtime().rd_device_elapsed(self.handle, start, end, ctypes.byref(seconds)))
-        return seconds.value
+        super().close()
 
     def keep_pipelines(self) -> None:
         """Writes compiled pipelines to the cache, if there are new ones."""
         if self._cache is None:
             return
-        size = runtime().rd_device_cache(self.handle, None, 0)
+        size = self.call.rd_device_cache(self.handle, None, 0)
         data = ctypes.create_string_buffer(size)
-        size = runtime().rd_device_cache(self.handle, data, size)
+        size = self.call.rd_device_cache(self.handle, data, size)
         if data.raw[:size] != self._stored:
             self._stored = data.raw[:size]
             self._cache.put(self._key, self._stored, {"device": self.device.name, "driver": self.device.driver})
-
-
-class Memory:
-    """An array's memory on a device, uninitialised. MemoryError when the device has no such block."""
-
-    def __init__(self, device: OpenDevice, nbytes: int) -> None:
-        self.device, self.nbytes = device, nbytes
-        self._handle = c_void_p()
-        if not 0 <= nbytes < 1 << 63:
-            raise MemoryError(f"{device.device.name} cannot hold an array of {nbytes:,} bytes")
-        check(runtime().rd_buffer_new(device.handle, nbytes, ctypes.byref(self._handle)))
-        self._free = weakref.finalize(self, _free, device, runtime().rd_buffer_free, self._handle)
-
-    @property
-    def handle(self) -> c_void_p:
-        """The runtime's buffer; TargetError after its device was closed."""
-        self.device.require_open()
-        return self._handle
-
-    def write(self, array: np.ndarray, offset: int = 0) -> None:
-        """Copies an array to it; the array may change at once."""
-        array = np.ascontiguousarray(array)
-        check(runtime().rd_buffer_write(self.handle, offset, array.ctypes.data, array.nbytes))
-
-    def read(self, out: np.ndarray, offset: int = 0) -> np.ndarray:
-        """Waits for what was recorded, and copies to a C-contiguous array, which is returned."""
-        if not out.flags.c_contiguous:
-            raise ValueError("memory of a device is read into C-contiguous arrays")
-        self.device.finish()
-        check(runtime().rd_buffer_read(self.handle, offset, out.ctypes.data, out.nbytes))
-        return out
-
-    def copy_from(self, source: Memory, nbytes: int, *, at: int = 0, offset: int = 0) -> None:
-        """Records a copy on the device, of `nbytes` from `offset` of another memory to `at` in this one."""
-        check(runtime().rd_buffer_copy(self.handle, at, source.handle, offset, nbytes))
-
-
-class LoadedKernel:
-    """A kernel, compiled by the driver. TargetError when the driver refuses it."""
-
-    def __init__(self, device: OpenDevice, kernel: Kernel) -> None:
-        self.device, self.kernel = device, kernel
-        pointers = [argument for argument in kernel.arguments if argument.pointer]
-        self._scalars = [argument for argument in kernel.arguments if not argument.pointer]
-        self._arrays = c_void_p * len(pointers)
-        offsets = (c_uint32 * len(pointers))(*(argument.offset for argument in pointers))
-        info = KernelInfo(
-            kernel.name.encode(),
-            kernel.words,
-            len(kernel.words),
-            kernel.mode == "addresses",
-            kernel.inline,
-            len(pointers),
-            kernel.argument_bytes,
-            offsets,
-        )
-        self._handle = c_void_p()
-        check(runtime().rd_kernel_new(device.handle, ctypes.byref(info), ctypes.byref(self._handle)))
-        self._free = weakref.finalize(self, _free, device, runtime().rd_kernel_free, self._handle)
-
-    @property
-    def handle(self) -> c_void_p:
-        """The runtime's kernel; TargetError after its device was closed."""
-        self.device.require_open()
-        return self._handle
-
-    def launch(self, grid: Sequence[int], arguments: Sequence[Any]) -> None:
-        """Records a launch of grid[0] × grid[1] × grid[2] blocks. Arguments in the order of the parameters: `Memory` for pointers,
-        numbers for scalars."""
-        given = self.kernel.arguments
-        if len(arguments) != len(given):
-            raise TargetError(f"kernel {self.kernel.name} takes {len(given)} arguments, not {len(arguments)}")
-        if any(not 0 <= blocks < 1 << 32 for blocks in grid):
-            raise TargetError(f"kernel {self.kernel.name} cannot be launched on {' × '.join(map(str, grid))} blocks")
-        block = bytearray(self.kernel.argument_bytes)
-        memories = []
-        for argument, value in zip(given, arguments, strict=True):
-            if argument.pointer:
-                memories.append(value.handle)
-            else:
-                bits = _scalar_bytes(argument.dtype, value)
-                block[argument.offset : argument.offset + len(bits)] = bits
-        check(
-            runtime().rd_kernel_launch(
-                self.handle, (c_uint32 * 3)(*grid), bytes(block), self._arrays(*(h.value for h in memories))
-            )
-        )
-
-
-def _scalar_bytes(dtype: DType, value: Any) -> bytes:
-    """A scalar as it lies in the block of arguments, where it has 32 bits at least."""
-    data = np.asarray(value, np.uint32 if dtype is bool_ else dtype.numpy).tobytes()
-    return data + bytes(max(0, 4 - len(data)))
-
-
-def _free(device: OpenDevice, free: Any, handle: c_void_p) -> None:
-    """Frees a part of a device, which holds the device until then; a closed device has freed all."""
-    with contextlib.suppress(TargetError):
-        device.require_open()
-        free(handle)

@@ -7,10 +7,10 @@ import subprocess
 from dataclasses import replace
 from typing import Any
 
+import hand_made_kernels as kernels
 import pytest
-import vulkan_kernels as kernels
+from hand_made_kernels import Case, at, integer, kernel, memory, put
 from vulkan_devices import ANYTHING
-from vulkan_kernels import Case, at, integer, kernel, memory, put
 
 from raido.algo.errors import CompileError, TargetError
 from raido.algo.graph.dtypes import f32, f64, i8, i32, i64
@@ -42,7 +42,7 @@ def refused(function: Any, device: Device, **options: Any) -> str:
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 def test_every_kernel_is_valid(case: Case) -> None:
     for checked in (False, True):
-        words = generate_kernel(case.function, ANYTHING, checked=checked).words
+        words = generate_kernel(case.function, ANYTHING, checked=checked).code
         command = ["spirv-val", "--target-env", "vulkan1.2", "-"]
         done = subprocess.run(command, input=words, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode()
@@ -114,7 +114,7 @@ def test_floats_keep_what_the_device_promises() -> None:
     """Modes are asked for the widths used, and where widths go together for none or for all of them."""
     function = CASES["conversions"].function  # f32 and f64
     both = FloatMode(frozenset({32, 64}))
-    text = list_instructions(generate_kernel(function, replace(ANYTHING, round_to_even=both)).words)
+    text = list_instructions(generate_kernel(function, replace(ANYTHING, round_to_even=both)).code)
     assert text.count("OpExecutionMode") == 3  # with the size of the block
     tied = FloatMode(frozenset({32, 64}), (frozenset({16, 64}), frozenset({32})))
     assert tied.request({32, 64}) == [32]
@@ -122,13 +122,13 @@ def test_floats_keep_what_the_device_promises() -> None:
 
 
 def test_no_sum_or_product_is_contracted() -> None:
-    text = list_instructions(generate_kernel(CASES["arithmetic_f32"].function, ANYTHING).words)
+    text = list_instructions(generate_kernel(CASES["arithmetic_f32"].function, ANYTHING).code)
     assert text.count("NoContraction") == sum(text.count(f"= {op} ") for op in ("OpFAdd", "OpFSub", "OpFMul")) == 3
 
 
 def test_sixteen_bytes_move_at_once() -> None:
     for name in ("vectors_f32", "vectors_u8", "vectors_f64"):
-        text = list_instructions(generate_kernel(CASES[name].function, ANYTHING).words)
+        text = list_instructions(generate_kernel(CASES[name].function, ANYTHING).code)
         moves = [line for line in text.splitlines() if line.endswith(" 2 16")]
         assert [line.split("Op")[1].split()[0] for line in moves] == ["Load", "Load", "Store"]  # v + v is two loads
         assert text.count("OpStore") == 1
@@ -137,12 +137,12 @@ def test_sixteen_bytes_move_at_once() -> None:
 def test_indices_of_64_bits_reach_elements_unnarrowed() -> None:
     """Arrays beyond 2³¹ bytes."""
     far = kernel("far", (i8, i8), lambda x, a, b: [put(b, x.i, at(a, x.i * (1 << 33)))])
-    text = list_instructions(generate_kernel(far, ANYTHING).words)
+    text = list_instructions(generate_kernel(far, ANYTHING).code)
     assert "OpUConvert" not in text and f"OpConstant 3 0 {1 << 33 >> 32}" in text
 
 
 def test_a_module_is_listed_with_and_without_the_tool(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = generate_kernel(CASES["tree_reduction"].function, ANYTHING).words
+    words = generate_kernel(CASES["tree_reduction"].function, ANYTHING).code
     ours = list_instructions(words)
     assert "OpControlBarrier" in ours and "OpExtInstImport GLSL.std.450" in ours
     if shutil.which("spirv-dis"):
@@ -158,16 +158,16 @@ def test_every_native_operation_has_a_writer() -> None:
 
 def test_a_multiply_add_is_emulated_unless_the_device_fuses() -> None:
     function = kernel("k", (f32,), lambda x, a: [put(a, x.i, kernels.native("fma", f32, *[at(a, x.i)] * 3))])
-    fused = list_instructions(generate_kernel(function, replace(ANYTHING, fused=frozenset({32}))).words)
+    fused = list_instructions(generate_kernel(function, replace(ANYTHING, fused=frozenset({32}))).code)
     assert fused.count(" Fma ") == 1 and "Float64" not in fused
-    emulated = list_instructions(generate_kernel(function, ANYTHING).words)
+    emulated = list_instructions(generate_kernel(function, ANYTHING).code)
     assert " Fma " not in emulated and "OpCapability Float64" in emulated
 
 
 def test_narrow_constants_are_valid() -> None:
     """Their unused bits are 0, of negative numbers too."""
     store = kernel("store", (i8,), lambda x, a: [put(a, x.i, integer(-2, "int8"))])
-    text = list_instructions(generate_kernel(store, ANYTHING).words)
+    text = list_instructions(generate_kernel(store, ANYTHING).code)
     assert [line for line in text.splitlines() if "OpConstant " in line and line.endswith(" 254")]
 
 

@@ -10,21 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hand_made_kernels as kernels
 import numpy as np
 import pytest
-import vulkan_kernels as kernels
+from hand_made_kernels import Case, at, blocks, integer, kernel, put, when
 from operands import operand_columns, same_bits
 from vulkan_devices import validated_device
-from vulkan_kernels import Case, at, blocks, integer, kernel, put, when
 
 from raido.algo.errors import TargetError
 from raido.algo.graph.dtypes import DType, bool_, f16, f32, f64, i8, i32, i64
 from raido.algo.graph.primitives import PRIMITIVES, evaluate
 from raido.targets.cache import Cache
+from raido.targets.devices.runtime import LoadedKernel, Memory
 from raido.targets.vulkan.device import Device
 from raido.targets.vulkan.library import find_device, validation_messages
 from raido.targets.vulkan.probe import examine
-from raido.targets.vulkan.runtime import LoadedKernel, Memory, OpenDevice
+from raido.targets.vulkan.runtime import VulkanDevice
 from raido.targets.vulkan.spirv.generate import generate_kernel
 
 CASES = {case.name: case for case in kernels.cases()}
@@ -38,29 +39,29 @@ def device() -> Iterator[Device]:
 
 
 @pytest.fixture(scope="module")
-def opened(device: Device) -> Iterator[OpenDevice]:
-    with OpenDevice(device, validate=True) as opened:
+def opened(device: Device) -> Iterator[VulkanDevice]:
+    with VulkanDevice(device, validate=True) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def opened_checked(device: Device) -> Iterator[OpenDevice]:
+def opened_checked(device: Device) -> Iterator[VulkanDevice]:
     """With descriptors, robust access, and copies through staging memory."""
-    with OpenDevice(device, validate=True, checked=True, staging=True) as opened:
+    with VulkanDevice(device, validate=True, checked=True, staging=True) as opened:
         yield opened
 
 
-def load(device: OpenDevice, function: Any, **options: Any) -> LoadedKernel:
+def load(device: VulkanDevice, function: Any, **options: Any) -> LoadedKernel:
     return LoadedKernel(device, generate_kernel(function, device.device, **options))
 
 
-def upload(device: OpenDevice, array: np.ndarray) -> Memory:
+def upload(device: VulkanDevice, array: np.ndarray) -> Memory:
     made = Memory(device, array.nbytes)
     made.write(array)
     return made
 
 
-def run(device: OpenDevice, case: Case, **options: Any) -> None:
+def run(device: VulkanDevice, case: Case, **options: Any) -> None:
     arguments = [upload(device, a) if isinstance(a, np.ndarray) else a for a in case.arguments]
     load(device, case.function, **options).launch(case.grid, arguments)
     for k, expected in case.expected.items():
@@ -69,12 +70,12 @@ def run(device: OpenDevice, case: Case, **options: Any) -> None:
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_results_are_numpys(opened: OpenDevice, name: str) -> None:
+def test_results_are_numpys(opened: VulkanDevice, name: str) -> None:
     run(opened, CASES[name])
 
 
 @pytest.mark.parametrize("name", CHECKED)
-def test_results_by_descriptors_are_the_same(opened_checked: OpenDevice, name: str) -> None:
+def test_results_by_descriptors_are_the_same(opened_checked: VulkanDevice, name: str) -> None:
     run(opened_checked, CASES[name], checked=True)
 
 
@@ -102,7 +103,7 @@ def operations_kernel(row: str, dtype: DType, target: DType, arity: int) -> Any:
     ],
     ids=str,
 )
-def test_primitives_have_the_bits_of_the_cpu(opened: OpenDevice, name: str, dtype: DType, target: DType) -> None:
+def test_primitives_have_the_bits_of_the_cpu(opened: VulkanDevice, name: str, dtype: DType, target: DType) -> None:
     """By native operations and recipes, whatever the device fuses."""
     examined = examine(opened.device, True)
     arity = PRIMITIVES[name].arity
@@ -115,7 +116,7 @@ def test_primitives_have_the_bits_of_the_cpu(opened: OpenDevice, name: str, dtyp
     assert same_bits(out.read(result), evaluate(name, target, columns)).all()
 
 
-def test_a_device_that_ends_loops_is_known(opened: OpenDevice) -> None:
+def test_a_device_that_ends_loops_is_known(opened: VulkanDevice) -> None:
     """Nothing says so else: a longer loop has a wrong result."""
     examined = examine(opened.device, True)
     assert examined.iterations in (0, 65_535)
@@ -129,7 +130,7 @@ def add_one(x: Any, a: Any, b: Any, n: Any) -> list[Any]:
 ADD_ONE = kernel("add_one", (i32, i32, "int64"), add_one)
 
 
-def test_launches_follow_each_other_in_order(opened: OpenDevice, opened_checked: OpenDevice) -> None:
+def test_launches_follow_each_other_in_order(opened: VulkanDevice, opened_checked: VulkanDevice) -> None:
     """More of them than batches hold, over two arrays in turn, with copies between."""
     for device, checked in ((opened, False), (opened_checked, True)):
         n, count = 100, 300
@@ -145,7 +146,7 @@ def test_launches_follow_each_other_in_order(opened: OpenDevice, opened_checked:
         np.testing.assert_array_equal(arrays[count % 2].read(np.empty(n, "i4")), expected)
 
 
-def test_copies_of_any_size_and_place(opened: OpenDevice, opened_checked: OpenDevice) -> None:
+def test_copies_of_any_size_and_place(opened: VulkanDevice, opened_checked: VulkanDevice) -> None:
     whole = np.arange(5_000_001, dtype="u1")  # two pieces of staging memory
     for device in (opened, opened_checked):
         there = upload(device, whole)
@@ -161,7 +162,7 @@ def test_copies_of_any_size_and_place(opened: OpenDevice, opened_checked: OpenDe
 
 def test_memory_is_used_again(device: Device) -> None:
     """However often arrays come and go, and with work recorded on them; large ones are given back when they are in the way."""
-    with OpenDevice(device, validate=True, memory=64 << 20) as opened:
+    with VulkanDevice(device, validate=True, memory=64 << 20) as opened:
         step = load(opened, ADD_ONE)
         for _ in range(20):
             a, b = Memory(opened, 8 << 20), Memory(opened, 8 << 20)
@@ -179,12 +180,12 @@ def test_memory_is_used_again(device: Device) -> None:
         assert opened.taken < 64 << 20
 
 
-def test_an_array_beyond_the_device_is_one_error(opened: OpenDevice) -> None:
+def test_an_array_beyond_the_device_is_one_error(opened: VulkanDevice) -> None:
     with pytest.raises(MemoryError, match=f"cannot hold an array of {1 << 50} bytes: its largest has"):
         Memory(opened, 1 << 50)
 
 
-def test_accesses_beyond_a_descriptor_do_no_harm(opened_checked: OpenDevice) -> None:
+def test_accesses_beyond_a_descriptor_do_no_harm(opened_checked: VulkanDevice) -> None:
     beyond = kernel(
         "beyond", (i32, i32), lambda x, a, b: [put(b, x.i, at(a, x.i + (1 << 24))), put(b, x.i + (1 << 24), integer(9))]
     )
@@ -193,7 +194,7 @@ def test_accesses_beyond_a_descriptor_do_no_harm(opened_checked: OpenDevice) -> 
     np.testing.assert_array_equal(b.read(np.empty(64, "i4")), np.zeros(64, "i4"))
 
 
-def test_wrong_launches_are_refused(opened: OpenDevice, opened_checked: OpenDevice) -> None:
+def test_wrong_launches_are_refused(opened: VulkanDevice, opened_checked: VulkanDevice) -> None:
     step = load(opened, ADD_ONE)
     a = Memory(opened, 256)
     with pytest.raises(TargetError, match="kernel add_one takes 3 arguments, not 2"):
@@ -208,7 +209,7 @@ def test_wrong_launches_are_refused(opened: OpenDevice, opened_checked: OpenDevi
 
 
 def test_a_closed_device_says_so(device: Device) -> None:
-    with OpenDevice(device, validate=True) as opened:
+    with VulkanDevice(device, validate=True) as opened:
         step, a = load(opened, ADD_ONE), Memory(opened, 256)
     for use in (lambda: a.write(np.zeros(4)), lambda: step.launch((1, 1, 1), [a, a, 0]), opened.finish):
         with pytest.raises(TargetError, match="has been closed"):
@@ -223,7 +224,7 @@ def test_devices_are_found_by_index_and_by_name(device: Device) -> None:
         find_device("voodoo", True)
 
 
-def test_threads_share_a_device(opened: OpenDevice) -> None:
+def test_threads_share_a_device(opened: VulkanDevice) -> None:
     step, failures = load(opened, ADD_ONE), []
 
     def work(start: int) -> None:
@@ -244,7 +245,7 @@ def test_threads_share_a_device(opened: OpenDevice) -> None:
     assert not failures
 
 
-def test_moments_give_times(opened: OpenDevice) -> None:
+def test_moments_give_times(opened: VulkanDevice) -> None:
     spin = kernel("spin", (i64, "int64"), lambda x, a, n: [_count(x, a, n)])
     there, loaded = Memory(opened, 8), load(opened, spin)
     loaded.launch((1, 1, 1), [there, 1])
@@ -267,7 +268,7 @@ def _count(x: Any, a: Any, n: Any) -> Any:
 def test_pipelines_are_kept_in_the_cache(device: Device, tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     for _ in range(2):
-        with OpenDevice(device, validate=True, cache=cache) as opened:
+        with VulkanDevice(device, validate=True, cache=cache) as opened:
             run(opened, CASES["map_f32"])
     (entry,) = cache.entries()
     assert cache.describe(entry.key) == {"device": device.name, "driver": device.driver}
@@ -293,7 +294,7 @@ def test_a_machine_without_a_driver_is_one_error() -> None:
 def test_no_memory_is_left_behind(device: Device) -> None:
     """The layer reports whatever is alive when a device is closed; the fixture looks at its messages."""
     for _ in range(3):
-        opened = OpenDevice(device, validate=True)
+        opened = VulkanDevice(device, validate=True)
         kept = [load(opened, CASES["stencil"].function), upload(opened, np.zeros(1 << 21)), Memory(opened, 100)]
         opened.close()
         del kept

@@ -6,16 +6,15 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
+import hand_made_kernels as kernels
 import numpy as np
 import pytest
-import vulkan_kernels as kernels
+from hand_made_kernels import at, integer, kernel, put, when
 from vulkan_devices import ANYTHING, validated_device
-from vulkan_kernels import at, integer, kernel, put, when
 
 from raido.algo.errors import TargetError
 from raido.algo.graph.dtypes import f32, i32, u8
-from raido.targets.vulkan.library import validation_messages
-from raido.targets.vulkan.plan import (
+from raido.targets.devices.plan import (
     Allocate,
     Copy,
     Download,
@@ -33,7 +32,9 @@ from raido.targets.vulkan.plan import (
     encode_plan,
     run_plan,
 )
-from raido.targets.vulkan.runtime import LoadedKernel, Memory, OpenDevice
+from raido.targets.devices.runtime import LoadedKernel, Memory
+from raido.targets.vulkan.library import validation_messages
+from raido.targets.vulkan.runtime import VulkanDevice
 from raido.targets.vulkan.spirv.generate import generate_kernel
 
 
@@ -62,14 +63,14 @@ def bits(value: float) -> int:
 
 
 @pytest.fixture(scope="module")
-def opened() -> Iterator[OpenDevice]:
-    with OpenDevice(validated_device(), validate=True) as opened:
+def opened() -> Iterator[VulkanDevice]:
+    with VulkanDevice(validated_device(), validate=True) as opened:
         yield opened
     assert validation_messages() == (0, "")
 
 
 @pytest.fixture(scope="module")
-def loaded(opened: OpenDevice) -> dict[str, LoadedKernel]:
+def loaded(opened: VulkanDevice) -> dict[str, LoadedKernel]:
     return {name: LoadedKernel(opened, generate_kernel(f, opened.device)) for name, f in FUNCTIONS.items()}
 
 
@@ -82,7 +83,7 @@ def blurred(a: np.ndarray) -> np.ndarray:
     return (p[:-2] + p[2:]) / np.float32(2)
 
 
-def test_a_loop_swaps_its_states(opened: OpenDevice, loaded: dict[str, LoadedKernel]) -> None:
+def test_a_loop_swaps_its_states(opened: VulkanDevice, loaded: dict[str, LoadedKernel]) -> None:
     plan = encode(
         Allocate("a", BYTES),
         Allocate("b", BYTES),
@@ -104,7 +105,7 @@ def test_a_loop_swaps_its_states(opened: OpenDevice, loaded: dict[str, LoadedKer
         assert numbers["k"] == times
 
 
-def test_what_the_device_counts_decides(opened: OpenDevice, loaded: dict[str, LoadedKernel]) -> None:
+def test_what_the_device_counts_decides(opened: VulkanDevice, loaded: dict[str, LoadedKernel]) -> None:
     """Iterations until few elements are above a limit: a scalar is read back, and counts the next array's size too."""
     plan = encode(
         *(Allocate("b", BYTES), Allocate("count", 4), Let("above", "n"), Let("steps", 0)),
@@ -136,7 +137,7 @@ def test_what_the_device_counts_decides(opened: OpenDevice, loaded: dict[str, Lo
     np.testing.assert_array_equal(memory.read(np.empty(500, "f4")), a)
 
 
-def test_sizes_are_computed_with_checks(opened: OpenDevice) -> None:
+def test_sizes_are_computed_with_checks(opened: VulkanDevice) -> None:
     def value(size: Any, **numbers: int) -> int:
         plan = encode_plan([Let("result", size)], {}, tuple(numbers))
         return run_plan(plan, opened, {}, numbers=numbers)["result"]
@@ -158,7 +159,7 @@ def test_sizes_are_computed_with_checks(opened: OpenDevice) -> None:
 
 def test_a_plan_that_fails_leaves_nothing_behind() -> None:
     plan = encode_plan([Allocate("a", 16 << 20), Allocate("b", "n")], {}, ("n",))
-    with OpenDevice(validated_device(), validate=True, memory=64 << 20) as opened:
+    with VulkanDevice(validated_device(), validate=True, memory=64 << 20) as opened:
         for _ in range(5):
             for wrong, message in ((1 << 30, "has no 1073741824 bytes left"), (-8, "an array has a size of -8")):
                 with pytest.raises((MemoryError, TargetError), match=message):
@@ -166,7 +167,7 @@ def test_a_plan_that_fails_leaves_nothing_behind() -> None:
         assert opened.taken <= 64 << 20
 
 
-def test_an_endless_plan_can_be_interrupted(opened: OpenDevice) -> None:
+def test_an_endless_plan_can_be_interrupted(opened: VulkanDevice) -> None:
     class Rang(Exception):
         pass
 
@@ -195,7 +196,7 @@ def test_what_does_not_fit_is_refused() -> None:
             encode(statement)
 
 
-def test_a_damaged_plan_does_nothing(opened: OpenDevice, loaded: dict[str, LoadedKernel]) -> None:
+def test_a_damaged_plan_does_nothing(opened: VulkanDevice, loaded: dict[str, LoadedKernel]) -> None:
     """Each word replaced by others: never more than an error."""
     plan = encode_plan(
         [

@@ -10,7 +10,8 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_
-from raido.targets.vulkan.spirv import memory, tir
+from raido.targets.devices import tir
+from raido.targets.vulkan.spirv import memory
 from raido.targets.vulkan.spirv.body import Body, Lanes
 from raido.targets.vulkan.spirv.grammar import Op
 from raido.targets.vulkan.spirv.memory import Array

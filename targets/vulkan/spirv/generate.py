@@ -1,54 +1,26 @@
 """A kernel from a function of plain TIR: typed pointers and scalars in, the words of a SPIR-V module out.
 
-Arguments travel in one block of memory, each at a multiple of its size: in the launch itself (push constants) where they fit, else in
-a buffer. A pointer is a 64-bit address in the block, or a descriptor: binding k is the k-th pointer, and the binding after them the
-block that is too large for the launch. Descriptors are for devices without addresses, and for checking: an access beyond a
-bound array does no harm where the device is opened with robust access.
+The block of arguments (`devices/kernel.py`) lies in the launch itself (push constants) where it fits, else in a buffer. Of descriptors,
+binding k is the k-th pointer, and the binding after them the block that is too large for the launch. Descriptors are for devices
+without addresses, and for checking: an access beyond a bound array does no harm where the device is opened with robust access.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from raido.algo.errors import TargetError, explain
 from raido.algo.graph.dtypes import DType, u16, u32, u64
+from raido.targets.devices import tir
+from raido.targets.devices.kernel import Argument, Kernel, Mode, lay_out_arguments
 from raido.targets.vulkan.device import Device
-from raido.targets.vulkan.spirv import tir
 from raido.targets.vulkan.spirv.body import Body
 from raido.targets.vulkan.spirv.grammar import ALIGNED, Capability, Decoration, Op, Storage
 from raido.targets.vulkan.spirv.memory import Array
 from raido.targets.vulkan.spirv.module import Module
 from raido.targets.vulkan.spirv.operations import convert, write_native
 from raido.targets.vulkan.spirv.statements import Statements
-
-Mode = Literal["addresses", "descriptors"]
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """A parameter of a kernel: a pointer to elements, or a scalar; `offset` is its place in the block of arguments, in bytes."""
-
-    name: str
-    dtype: DType
-    pointer: bool
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """A compiled kernel. `inline`: the block of arguments, of `argument_bytes`, is part of the launch."""
-
-    name: str
-    words: bytes
-    mode: Mode
-    arguments: tuple[Argument, ...]
-    argument_bytes: int
-    inline: bool
-    block: tuple[int, int, int]
-    shared_bytes: int
-    capabilities: tuple[str, ...]
 
 
 def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> Kernel:
@@ -62,7 +34,7 @@ def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> 
     statements = Statements(Body(module))
     if mode == "addresses":
         module.require(Capability.PhysicalStorageBufferAddresses, "an array given by its address")
-    arguments, size = _lay_out(function, mode)
+    arguments, size = lay_out_arguments(function, mode)
     inline = size <= device.arguments
     _receive(statements, function, arguments, mode, inline)
     statements.write(function.body)
@@ -75,21 +47,6 @@ def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> 
 
 
 # --- arguments
-
-
-def _lay_out(function: Any, mode: Mode) -> tuple[tuple[Argument, ...], int]:
-    """The parameters with their places, and the bytes of the block; a pointer that is a descriptor takes none."""
-    found, size = [], 0
-    for parameter in function.params:
-        pointer = hasattr(parameter.ty, "element_type")
-        dtype, _ = tir.read_type(str(parameter.ty.element_type.dtype if pointer else parameter.ty.dtype))
-        width = 8 if pointer else max(4, dtype.itemsize)
-        if pointer and mode == "descriptors":
-            width = 0
-        offset = -(-size // width) * width if width else 0
-        size = max(size, offset + width)
-        found.append(Argument(str(parameter.name), dtype, pointer, offset))
-    return tuple(found), size
 
 
 def _receive(statements: Statements, function: Any, arguments: tuple[Argument, ...], mode: Mode, inline: bool) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import u32
-from raido.targets.vulkan.spirv import memory, tir
+from raido.targets.devices import tir
+from raido.targets.vulkan.spirv import memory
 from raido.targets.vulkan.spirv.body import Body
 from raido.targets.vulkan.spirv.expressions import Expressions, consecutive
 from raido.targets.vulkan.spirv.grammar import BuiltIn, Op, Storage

@@ -1,4 +1,4 @@
-"""Host plans for Vulkan: as the words that the C runtime executes.
+"""Host plans as the words that the C runtime of a device executes.
 
 Everything is checked when a plan is encoded but the values; the runtime checks those, and arithmetic that overflows.
 """
@@ -30,15 +30,15 @@ from raido.schedule.kernels.host_plan import (
     Upload,
     While,
 )
-from raido.targets.vulkan.library import BUSY, check, runtime
-from raido.targets.vulkan.runtime import LoadedKernel, Memory, OpenDevice
-from raido.targets.vulkan.spirv.generate import Kernel
+from raido.targets.devices.kernel import Kernel
+from raido.targets.devices.library import BUSY
+from raido.targets.devices.runtime import LoadedKernel, Memory, OpenDevice
 
 _SLICE = 200_000_000
 """Nanoseconds after which Python sees to its signals."""
 
 
-# The numbers of raido_vulkan.h.
+# The numbers of raido_device.h.
 _CODES: dict[type, int] = {
     kind: code for code, kind in enumerate((Allocate, Free, Upload, Download, Copy, Launch, ReadBack, Swap), 2)
 }
@@ -220,7 +220,7 @@ class _Encoder:
 
 
 class _Run(ctypes.Structure):
-    """`RdPlan` of raido_vulkan.h."""
+    """`RdPlan` of raido_device.h."""
 
     _fields_ = (
         *((name, c_void_p) for name in ("device", "words", "registers", "slots", "arrays", "kernels")),
@@ -261,10 +261,10 @@ def run_plan(
     counts = (plan.register_count, len(plan.slots), len(plan.hosts), len(plan.kernels))
     run = _Run(device.handle.value, *parts, len(plan.words), 0, *counts)
     try:
-        while (code := runtime().rd_plan_run(ctypes.byref(run), _SLICE)) == BUSY:
+        while (code := device.call.rd_plan_run(ctypes.byref(run), _SLICE)) == BUSY:
             pass
-        check(code)
+        device.check(code)
     finally:
         for handle in set(slots) - given:
-            runtime().rd_buffer_free(handle)
+            device.call.rd_buffer_free(handle)
     return {name: registers[place] for name, place in plan.registers.items()}

@@ -1,9 +1,9 @@
-/* Plans: what the CPU does around launches, as words; raido_vulkan.h says what each word means.
+/* Plans: what the CPU does around launches, as words, on any device; raido_device.h says what each word means.
  *
  * A plan may come from a file, so every operand is checked against the plan's sizes before it is used.
  */
 #define _GNU_SOURCE
-#include "raido_vulkan_library.h"
+#include "raido_device.h"
 
 #include <string.h>
 #include <time.h>
@@ -32,11 +32,11 @@ static uint32_t operand(Reader* reader, uint64_t limit) {
 }
 
 static int32_t damaged(const Reader* reader) {
-  return rd_vulkan_fail(RD_VULKAN_FAILED, "a plan is damaged before word %llu", (unsigned long long)reader->at);
+  return rd_fail(RD_FAILED, "a plan is damaged before word %llu", (unsigned long long)reader->at);
 }
 
 static int32_t unsized(int64_t size, const char* of) {
-  return rd_vulkan_fail(RD_VULKAN_FAILED, "%s of %lld", of, (long long)size);
+  return rd_fail(RD_FAILED, "%s of %lld", of, (long long)size);
 }
 
 static int64_t nanoseconds_now(void) {
@@ -75,7 +75,7 @@ static int32_t compute(Reader* reader) {
     case RD_EQUAL: result = a == b; break;
     case RD_UNEQUAL: result = a != b; break;
   }
-  if (beyond) return rd_vulkan_fail(RD_VULKAN_FAILED, "a size is beyond 64 bits");
+  if (beyond) return rd_fail(RD_FAILED, "a size is beyond 64 bits");
   plan->registers[to] = result;
   return 0;
 }
@@ -237,9 +237,9 @@ int32_t rd_plan_run(RdPlan* plan, uint64_t nanoseconds) {
   while (plan->at < plan->word_count) {
     Reader reader = {plan, plan->at, 0};
     int32_t code = step(&reader, nanoseconds);
-    if (code) return code; /* also RD_VULKAN_BUSY: the step is taken again */
+    if (code) return code; /* also RD_BUSY: the step is taken again */
     plan->at = reader.at;
-    if ((uint64_t)(nanoseconds_now() - begun) > nanoseconds) return RD_VULKAN_BUSY;
+    if ((uint64_t)(nanoseconds_now() - begun) > nanoseconds) return RD_BUSY;
   }
   return 0;
 }
