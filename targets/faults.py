@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raido.algo.errors import ArithmeticFault, ArrayTooLarge, CompileError, IndexOutOfRange, SizeMismatch, explain
+from raido.algo.errors import (
+    ArithmeticFault,
+    ArrayTooLarge,
+    CompileError,
+    IndexOutOfRange,
+    SizeMismatch,
+    TargetError,
+    explain,
+)
 from raido.algo.graph.limits import MOST_SHOWN, limit_text
 from raido.targets.signature import FaultSite
 
@@ -55,6 +63,7 @@ FAULT_KINDS = (
         SizeMismatch,
         "a Fourier transform of {0} numbers, a size not known when compiled: no power of two",
     ),
+    FaultKind("steps", 27, TargetError, "a loop was stopped after {0} iterations in one thread of the device"),
     FaultKind("exact", 10, SizeMismatch, 'tail "exact": an extent of {0} is not a multiple of {1}'),
 )
 FAULT_CODES = {kind.name: kind.code for kind in FAULT_KINDS}

@@ -28,7 +28,7 @@ TVM_VERSION: str = tvm.__version__
 Var, IntImm, FloatImm = tirx.Var, tirx.IntImm, tirx.FloatImm
 Add, Sub, Mul, Div, Min, Max, RShift = tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Min, tirx.Max, tirx.RShift
 LT, LE, GT, GE, EQ, NE = tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE
-Not, Select, Cast = tirx.Not, tirx.Select, tirx.Cast
+And, Not, Select, Cast = tirx.And, tirx.Not, tirx.Select, tirx.Cast
 Ramp: Any = tirx.Ramp  # TVM's annotations refuse the plain ints that it takes as lanes
 Broadcast: Any = tirx.Broadcast
 BufferLoad, BufferStore, AllocBuffer, DeclBuffer = tirx.BufferLoad, tirx.BufferStore, tirx.AllocBuffer, tirx.DeclBuffer
@@ -63,7 +63,9 @@ def pointer_type(dtype: DType) -> Any:
     return PointerType(PrimType(type_name(dtype)))
 
 
-def flat_buffer(name: str, dtype: DType, size: int, data: Any = None, alignment: int | None = None) -> Any:
+def flat_buffer(
+    name: str, dtype: DType, size: int, data: Any = None, alignment: int | None = None, scope: str = ""
+) -> Any:
     """A one-dimensional buffer of a memory type, assumed aligned to its elements only."""
     declare: Any = tirx.decl_buffer
     return declare(
@@ -73,12 +75,39 @@ def flat_buffer(name: str, dtype: DType, size: int, data: Any = None, alignment:
         layout=None,
         data=data,
         data_alignment=alignment or dtype.itemsize,
+        scope=scope,
     )
 
 
 def call(symbol: str, result: Any, *args: Any) -> Any:
     """A call of a C function by its name; `result` is a type or its name."""
     return tirx.op.Call(_CALL_EXTERN, [StringImm(symbol), *args], ret_ty=result)
+
+
+def address_of(element: Any) -> Any:
+    """The address of a loaded element."""
+    return tirx.op.call_intrin("handle", "tirx.address_of", element)
+
+
+def if_then_else(condition: Any, yes: Any, no: Any) -> Any:
+    """One of two values, of which only that one is computed."""
+    return tirx.if_then_else(condition, yes, no)
+
+
+def barrier() -> Any:
+    """The threads of a block wait for one another."""
+    return Evaluate(tirx.op.call_intrin("int32", "tirx.tvm_storage_sync", StringImm("shared")))
+
+
+def bind_axis(tag: str, variable: Any, extent: int, body: Any) -> Any:
+    """`body`, where a variable is the place along an axis of the launch: "blockIdx.x" … "threadIdx.z"."""
+    axis: Any = tirx.IterVar
+    return AttrStmt(axis(None, variable, axis.ThreadIndex, tag), "thread_extent", IntImm("int32", extent), body)
+
+
+def kernel(symbol: str, parameters: Sequence[Any], body: Any) -> Any:
+    """A function that threads run. Its pointers never alias."""
+    return PrimFunc(list(parameters), body).with_attr("global_symbol", symbol).with_attr("tirx.noalias", True)
 
 
 def sequence(statements: Sequence[Any]) -> Any:

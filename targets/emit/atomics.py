@@ -12,7 +12,8 @@ from raido.algo.graph.dtypes import DType, bool_, i32, i64
 from raido.schedule.nest.nodes import Alloc, AtomicUpdate, Let
 from raido.schedule.nest.values import Buffer, Read
 from raido.targets import tvm_corner as T
-from raido.targets.emit.unit import data_of, tir
+from raido.targets.emit.terms import tir
+from raido.targets.emit.unit import data_of
 from raido.targets.llvm.text import memory_dtype
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from raido.targets import tvm_corner as T
 from raido.targets.emit.loops import emit_loop, trip_count
 from raido.targets.emit.scopes import Uses, swapped_buffers
 from raido.targets.emit.statements import Outliner, Statements
-from raido.targets.emit.unit import Unit, data_of, tir
+from raido.targets.emit.terms import tir
+from raido.targets.emit.unit import Unit, data_of
 from raido.targets.llvm.text import memory_dtype
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from raido.algo.graph.index import add, as_index, constant_value, mul, sub
 from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.nodes import VectorStore
-from raido.targets.emit.values import strides_of
+from raido.targets.emit.order import strides_of
 
 _MOST = 4
 

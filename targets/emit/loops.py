@@ -10,7 +10,7 @@ from raido.schedule.nest.nodes import For
 from raido.targets import tvm_corner as T
 from raido.targets.emit.stream_loops import StreamLoops
 from raido.targets.emit.streams import find_stream
-from raido.targets.emit.unit import Term, tir
+from raido.targets.emit.terms import Term, tir
 
 if TYPE_CHECKING:
     from raido.targets.emit.statements import Statements

@@ -9,8 +9,7 @@ from raido.algo.graph.expr import Const, Op
 from raido.algo.graph.primitives import DIVISIONS
 from raido.schedule.nest.values import Ramp, Read, Splat, VectorVar, lanes_of
 from raido.targets import tvm_corner as T
-from raido.targets.emit.terms import INDEX_OPERATIONS, fold_known, index_operation
-from raido.targets.emit.unit import Term, is_plain_index, tir
+from raido.targets.emit.terms import INDEX_OPERATIONS, Term, fold_known, index_operation, is_plain_index, tir
 
 if TYPE_CHECKING:
     from raido.targets.emit.values import Values
@@ -38,7 +37,7 @@ def emit_operation(values: Values, e: Op, plain: dict[Any, bool]) -> Term:
     values.unit.vector_operations += lanes > 1
     args = [tir(t, a.dtype) for t, a in zip(terms, e.args, strict=True)]
     first = e.args[0].dtype
-    if e.dtype is i64 and is_plain_index(e, values.unit, plain):
+    if e.dtype is i64 and is_plain_index(e, values.unit.index_like, plain):
         if e.name == "neg":
             zero = T.IntImm("int64", 0)
             return T.Sub(T.Broadcast(zero, lanes) if lanes > 1 else zero, args[0])

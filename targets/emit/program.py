@@ -22,7 +22,8 @@ from raido.targets.emit.loops import emit_loop, trip_count
 from raido.targets.emit.ordered import emit_ordered_round
 from raido.targets.emit.scopes import Uses, hoist_heap, is_ordered, shared_registers
 from raido.targets.emit.statements import Statements, add_statement
-from raido.targets.emit.unit import Unit, data_of, tir
+from raido.targets.emit.terms import tir
+from raido.targets.emit.unit import Unit, data_of
 from raido.targets.llvm.capabilities import Capabilities
 from raido.targets.llvm.helpers import Helpers
 from raido.targets.llvm.text import llvm_type, memory_dtype

@@ -45,7 +45,8 @@ from raido.targets.emit.ordered import emit_ordered
 from raido.targets.emit.steps import emit_append, emit_fold
 from raido.targets.emit.stores import emit_interleaved, emit_scatter, emit_store, emit_vector_store
 from raido.targets.emit.stream_loops import StreamLoops
-from raido.targets.emit.unit import Unit, data_of, is_heavy, is_plain_index, tir
+from raido.targets.emit.terms import is_plain_index, tir
+from raido.targets.emit.unit import Unit, data_of, is_heavy
 from raido.targets.emit.values import Values
 from raido.targets.llvm.roots import LANES
 from raido.targets.llvm.runtime_helpers import LARGEST
@@ -113,7 +114,7 @@ class Statements:
     def _let(self, s: Let) -> None:
         unit = self.unit
         term = self.values.scalar(s.value)
-        if is_plain_index(s.value, unit, {}):
+        if is_plain_index(s.value, unit.index_like, {}):
             unit.index_like.add(s.var)
             if s.value.dtype is i64 and lanes_of(s.value) == 1:
                 unit.known[s.var] = substitute(s.value, unit.known)

@@ -10,7 +10,7 @@ from raido.schedule.nest.effects import is_scan
 from raido.schedule.nest.nodes import Append, Fold
 from raido.schedule.nest.values import Read, lanes_of
 from raido.targets import tvm_corner as T
-from raido.targets.emit.unit import tir
+from raido.targets.emit.terms import tir
 
 if TYPE_CHECKING:
     from raido.targets.emit.statements import Statements

@@ -11,7 +11,8 @@ from raido.schedule.nest.nodes import Scatter, Store, VectorStore
 from raido.schedule.nest.values import lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.streams import beyond_lines
-from raido.targets.emit.unit import data_of, tir
+from raido.targets.emit.terms import tir
+from raido.targets.emit.unit import data_of
 from raido.targets.llvm.text import memory_dtype
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from raido.schedule.nest.effects import buffers_read, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Prefetch, Store, VectorStore, While
 from raido.schedule.nest.values import Buffer, Gather, Read, lanes_of
 from raido.schedule.nest.walk import blocks_of, expressions_of
-from raido.targets.emit.values import operands
+from raido.targets.emit.order import operands
 from raido.targets.llvm.text import memory_dtype
 
 _ALLOWED = (Block, Let, Alloc, Store, VectorStore, For, If, While, Check, Prefetch)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
+from raido.algo.graph.dtypes import DType, i64
+from raido.algo.graph.expr import Const, Op, SizeVar, Var
+from raido.schedule.nest.values import Ramp, Splat, VectorVar
 from raido.targets import tvm_corner as T
-from raido.targets.emit.unit import Term, tir
+
+Term = Any  # a TIR expression, or a Python int or bool that is known
 
 INDEX_OPERATIONS = {"add": T.Add, "sub": T.Sub, "mul": T.Mul, "minimum": T.Min, "maximum": T.Max}
 _FOLDS = {
@@ -92,3 +96,42 @@ def spread(term: Term, lanes: int) -> Any:
 def _lanes_of_term(term: Any) -> int:
     kind = str(term.ty) if hasattr(term, "ty") else ""
     return int(kind.rpartition("x")[2]) if "x" in kind else 1
+
+
+def tir(term: Term, dtype: DType = i64) -> Any:
+    """A term as TIR."""
+    if isinstance(term, bool):
+        return T.IntImm("bool", int(term))
+    if isinstance(term, int):
+        return T.IntImm(T.type_name(dtype), term)
+    return term
+
+
+def is_plain_index(e: Any, index_like: Container[Any], memo: dict[Any, bool]) -> bool:
+    """Whether an i64 expression is built from loop indices and sizes so that it cannot overflow: TIR's own arithmetic then serves."""
+    known = memo.get(e)
+    if known is None:
+        known = memo[e] = _plain(e, index_like, memo)
+    return known
+
+
+def _plain(e: Any, index_like: Container[Any], memo: dict[Any, bool]) -> bool:
+    if e.dtype is not i64:
+        return False
+    if isinstance(e, Const):
+        return abs(e.bits) < 1 << 31
+    if isinstance(e, SizeVar):
+        return True
+    if isinstance(e, (Var, VectorVar)):
+        return e in index_like
+    if isinstance(e, Ramp):
+        return is_plain_index(e.base, index_like, memo)
+    if isinstance(e, Splat):
+        return is_plain_index(e.value, index_like, memo)
+    if not isinstance(e, Op) or not all(is_plain_index(a, index_like, memo) for a in e.args):
+        return False
+    if e.name == "mul":
+        return any(
+            isinstance(a, (Const, SizeVar)) or (isinstance(a, Splat) and isinstance(a.value, Const)) for a in e.args
+        )
+    return e.name in ("add", "sub", "neg", "minimum", "maximum", "floordiv", "mod", "floormod")

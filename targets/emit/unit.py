@@ -10,13 +10,12 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, i64, u8
-from raido.algo.graph.expr import Const, Expr, SizeVar, Var
+from raido.algo.graph.expr import Expr
 from raido.schedule.nest.values import Buffer, VectorVar
 from raido.targets import tvm_corner as T
+from raido.targets.emit.terms import Term
 from raido.targets.llvm.helpers import Helpers
 from raido.targets.llvm.text import memory_dtype
-
-Term = Any  # a TIR expression, or a Python int or bool that is known
 
 UNKNOWN_EXTENT = 1 << 40  # TIR wants a size for each buffer and uses it for nothing
 _HEAVY = 48  # operations: TIR's analysis takes a name for its value, so what long chains of names stand for grows without bound
@@ -108,48 +107,6 @@ def is_heavy(weight: int) -> bool:
     return weight > _HEAVY
 
 
-def tir(term: Term, dtype: DType = i64) -> Any:
-    """A term as TIR."""
-    if isinstance(term, bool):
-        return T.IntImm("bool", int(term))
-    if isinstance(term, int):
-        return T.IntImm(T.type_name(dtype), term)
-    return term
-
-
 def data_of(buffer: Any) -> Any:
     """The pointer behind a TIR buffer."""
     return buffer.data
-
-
-def is_plain_index(e: Any, unit: Unit, memo: dict[Any, bool]) -> bool:
-    """Whether an i64 expression is built from loop indices and sizes so that it cannot overflow: TIR's own arithmetic then serves."""
-    known = memo.get(e)
-    if known is None:
-        known = memo[e] = _plain(e, unit, memo)
-    return known
-
-
-def _plain(e: Any, unit: Unit, memo: dict[Any, bool]) -> bool:
-    from raido.algo.graph.expr import Op
-    from raido.schedule.nest.values import Ramp, Splat
-
-    if e.dtype is not i64:
-        return False
-    if isinstance(e, Const):
-        return abs(e.bits) < 1 << 31
-    if isinstance(e, SizeVar):
-        return True
-    if isinstance(e, (Var, VectorVar)):
-        return e in unit.index_like
-    if isinstance(e, Ramp):
-        return is_plain_index(e.base, unit, memo)
-    if isinstance(e, Splat):
-        return is_plain_index(e.value, unit, memo)
-    if not isinstance(e, Op) or not all(is_plain_index(a, unit, memo) for a in e.args):
-        return False
-    if e.name == "mul":
-        return any(
-            isinstance(a, (Const, SizeVar)) or (isinstance(a, Splat) and isinstance(a.value, Const)) for a in e.args
-        )
-    return e.name in ("add", "sub", "neg", "minimum", "maximum", "floordiv", "mod", "floormod")

@@ -7,14 +7,14 @@ what would nest too deeply.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import DType, bf16, bool_, i64, u8
 from raido.algo.graph.expr import Const, Op, SizeVar, Var
-from raido.algo.graph.index import as_index, canonical, constant_value, mul
+from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.values import (
     Buffer,
@@ -34,45 +34,13 @@ from raido.schedule.nest.values import (
 )
 from raido.targets import tvm_corner as T
 from raido.targets.emit.operations import emit_lane_fold, emit_operation
-from raido.targets.emit.terms import index_product, index_sum, spread
-from raido.targets.emit.unit import Term, Unit, data_of, is_heavy, tir
+from raido.targets.emit.order import is_leaf, operands, order_of, strides_of
+from raido.targets.emit.terms import Term, index_product, index_sum, spread, tir
+from raido.targets.emit.unit import Unit, data_of, is_heavy
 from raido.targets.llvm.tables import is_small_table
 from raido.targets.llvm.text import memory_dtype
 
 _DEPTH = 24
-
-
-def operands(e: Any) -> tuple[Any, ...]:
-    """The expressions that an expression is made of."""
-    if isinstance(e, Op):
-        return e.args
-    if isinstance(e, Read):
-        return (*e.indices, e.predicate) if e.predicate is not None else e.indices
-    if isinstance(e, (VectorRead, Gather)):
-        return (*e.indices, e.mask) if e.mask is not None else e.indices
-    if isinstance(e, Ramp):
-        return (e.base,)
-    if isinstance(e, LaneCompress):
-        return (e.value, e.mask)
-    if isinstance(e, LaneCount):
-        return (e.mask,)
-    if isinstance(e, (Splat, LaneFold, Extract, LaneShift)):
-        return (e.value,)
-    if isinstance(e, LaneShuffle):
-        return (e.first, e.second)
-    return ()
-
-
-def strides_of(buffer: Buffer) -> tuple[Any, ...]:
-    """The element strides of a buffer: its own, or row-major ones."""
-    if buffer.strides:
-        return buffer.strides
-    strides: list[Any] = []
-    step: Any = 1
-    for extent in reversed(buffer.shape):
-        strides.append(step)
-        step = mul(step, extent)
-    return tuple(reversed(strides))
 
 
 class Values:
@@ -91,16 +59,14 @@ class Values:
         """TIR for each root, in terms of names bound in the current block. None stays None."""
         self.memo, self._depth, self.weight = {}, {}, {}
         wanted = [root for root in roots if root is not None]
-        uses: dict[Any, int] = dict.fromkeys(wanted, 1)
-        order: list[Any] = []
-        self._order(wanted, uses, order)
+        order, uses = order_of(wanted)
         plain: dict[Any, bool] = {}
         for e in order:
             term = self._emit(e, plain)
             below = operands(e)
             depth = 1 + max((self._depth[a] for a in below), default=0)
             weight = self.unit.weights.get(e, 1) + sum(self.weight[a] for a in below)
-            if self.binds and not isinstance(term, int) and not _is_leaf(e) and (uses[e] > 1 or depth > _DEPTH):
+            if self.binds and not isinstance(term, int) and not is_leaf(e) and (uses[e] > 1 or depth > _DEPTH):
                 term, depth = self.unit.bind("v", e.dtype, lanes_of(e), term, weight), 0
                 weight = 1 if is_heavy(weight) else weight
             self.memo[e], self._depth[e], self.weight[e] = term, depth, weight
@@ -109,25 +75,6 @@ class Values:
     def scalar(self, e: Any) -> Term:
         """One expression."""
         return self.prepare(e)[0]
-
-    @staticmethod
-    def _order(roots: Iterable[Any], uses: dict[Any, int], order: list[Any]) -> None:
-        """Every expression below the roots, operands first, and how often each is used."""
-        done: set[Any] = set()
-        for root in roots:
-            stack = [(root, iter(operands(root)))] if root not in done else []
-            done.add(root)
-            while stack:
-                e, rest = stack[-1]
-                for operand in rest:
-                    uses[operand] = uses.get(operand, 0) + 1
-                    if operand not in done:
-                        done.add(operand)
-                        stack.append((operand, iter(operands(operand))))
-                        break
-                else:
-                    stack.pop()
-                    order.append(e)
 
     def tir(self, e: Any) -> Any:
         """The TIR of an expression already prepared."""
@@ -290,7 +237,3 @@ class Values:
             helper = helpers.memory.gather(dtype, lanes, e.mask is not None)
         value = self.unit.call(helper, memory, lanes, data_of(where), offsets, *extra)
         return self._from_memory(dtype, lanes, value)
-
-
-def _is_leaf(e: Any) -> bool:
-    return isinstance(e, (Const, Var, SizeVar, VectorVar)) or (isinstance(e, Splat) and isinstance(e.value, Const))

@@ -1,0 +1,84 @@
+"""Expressions of nests in the order in which code is made for them, how often each is used, and the strides of buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from raido.algo.graph.expr import Const, Op, SizeVar, Var
+from raido.algo.graph.index import mul
+from raido.schedule.nest.values import (
+    Buffer,
+    Extract,
+    Gather,
+    LaneCompress,
+    LaneCount,
+    LaneFold,
+    LaneShift,
+    LaneShuffle,
+    Ramp,
+    Read,
+    Splat,
+    VectorRead,
+    VectorVar,
+)
+
+
+def operands(e: Any) -> tuple[Any, ...]:
+    """The expressions that an expression is made of."""
+    if isinstance(e, Op):
+        return e.args
+    if isinstance(e, Read):
+        return (*e.indices, e.predicate) if e.predicate is not None else e.indices
+    if isinstance(e, (VectorRead, Gather)):
+        return (*e.indices, e.mask) if e.mask is not None else e.indices
+    if isinstance(e, Ramp):
+        return (e.base,)
+    if isinstance(e, LaneCompress):
+        return (e.value, e.mask)
+    if isinstance(e, LaneCount):
+        return (e.mask,)
+    if isinstance(e, (Splat, LaneFold, Extract, LaneShift)):
+        return (e.value,)
+    if isinstance(e, LaneShuffle):
+        return (e.first, e.second)
+    return ()
+
+
+def strides_of(buffer: Buffer) -> tuple[Any, ...]:
+    """The element strides of a buffer: its own, or row-major ones."""
+    if buffer.strides:
+        return buffer.strides
+    strides: list[Any] = []
+    step: Any = 1
+    for extent in reversed(buffer.shape):
+        strides.append(step)
+        step = mul(step, extent)
+    return tuple(reversed(strides))
+
+
+def order_of(roots: Iterable[Any]) -> tuple[list[Any], dict[Any, int]]:
+    """Every expression below the roots, operands first, and how often each is used."""
+    order: list[Any] = []
+    uses: dict[Any, int] = dict.fromkeys(roots, 1)
+    done: set[Any] = set()
+    for root in list(uses):
+        stack = [(root, iter(operands(root)))] if root not in done else []
+        done.add(root)
+        while stack:
+            e, rest = stack[-1]
+            for operand in rest:
+                uses[operand] = uses.get(operand, 0) + 1
+                if operand not in done:
+                    done.add(operand)
+                    stack.append((operand, iter(operands(operand))))
+                    break
+            else:
+                stack.pop()
+                order.append(e)
+    return order, uses
+
+
+def is_leaf(e: Any) -> bool:
+    """Whether an expression needs no name of its own, however often it is used."""
+    return isinstance(e, (Const, Var, SizeVar, VectorVar)) or (isinstance(e, Splat) and isinstance(e.value, Const))

@@ -1,0 +1,79 @@
+"""`emit_kernel`: a kernel as a function of plain TIR, as every back end for devices takes it (ARCHITECTURE.md, "Vulkan, below the lowering").
+
+Parameters are the kernel's arrays, as pointers, then its numbers, then the fault record where it has one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raido.algo.graph.dtypes import i32
+from raido.schedule.kernels.kernel import Kernel
+from raido.targets import tvm_corner as T
+from raido.targets.kernels.atomics import forms_of
+from raido.targets.kernels.faults import RECORD_WORDS, nothing_failed
+from raido.targets.kernels.statements import Statements
+from raido.targets.kernels.unit import UNKNOWN_EXTENT, Held, Unit
+
+STEPS = 1 << 30
+"""Iterations of a loop in one thread whose end data decides: a loop with more is taken for one that never ends."""
+
+
+def emit_kernel(kernel: Kernel, steps: int = STEPS) -> Any:
+    """The function of a kernel, called by its name."""
+    unit = Unit()
+    forms = forms_of(kernel.body.statements)
+    parameters: list[Any] = []
+    for buffer in kernel.arrays:
+        form = Held(None, buffer.dtype, forms.get(buffer, "plain"))
+        pointer = T.pointer(unit.fresh_name(buffer.name), form.memory)
+        made = T.flat_buffer(unit.fresh_name(buffer.name), form.memory, UNKNOWN_EXTENT, pointer)
+        unit.out.append(T.DeclBuffer(made, data=pointer))
+        unit.memory[buffer] = Held(made, form.dtype, form.form)
+        parameters.append(pointer)
+    for number in kernel.numbers:
+        parameters.append(T.Var(unit.fresh_name(number.name), T.type_name(number.dtype)))
+        unit.variables[number] = parameters[-1]
+        unit.index_like.add(number)
+    if kernel.faults:
+        parameters.append(T.pointer(unit.fresh_name("fault"), i32))
+        unit.fault = T.flat_buffer("fault_record", i32, RECORD_WORDS, parameters[-1])
+        unit.out.append(T.DeclBuffer(unit.fault, data=parameters[-1]))
+    body = _body(kernel, unit, Statements(unit, forms, steps))
+    return T.kernel(kernel.name, parameters, _with_axes(kernel, unit, body))
+
+
+def _body(kernel: Kernel, unit: Unit, statements: Statements) -> Any:
+    """What a thread does: nothing, if the kernel can see that something failed."""
+    for variable in (*kernel.blocks, *kernel.threads):
+        unit.variables[variable] = T.Var(unit.fresh_name(variable.name), "int64")
+        unit.index_like.add(variable)
+    declared, unit.out = unit.out, []
+    test = _test(unit)
+    before, unit.out = unit.out, []
+    statements.block(kernel.body.statements)
+    body = T.sequence(unit.out)
+    return T.sequence([*declared, *before, body if test is None else T.IfThenElse(test, body, None)])
+
+
+def _test(unit: Unit) -> Any:
+    """The condition that nothing is on record."""
+    if unit.fault is None:
+        return None
+    return nothing_failed(unit)
+
+
+def _with_axes(kernel: Kernel, unit: Unit, body: Any) -> Any:
+    """The body inside the axes of the launch, whose places are i64 there."""
+    axes = [
+        *((f"threadIdx.{name}", v, n) for name, v, n in zip("xyz", kernel.threads, kernel.extent, strict=True)),
+        *((f"blockIdx.{name}", v, 1) for name, v in zip("xyz", kernel.blocks, strict=True)),
+    ]
+    places = []
+    for tag, variable, extent in axes:
+        place = T.Var(unit.fresh_name(tag), "int32")
+        places.append((tag, place, extent))
+        body = T.sequence([T.Bind(unit.variables[variable], T.Cast("int64", place)), body])
+    for tag, place, extent in places:
+        body = T.bind_axis(tag, place, extent, body)
+    return body

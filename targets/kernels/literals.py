@@ -1,0 +1,26 @@
+"""Literals in kernels. TIR has no literal for NaN, infinity and the upper half of u64: they are given by their bits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from raido.algo.graph.dtypes import DType, bf16, bool_, signed, unsigned
+from raido.algo.graph.expr import Const
+from raido.targets import tvm_corner as T
+from raido.targets.kernels.unit import operation
+
+
+def literal(dtype: DType, bits: int) -> Any:
+    """The number of a type with these bits, as `Const` has them: of an integer its value."""
+    if dtype is bool_ or dtype is bf16 or (dtype.is_integer and bits < 1 << 63):
+        return T.IntImm(T.type_name(dtype), int(bits))
+    if dtype.is_integer:
+        return operation("bitcast", dtype, T.IntImm("int64", int(bits) - (1 << 64)))
+    value = float(Const(dtype, bits).value)
+    if math.isfinite(value):
+        return T.FloatImm(T.type_name(dtype), value)
+    whole = unsigned(dtype.bits)
+    if bits >= 1 << 63:
+        whole, bits = signed(dtype.bits), bits - (1 << 64)
+    return operation("bitcast", dtype, T.IntImm(T.type_name(whole), bits))

@@ -1,0 +1,248 @@
+"""Statements of scalar nests as TIR statements of one thread.
+
+Registers are arrays of the thread, whose indices are constants once loops are unrolled. A failed check claims the fault record for the
+first to come; the thread goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from raido.algo.errors import CompileError
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Op
+from raido.algo.graph.index import as_index, canonical, constant_value
+from raido.algo.graph.rewrite import substitute
+from raido.schedule.nest.effects import is_scan
+from raido.schedule.nest.nodes import (
+    Alloc,
+    Append,
+    AtomicUpdate,
+    Block,
+    Check,
+    Fold,
+    For,
+    If,
+    Let,
+    Prefetch,
+    Produce,
+    Store,
+    While,
+)
+from raido.schedule.nest.values import Buffer, Read
+from raido.targets import tvm_corner as T
+from raido.targets.emit.terms import Term, is_plain_index, tir
+from raido.targets.kernels.atomics import emit_atomic, store_in_word
+from raido.targets.kernels.faults import record_fault
+from raido.targets.kernels.unit import Form, Held, Unit, condition, load
+from raido.targets.kernels.values import Values, encode
+
+_UNROLL_LIMIT = 256
+
+
+class Statements:
+    """Appends statements to a unit. `forms`: of buffers whose elements are not held plainly; `steps`: iterations that a loop may take
+    whose end data decides."""
+
+    def __init__(self, unit: Unit, forms: dict[Buffer, Form], steps: int) -> None:
+        self.unit, self.forms, self.steps = unit, forms, steps
+        self.values = Values(unit)
+
+    def block(self, statements: Sequence[Any]) -> None:
+        """The statements of a block."""
+        for s in statements:
+            emit = _EMIT.get(type(s))
+            if emit is None:
+                raise CompileError(f"internal: {type(s).__name__} cannot stand inside a kernel")
+            emit(self, s)
+
+    def nested(self, block: Block) -> Any:
+        """A block of its own, as one TIR statement."""
+        outer = self.unit.block()
+        self.block(block.statements)
+        return self.unit.end_block(outer)
+
+    def store(self, held: Held, offset: Term, value: Any) -> None:
+        """Appends a store of an element."""
+        if held.form == "words":
+            store_in_word(self.unit, held, offset, value)
+        else:
+            self.unit.put(held.buffer, encode(held.dtype, value) if held.form == "bits" else value, offset)
+
+    # --- names and memory
+
+    def _block(self, s: Block) -> None:
+        self.block(s.statements)
+
+    def _produce(self, s: Produce) -> None:
+        self.block(s.body.statements)
+
+    def _let(self, s: Let) -> None:
+        unit = self.unit
+        term = self.values.scalar(s.value)
+        if is_plain_index(s.value, unit.index_like, {}):
+            unit.index_like.add(s.var)
+        unit.variables[s.var] = unit.bind(s.var.name, s.var.dtype, term)
+
+    def _alloc(self, s: Alloc) -> None:
+        buffer, unit = s.buffer, self.unit
+        extents = [self._constant(extent) for extent in buffer.shape]
+        if any(extent is None for extent in extents):
+            raise CompileError(f"internal: {buffer.scope} buffer {buffer.name} has no constant size in a kernel")
+        shape = [max(int(extent or 0), 0) for extent in extents]
+        count = 1
+        for extent in shape:
+            count *= extent
+        if buffer.strides and count:
+            strides = [self._constant(stride) or 0 for stride in buffer.strides]
+            count = 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+        form = self.forms.get(buffer, "plain")
+        held = Held(None, buffer.dtype, form)
+        if form == "words":
+            count = -(-count * buffer.dtype.itemsize // 4)
+        scope = "shared" if buffer.scope == "shared" else "local"
+        made = T.flat_buffer(unit.fresh_name(buffer.name), held.memory, max(count, 1), scope=scope)
+        unit.out.append(T.AllocBuffer(made))
+        unit.memory[buffer] = Held(made, buffer.dtype, form)
+
+    def _constant(self, e: Any) -> int | None:
+        """The number that an extent is, once the variables of unrolled loops are known."""
+        known = {v: as_index(term) for v, term in self.unit.variables.items() if type(term) is int}
+        return constant_value(canonical(substitute(as_index(e), known)))
+
+    def _store(self, s: Store) -> None:
+        value, predicate, *_ = self.values.prepare(s.value, s.predicate, *s.indices)
+        if predicate is False:
+            return
+        held, offset = self.values.element(s.buffer, s.indices)
+        outer = self.unit.block()
+        self.store(held, offset, tir(value, s.value.dtype))
+        made = self.unit.end_block(outer)
+        self.unit.out.append(made if predicate in (None, True) else T.IfThenElse(predicate, made, None))
+
+    def _prefetch(self, s: Prefetch) -> None:
+        """A hint that devices have no use for."""
+
+    # --- steps of reductions, scans and filters
+
+    def _fold(self, s: Fold) -> None:
+        unit, steps = self.unit, s.step
+        held = [Read(buffer, s.indices, None) for buffer in s.buffers]
+        if is_scan(s):
+            operands = zip((*s.left, *s.right), self.values.prepare(*held, *s.values), strict=True)
+            unit.variables.update((var, unit.bind(var.name, var.dtype, term)) for var, term in operands)
+            unit.variables.update((var, unit.variables[left]) for var, left in zip(s.before, s.left, strict=False))
+        else:
+            now = dict(zip(s.left, held, strict=True))
+            steps = tuple(substitute(step, now) for step in steps)
+        terms = self.values.prepare(*steps, *s.indices)[: len(steps)]
+        if len(steps) > 1 or is_scan(s):  # all are computed before any is stored
+            terms = [unit.bind("step", e.dtype, term) for term, e in zip(terms, steps, strict=True)]
+        unit.variables.update(zip(s.after, terms, strict=False))
+        for buffer, term, step in zip(s.buffers, terms, steps, strict=True):
+            self.store(*self.values.element(buffer, s.indices), tir(term, step.dtype))
+
+    def _append(self, s: Append) -> None:
+        unit = self.unit
+        wanted = condition(self.values.scalar(s.predicate))
+        outer = unit.block()
+        place = Read(s.position, (), None)
+        at, *terms = self.values.prepare(place, *s.values)
+        at = unit.bind("place", i64, at)
+        for buffer, term, value in zip(s.buffers, terms, s.values, strict=True):
+            self.store(unit.held(buffer), at, tir(term, value.dtype))
+        self.store(*self.values.element(s.position, ()), T.Add(tir(at), T.IntImm("int64", 1)))
+        unit.when(wanted, outer)
+
+    def _atomic(self, s: AtomicUpdate) -> None:
+        emit_atomic(self.unit, self.values, s)
+
+    # --- control
+
+    def _for(self, s: For) -> None:
+        unit = self.unit
+        if s.kind in ("parallel", "vector"):
+            raise CompileError(f"internal: a {s.kind} loop over {s.var.name} cannot stand inside a kernel")
+        low, high = self.values.prepare(s.low, s.high)
+        unit.index_like.add(s.var)
+        if isinstance(low, int) and isinstance(high, int):
+            if high <= low:
+                return
+            if s.kind == "unroll" and (high - low) // s.step < _UNROLL_LIMIT:
+                for value in range(low, high, s.step):
+                    unit.variables[s.var] = value
+                    self.block(s.body.statements)
+                return
+        index = T.Var(unit.fresh_name(s.var.name), "int64")
+        count: Any = tir(high) if isinstance(low, int) and low == 0 else T.Sub(tir(high), tir(low))
+        first = tir(low)
+        outer = unit.block()
+        value: Any = index
+        if s.step != 1:
+            rounded = T.Add(count, T.IntImm("int64", s.step - 1))
+            count, first = T.Div(T.Max(rounded, T.IntImm("int64", 0)), T.IntImm("int64", s.step)), T.IntImm("int64", 0)
+            value = unit.bind(s.var.name, i64, T.Add(tir(low), T.Mul(index, T.IntImm("int64", s.step))))
+        unit.variables[s.var] = value
+        self.block(s.body.statements)
+        body = unit.end_block(outer)
+        unit.out.append(T.For(index, first, count, T.ForKind.SERIAL, body))
+
+    def _if(self, s: If) -> None:
+        test = self.values.scalar(s.condition)
+        if isinstance(test, bool):
+            taken = s.then if test else s.orelse
+            if taken is not None:
+                self.block(taken.statements)
+            return
+        then = self.nested(s.then)
+        otherwise = self.nested(s.orelse) if s.orelse is not None else None
+        self.unit.out.append(T.IfThenElse(test, then, otherwise))
+
+    def _while(self, s: While) -> None:
+        """A loop that data ends, or else the limit of its iterations, which is a fault."""
+        unit = self.unit
+        left = unit.cell("left", i64, T.IntImm("int64", self.steps))
+        zero, one, stop = T.IntImm("int64", 0), T.IntImm("int64", 1), T.IntImm("int64", -1)
+        outer = unit.block()
+        self.block(s.setup.statements)
+        test = condition(self.values.scalar(s.condition))
+        again = unit.block()
+        self.block(s.body.statements)
+        unit.put(left, T.Sub(load(left), one))
+        body = unit.end_block(again)
+        unit.out.append(T.IfThenElse(test, body, T.BufferStore(left, stop, [zero])))
+        unit.repeat(T.GT(load(left), zero), outer)
+        if unit.fault is not None:
+            outer = unit.block()
+            record_fault(unit, "steps", -1, [T.IntImm("int64", self.steps)])
+            unit.when(T.EQ(load(left), zero), outer)
+
+    def _check(self, s: Check) -> None:
+        bad: Any = Op("logical_not", bool_, (s.holds,))
+        if s.predicate is not None:
+            bad = Op("logical_and", bool_, (s.predicate, bad))
+        listed = (v if v.dtype is i64 else Op("cast", i64, (v,)) for v in s.values)
+        term, *values = self.values.prepare(bad, *listed)
+        if term is False:
+            return
+        outer = self.unit.block()
+        record_fault(self.unit, s.kind, s.site, [tir(value) for value in values])
+        self.unit.when(condition(term), outer)
+
+
+_EMIT: dict[type, Callable[[Any, Any], None]] = {
+    Block: Statements._block,
+    Produce: Statements._produce,
+    Let: Statements._let,
+    Alloc: Statements._alloc,
+    Store: Statements._store,
+    Fold: Statements._fold,
+    AtomicUpdate: Statements._atomic,
+    Append: Statements._append,
+    For: Statements._for,
+    If: Statements._if,
+    While: Statements._while,
+    Check: Statements._check,
+    Prefetch: Statements._prefetch,
+}

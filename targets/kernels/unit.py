@@ -1,0 +1,121 @@
+"""One kernel under construction: what its variables and buffers are in TIR, and the statements so far.
+
+i64 expressions that are known while emitting (unrolled loops) are plain Python ints until TIR needs them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from raido.algo.errors import CompileError
+from raido.algo.graph.dtypes import DType, bool_, u32, unsigned
+from raido.schedule.nest.values import Buffer
+from raido.targets import tvm_corner as T
+from raido.targets.emit.terms import Term, tir
+
+UNKNOWN_EXTENT = 1 << 40
+"""Elements that TIR is told of an array in device memory; it uses the number for nothing."""
+
+Form = Literal["plain", "bits", "words"]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Where the elements of a buffer lie: a buffer of TIR, and in which form.
+
+    "plain": as elements. "bits": as unsigned integers of their width, and "words": several to a word of 32 bits, for elements that are
+    updated by compare-and-swap, which devices have for integers of 32 and 64 bits.
+    """
+
+    buffer: Any
+    dtype: DType
+    form: Form = "plain"
+
+    @property
+    def memory(self) -> DType:
+        """The element type of the buffer of TIR."""
+        return {"plain": self.dtype, "bits": unsigned(max(self.dtype.bits, 8)), "words": u32}[self.form]
+
+
+class Unit:
+    """A kernel: `variables` by nest variable, `memory` with where each buffer lies, `out` the statements of the current block."""
+
+    def __init__(self) -> None:
+        self.variables: dict[Any, Term] = {}
+        self.index_like: set[Any] = set()
+        self.memory: dict[Buffer, Held] = {}
+        self.fault: Any = None
+        self.out: list[Any] = []
+        self._names = 0
+
+    def fresh_name(self, stem: str) -> str:
+        """A name for a TIR variable."""
+        self._names += 1
+        clean = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)
+        return f"{clean}_{self._names}"
+
+    def bind(self, stem: str, dtype: DType, value: Term) -> Term:
+        """A name for a value in the current block; numbers that are known need none."""
+        if isinstance(value, (int, T.Var)):
+            return value
+        name = T.Var(self.fresh_name(stem), T.type_name(dtype))
+        self.out.append(T.Bind(name, value))
+        return name
+
+    def cell(self, stem: str, dtype: DType, value: Any) -> Any:
+        """A mutable number of the thread, and its first value."""
+        made = T.flat_buffer(self.fresh_name(stem), dtype, 1, scope="local")
+        self.out.append(T.AllocBuffer(made))
+        self.put(made, value)
+        return made
+
+    def put(self, cell: Any, value: Any, index: Term = 0) -> None:
+        """Appends a store to an element."""
+        self.out.append(T.BufferStore(cell, value, [tir(index)]))
+
+    def held(self, buffer: Buffer) -> Held:
+        """Where a buffer lies."""
+        if buffer not in self.memory:
+            raise CompileError(f"internal: buffer {buffer.name} ({buffer.scope}) is not visible where a kernel uses it")
+        return self.memory[buffer]
+
+    def block(self) -> list[Any]:
+        """Begins a nested block; its counterpart is `end_block`."""
+        outer, self.out = self.out, []
+        return outer
+
+    def end_block(self, outer: list[Any]) -> Any:
+        """Ends it: its statements as one."""
+        made, self.out = T.sequence(self.out), outer
+        return made
+
+    def when(self, test: Any, outer: list[Any]) -> None:
+        """Ends a nested block, which runs where a condition holds."""
+        body = self.end_block(outer)
+        self.out.append(T.IfThenElse(test, body, None))
+
+    def repeat(self, test: Any, outer: list[Any]) -> None:
+        """Ends a nested block, which runs as long as a condition holds."""
+        body = self.end_block(outer)
+        self.out.append(T.While(test, body))
+
+
+def load(cell: Any, index: Term = 0) -> Any:
+    """An element of a buffer of TIR."""
+    return T.BufferLoad(cell, [tir(index)])
+
+
+def operation(name: str, dtype: DType, *operands: Any) -> Any:
+    """The call of a native operation, or of a primitive that each back end expands."""
+    return T.call(f"raido_{name}", T.type_name(dtype), *operands)
+
+
+def atomic(name: str, dtype: DType, buffer: Any, index: Term, *operands: Any) -> Any:
+    """An indivisible access to an element of a buffer of TIR; its value is the element before."""
+    return operation(f"atomic_{name}", dtype, T.address_of(load(buffer, index)), *operands)
+
+
+def condition(term: Term) -> Any:
+    """A boolean as TIR."""
+    return tir(term, bool_)

@@ -1,0 +1,127 @@
+"""Expressions of scalar nests as TIR expressions of one thread.
+
+`Values.prepare(roots)` makes TIR for the expressions of one statement. What is used more than once is bound to a name once; so is
+what would nest too deeply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from raido.algo.errors import CompileError
+from raido.algo.graph.dtypes import DType, bool_, i64, u32, unsigned
+from raido.algo.graph.expr import Const, Op, SizeVar, Var
+from raido.algo.graph.index import as_index
+from raido.schedule.nest.values import Buffer, Read
+from raido.targets import tvm_corner as T
+from raido.targets.emit.order import is_leaf, operands, order_of, strides_of
+from raido.targets.emit.terms import Term, index_product, index_sum, tir
+from raido.targets.kernels.literals import literal
+from raido.targets.kernels.operations import emit_operation
+from raido.targets.kernels.unit import Held, Unit, load, operation
+
+_DEPTH = 24
+
+
+class Values:
+    """Expressions of a kernel's statements."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.memo: dict[Any, Term] = {}
+
+    def prepare(self, *roots: Any) -> list[Term]:
+        """TIR for each root, in terms of names bound in the current block. None stays None."""
+        self.memo = {}
+        order, uses = order_of(root for root in roots if root is not None)
+        depths: dict[Any, int] = {}
+        plain: dict[Any, bool] = {}
+        for e in order:
+            term = self._emit(e, plain)
+            depth = 1 + max((depths[a] for a in operands(e)), default=0)
+            if not isinstance(term, int) and not is_leaf(e) and (uses[e] > 1 or depth > _DEPTH):
+                term, depth = self.unit.bind("v", e.dtype, term), 0
+            self.memo[e], depths[e] = term, depth
+        return [None if root is None else self.memo[root] for root in roots]
+
+    def scalar(self, e: Any) -> Term:
+        """One expression."""
+        return self.prepare(e)[0]
+
+    def _emit(self, e: Any, plain: dict[Any, bool]) -> Term:
+        if isinstance(e, Const):
+            return bool(e.bits) if e.dtype is bool_ else int(e.bits) if e.dtype is i64 else literal(e.dtype, e.bits)
+        if isinstance(e, (Var, SizeVar)):
+            if e not in self.unit.variables:
+                raise CompileError(f"internal: variable {e.name} is not bound where a kernel uses it")
+            return self.unit.variables[e]
+        if isinstance(e, Op):
+            return emit_operation(self, e, plain)
+        if isinstance(e, Read):
+            return self._read(e)
+        raise CompileError(f"internal: {type(e).__name__} is no expression of a kernel")
+
+    # --- memory
+
+    def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Held, Term]:
+        """Where an element lies, and its offset there; the indices have been prepared."""
+        return self.unit.held(buffer), self.offset(buffer, [self.memo[i] for i in indices])
+
+    def offset(self, buffer: Buffer, indices: Sequence[Term]) -> Term:
+        """The element offset of indices."""
+        memo, total = self.memo, 0
+        strides = self.prepare(*(as_index(stride) for stride in strides_of(buffer)))
+        self.memo = memo
+        for index, stride in zip(indices, strides, strict=True):
+            total = index_sum(total, index_product(index, stride))
+        return total
+
+    def _read(self, e: Read) -> Any:
+        held, offset = self.element(e.buffer, e.indices)
+        predicate = None if e.predicate is None else self.memo[e.predicate]
+        if predicate is None or predicate is True:
+            return read(held, offset)
+        nothing = literal(e.dtype, 0)
+        return nothing if predicate is False else T.if_then_else(predicate, read(held, offset), nothing)
+
+
+def read(held: Held, offset: Term) -> Any:
+    """An element of a buffer."""
+    if held.form == "plain":
+        return load(held.buffer, offset)
+    if held.form == "bits":
+        return decode(held.dtype, load(held.buffer, offset))
+    word, shift = place_in_word(held.dtype, offset)
+    return from_word(held.dtype, load(held.buffer, word), shift)
+
+
+def place_in_word(dtype: DType, offset: Term) -> tuple[Any, Any]:
+    """The number of the 32-bit word that has a narrow element, and by how many bits it is shifted there."""
+    each = 4 // dtype.itemsize
+    at = tir(offset)
+    word = operation("shift_right", i64, at, T.IntImm("int64", each.bit_length() - 1))
+    inside = operation("convert", u32, operation("bit_and", i64, at, T.IntImm("int64", each - 1)))
+    return word, T.Mul(inside, T.IntImm("uint32", 8 * dtype.itemsize))
+
+
+def from_word(dtype: DType, word: Any, shift: Any) -> Any:
+    """A narrow element of a word."""
+    bits = 8 * dtype.itemsize
+    shifted = operation("shift_right", u32, word, shift)
+    narrow = operation("bit_and", u32, shifted, T.IntImm("uint32", (1 << bits) - 1))
+    if dtype is bool_:
+        return T.NE(narrow, T.IntImm("uint32", 0))
+    return decode(dtype, operation("convert", unsigned(bits), narrow))
+
+
+def decode(dtype: DType, bits: Any) -> Any:
+    """The element with these bits, an unsigned integer of its width."""
+    return bits if dtype.kind == "u" or T.type_name(dtype).startswith("uint") else operation("bitcast", dtype, bits)
+
+
+def encode(dtype: DType, value: Any) -> Any:
+    """The bits of an element, as an unsigned integer of its width."""
+    if dtype.kind == "u" or T.type_name(dtype).startswith("uint"):
+        return value
+    return operation("bitcast", unsigned(dtype.bits), value)
