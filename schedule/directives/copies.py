@@ -73,7 +73,8 @@ class CopyDirectives(Recorder):
 
         array: a parameter or a stage that this stage reads. stage, axis: the loop at which the copy is made; None: once, at root.
         layout: storage dimensions of the copy, outermost first, in this stage's axes and halves of splits: ("jo", "r", "ji") packs
-        panels of b[r, j]. scope: "heap", "stack" or "register". name: of the copy; "b_copy" for "b" unless given.
+        panels of b[r, j]. scope: "heap", "stack" or "register"; on a GPU "shared", one for the threads of a block, or "local".
+        name: of the copy; "b_copy" for "b" unless given.
 
         before   for io, jo, r, ii, ji: c += a[i, r] * b[r, j]
         after    for jo, r, ji: b_copy[jo, r, ji] = b[r, j]

@@ -12,7 +12,7 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, arrays_read, axes_of, known_names, loop_of, nearest, put
 
 MOST_MULTIPLE = 1 << 20
-SCOPES = ("heap", "stack", "register")
+SCOPES = ("heap", "stack", "register", "shared", "local")
 
 
 class HintDirectives(Recorder):
@@ -87,7 +87,8 @@ class HintDirectives(Recorder):
         """Says how the stage's own result is kept.
 
         layout: storage dimensions, outermost first; each an axis, or the two halves of a split axis, wherever they stand:
-        ("jo", "r", "ji") are panels. scope: "heap", "stack" or "register". pad: elements added to the length of a row.
+        ("jo", "r", "ji") are panels. scope: "heap", "stack" or "register"; on a GPU "shared", one for the threads of a block, and
+        "local", one for each thread. pad: elements added to the length of a row.
 
         before   c: f32[n, m]
         after    c: f32[ceildiv(m, 8), n, 8]            .split("j", 8).store(layout=("jo", "i", "ji"))

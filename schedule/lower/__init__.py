@@ -7,7 +7,7 @@
     loops         the loops of a stage; the two versions; cuts at boundaries        (coordinates, partition)
     placement     producers inside loops: regions, memory                            (regions)
     sliding       producers kept further out than they are computed
-    reductions    accumulators, partials                                              (lane_blocks)
+    reductions    accumulators, partials                                              (lane_blocks, thread_folds)
     rows_outside  array loops whose rounds keep to rows run row by row
     rows_together successive changes of one array are made row by row in one loop
     share_buffers arrays that are never alive together share memory

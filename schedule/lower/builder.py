@@ -54,6 +54,7 @@ class Builder:
         self.level_of: dict[Node, int] = {}
         self.meaning: dict[Var, Expr] = {}
         self.threaded = 0  # loops over threads that are open
+        self.levels: list[str] = []  # of a GPU, at which loops are open
         self._site_of: Callable[[DType, tuple[Expr, ...]], int] = lambda dtype, shape: -1  # of an array made here
 
     @property
@@ -96,13 +97,15 @@ class Builder:
         known = [e for n in (ix.sub(high, low), *extents) if only_sizes(n) for e in at_least_one(n)]
         if new := [e for e in dict.fromkeys(known) if e not in facts.known]:
             facts = facts.with_known(*new)
-        parallel = how.get("kind") == "parallel"
+        parallel, level = how.get("kind") == "parallel", how.get("level", "")
         self.threaded += parallel
+        self.levels.append(level)
         with self.block(facts, loop=True) as scope:
             self.level_of[var] = scope.level
             scope.var = var
             yield scope
         self.threaded -= parallel
+        self.levels.pop()
         if scope.statements:
             self.add(For(var, low, high, step, closed(scope), **how))
 
@@ -125,6 +128,10 @@ class Builder:
             for n in self.can_be_empty(extents):
                 tests.enter_context(self.when(Op("lt", bool_, (ix.as_index(0), n)), ix.sub(n, 1)))
             yield
+
+    def inside(self, level: str) -> bool:
+        """Whether a loop is open that is bound to blocks (level "block") or threads ("thread") of a GPU."""
+        return any(each.startswith(level) for each in self.levels)
 
     def name(self, name: str, value: NestExpr, level: int | None = None, lasting: bool = False) -> Var:
         """A `Let` in the scope of that level (the present one unless told).

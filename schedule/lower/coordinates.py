@@ -8,7 +8,7 @@ the inner count depends on the outer coordinate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from raido.algo.graph import index as ix
@@ -35,9 +35,18 @@ Bind = Callable[[str, Expr, Expr, Expr], Expr]
 
 
 class Coordinates:
-    """The ranges of a stage's axes and of everything they were split and fused into. `whole`: those of the axes to begin with."""
+    """The ranges of a stage's axes and of everything they were split and fused into. `whole`: those of the axes to begin with.
 
-    def __init__(self, axes: Sequence[tuple[str, Expr, Expr]], relations: Sequence[Split | Fuse]) -> None:
+    `most`: how many indices of an axis there are at most, where loops that are fused shall count so many.
+    """
+
+    def __init__(
+        self,
+        axes: Sequence[tuple[str, Expr, Expr]],
+        relations: Sequence[Split | Fuse],
+        most: Mapping[str, int] | None = None,
+    ) -> None:
+        self.most = most or {}
         self.whole = {name: (low, high) for name, low, high in axes}
         self.ranges = {name: Range(low, high, 1) for name, low, high in axes}
         self.axes = tuple(self.ranges)
@@ -66,6 +75,7 @@ class Coordinates:
     def copy(self) -> Coordinates:
         """An independent copy, for one of several unrolled iterations."""
         new = object.__new__(Coordinates)
+        new.most = self.most
         new.ranges = {
             n: Range(r.low, r.high, r.step, r.value, r.offset, r.exact, r.narrowed, r.base)
             for n, r in self.ranges.items()
@@ -198,6 +208,8 @@ class Coordinates:
 
     def _count(self, name: str) -> Expr:
         """How many values a loop takes at most, whatever the loops around it chose."""
+        if name in self.most:
+            return ix.as_index(self.most[name])
         low, high, step = self.bounds(name)
         relation = self.owner.get(name)
         if (

@@ -27,11 +27,12 @@ from raido.schedule.lower.lane_blocks import LaneBlocks
 from raido.schedule.lower.placement import Placement
 from raido.schedule.lower.prefetches import prefetch
 from raido.schedule.lower.reductions import Reductions
-from raido.schedule.lower.regions import Box, spread
+from raido.schedule.lower.regions import Box, extent_bound, spread
 from raido.schedule.lower.rows import places_in_row, row_by_row, rows_through
 from raido.schedule.lower.scans import Scans
 from raido.schedule.lower.sharing import Sharing, guests_by_host
 from raido.schedule.lower.sorts import Sorts
+from raido.schedule.lower.thread_folds import ThreadFolds
 from raido.schedule.lower.updates import Updates
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
 from raido.schedule.lower.work import Phase, Work
@@ -56,6 +57,7 @@ class Loops:
         self.compute = Phase(self._element, takes_over=self._take_over, shares=True, cuts=True)
         self.reductions = Reductions(self)
         self.lane_blocks = LaneBlocks(self, self.reductions)
+        self.thread_folds = ThreadFolds(self, self.reductions)
         self.scans = Scans(self, self.reductions)
         self.updates = Updates(self)
         self.filters = Filters(self)
@@ -85,7 +87,19 @@ class Loops:
         axes = [(a.name, low, spread(ix.add(high, 1))) for a, (low, high) in zip(job.stage.axes, box, strict=True)]
         if not set(job.stage.reduction_axes) <= set(job.stage.axes):
             axes += [(a.name, ix.as_index(0), a.extent) for a in job.stage.reduction_axes]
-        self.level(Work(job, [Coordinates(axes, job.plan.relations)], self.compute), 0)
+        self.level(Work(job, [Coordinates(axes, job.plan.relations, self._most(job, box))], self.compute), 0)
+
+    def _most(self, job: Job, box: Box) -> dict[str, int]:
+        """Constant bounds of a box that threads of a block go through together: their fused loops divide by these, not by sizes."""
+        if not self.builder.inside("block") or not any(loop.level for loop in job.plan.loops):
+            return {}
+        facts, meaning = self.builder.facts, self.builder.meaning
+        extents = [
+            extent_bound(low, high, axis.extent, facts, meaning)
+            for axis, (low, high) in zip(job.stage.axes, box, strict=True)
+        ]
+        known = ((axis.name, ix.constant_value(n)) for axis, n in zip(job.stage.axes, extents, strict=True))
+        return {name: n for name, n in known if n is not None}
 
     def level(self, work: Work, position: int) -> None:
         """Everything from the loop at `position` inwards."""
@@ -130,6 +144,9 @@ class Loops:
         if kind is None:
             kind = self._kind(job, plan)
             if plan.kind == "vector" and kind == "serial" and self.lane_blocks.in_blocks(work, position):
+                return
+            if self.thread_folds.applies(work, position):
+                self.thread_folds.fold(work, position)
                 return
         bounds = [self._bounds(c, plan.name) for c in work.copies]
         lows, highs, step = [b[0] for b in bounds], [b[1] for b in bounds], bounds[0][2]

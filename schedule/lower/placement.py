@@ -29,7 +29,9 @@ from raido.schedule.refusal import place
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-MOST_STACK = 256 << 10
+LIMITS = {"stack": 256 << 10, "register": 256 << 10, "local": 256 << 10, "shared": 48 << 10}
+"""Bytes of a buffer in each scope: threads of the CPU have stacks of megabytes; 48 KiB is what a block of CUDA has unasked, Vulkan's
+devices have 16 to 64."""
 Ranges = Mapping[Var, tuple[Expr, Expr]]
 Reader: TypeAlias = tuple[Reads, Ranges]
 """Loads, and the values of the variables in their indices."""
@@ -273,7 +275,7 @@ class Placement:
         )
         kept = laid_out_shape(job, shape)
         for k, body in enumerate(job.bodies):
-            scope = asked_scope(job, kept, body.dtype.itemsize) or kept_scope(kept, body.dtype.itemsize)
+            scope = asked_scope(job, kept, body.dtype.itemsize, builder) or kept_scope(kept, body.dtype.itemsize)
             with builder.at(self.loops.converter.sites, job.stage.site):
                 buffer = builder.alloc(label, body.dtype, kept, scope, padded(job, kept))
             storage = Storage(buffer, origin, (), parts_of_layout(job))
@@ -303,22 +305,27 @@ def _regions(job: Job, readers: list[Reader], facts: Facts) -> list[list[tuple[E
     return regions
 
 
-def asked_scope(job: Job, shape: tuple[Expr, ...], itemsize: int) -> str:
-    """The scope that the schedule names, if it does; refuses one that cannot hold the shape."""
+def asked_scope(job: Job, shape: tuple[Expr, ...], itemsize: int, builder: Builder) -> str:
+    """The scope that the schedule names, if it does; refuses one that cannot hold the shape, or has no block or thread to belong to."""
     scope = job.plan.scope
-    if scope not in ("stack", "register"):
+    if scope not in LIMITS:
         return scope
     counts = [ix.constant_value(extent) for extent in shape]
     held = f"[{', '.join(ix.text(extent) for extent in shape)}]"
     why = f"a round needs {held} of it, which has no constant size" if None in counts else ""
-    if not why and prod(count or 0 for count in counts) * itemsize > MOST_STACK:
-        why = f"a round needs {held} of it, more than {MOST_STACK >> 10} KiB"
+    most = LIMITS[scope]
+    if not why and prod(count or 0 for count in counts) * itemsize > most:
+        why = f"a round needs {held} of it, more than {most >> 10} KiB"
+    remedy = 'tile the loop that it is computed at in all axes, or scope="heap"'
+    level = {"shared": "block", "local": "thread"}.get(scope)
+    if level is not None and not builder.inside(level):
+        why = f"no loop around it is bound to {level}s"
+        remedy = f'compute it inside a loop that is bound to "{level}.x", or scope="heap"'
     if why:
         headline = f'cannot keep stage "{job.stage.name}" in scope "{scope}"'
-        remedy = 'tile the loop that it is computed at in all axes, or scope="heap"'
         site = place(job.stage.site) + "   " + job.stage.site.text if job.stage.site else None
         raise ScheduleError(explain(headline, algorithm=site, why=why, **{"try": remedy}))
-    return scope
+    return "stack" if scope == "local" else scope
 
 
 def padded(job: Job, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:

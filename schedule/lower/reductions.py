@@ -17,6 +17,7 @@ from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import extent_bound
+from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.work import Accumulators, Phase, Work, accumulators_of, over_reduced
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
@@ -45,7 +46,8 @@ class Reductions:
     def reduce(self, work: Work, position: int) -> None:
         """The reduction whose outermost loop stands at `position`."""
         plan = work.job.plan.loops[position]
-        if plan.kind == "parallel" and len(work.copies) == 1 and plan.name in work.job.reduced:
+        chunks = plan.kind == "parallel" and not is_bound(plan, "thread")
+        if chunks and len(work.copies) == 1 and plan.name in work.job.reduced:
             self.loops.sharing.before(work, position)
             self._parallel(work, position)
             self.loops.sharing.after(work, position)
@@ -79,7 +81,7 @@ class Reductions:
             for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
                 self.builder.add(Store(buffer, at, value))
 
-        self.each(shape, store, unrolled=acc.buffers[0].scope == "register", how=lanes_along(work.job, acc))
+        self.each(shape, store, unrolled=acc.buffers[0].scope == "register", how=as_own_loop(work.job, acc))
 
     def _environment(self, work: Work, acc: Accumulators, at: tuple[Expr, ...]) -> dict[Node, Node]:
         """The values of the axis variables for the accumulator at these indices."""
@@ -91,18 +93,12 @@ class Reductions:
 
     def allocate(self, work: Work, position: int, registers: bool = True, label: str = "") -> Accumulators:
         """Accumulators for the pure loops from `position` on, and for the unrolled copies."""
-        job, reduction = work.job, _reduction(work)
-        folded = {a.name for a in job.stage.reduction_axes}
-        pure = [a.name for a in job.stage.axes if a.name not in folded]
-        axes = tuple(name for name in pure if work.copies[0].ranges[name].value is None)
+        reduction = _reduction(work)
+        axes, extents, used = self.open_box(work)
         copied = len(work.copies) > 1
         shape: list[Expr] = [ix.as_index(len(work.copies))] if copied else []
-        lengths = list(shape)
-        for axis in axes:
-            low, high = work.copies[0].box(axis)
-            extent = next(a.extent for a in job.stage.axes if a.name == axis)
-            shape.append(extent_bound(low, high, extent, self.builder.facts, self.builder.meaning))
-            lengths.append(ix.add(ix.sub(high, low), 1))
+        lengths = [*shape, *used]
+        shape += extents
         origins = tuple({axis: c.box(axis)[0] for axis in axes} for c in work.copies)
         scope = self._scope(work, position, shape, max(v.dtype.itemsize for v in reduction.left), axes)
         if scope == "register" and shape and not registers:
@@ -110,6 +106,18 @@ class Reductions:
         label = label or ("sum" if reduction.monoid == "add" else "acc")
         buffers = tuple(self.builder.alloc(label, v.dtype, tuple(shape), scope) for v in reduction.left)
         return Accumulators(buffers, axes, origins, copied, tuple(lengths))
+
+    def open_box(self, work: Work) -> tuple[tuple[str, ...], list[Expr], list[Expr]]:
+        """The pure axes that no loop has chosen yet; how many elements there are along each at most, and how many there are."""
+        job = work.job
+        folded = {a.name for a in job.stage.reduction_axes}
+        axes = tuple(a for a in job.stage.axes if a.name not in folded and work.copies[0].ranges[a.name].value is None)
+        shape, lengths = [], []
+        for axis in axes:
+            low, high = work.copies[0].box(axis.name)
+            shape.append(extent_bound(low, high, axis.extent, self.builder.facts, self.builder.meaning))
+            lengths.append(ix.add(ix.sub(high, low), 1))
+        return tuple(axis.name for axis in axes), shape, lengths
 
     def _scope(self, work: Work, position: int, shape: Sequence[Expr], itemsize: int, axes: Sequence[str]) -> str:
         if not shape:
@@ -186,7 +194,8 @@ class Reductions:
             self._fold_chunks(work, position, total, partials, span)
             if not guarded:
                 self.clear(work, total)
-            self.join(work, total, partials)
+            if not self.loops.thread_folds.join(work, position, total, partials):
+                self.join(work, total, partials)
         self.part(work, position, self.finish, total)
 
     def _fold_chunks(
@@ -198,7 +207,15 @@ class Reductions:
         var = fresh(plan.name)
         how = {"stage": work.job.stage.name, "loop": plan.name}
         with builder.loop(
-            var, low, high, span, kind="parallel", grain=plan.grain if step > 1 else 0, dynamic=plan.dynamic, **how
+            var,
+            low,
+            high,
+            span,
+            kind="parallel",
+            level=plan.level,
+            grain=plan.grain if step > 1 else 0,
+            dynamic=plan.dynamic,
+            **how,
         ):
             chunk = ix.floordiv(ix.sub(var, low), span)
             own = self.allocate(work, position, registers=False)
@@ -219,7 +236,7 @@ class Reductions:
 
     def keep(self, job: Job, own: Accumulators, partials: Sequence[Buffer], chunk: Expr) -> None:
         """Stores one chunk's accumulators."""
-        how = lanes_along(job, own)
+        how = as_own_loop(job, own)
         self.each(own.lengths, lambda at: self.copy(own.buffers, at, partials, (chunk, *at)), how=how)
 
     def clear(self, work: Work, acc: Accumulators) -> None:
@@ -232,8 +249,8 @@ class Reductions:
         builder = self.builder
         chunk = fresh("chunk")
         with builder.loop(chunk, ix.as_index(0), partials[0].shape[0], 1):
-            how = lanes_along(work.job, total)
-            self.each(total.lengths, lambda at: self._join(work, total, partials, at, chunk), how=how)
+            how = as_own_loop(work.job, total)
+            self.each(total.lengths, lambda at: self.join_one(work, total, partials, at, chunk), how=how)
 
     def each(
         self,
@@ -242,8 +259,10 @@ class Reductions:
         at: tuple[Expr, ...] = (),
         unrolled: bool = False,
         how: Mapping[str, Any] | None = None,
+        outermost: Mapping[str, Any] | None = None,
     ) -> None:
-        """Loops over a box of that shape, the last one as `how` says; written out for registers, whose indices are constant."""
+        """Loops over a box of that shape, the last one as `how` says, the first as `outermost` does; written out for registers, whose
+        indices are constant."""
         if len(at) == len(shape):
             body(at)
             return
@@ -253,7 +272,8 @@ class Reductions:
                 self.each(shape, body, (*at, ix.as_index(k)), unrolled, how)
             return
         var = fresh(f"i{len(at)}")
-        with self.builder.loop(var, ix.as_index(0), extent, 1, **(how or {} if len(at) + 1 == len(shape) else {})):
+        said = (outermost if not at else None) or (how if len(at) + 1 == len(shape) else None) or {}
+        with self.builder.loop(var, ix.as_index(0), extent, 1, **said):
             self.each(shape, body, (*at, var), unrolled, how)
 
     def neutral(self, work: Work, acc: Accumulators, at: tuple[Expr, ...]) -> list[NestExpr]:
@@ -288,10 +308,22 @@ class Reductions:
         self, work: Work, acc: Accumulators, at: tuple[Expr, ...], left: Sequence[Expr], right: Sequence[Expr]
     ) -> None:
         """The accumulators at these indices become the operator of `left` and `right`."""
+        self.combine_where(work, self._environment(work, acc, at), acc.buffers, at, left, right)
+
+    def combine_where(
+        self,
+        work: Work,
+        values: dict[Node, Node],
+        buffers: Sequence[Buffer],
+        at: tuple[Expr, ...],
+        left: Sequence[Expr],
+        right: Sequence[Expr],
+    ) -> None:
+        """buffers[at] = the operator of `left` and `right`, for the element at which the axes have these values."""
         (converted,) = self.loops.converter.convert(
-            (Item(_reduction(work), 0),), self._environment(work, acc, at), self.builder.facts, work.identity
+            (Item(_reduction(work), 0),), values, self.builder.facts, work.identity
         )
-        self.loops.emitter.combine_into(converted.form, acc.buffers, at, left, right)
+        self.loops.emitter.combine_into(converted.form, buffers, at, left, right)
 
     def copy(
         self, source: Sequence[Buffer], at: tuple[Expr, ...], target: Sequence[Buffer], place: tuple[Expr, ...]
@@ -299,18 +331,23 @@ class Reductions:
         for a, b in zip(source, target, strict=True):
             self.builder.add(Store(b, place, Read(a, at, None)))
 
-    def _join(
+    def join_one(
         self, work: Work, total: Accumulators, partials: Sequence[Buffer], at: tuple[Expr, ...], chunk: Var
     ) -> None:
+        """One of the accumulators takes in that of a chunk."""
         left = [self.builder.name("left", Read(b, at, None)) for b in total.buffers]
         right = [self.builder.name("right", Read(b, (chunk, *at), None)) for b in partials]
         self.combine(work, total, at, left, right)
 
 
-def lanes_along(job: Job, acc: Accumulators) -> dict[str, Any]:
-    """How loops over accumulators go through the last of their axes: in lanes where the stage's own loop over it does."""
-    own = [loop for loop in job.plan.loops if loop.kind == "vector" and acc.axes[-1:] == (*job.axis_of[loop.name],)]
-    return {"kind": "vector", "lanes": own[0].lanes, "tail": own[0].tail} if own else {}
+def as_own_loop(job: Job, acc: Accumulators) -> dict[str, Any]:
+    """How loops over accumulators go through the last of their axes: in lanes, or on threads of a block, where the stage's own loop does."""
+    own = [loop for loop in job.plan.loops if acc.axes[-1:] == (*job.axis_of[loop.name],)]
+    for loop in own:
+        if loop.kind == "vector":
+            return {"kind": "vector", "lanes": loop.lanes, "tail": loop.tail}
+    threads = [loop for loop in own if is_bound(loop, "thread")]
+    return {"kind": "parallel", "level": threads[0].level} if threads else {}
 
 
 def _spans(coordinates: Coordinates, loops: Sequence[LoopPlan]) -> list[tuple[Expr, Expr]]:

@@ -191,7 +191,9 @@ class _Checker:
         elif isinstance(s, Alloc):
             for e in (*s.buffer.shape, *s.buffer.strides):
                 self.value(e, i64, 1)
-            self.require(s.buffer.scope in ("heap", "stack", "register"), f"a {s.buffer.scope} buffer is allocated")
+            self.require(
+                s.buffer.scope in ("heap", "shared", "stack", "register"), f"a {s.buffer.scope} buffer is allocated"
+            )
             constant = all(ix.constant_value(ix.canonical(e)) is not None for e in s.buffer.shape)
             self.require(s.buffer.scope == "heap" or constant, f"{s.buffer.name} has no constant size")
             self.require(self.gang or s.buffer.lanes == 1, "lanes in a scalar nest")

@@ -21,9 +21,9 @@ class Buffer(Node):
     """Memory for an array. Row-major over `shape`, innermost last, unless `strides` (in elements) says otherwise.
 
     scope: "parameter" (given by the caller), "result" (an output without memory at first: it gets a heap buffer's, by `Swap`, and leaves
-    it to the caller), "constant" (`data` holds the contents), "heap" (one for the kernel or task), "stack"
-    (small, constant size), "register" (all indices constant once unrolled; rank 0 is a mutable scalar). In the gang nest a
-    lane-private buffer has `lanes` > 1: each element is a vector.
+    it to the caller), "constant" (`data` holds the contents), "heap" (one for the kernel or task), "shared" (constant size, one for
+    the threads of a block), "stack" (small, constant size), "register" (all indices constant once unrolled; rank 0 is a mutable
+    scalar). In the gang nest a lane-private buffer has `lanes` > 1: each element is a vector.
     """
 
     name: str

@@ -1,0 +1,293 @@
+"""Reductions along the threads of a block: each thread folds a part of its own, and the parts are combined in a tree.
+
+before   for r in 0..n by threads: acc = op(acc, a[r])
+after    for t in 0..T by threads: partial[t] = fold of the elements of thread t
+         for t in 0..T/2 by threads: partial[t] = op(partial[t], partial[t + T/2]), then T/4, …, 1
+         acc = op(acc, partial[0])
+
+The loop over threads is the inner half of a split, taken outside the outer one (every T-th element: neighbouring threads read
+neighbouring elements), or the outer half (each thread has a contiguous piece). Commutative operators combine halves of the whole
+index of the threads, so that bits do not depend on how many of them a processor runs together; others combine neighbours, in order.
+Where there are fewer parts than threads, the rounds of the tree are shorter. The same tree combines what blocks have folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.errors import ScheduleError, explain
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr, Reduce, fresh
+from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.folds import folds_at
+from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.regions import extent_bound
+from raido.schedule.lower.work import Accumulators, Phase, Work, over_reduced
+from raido.schedule.nest.nodes import Store
+from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.plan import LoopPlan
+from raido.schedule.refusal import place
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
+    from raido.schedule.lower.reductions import Reductions
+
+SHARED_BYTES = 16 << 10  # of partial results: every device of Vulkan has as much for a block
+
+
+class ThreadFolds:
+    """Emits such loops for `Loops`."""
+
+    def __init__(self, loops: Loops, reductions: Reductions) -> None:
+        self.loops, self.reductions = loops, reductions
+        self.builder: Builder = loops.builder
+
+    def applies(self, work: Work, position: int) -> bool:
+        """Whether the loop at `position` folds, and is bound to threads."""
+        plan = work.job.plan.loops[position]
+        return work.phase is self.reductions.fold and is_bound(plan, "thread") and folds_at(work.job, position)
+
+    def fold(self, work: Work, position: int) -> None:
+        """The loop at `position` of a fold, into the accumulators of `work`; for each unrolled copy by itself."""
+        for k, coordinates in enumerate(work.copies):
+            self._fold(replace(work, copies=[coordinates.copy()], origin_of=[work.origin_of[k]]), position)
+
+    def _fold(self, work: Work, position: int) -> None:
+        job, builder = work.job, self.builder
+        plan = job.plan.loops[position]
+        self._check(work, position)
+        low, high, step = work.copies[0].bounds(plan.name)
+        threads = self._threads(work, position, low, high, step)
+        count = ix.ceildiv(ix.sub(high, low), step)
+        live = self.loops.bind("live", count, ix.as_index(0), ix.as_index(threads))
+        with builder.unless_empty([live]):
+            parts = self._partials(work, threads)
+            with self._over(plan, job.stage.name, live, threads) as t:
+                self._part_of_thread(work, position, ix.add(low, ix.mul(t, step)), replace(parts, prefix=(t,)))
+            self._tree(work, position, plan, parts, live, threads)
+            total = work.accumulators
+            assert total is not None
+            self._combine(work, position, total, replace(parts, prefix=(ix.as_index(0),)))
+
+    def join(self, work: Work, position: int, total: Accumulators, partials: Sequence[Buffer]) -> bool:
+        """Combines what blocks have folded into the total, which is clear. False where the loop over chunks is not bound to blocks.
+
+        One value is folded by the threads of one block; of several each is folded by itself, in order.
+        """
+        job, builder = work.job, self.builder
+        plan = job.plan.loops[position]
+        names: dict[str, Any] = {"stage": job.stage.name, "loop": plan.name}
+        if not is_bound(plan, "block"):
+            return False
+        count = partials[0].shape[0]
+        if total.lengths:
+            how = {"kind": "parallel", **names}
+
+            def take_in(at: tuple[Expr, ...]) -> None:
+                with builder.loop(chunk := fresh("chunk"), ix.as_index(0), count, 1):
+                    self.reductions.join_one(work, total, partials, at, chunk)
+
+            self.reductions.each(total.lengths, take_in, outermost=how)
+            return True
+        inside = self._threads_inside(work, position)
+        if inside is None:
+            return False
+        loop, threads = inside
+        with (
+            builder.unless_empty([count]),
+            builder.loop(fresh("block"), ix.as_index(0), ix.as_index(1), 1, kind="parallel", level="block.x", **names),
+        ):
+            self._join_chunks(work, position, loop, threads, total, partials)
+        return True
+
+    def _threads_inside(self, work: Work, position: int) -> tuple[LoopPlan, int] | None:
+        """The loop of the reduction inside that is bound to threads, and how many they are."""
+        job, coordinates = work.job, work.copies[0].copy()
+        coordinates.choose(job.plan.loops[position].name, fresh("chunk"), lambda name, value, low, high: value)
+        for p, loop in enumerate(job.plan.loops):
+            if p > position and is_bound(loop, "thread") and loop.name in job.reduced:
+                part = replace(work, copies=[coordinates])
+                return loop, self._threads(part, p, *coordinates.bounds(loop.name))
+        return None
+
+    def _join_chunks(
+        self, work: Work, position: int, loop: LoopPlan, threads: int, total: Accumulators, partials: Sequence[Buffer]
+    ) -> None:
+        """The threads of a block fold values of all chunks, of which there are some, into the total."""
+        builder, stage, count = self.builder, work.job.stage.name, partials[0].shape[0]
+        commutative = _fold(work).commutative
+        piece = ix.as_index(1) if commutative else builder.name("piece", ix.ceildiv(count, threads))
+        live = ix.minimum(ix.as_index(threads), count)
+        if not commutative:
+            live = ix.floordiv(ix.add(count, ix.sub(piece, 1)), piece)
+        live = self.loops.bind("live", live, ix.as_index(1), ix.as_index(threads))
+        parts = self._partials(work, threads)
+        with self._over(loop, stage, live, threads) as t:
+            first, end, step = t, count, threads
+            if not commutative:
+                first, step = builder.name("first", ix.mul(t, piece)), 1
+                end = ix.minimum(ix.add(first, piece), count)
+            own = tuple(builder.alloc(v.name, v.dtype, (), "register") for v in _fold(work).left)
+            self.reductions.copy(partials, (first,), own, ())
+            with builder.loop(chunk := fresh("chunk"), ix.add(first, step), end, step):
+                left = [builder.name("left", Read(b, (), None)) for b in own]
+                right = [builder.name("right", Read(b, (chunk,), None)) for b in partials]
+                self.reductions.combine_where(work, self.loops.environment(work, 0), own, (), left, right)
+            self.reductions.copy(own, (), parts.buffers, (t,))
+        self._tree(work, position, loop, parts, live, threads)
+        self._combine(work, position, total, replace(parts, prefix=(ix.as_index(0),)))
+
+    def _check(self, work: Work, position: int) -> None:
+        """Refuses loops around and inside that threads cannot fold with."""
+        job, loop = work.job, work.job.plan.loops[position]
+        folding = [each for each in job.plan.loops[position + 1 :] if each.name in job.reduced]
+        inner = next((each.name for each in folding if is_bound(each, "thread")), None)
+        outer = next((each.name for each in job.plan.loops[:position] if is_bound(each, "thread")), None)
+        inside = job.plan.loops[position + 1 : _first_inside(job, position)]
+        between = next((each.name for each in inside if each.name in job.reduced), None)
+        sharers = self.loops.sharing.sharers(job, position)
+        why = remedy = ""
+        if inner is not None:
+            why, remedy = f'"{inner}", of the same reduction, is bound to threads, too', "fuse the two"
+        elif outer is not None:
+            why, remedy = f'it stands inside "{outer}", which is bound to threads', f'reorder it outside "{outer}"'
+        elif between is not None:
+            why, remedy = (
+                f'"{between}" stands between it and other loops over threads',
+                f'reorder "{between}" inside these',
+            )
+        elif self.builder.inside("thread"):
+            why, remedy = "the stage is computed inside a loop that is bound to threads", "leave the loop serial"
+        elif sharers:
+            why, remedy = f'"{sharers[0].stage.name}" shares it', "give each stage loops of its own"
+        if why:
+            raise _refused(work, loop, why, remedy)
+
+    def _threads(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> int:
+        """How many iterations the loop has at most."""
+        job, loop = work.job, work.job.plan.loops[position]
+        (axis, *others) = job.axis_of[loop.name]
+        extent = next(a.extent for a in job.stage.all_axes if a.name == axis)
+        most = extent_bound(low, ix.sub(high, 1), extent, self.builder.facts, self.builder.meaning)
+        known = ix.constant_value(most)
+        if known is None or others:
+            raise _refused(
+                work, loop, "how often it goes round is no constant", f'split("{loop.name}", 256), and bind a part'
+            )
+        return -(-known // step)
+
+    @contextmanager
+    def _over(self, plan: LoopPlan, stage: str, count: Expr, threads: int) -> Iterator[Expr]:
+        """A loop over `count` threads, at most `threads`."""
+        var = fresh("t")
+        how: dict[str, Any] = {"kind": "parallel", "level": plan.level, "stage": stage, "loop": plan.name}
+        with self.builder.loop(var, ix.as_index(0), count, 1, **how):
+            yield var
+
+    def _partials(self, work: Work, threads: int) -> Accumulators:
+        """Memory for a part of every thread, over the box of the elements that are folded inside the loop."""
+        own, builder = self.reductions, self.builder
+        axes, shape, lengths = own.open_box(work)
+        form = _fold(work)
+        origin = {axis: work.copies[0].box(axis)[0] for axis in axes}
+        sizes = [ix.constant_value(n) for n in shape]
+        nbytes = (
+            None if None in sizes else prod(n or 0 for n in sizes) * threads * sum(v.dtype.itemsize for v in form.left)
+        )
+        scope = "shared" if nbytes is not None and nbytes <= SHARED_BYTES else "heap"
+        buffers = tuple(builder.alloc("partial", v.dtype, (ix.as_index(threads), *shape), scope) for v in form.left)
+        return Accumulators(buffers, axes, (origin,), False, tuple(lengths))
+
+    def _part_of_thread(self, work: Work, position: int, at: Expr, parts: Accumulators) -> None:
+        """One thread's part: the loops inside that are bound to threads, too, then a fold into accumulators of its own."""
+        loops, reductions = self.loops, self.reductions
+        first = _first_inside(work.job, position)
+
+        def begin(inner: Work, p: int) -> bool:
+            if p != first:
+                return False
+            own = reductions.allocate(inner, p)
+            keep = Phase(lambda each: self._keep(each, parts), over_reduced, reads=False)
+            for phase in (reductions.start, reductions.fold, keep):
+                reductions.part(inner, p, phase, own)
+            return True
+
+        loops.choose(replace(work, phase=Phase(takes_over=begin)), position, [[at]])
+
+    def _keep(self, work: Work, parts: Accumulators) -> None:
+        own = work.accumulators
+        assert own is not None
+        for k in range(len(work.copies)):
+            there, here = self.reductions.place(work, own, k), self._at(work, parts, k)
+            for source, target in zip(own.buffers, parts.buffers, strict=True):
+                self.builder.add(Store(target, here, Read(source, there, None)))
+
+    def _at(self, work: Work, acc: Accumulators, k: int) -> tuple[Expr, ...]:
+        """The indices of copy `k` in accumulators that have one origin."""
+        return self.reductions.place(replace(work, origin_of=[0] * len(work.copies)), acc, k)
+
+    def _tree(self, work: Work, position: int, plan: LoopPlan, parts: Accumulators, live: Expr, threads: int) -> None:
+        """The parts are combined into the first of them."""
+        stage = work.job.stage.name
+        for count, apart, stride in rounds_of_tree(live, threads, _fold(work).commutative):
+            with self._over(plan, stage, count, threads) as t:
+                first = ix.mul(t, stride)
+                left, right = (replace(parts, prefix=(each,)) for each in (first, ix.add(first, apart)))
+                self._combine(work, position, left, right)
+
+    def _combine(self, work: Work, position: int, left: Accumulators, right: Accumulators) -> None:
+        """`left` = the operator of `left` and `right`, over the loops inside the one at `position`."""
+
+        def element(inner: Work) -> None:
+            for k in range(len(inner.copies)):
+                where = self._at(inner, left, k) if left.prefix else self.reductions.place(inner, left, k)
+                one = [self.builder.name("left", Read(b, where, None)) for b in left.buffers]
+                other = [self.builder.name("right", Read(b, self._at(inner, right, k), None)) for b in right.buffers]
+                values = self.loops.environment(inner, k)
+                self.reductions.combine_where(inner, values, left.buffers, where, one, other)
+
+        phase = Phase(element, over_reduced, reads=False)
+        self.loops.level(
+            replace(work, copies=[c.copy() for c in work.copies], phase=phase, accumulators=left), position + 1
+        )
+
+
+def rounds_of_tree(live: Expr, threads: int, commutative: bool) -> Iterator[tuple[Expr, int, int]]:
+    """The rounds that combine the first `live` of `threads` parts: how many pairs, how far apart the two of a pair are, and two pairs."""
+    left, apart = threads, 1
+    while left > 1:
+        half = -(-left // 2)
+        if commutative:
+            yield ix.minimum(ix.as_index(left - half), ix.sub(live, half)), half, 1
+        else:
+            yield ix.ceildiv(ix.sub(live, apart), 2 * apart), apart, 2 * apart
+        left, apart = half, 2 * apart
+
+
+def is_bound(loop: LoopPlan, level: str) -> bool:
+    """Whether a loop is bound to blocks (level "block") or threads ("thread")."""
+    return loop.level.startswith(level)
+
+
+def _first_inside(job: Job, position: int) -> int:
+    """The position of the first loop inside all those that are bound to threads, from `position` on."""
+    return (
+        max(p for p, loop in enumerate(job.plan.loops) if p == position or (p > position and is_bound(loop, "thread")))
+        + 1
+    )
+
+
+def _refused(work: Work, loop: LoopPlan, why: str, remedy: str) -> ScheduleError:
+    stage = work.job.stage
+    headline = f'cannot fold "{loop.name}" of stage "{stage.name}" over threads'
+    line = place(stage.site) + "   " + stage.site.text if stage.site else None
+    return ScheduleError(explain(headline, algorithm=line, why=why, **{"try": remedy}))
+
+
+def _fold(work: Work) -> Reduce:
+    assert work.job.reduction is not None
+    return work.job.reduction

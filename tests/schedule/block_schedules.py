@@ -1,0 +1,63 @@
+"""Schedules with loops bound to blocks and threads, lowered, and the law for their nests: threads in any order give the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from random_schedules import random_arguments
+
+from raido.algo.graph.program import Program
+from raido.algo.interpreter.interpret import interpret
+from raido.schedule.lower import lower
+from raido.schedule.nest.checker import check_nest
+from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.nest.nodes import Nest
+from raido.schedule.replay import apply_step, variant_of
+from raido.schedule.stages.form_stages import form_stages
+from raido.schedule.state import initial_state
+from raido.schedule.steps import Step
+
+Steps = list[tuple[str, str, dict[str, Any]]]
+Levels = Mapping[str, Mapping[str, str]]
+
+
+def bound(program: Program, steps: Steps, levels: Levels) -> Nest:
+    """The scalar nest of a program under these steps, with loops of stages bound to blocks and threads."""
+    state = initial_state(form_stages(program))
+    for stage, directive, arguments in steps:
+        state = apply_step(state, Step(stage, directive, tuple(arguments.items())))
+    variant, plans = variant_of(state), []
+    for plan in variant.plans:
+        own = levels.get(plan.stage, {})
+        loops = (replace(l, kind="parallel", level=own[l.name]) if l.name in own else l for l in plan.loops)
+        plans.append(replace(plan, loops=tuple(loops)))
+    return lower(state.graph, (replace(variant, plans=tuple(plans)),))
+
+
+def spread(stage: str, axes: str, threads: int, wide: int) -> tuple[Steps, Levels]:
+    """All axes of a stage as one loop that the threads of a block, `wide` along x, go through side by side."""
+    name, *others = axes.split()
+    steps: Steps = []
+    for other in others:
+        steps.append((stage, "fuse", {"a": name, "b": other}))
+        name += other
+    steps += [
+        (stage, "split", {"axis": name, "factor": threads}),
+        (stage, "split", {"axis": name + "i", "factor": wide}),
+    ]
+    steps.append((stage, "reorder", {"axes": (name + "io", name + "ii", name + "o")}))
+    return steps, {stage: {name + "io": "thread.y", name + "ii": "thread.x"}}
+
+
+def hold(nest: Nest, program: Program, seed: int) -> None:
+    """The nest, its threads in two random orders, gives what the graph interpreter gives."""
+    arrays, sizes = random_arguments(program, random.Random(seed))
+    expected: Any = interpret(program, arrays)
+    check_nest(nest, "scalar")
+    for order in (seed, seed + 1):
+        for result, wanted in zip(interpret_nest(nest, arrays, sizes, order), expected, strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)

@@ -1,0 +1,122 @@
+"""Reductions along the threads of a block, and of blocks: parts in shared memory, and a tree."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from block_schedules import Levels, Steps, bound, hold
+from programs import PROGRAMS
+
+from raido.algo.errors import ScheduleError
+from raido.schedule.lower.thread_folds import rounds_of_tree
+from raido.schedule.nest.printer import print_nest
+
+ROW_A_BLOCK: Steps = [
+    ("s", "split", {"axis": "r", "factor": 4}),
+    ("s", "reorder", {"axes": ("x", "ri", "ro")}),
+]
+ROWS_A_BLOCK: Steps = [
+    ("s", "split", {"axis": "r", "factor": 4}),
+    ("s", "split", {"axis": "x", "factor": 3}),
+    ("s", "reorder", {"axes": ("xo", "ri", "xi", "ro")}),
+]
+PIECES: Steps = [
+    ("best", "split", {"axis": "r", "factor": 6}),
+    ("best", "split", {"axis": "ri", "factor": 2}),
+]
+COLUMNS: Steps = [
+    ("s", "split", {"axis": "r", "factor": 8}),
+    ("s", "split", {"axis": "ri", "factor": 3}),
+    ("s", "split", {"axis": "x", "factor": 4}),
+    ("s", "reorder", {"axes": ("xo", "ro", "rii", "xi", "rio")}),
+]
+WIDE_COLUMNS: Steps = [*COLUMNS[:3], ("s", "reorder", {"axes": ("ro", "rii", "xo", "xi", "rio")})]
+SQUARES: Steps = [
+    ("c", "split", {"axis": "r", "factor": 3}),
+    ("c", "split", {"axis": "y", "factor": 2}),
+    ("c", "split", {"axis": "x", "factor": 2}),
+    ("c", "reorder", {"axes": ("yo", "xo", "ri", "ro", "yi", "xi")}),
+    ("c", "unroll", {"axis": "yi"}),
+    ("c", "unroll", {"axis": "xi"}),
+]
+CASES: dict[str, tuple[str, Steps, Levels]] = {
+    "a block folds a row": ("row_sums", ROW_A_BLOCK, {"s": {"x": "block.x", "ri": "thread.x"}}),
+    "a block folds rows": ("row_sums", ROWS_A_BLOCK, {"s": {"xo": "block.x", "ri": "thread.x", "xi": "thread.y"}}),
+    "threads fold an element each, in order": ("argmin", PIECES[:1], {"best": {"ri": "thread.x"}}),
+    "threads fold pieces, in order": ("argmin", PIECES, {"best": {"ro": "block.x", "rio": "thread.x"}}),
+    "blocks fold pieces of columns": (
+        "column_sums",
+        COLUMNS,
+        {"s": {"xo": "block.x", "rii": "thread.y", "xi": "thread.x"}},
+    ),
+    "blocks fold chunks of all columns": (
+        "column_sums",
+        WIDE_COLUMNS,
+        {"s": {"ro": "block.x", "rii": "thread.y", "xi": "thread.x"}},
+    ),
+    "a square of sums for each thread": (
+        "matmul",
+        SQUARES,
+        {"c": {"yo": "block.y", "xo": "block.x", "ri": "thread.x"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_threads_fold_what_the_program_says(case: str) -> None:
+    name, steps, levels = CASES[case]
+    program = PROGRAMS[name]()
+    nest = bound(program, steps, levels)
+    assert "shared" in print_nest(nest) or case == "blocks fold chunks of all columns"
+    for seed in range(8):
+        hold(nest, program, seed)
+
+
+@pytest.mark.parametrize("threads", (1, 2, 3, 4, 7, 8))
+@pytest.mark.parametrize("commutative", (False, True))
+def test_a_tree_takes_each_part_once(threads: int, commutative: bool) -> None:
+    from raido.algo.graph import index as ix
+
+    for live in range(1, threads + 1):
+        parts = [[k] for k in range(live)]
+        for count, apart, stride in rounds_of_tree(ix.as_index(live), threads, commutative):
+            for t in range(max(0, ix.constant_value(count) or 0)):
+                parts[t * stride] = parts[t * stride] + parts[t * stride + apart]
+        assert (sorted(parts[0]) if commutative else parts[0]) == list(range(live))
+
+
+def test_threads_take_neighbouring_elements() -> None:
+    _, steps, levels = CASES["a block folds a row"]
+    text = print_nest(bound(PROGRAMS["row_sums"](), steps, levels))
+    assert re.search(r"thread\.x t in 0\.\.live:\n.*\n.*\n\s+for ro in t\.\.w step 4:", text), text
+
+
+REFUSED: dict[str, tuple[str, Steps, Levels, str]] = {
+    "two loops": (
+        "row_sums",
+        [*ROW_A_BLOCK[:1], ("s", "split", {"axis": "ri", "factor": 2})],
+        {"s": {"x": "block.x", "rio": "thread.y", "rii": "thread.x"}},
+        "of the same reduction, is bound to threads",
+    ),
+    "inside threads": (
+        "row_sums",
+        ROW_A_BLOCK,
+        {"s": {"x": "thread.y", "ri": "thread.x"}},
+        'reorder it outside "x"',
+    ),
+    "another loop between": (
+        "row_sums",
+        [*ROWS_A_BLOCK[:2], ("s", "reorder", {"axes": ("xo", "ri", "ro", "xi")})],
+        {"s": {"xo": "block.x", "ri": "thread.x", "xi": "thread.y"}},
+        'reorder "ro" inside these',
+    ),
+    "no constant": ("row_sums", [], {"s": {"x": "block.x", "r": "thread.x"}}, "how often it goes round is no constant"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_threads_that_cannot_fold_are_refused(case: str) -> None:
+    name, steps, levels, why = REFUSED[case]
+    with pytest.raises(ScheduleError, match=why):
+        bound(PROGRAMS[name](), steps, levels)
