@@ -200,6 +200,7 @@ if TYPE_CHECKING:
     from raido.autotune.jobs.tuning import Tuning
     from raido.schedule.holes import choose
     from raido.schedule.schedule import Schedule
+    from raido.targets.devices.array import DeviceArray, device_array
     from raido.targets.executable import Executable
     from raido.targets.export import load
     from raido.targets.target import Target, targets
@@ -215,6 +216,7 @@ __all__ = [
     "CompileError",
     "CopyWarning",
     "DTypeError",
+    "DeviceArray",
     "Executable",
     "ExportError",
     "IndexOutOfRange",
@@ -288,6 +290,7 @@ __all__ = [
     "cumulative_prod",
     "cumulative_sum",
     "delete",
+    "device_array",
     "diag",
     "diag_indices",
     "diag_indices_from",
@@ -512,6 +515,8 @@ _LATER = {
     "Tuning": "raido.autotune.jobs.tuning",
     "Schedule": "raido.schedule.schedule",
     "choose": "raido.schedule.holes",
+    "DeviceArray": "raido.targets.devices.array",
+    "device_array": "raido.targets.devices.array",
     "Executable": "raido.targets.executable",
     "Target": "raido.targets.target",
     "targets": "raido.targets.target",

@@ -8,10 +8,13 @@ import numpy as np
 
 from raido.algo.errors import ArgumentError, ArrayTooLarge, SizeMismatch, explain
 from raido.algo.graph.limits import LARGEST_SIZE, limit_text
+from raido.algo.trace.arguments import Placed
 from raido.targets.signature import Signature, evaluate_size, size_names, size_text, solve_size
 
 
-def solve_sizes(signature: Signature, inputs: Sequence[np.ndarray], explicit: Mapping[str, int]) -> dict[str, int]:
+def solve_sizes(
+    signature: Signature, inputs: Sequence[np.ndarray | Placed], explicit: Mapping[str, int]
+) -> dict[str, int]:
     """Every size by name: given, or from the shapes of the inputs, which must agree."""
     sizes = dict(explicit)
     owners = {name: f'argument "{name}"' for name in explicit}
@@ -64,7 +67,7 @@ def solve_sizes(signature: Signature, inputs: Sequence[np.ndarray], explicit: Ma
 
 
 def _solve_formulas(
-    signature: Signature, inputs: Sequence[np.ndarray], sizes: dict[str, int], owners: dict[str, str]
+    signature: Signature, inputs: Sequence[np.ndarray | Placed], sizes: dict[str, int], owners: dict[str, str]
 ) -> None:
     """Names that stand by themselves nowhere, from dimensions like `n + 1` in which they are the one thing unknown."""
     waiting = [

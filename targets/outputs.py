@@ -14,6 +14,7 @@ from raido.algo.errors import ArgumentError, ArrayTooLarge, SizeMismatch, explai
 from raido.algo.graph.dtypes import numpy_dtype
 from raido.algo.graph.limits import exceeds_limit, limit_text
 from raido.algo.trace.argument_errors import counted, wrong
+from raido.algo.trace.arguments import Placed
 from raido.algo.trace.foreign import read_foreign
 from raido.algo.trace.trees import branches
 from raido.targets.native import allocate_array
@@ -24,22 +25,37 @@ def prepare_outputs(
     signature: Signature, sizes: Mapping[str, int], out: Any
 ) -> tuple[list[np.ndarray | None], list[np.ndarray | None]]:
     """The arrays that compiled code fills, and those among them that the user gave; None where there is none (yet)."""
+    shapes, given = output_shapes(signature, sizes), take_out(signature, out)
+    outputs: list[np.ndarray | None] = []
+    for value, shape, array in zip(signature.outputs, shapes, given, strict=True):
+        if shape is None:
+            outputs.append(None)
+            continue
+        dtype = numpy_dtype(value.dtype)
+        if array is not None:
+            check_given(signature, value, array, shape)
+        direct = array is not None and array.dtype == dtype and array.flags.c_contiguous
+        outputs.append(array if direct else _allocated(signature, value, shape, dtype))
+    taken = [array for array in given if array is not None]
+    for i, array in enumerate(taken):
+        if any(np.may_share_memory(array, other) for other in taken[:i]):
+            raise overlapping(signature)
+    return outputs, given
+
+
+def output_shapes(signature: Signature, sizes: Mapping[str, int]) -> list[tuple[int, ...] | None]:
+    """The shape of each result, at the bounds of the sizes that data decides; None for those that the program allocates.
+
+    SizeMismatch for a negative size, ArrayTooLarge for what no array can be.
+    """
     known = dict(sizes)
     for existential in signature.existentials:
         if existential.bound is not None:
             known[existential.name] = max(0, evaluate_size(existential.bound, known))
-    given: list[np.ndarray | None] = [None] * len(signature.outputs)
-    if out is not None:
-        _take_out(signature, signature.output_tree, out, given)
-    outputs: list[np.ndarray | None] = []
-    for value, array, made in zip(signature.outputs, given, signature.made, strict=True):
+    shapes: list[tuple[int, ...] | None] = []
+    for value, made in zip(signature.outputs, signature.made, strict=True):
         if made:
-            if array is not None:
-                raise ArgumentError(
-                    f'{signature.name}: "{value.name}" is {value}, whose size is known only after the run: '
-                    "it cannot be written to an array given as out (None may stand for it)"
-                )
-            outputs.append(None)
+            shapes.append(None)
             continue
         shape = tuple(evaluate_size(size, known) for size in value.shape)
         if any(size < 0 for size in shape):
@@ -49,36 +65,57 @@ def prepare_outputs(
             names = dict.fromkeys(name for size in value.shape for name in size_names(size))
             text = limit_text([sizes[name] for name in names if name in sizes] or shape)
             wanted = f"cannot allocate {prod(shape) * dtype.itemsize:,} bytes for an array of shape {shape}"
-            raise ArrayTooLarge(explain(f"{signature.name}: {wanted}: {text}", **_where(signature, value)))
-        if array is None:
-            outputs.append(_allocated(signature, value, shape, dtype))
-            continue
-        if array.shape != shape or array.dtype.newbyteorder("=") != dtype:
+            raise ArrayTooLarge(explain(f"{signature.name}: {wanted}: {text}", **line_of(signature, value)))
+        shapes.append(shape)
+    return shapes
+
+
+def take_out(signature: Signature, out: Any, placed: type[Placed] | None = None) -> list[Any]:
+    """The user's `out` as an array for each result, None where there is none; arrays of the class `placed` as they came.
+
+    ArgumentError where `out` is no such structure of arrays, or has one for a result that the program allocates.
+    """
+    given: list[Any] = [None] * len(signature.outputs)
+    if out is not None:
+        _take_out(signature, signature.output_tree, out, given, placed)
+    for value, array, made in zip(signature.outputs, given, signature.made, strict=True):
+        if made and array is not None:
             raise ArgumentError(
-                f'{signature.name}: out for "{value.name}" must be {dtype} of shape {shape}, '
-                f"got {array.dtype} of shape {array.shape}"
+                f'{signature.name}: "{value.name}" is {value}, whose size is known only after the run: '
+                "it cannot be written to an array given as out (None may stand for it)"
             )
-        if not array.flags.writeable:
-            raise ArgumentError(f'{signature.name}: out for "{value.name}" is read-only')
-        if _overlaps_itself(array):
-            raise ArgumentError(f'{signature.name}: out for "{value.name}" has elements that share memory')
-        direct = array.dtype == dtype and array.flags.c_contiguous
-        outputs.append(array if direct else _allocated(signature, value, shape, dtype))
-    taken = [array for array in given if array is not None]
-    for i, array in enumerate(taken):
-        if any(np.may_share_memory(array, other) for other in taken[:i]):
-            raise ArgumentError(f"{signature.name}: arrays given as out overlap each other")
-    return outputs, given
+    return given
+
+
+def check_given(signature: Signature, value: Value, array: np.ndarray | Placed, shape: tuple[int, ...]) -> None:
+    """ArgumentError for an array given as `out` that cannot take that result."""
+    dtype = numpy_dtype(value.dtype)
+    if array.shape != shape or array.dtype.newbyteorder("=") != dtype:
+        raise ArgumentError(
+            f'{signature.name}: out for "{value.name}" must be {dtype} of shape {shape}, '
+            f"got {array.dtype} of shape {array.shape}"
+        )
+    if not isinstance(array, np.ndarray):
+        return
+    if not array.flags.writeable:
+        raise ArgumentError(f'{signature.name}: out for "{value.name}" is read-only')
+    if _overlaps_itself(array):
+        raise ArgumentError(f'{signature.name}: out for "{value.name}" has elements that share memory')
+
+
+def overlapping(signature: Signature) -> ArgumentError:
+    """The refusal of arrays given as `out` that share memory."""
+    return ArgumentError(f"{signature.name}: arrays given as out overlap each other")
 
 
 def _allocated(signature: Signature, value: Value, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     try:
         return allocate_array(shape, dtype)
     except MemoryError as error:
-        raise MemoryError(explain(f"{signature.name}: {error}", **_where(signature, value))) from None
+        raise MemoryError(explain(f"{signature.name}: {error}", **line_of(signature, value))) from None
 
 
-def _where(signature: Signature, value: Value) -> dict[str, str | None]:
+def line_of(signature: Signature, value: Value) -> dict[str, str | None]:
     """The line that makes a result, and its type."""
     site = signature.sites[value.site] if value.site >= 0 else None
     return {"algorithm": f"{site.file}:{site.line}   {site.text}" if site else None, "array": f"{value.name}: {value}"}
@@ -96,9 +133,12 @@ def _overlaps_itself(array: np.ndarray) -> bool:
     return False
 
 
-def _take_out(signature: Signature, tree: Tree, out: Any, given: list[np.ndarray | None]) -> None:
+def _take_out(signature: Signature, tree: Tree, out: Any, given: list[Any], placed: type[Placed] | None) -> None:
     if isinstance(tree, int):
         if out is None and signature.made[tree]:
+            return
+        if placed is not None and isinstance(out, placed):
+            given[tree] = out
             return
         if not isinstance(out, np.ndarray):
             if not hasattr(out, "__dlpack__"):
@@ -114,13 +154,13 @@ def _take_out(signature: Signature, tree: Tree, out: Any, given: list[np.ndarray
         if not isinstance(out, Mapping) or set(out) != set(body):
             raise wrong(signature, f"out must be a dict with the keys {', '.join(body)}", out)
         for name, part in body.items():
-            _take_out(signature, part, out[name], given)
+            _take_out(signature, part, out[name], given, placed)
         return
     parts = branches(kind, body)
     if not isinstance(out, (tuple, list)) or len(out) != len(parts):
         raise wrong(signature, f"out must be a tuple of {counted(len(parts), 'array')}", out)
     for part, item in zip(parts, out, strict=True):
-        _take_out(signature, part, item, given)
+        _take_out(signature, part, item, given, placed)
 
 
 def build_result(tree: Tree, leaves: Sequence[Any]) -> Any:

@@ -85,9 +85,25 @@ def _parameter_name(takes: Takes, tree: Tree) -> str:
     return takes.inputs[tree].name.removesuffix(steps)
 
 
-def match_arguments(takes: Takes, arguments: Sequence[Any]) -> tuple[list[np.ndarray], dict[str, int]]:
-    """The arrays of a call in the order of `takes.inputs`, and the sizes that are arguments themselves."""
-    found: list[np.ndarray | None] = [None] * len(takes.inputs)
+class Placed(Protocol):
+    """An array that lies elsewhere than in the CPU's memory, and is taken as it is: dense, in native byte order."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+
+
+def match_arguments(
+    takes: Takes, arguments: Sequence[Any], placed: type[Placed] | None = None
+) -> tuple[list[Any], dict[str, int]]:
+    """The arrays of a call in the order of `takes.inputs`, and the sizes that are arguments themselves.
+
+    `placed` is a class of arrays that are given as they came; all others become NumPy's.
+    """
+    found: list[Any] = [None] * len(takes.inputs)
     explicit: dict[str, int] = {}
     parts = takes.input_tree["tuple"]
     if len(arguments) != len(parts):
@@ -98,7 +114,7 @@ def match_arguments(takes: Takes, arguments: Sequence[Any]) -> tuple[list[np.nda
             )
         )
     for part, argument in zip(parts, arguments, strict=True):
-        _take(takes, part, _parameter_name(takes, part), argument, found, explicit)
+        _take(takes, part, _parameter_name(takes, part), argument, found, explicit, placed)
     return [array for array in found if array is not None], explicit
 
 
@@ -107,12 +123,15 @@ def _take(
     tree: Tree,
     name: str,
     argument: Any,
-    found: list[np.ndarray | None],
+    found: list[Any],
     explicit: dict[str, int],
+    placed: type[Placed] | None,
 ) -> None:
     """Puts the arrays of one argument, or of a part of one such as `v.x`, into `found`, following the tree."""
     if isinstance(tree, int):
-        found[tree] = _to_array(takes, takes.inputs[tree], name, argument)
+        leaf = takes.inputs[tree]
+        is_placed = placed is not None and isinstance(argument, placed)
+        found[tree] = (_check_placed if is_placed else _to_array)(takes, leaf, name, argument)
         return
     ((kind, body),) = tree.items()
     if kind == "size":
@@ -124,7 +143,7 @@ def _take(
         if not isinstance(argument, (tuple, list)) or len(argument) != len(parts):
             raise wrong(takes, f'argument "{name}" must be a tuple {what}', argument)
         for k, (part, item) in enumerate(zip(parts, argument, strict=True)):
-            _take(takes, part, f"{name}[{k}]", item, found, explicit)
+            _take(takes, part, f"{name}[{k}]", item, found, explicit, placed)
         return
     fields = body if kind == "record" else body["fields"]
     holder = fields_of(argument)
@@ -134,7 +153,7 @@ def _take(
         came = f"the fields {', '.join(map(str, holder))}"
         raise wrong(takes, f'argument "{name}" must have the fields {what}', came)
     for field, branch in fields.items():
-        _take(takes, branch, f"{name}.{field}", holder[field], found, explicit)
+        _take(takes, branch, f"{name}.{field}", holder[field], found, explicit, placed)
 
 
 def fields_of(argument: Any) -> Mapping[str, Any] | None:
@@ -159,6 +178,12 @@ def read_array(argument: Any) -> np.ndarray | None:
     if is_foreign(argument):
         return read_foreign(argument)
     return np.asarray(memoryview(argument)) if is_buffer(argument) else None
+
+
+def _check_placed(takes: Takes, leaf: Leaf, name: str, argument: Placed) -> Placed:
+    if argument.dtype != numpy_dtype(leaf.dtype) or argument.ndim != len(leaf.shape):
+        raise misfit(takes, leaf, name, argument, why=f"its dtype is {argument.dtype}, and its shape {argument.shape}")
+    return argument
 
 
 def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:

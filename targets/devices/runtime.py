@@ -28,10 +28,11 @@ _Self = TypeVar("_Self", bound="OpenDevice")
 
 
 class OpenDevice:
-    """A device, opened by a function of its API; `name` is for people. A `with` block closes it."""
+    """A device, opened by a function of its API; `name` is for people, `target` names it as a target ("vulkan:0"). A `with` block
+    closes it."""
 
-    def __init__(self, name: str, library: DeviceLibrary, handle: c_void_p) -> None:
-        self.name, self.call, self.check = name, library.call, library.check
+    def __init__(self, name: str, target: str, library: DeviceLibrary, handle: c_void_p) -> None:
+        self.name, self.target, self.call, self.check = name, target, library.call, library.check
         self._handle = handle
         self._close = weakref.finalize(self, library.call.rd_device_close, handle)
 
@@ -46,15 +47,26 @@ class OpenDevice:
         self._close()
 
     @property
+    def is_open(self) -> bool:
+        """Whether it has neither been closed nor abandoned."""
+        return self._close.alive
+
+    def abandon(self) -> None:
+        """Frees nothing, now or later: for a forked process, in which the device does not run."""
+        self._close.detach()
+
+    @property
     def handle(self) -> c_void_p:
         """The runtime's device; TargetError after `close`."""
         self.require_open()
         return self._handle
 
     def require_open(self) -> None:
-        """TargetError after `close`."""
-        if not self._close.alive:
-            raise TargetError(f"{self.name} has been closed")
+        """TargetError after `close`, and in a process that was forked since."""
+        if not self.is_open:
+            raise TargetError(
+                f"{self.name} has been closed, or was opened by the process that this one was forked from"
+            )
 
     @property
     def taken(self) -> int:

@@ -33,11 +33,11 @@ class VulkanDevice(OpenDevice):
         options = Options(device.index, checked, staging, memory, self._stored, len(self._stored))
         library, handle = runtime(), c_void_p()
         library.check(library.call.rd_device_open(open_vulkan(validate), ctypes.byref(options), ctypes.byref(handle)))
-        super().__init__(device.name, library, handle)
+        super().__init__(device.name, f"vulkan:{device.index}", library, handle)
 
     def close(self) -> None:
         """Waits, keeps the pipelines, and frees everything: memory and kernels of the device may not be used any more."""
-        if self._close.alive:
+        if self.is_open:
             self.keep_pipelines()
         super().close()
 

@@ -250,7 +250,7 @@ case(graphs.blur, "cache what is not read", lambda s: s["cols"].cache("img", "co
 case(graphs.blur, "cache what is inlined", lambda s: (s["rows"].inline(), s["cols"].cache("rows", "cols", "y")))
 case(graphs.blur, "cache outside the reader", lambda s: s["rows"].cache("img", "cols", "y"))
 case(graphs.matmul, "a layout without an axis", lambda s: s["c"].cache("b", "c", None, layout=("j",)))
-case(graphs.matmul, "an unknown scope", lambda s: s["c"].cache("b", "c", None, scope="global"))
+case(graphs.matmul, "an unknown scope", lambda s: s["c"].cache("b", "c", None, scope="shared"))
 
 # Memory and boundaries
 

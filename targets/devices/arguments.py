@@ -1,0 +1,162 @@
+"""The arguments and results of a call that runs on a device: NumPy arrays are copied there and back, arrays of the device stay.
+
+`bind_device_call` checks what the CPU's `bind_arguments` checks, with the same messages, before anything runs. The results of a call
+are arrays of the device if an argument or an array given as `out` is one, else NumPy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from raido.algo.errors import ArgumentError, explain
+from raido.algo.graph.dtypes import numpy_dtype
+from raido.algo.trace.arguments import match_arguments
+from raido.targets.argument_sizes import solve_sizes
+from raido.targets.devices.array import DeviceArray, upload
+from raido.targets.devices.runtime import Memory, OpenDevice
+from raido.targets.native import allocate_array
+from raido.targets.outputs import build_result, check_given, line_of, output_shapes, overlapping, take_out
+from raido.targets.signature import Signature, Value, evaluate_size
+
+Given: TypeAlias = "np.ndarray | DeviceArray | None"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCall:
+    """The memory and sizes of one call, a `Memory` for each input and output of the signature.
+
+    No output shares memory with an input or another output; those that the program allocates are None. `shapes` are those of the
+    outputs, at the bounds of sizes that data decides; `given` the user's `out` arrays, None where there is none.
+    """
+
+    signature: Signature
+    device: OpenDevice
+    inputs: tuple[Memory, ...]
+    sizes: Mapping[str, int]
+    outputs: tuple[Memory | None, ...]
+    shapes: tuple[tuple[int, ...] | None, ...]
+    given: tuple[Given, ...]
+    stays: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Compulsory traffic: every input read once and every output written once."""
+        return sum(memory.nbytes for memory in (*self.inputs, *self.outputs) if memory is not None)
+
+    def finish(self, counts: Mapping[str, int], made: Mapping[int, Memory] | None = None) -> Any:
+        """The result in the user's structure, once the program has run.
+
+        counts: the sizes that data has decided. made: the memory of the outputs that the program has allocated, by their numbers.
+        """
+        sizes = {**self.sizes, **counts}
+        leaves = []
+        for k, (value, memory) in enumerate(zip(self.signature.outputs, self.outputs, strict=True)):
+            shape = tuple(evaluate_size(size, sizes) for size in value.shape)
+            full = self.shapes[k]
+            if memory is None or full is None:
+                assert made is not None
+                memory, full = made[k], shape
+            leaves.append(_finish_output(value, memory, full, shape, self.given[k], self.stays))
+        return build_result(self.signature.output_tree, leaves)
+
+
+def bind_device_call(signature: Signature, device: OpenDevice, arguments: Sequence[Any], out: Any = None) -> DeviceCall:
+    """Checks the arguments of a call, copies to the device those that are elsewhere, and allocates the results.
+
+    ArgumentError or SizeMismatch when they do not fit, or are on another device; MemoryError where the device has no room.
+    """
+    arrays, explicit = match_arguments(signature, arguments, DeviceArray)
+    for value, array in zip(signature.inputs, arrays, strict=True):
+        _require_device(signature, f'argument "{value.name}"', array, device)
+    sizes = solve_sizes(signature, arrays, explicit)
+    shapes, given = output_shapes(signature, sizes), take_out(signature, out, DeviceArray)
+    for value, shape, array in zip(signature.outputs, shapes, given, strict=True):
+        if array is not None and shape is not None:
+            _require_device(signature, f'out for "{value.name}"', array, device)
+            check_given(signature, value, array, shape)
+    if any(_overlap(a, b) for i, a in enumerate(given) for b in given[:i]):
+        raise overlapping(signature)
+    stays = any(isinstance(array, DeviceArray) for array in (*arrays, *given))
+    inputs = [a.memory if isinstance(a, DeviceArray) else upload(a, device).memory for a in arrays]
+    outputs: list[Memory | None] = []
+    for value, shape, array in zip(signature.outputs, shapes, given, strict=True):
+        if shape is None:
+            outputs.append(None)
+        elif isinstance(array, DeviceArray) and array.memory not in inputs:
+            outputs.append(array.memory)
+        else:
+            outputs.append(_allocate(signature, value, shape, device))
+    return DeviceCall(signature, device, tuple(inputs), sizes, tuple(outputs), tuple(shapes), tuple(given), stays)
+
+
+def _require_device(signature: Signature, called: str, array: Any, device: OpenDevice) -> None:
+    """ArgumentError for an array of another device; one of a device that was closed is an error of its own."""
+    if not isinstance(array, DeviceArray) or array.memory.device is device:
+        return
+    array.memory.device.require_open()
+    there = array.memory.device
+    headline = (
+        f"{signature.name}: {called} is on {there.target} ({there.name}), and the program runs on {device.target}"
+    )
+    raise ArgumentError(explain(f"{headline} ({device.name})", **{"try": f'.to("{device.target}"), which copies it'}))
+
+
+def _overlap(first: Given, second: Given) -> bool:
+    if isinstance(first, DeviceArray) and isinstance(second, DeviceArray):
+        return first.memory is second.memory
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return bool(np.may_share_memory(first, second))
+    return False
+
+
+def _allocate(signature: Signature, value: Value, shape: tuple[int, ...], device: OpenDevice) -> Memory:
+    try:
+        return Memory(device, prod(shape) * numpy_dtype(value.dtype).itemsize)
+    except MemoryError as error:
+        raise MemoryError(explain(f"{signature.name}: {error}", **line_of(signature, value))) from None
+
+
+def _finish_output(
+    value: Value, memory: Memory, full: tuple[int, ...], shape: tuple[int, ...], given: Given, stays: bool
+) -> Any:
+    """A result of `shape`, which is the beginning along each dimension of what lies in memory in the shape `full`."""
+    dtype = numpy_dtype(value.dtype)
+    if isinstance(given, DeviceArray):
+        if given.memory is not memory:
+            given.memory.copy_from(memory, memory.nbytes)
+        return given if shape == full else _cut(given, shape)
+    if isinstance(given, np.ndarray):
+        direct = given.dtype == dtype and given.flags.c_contiguous
+        if direct:
+            memory.read(given)
+        else:
+            given[...] = memory.read(np.empty(full, dtype))
+        return given[tuple(slice(size) for size in shape)]
+    found = _cut(DeviceArray(memory, full, dtype), shape)
+    return found if stays else _download(found)
+
+
+def _cut(array: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
+    """The beginning of an array along each dimension; in the same memory where it is dense there, and not much smaller."""
+    if array.shape == shape:
+        return array
+    if array.shape[1:] != shape[1:] and prod(shape):
+        device = array.memory.device
+        return upload(np.asarray(array)[tuple(slice(size) for size in shape)], device)
+    found = DeviceArray(array.memory, shape, array.dtype)
+    if 2 * found.nbytes >= array.memory.nbytes:
+        return found
+    memory = Memory(array.memory.device, found.nbytes)
+    memory.copy_from(array.memory, found.nbytes)
+    return DeviceArray(memory, shape, array.dtype)
+
+
+def _download(array: DeviceArray) -> Any:
+    """The NumPy array of a result, or the scalar."""
+    result = array.memory.read(allocate_array(array.shape, array.dtype))
+    return result if array.shape else result[()]

@@ -1,0 +1,168 @@
+"""Arrays in the memory of a device: results of executables stay there, and are arguments of the next call without a copy."""
+
+from __future__ import annotations
+
+import pickle
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raido.algo.errors import ArgumentError, TargetError, explain
+from raido.algo.graph.dtypes import dtype_of
+from raido.algo.trace.arguments import read_array
+from raido.algo.trace.attributes import NearAttributes
+from raido.algo.trace.tracebacks import border, bordered
+from raido.targets.devices.runtime import Memory, OpenDevice
+
+if TYPE_CHECKING:
+    from raido.targets.target import Target
+
+_CPU = 1  # types of devices in dlpack.h
+_DLPACK = {"cuda": 2, "vulkan": 7}
+_COMPLEX = ("complex64", "complex128")
+
+
+@bordered
+class DeviceArray(NearAttributes):
+    """An array on a device, dense and in row-major order. Nothing changes it but a call that is given it as `out`.
+
+    `shape`, `dtype` (NumPy's), `ndim`, `size` and `nbytes` are those of the NumPy array that `.to("cpu")` or `np.asarray` make of it,
+    which wait for what computes it. Its memory is freed with the last reference, which may go while kernels still use it. Any
+    thread may use it. It cannot be pickled.
+    """
+
+    __slots__ = ("__weakref__", "_memory", "dtype", "shape")
+    _spoken = "array"
+
+    def __init__(self, memory: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._memory, self.shape, self.dtype = memory, shape, dtype
+
+    @property
+    def memory(self) -> Memory:
+        """Its memory on the device."""
+        return self._memory
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def device(self) -> str:
+        """The device, as a target: "vulkan:0"."""
+        return self.memory.device.target
+
+    def to(self, device: str | Target) -> Any:
+        """A copy: as a NumPy array on "cpu", else as an array on another device (or the same). TargetError when there is none such."""
+        return self._read() if device == "cpu" else device_array(self, device)
+
+    def _read(self) -> np.ndarray:
+        return self.memory.read(np.empty(self.shape, self.dtype))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array of rank 0 has no length")
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError(f"an array on {self.device} cannot be read without a copy")
+        array = self._read()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, _, index = self.device.partition(":")
+        return _DLPACK[kind], int(index)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A copy on the CPU, where that is asked for (`dl_device=(1, 0)`); BufferError for anything else.
+
+        The memory itself cannot be handed over: DLPack's pointers are addresses, and other libraries have no use for those of Vulkan.
+        """
+        del stream
+        if dl_device is None or int(dl_device[0]) != _CPU or copy is False:
+            forms = '.to("cpu"), or np.from_dlpack(array, device="cpu"), which copies'
+            headline = f"the memory of an array on {self.device} cannot be shared with another library"
+            raise BufferError(explain(headline, **{"try": forms}))
+        return self._read().__dlpack__(max_version=max_version)
+
+    def __copy__(self) -> DeviceArray:
+        return device_array(self, self.device)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DeviceArray:
+        return device_array(self, self.device)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        labelled = {"why": f"its memory is on {self.device}", "try": '.to("cpu"), and rd.device_array there'}
+        raise pickle.PicklingError(explain("cannot pickle an array of a device", **labelled))
+
+    def __repr__(self) -> str:
+        return f"<DeviceArray {self.dtype}[{', '.join(map(str, self.shape))}] on {self.device}>"
+
+
+@border
+def device_array(array: Any, target: str | Target = "vulkan") -> DeviceArray:
+    """A copy of an array in the memory of a device.
+
+    array: what `np.asarray` or DLPack can read, of any shape, of a dtype that raido has; or an array of a device. target: "vulkan" is
+    the first device, "vulkan:1" that with an index, "vulkan:radeon" that with a part of its name. Raises `ArgumentError` for what is no
+    such array, `TargetError` where there is no such device, `MemoryError` where the device has no room.
+
+    Example:
+        >>> x = rd.device_array([[1.0, 2.0], [3.0, 4.0]], "vulkan")
+        >>> x.shape, x.dtype, x.device
+        ((2, 2), dtype('float64'), 'vulkan:0')
+        >>> x.to("cpu")
+        array([[1., 2.],
+               [3., 4.]])
+    """
+    device = _open_device(target)
+    if isinstance(array, DeviceArray):
+        if array.memory.device is device:
+            memory = Memory(device, array.nbytes)
+            memory.copy_from(array.memory, array.nbytes)
+            return DeviceArray(memory, array.shape, array.dtype)
+        array = array.to("cpu")
+    found = read_array(array)
+    if found is None:
+        raise ArgumentError(f"rd.device_array takes an array, not {type(array).__qualname__}")
+    return upload(found, device)
+
+
+def upload(array: np.ndarray, device: OpenDevice) -> DeviceArray:
+    """A NumPy array, of any strides and byte order, in the memory of an open device."""
+    native = array.dtype.newbyteorder("=")
+    if dtype_of(native) is None and native.name not in _COMPLEX:
+        raise ArgumentError(f"arrays of dtype {array.dtype} cannot be on a device")
+    array = np.asarray(array, dtype=native, order="C")
+    memory = Memory(device, array.nbytes)
+    memory.write(array)
+    return DeviceArray(memory, array.shape, native)
+
+
+def _open_device(target: str | Target) -> OpenDevice:
+    """The open device of a target."""
+    from raido.targets.vulkan.opened import open_device
+
+    kind, _, which = str(target).partition(":")
+    if kind != "vulkan":
+        raise TargetError(explain(f'arrays cannot be kept on "{target}"', **{"try": '"vulkan", "vulkan:0"'}))
+    return open_device(int(which) if which.isdecimal() else which)
