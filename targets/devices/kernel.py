@@ -28,7 +28,8 @@ class Argument:
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """A compiled kernel: SPIR-V, or machine code of CUDA, which may hold other kernels too. `inline`: the block of arguments, of
-    `argument_bytes`, is part of the launch. `capabilities` are those of SPIR-V that the code declares."""
+    `argument_bytes`, is part of the launch. `capabilities` are those of SPIR-V that the code declares. `narrow`, if not empty, is the
+    code for launches whose arrays and integers are small (`RdKernelInfo` of raido_device.h): indices have 32 bits."""
 
     name: str
     code: bytes
@@ -39,6 +40,7 @@ class Kernel:
     block: tuple[int, int, int]
     shared_bytes: int
     capabilities: tuple[str, ...] = ()
+    narrow: bytes = b""
 
 
 def lay_out_arguments(function: Any, mode: Mode = "addresses") -> tuple[tuple[Argument, ...], int]:

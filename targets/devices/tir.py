@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -32,6 +33,7 @@ def kind(node: Any) -> str:
     return "BufferLoad" if name == "TensorLoad" else name
 
 
+@functools.cache
 def read_type(name: str) -> tuple[DType, int]:
     """The dtype and the lanes of a type's name, "float32x4"."""
     match = _TYPE.fullmatch(name)

@@ -17,7 +17,7 @@
 #endif
 #define RD_HIDDEN __attribute__((visibility("hidden")))
 
-#define RD_DEVICE_VERSION 2
+#define RD_DEVICE_VERSION 3
 
 enum { RD_BUSY = 1, RD_FAILED = -1, RD_NO_MEMORY = -2, RD_LOST = -3 };
 
@@ -27,7 +27,11 @@ typedef struct RdKernel RdKernel;
 
 /* A kernel.  Its arguments are a block of bytes; of pointer k the address goes to offsets[k] in it (addresses != 0), or it is
  * binding k.  inline_arguments: the block is part of the launch; else it lies in memory.  block: the threads of a block along each
- * axis, which the code says too.  CUDA's kernels have addresses, inline. */
+ * axis, which the code says too.  CUDA's kernels have addresses, inline.
+ *
+ * narrow: the same kernel with indices of 32 bits, or NULL; it runs instead where arrays have less than 2^31 bytes, and the threads
+ * along each axis and the absolute values of the `numbers` integers of 64 bits at number_offsets in the block are at most RD_NARROW. */
+enum { RD_NARROW = 1 << 29 };
 typedef struct RdKernelInfo {
   const char* name;
   const void* code;
@@ -35,6 +39,10 @@ typedef struct RdKernelInfo {
   int32_t addresses, inline_arguments;
   uint32_t pointers, argument_bytes, block[3];
   const uint32_t* offsets;
+  const void* narrow;
+  uint64_t narrow_bytes;
+  uint32_t numbers;
+  const uint32_t* number_offsets;
 } RdKernelInfo;
 
 RD_DEVICE_API int32_t rd_device_version(void);

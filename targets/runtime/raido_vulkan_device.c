@@ -55,17 +55,20 @@ typedef struct Batch {
   int submitted;
 } Batch;
 
+enum { WIDE, NARROW, CODES };
+
 struct RdKernel {
   RdDevice* device;
-  VkPipeline pipeline;
+  VkShaderModule modules[CODES];   /* NULL: there is no such code */
+  VkPipeline pipelines[CODES];     /* NULL: not compiled yet */
   VkPipelineLayout layout;
   VkDescriptorSetLayout set;
   int32_t addresses, inline_arguments;
-  uint32_t pointers, argument_bytes, bindings, pushed;
+  uint32_t pointers, argument_bytes, bindings, pushed, numbers, block[3];
   uint64_t batch;
   RdKernel *next, *before;
-  char name[64];
-  uint32_t offsets[];
+  char* name;
+  uint32_t offsets[]; /* of pointers, then of numbers */
 };
 
 struct RdDevice {
@@ -461,10 +464,31 @@ static int32_t copy_buffer(RdBuffer* to, uint64_t at, RdBuffer* from, uint64_t o
 /* ---------------------------------------------------------------- kernels */
 
 static void destroy_kernel(RdDevice* d, RdKernel* kernel) {
-  if (kernel->pipeline) d->DestroyPipeline(d->device, kernel->pipeline, NULL);
+  for (int code = 0; code < CODES; code++) {
+    if (kernel->pipelines[code]) d->DestroyPipeline(d->device, kernel->pipelines[code], NULL);
+    if (kernel->modules[code]) d->DestroyShaderModule(d->device, kernel->modules[code], NULL);
+  }
   if (kernel->layout) d->DestroyPipelineLayout(d->device, kernel->layout, NULL);
   if (kernel->set) d->DestroyDescriptorSetLayout(d->device, kernel->set, NULL);
+  free(kernel->name);
   free(kernel);
+}
+
+static int32_t add_code(RdDevice* d, RdKernel* kernel, int which, const void* code, uint64_t bytes) {
+  VkShaderModuleCreateInfo words = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = bytes, .pCode = code};
+  TRY(d, d->CreateShaderModule(d->device, &words, NULL, &kernel->modules[which]), "making a kernel");
+  return 0;
+}
+
+static int32_t compile_code(RdDevice* d, RdKernel* kernel, int which) {
+  if (kernel->pipelines[which]) return 0;
+  VkPipelineShaderStageCreateInfo stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                                           .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                                           .module = kernel->modules[which],
+                                           .pName = kernel->name};
+  VkComputePipelineCreateInfo pipeline = {VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .stage = stage, .layout = kernel->layout};
+  TRY(d, d->CreateComputePipelines(d->device, d->cache, 1, &pipeline, NULL, &kernel->pipelines[which]), "compiling a kernel");
+  return 0;
 }
 
 static int32_t build_kernel(RdDevice* d, RdKernel* kernel, const RdKernelInfo* info) {
@@ -482,31 +506,31 @@ static int32_t build_kernel(RdDevice* d, RdKernel* kernel, const RdKernelInfo* i
                                        .pushConstantRangeCount = kernel->pushed ? 1 : 0,
                                        .pPushConstantRanges = &pushed};
   TRY(d, d->CreatePipelineLayout(d->device, &layout, NULL, &kernel->layout), "making a kernel");
-  VkShaderModuleCreateInfo words = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = info->bytes, .pCode = info->code};
-  VkShaderModule module;
-  TRY(d, d->CreateShaderModule(d->device, &words, NULL, &module), "making a kernel");
-  VkPipelineShaderStageCreateInfo stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                                           .stage = VK_SHADER_STAGE_COMPUTE_BIT,
-                                           .module = module,
-                                           .pName = info->name};
-  VkComputePipelineCreateInfo pipeline = {VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .stage = stage, .layout = kernel->layout};
-  VkResult result = d->CreateComputePipelines(d->device, d->cache, 1, &pipeline, NULL, &kernel->pipeline);
-  d->DestroyShaderModule(d->device, module, NULL);
-  TRY(d, result, "compiling a kernel");
+  PASS(add_code(d, kernel, WIDE, info->code, info->bytes));
+  if (info->narrow) PASS(add_code(d, kernel, NARROW, info->narrow, info->narrow_bytes));
+  PASS(compile_code(d, kernel, info->narrow ? NARROW : WIDE)); /* the other when a launch needs it */
   return 0;
 }
 
 static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out) {
   PASS(usable(d));
-  RdKernel* kernel = calloc(1, sizeof *kernel + info->pointers * sizeof(uint32_t));
-  if (!kernel) return rd_fail(RD_NO_MEMORY, "no memory");
+  RdKernel* kernel = calloc(1, sizeof *kernel + (info->pointers + info->numbers) * sizeof(uint32_t));
+  char* name = strdup(info->name);
+  if (!kernel || !name) {
+    free(kernel);
+    free(name);
+    return rd_fail(RD_NO_MEMORY, "no memory");
+  }
+  kernel->name = name;
   kernel->device = d;
   kernel->addresses = info->addresses;
   kernel->inline_arguments = info->inline_arguments;
   kernel->pointers = info->pointers;
   kernel->argument_bytes = info->argument_bytes;
-  snprintf(kernel->name, sizeof kernel->name, "%s", info->name);
+  kernel->numbers = info->numbers;
+  memcpy(kernel->block, info->block, sizeof kernel->block);
   memcpy(kernel->offsets, info->offsets, info->pointers * sizeof(uint32_t));
+  if (info->numbers) memcpy(kernel->offsets + info->pointers, info->number_offsets, info->numbers * sizeof(uint32_t));
   kernel->bindings = info->addresses ? 0 : info->pointers + !info->inline_arguments;
   kernel->pushed = info->inline_arguments ? (info->argument_bytes + 3) / 4 * 4 : info->addresses ? 8 : 0;
   int32_t code = kernel->bindings > BATCH_DESCRIPTORS
@@ -576,12 +600,29 @@ static int32_t check_launch(RdKernel* kernel, const uint32_t grid[3], RdBuffer* 
   return 0;
 }
 
+/* The code for a launch: the narrow one where everything that its indices are made of is small. */
+static int choose_code(const RdKernel* kernel, const uint32_t grid[3], const char* arguments, RdBuffer* const* buffers) {
+  if (!kernel->modules[NARROW]) return WIDE;
+  for (int axis = 0; axis < 3; axis++)
+    if ((uint64_t)grid[axis] * kernel->block[axis] > RD_NARROW) return WIDE;
+  for (uint32_t i = 0; i < kernel->pointers; i++)
+    if (buffers[i]->bytes > INT32_MAX) return WIDE;
+  for (uint32_t i = 0; i < kernel->numbers; i++) {
+    int64_t number;
+    memcpy(&number, arguments + kernel->offsets[kernel->pointers + i], sizeof number);
+    if (number < -RD_NARROW || number > RD_NARROW) return WIDE;
+  }
+  return NARROW;
+}
+
 static int32_t launch(RdKernel* kernel, const uint32_t grid[3], const void* arguments, RdBuffer* const* buffers) {
   RdDevice* d = kernel->device;
   PASS(check_launch(kernel, grid, buffers));
   if (d->now && d->now->sets + kernel->bindings > BATCH_DESCRIPTORS) PASS(submit(d));
   PASS(begin(d));
   if (!grid[0] || !grid[1] || !grid[2]) return 0;
+  int code = choose_code(kernel, grid, arguments, buffers);
+  PASS(compile_code(d, kernel, code));
   uint64_t place = 0;
   char small[256], *block = small; /* push constants are bytes of the launch: 128 or 256 on every device known */
   if (!kernel->inline_arguments) {
@@ -597,7 +638,7 @@ static int32_t launch(RdKernel* kernel, const uint32_t grid[3], const void* argu
   }
   order(d, buffers, kernel->pointers);
   kernel->batch = d->now->number;
-  d->CmdBindPipeline(d->now->commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+  d->CmdBindPipeline(d->now->commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipelines[code]);
   if (kernel->bindings) PASS(bind_arrays(kernel, buffers, place));
   uint64_t address = d->now->arena ? d->now->arena->address + place : 0;
   if (kernel->pushed)

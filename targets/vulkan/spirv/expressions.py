@@ -9,14 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 from raido.algo.errors import CompileError
-from raido.algo.graph.dtypes import DType, bool_
+from raido.algo.graph.dtypes import DType, bool_, i32, i64
 from raido.targets.devices import tir
 from raido.targets.vulkan.spirv import memory
 from raido.targets.vulkan.spirv.body import Body, Lanes
 from raido.targets.vulkan.spirv.grammar import Op
 from raido.targets.vulkan.spirv.memory import Array
+from raido.targets.vulkan.spirv.narrow import Narrow
 from raido.targets.vulkan.spirv.operations import (
     BITWISE,
+    COMPARISONS,
     LOGICAL,
     arithmetic,
     compare,
@@ -35,12 +37,14 @@ _BITS = {"BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor"}
 
 
 class Expressions:
-    """Writes expressions into a body. `variables` and `arrays` say what names of TIR mean here."""
+    """Writes expressions into a body. `variables` and `arrays` say what names of TIR mean here; `narrow`, if not None, writes arithmetic
+    on i64 in 32 bits where that serves."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, narrow: bool = False) -> None:
         self.body = body
         self.variables: dict[Any, Lanes] = {}
         self.arrays: dict[Any, Array] = {}
+        self.narrow = Narrow(self) if narrow else None
 
     def one(self, node: Any) -> int:
         """The value of a scalar."""
@@ -49,12 +53,25 @@ class Expressions:
 
     def lanes(self, node: Any) -> Lanes:
         """The values of an expression, one for each of its lanes."""
+        if self.narrow is not None and self.narrow.applies(node):
+            return (convert(self.body, i32, i64, self.narrow.low(node)),)
+        return self.written(node)
+
+    def written(self, node: Any) -> Lanes:
+        """The same, computed in the type of the expression."""
         write = getattr(self, f"_{tir.kind(node)}", None)
         if write is None:
             raise CompileError(
                 f'kernel "{self.body.module.kernel}" has a {tir.kind(node)}, which SPIR-V is not made from: {node}'
             )
         return write(node)
+
+    def index(self, node: Any) -> tuple[DType, int]:
+        """An index of an element, or the first of several: its type and its value."""
+        dtype, _ = tir.type_of(node)
+        if self.narrow is not None and dtype is i64:
+            return i32, self.narrow.low(node)
+        return dtype, self.one(node)
 
     def element(self, access: Any) -> tuple[Array, Any]:
         """The array that a load or a store is of, and the index in it."""
@@ -74,10 +91,12 @@ class Expressions:
 
     def _BufferLoad(self, node: Any) -> Lanes:
         array, index = self.element(node)
+        _, lanes = tir.type_of(index)
         if (start := consecutive(index)) is not None:
-            dtype, lanes = tir.type_of(index)
-            return memory.load_consecutive(self.body, array, self.one(start), dtype, lanes)
-        return tuple(memory.load(self.body, array, at) for at in self.lanes(index))
+            dtype, first = self.index(start)
+            return memory.load_consecutive(self.body, array, first, dtype, lanes)
+        places = (self.index(index)[1],) if lanes == 1 else self.lanes(index)
+        return tuple(memory.load(self.body, array, at) for at in places)
 
     # --- vectors
 
@@ -112,6 +131,8 @@ class Expressions:
 
     def _comparison(self, node: Any) -> Lanes:
         name = tir.kind(node).lower()
+        if self.narrow is not None and tir.type_of(node.a) == (i64, 1) and self.narrow.bounds.fit(node.a, node.b):
+            return (compare(self.body, name, i32, self.narrow.low(node.a), self.narrow.low(node.b)),)
         return self._binary(node, lambda dtype, x, y: compare(self.body, name, dtype, x, y))
 
     _LT = _LE = _GT = _GE = _EQ = _NE = _comparison
@@ -156,6 +177,8 @@ class Expressions:
 
     def _Cast(self, node: Any) -> Lanes:
         source, dtype = tir.type_of(node.value)[0], tir.type_of(node)[0]
+        if tir.type_of(node)[1] == 1:
+            return (self._converted(node.value, dtype),)
         return tuple(convert(self.body, source, dtype, x) for x in self.lanes(node.value))
 
     def _Select(self, node: Any) -> Lanes:
@@ -168,6 +191,15 @@ class Expressions:
         self.variables[node.var] = self.lanes(node.value)
         return self.lanes(node.body)
 
+    def _converted(self, value: Any, dtype: DType) -> int:
+        """A scalar in another type, of an i64 from its lower half if that says it all."""
+        source, _ = tir.type_of(value)
+        if self.narrow is not None and source is i64 and dtype is not bool_:
+            truncated = not dtype.is_float and dtype.bits <= i32.bits
+            if truncated or self.narrow.bounds.fit(value):
+                return convert(self.body, i32, dtype, self.narrow.low(value))
+        return convert(self.body, source, dtype, self.one(value))
+
     # --- calls
 
     def _Call(self, node: Any) -> Lanes:
@@ -175,7 +207,7 @@ class Expressions:
         if name.startswith(ATOMIC):
             array, index = self.element(arguments[0].args[0])
             values = tuple(self.one(argument) for argument in arguments[1:])
-            return memory.update(self.body, name.removeprefix(ATOMIC), array, self.one(index), values)
+            return memory.update(self.body, name.removeprefix(ATOMIC), array, self.index(index)[1], values)
         if name == "tvm_storage_sync":
             if (scope := str(arguments[0].value)) != "shared":
                 raise CompileError(f'SPIR-V has a barrier for the threads of a block ("shared"), not for "{scope}"')
@@ -187,6 +219,12 @@ class Expressions:
             return self.body.choose(self.one(condition), dtype, lambda: self.lanes(yes), lambda: self.lanes(no))
         if name == "likely":
             return self.lanes(arguments[0])
+        if name == PREFIX + "convert" and tir.type_of(node)[1] == 1:
+            return (self._converted(arguments[0], dtype),)
+        if self.narrow is not None and name.removeprefix(PREFIX) in COMPARISONS:
+            if tir.type_of(arguments[0]) == (i64, 1) and self.narrow.bounds.fit(*arguments):
+                lows = (self.narrow.low(argument) for argument in arguments)
+                return (compare(self.body, name.removeprefix(PREFIX), i32, *lows),)
         operands = [(tir.type_of(argument)[0], self.lanes(argument)) for argument in arguments]
         each = [
             [(of, x) for of, x in zip([of for of, _ in operands], row, strict=True)]

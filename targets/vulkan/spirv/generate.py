@@ -8,6 +8,7 @@ without addresses, and for checking: an access beyond a bound array does no harm
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from raido.algo.errors import TargetError, explain
@@ -28,10 +29,18 @@ def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> 
 
     TargetError, saying which, when the device lacks a capability, or has fewer threads, bytes of shared memory or descriptors.
     """
-    name = str(function.attrs["global_symbol"])
     mode: Mode = "addresses" if device.takes_addresses and not checked else "descriptors"
+    kernel = _generate(function, device, mode, narrow=False)
+    _check_limits(kernel, device)
+    narrow = _generate(function, device, mode, narrow=True).code
+    return kernel if narrow == kernel.code else replace(kernel, narrow=narrow)
+
+
+def _generate(function: Any, device: Device, mode: Mode, narrow: bool) -> Kernel:
+    """The kernel with one code: that for any launch, or that for launches where indices have 32 bits."""
+    name = str(function.attrs["global_symbol"])
     module = Module(name, device)
-    statements = Statements(Body(module))
+    statements = Statements(Body(module), narrow)
     if mode == "addresses":
         module.require(Capability.PhysicalStorageBufferAddresses, "an array given by its address")
     arguments, size = lay_out_arguments(function, mode)
@@ -41,9 +50,7 @@ def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> 
     x, y, z = statements.block
     words = statements.body.finish((x, y, z))
     used = tuple(sorted(capability.name for capability in module.capabilities))
-    kernel = Kernel(name, words, mode, arguments, size, inline, (x, y, z), statements.shared, used)
-    _check_limits(kernel, device)
-    return kernel
+    return Kernel(name, words, mode, arguments, size, inline, (x, y, z), statements.shared, used)
 
 
 # --- arguments
@@ -76,7 +83,7 @@ def _receive(statements: Statements, function: Any, arguments: tuple[Argument, .
             expressions.arrays[parameter] = Array(Storage.PhysicalStorageBuffer, base, argument.dtype)
         else:
             value = body.value(Op.Load, _member_type(body, argument), place, *aligned)
-            expressions.variables[parameter] = (_narrowed(body, argument.dtype, value),)
+            statements.receive(parameter, argument.dtype, _narrowed(body, argument.dtype, value))
 
 
 def _block(body: Body, members: list[Argument], mode: Mode, inline: bool, binding: int) -> tuple[Storage, int]:

@@ -6,27 +6,37 @@ import math
 from typing import Any
 
 from raido.algo.errors import CompileError
-from raido.algo.graph.dtypes import u32
+from raido.algo.graph.dtypes import DType, i32, i64, u32
 from raido.targets.devices import tir
 from raido.targets.vulkan.spirv import memory
-from raido.targets.vulkan.spirv.body import Body
+from raido.targets.vulkan.spirv.body import Body, Lanes
+from raido.targets.vulkan.spirv.bounds import INT32, Interval, inside
 from raido.targets.vulkan.spirv.expressions import Expressions, consecutive
 from raido.targets.vulkan.spirv.grammar import BuiltIn, Op, Storage
 from raido.targets.vulkan.spirv.memory import Array
+from raido.targets.vulkan.spirv.narrow import Narrow
 from raido.targets.vulkan.spirv.operations import convert
 
 _UNROLLED = 3
 _AXES = ("x", "y", "z")
+MOST = 1 << 29
+"""What bounds integers and threads along an axis where the narrow code of a kernel runs (`RD_NARROW` of raido_device.h)."""
 
 
 class Statements:
     """Writes statements into a body, and collects what they say of the launch: threads of a block, bytes of shared memory."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, narrow: bool = False) -> None:
         self.body = body
-        self.expressions = Expressions(body)
+        self.expressions = Expressions(body, narrow)
         self.block = [1, 1, 1]
         self.shared = 0
+
+    def receive(self, parameter: Any, dtype: DType, value: int) -> None:
+        """Gives a scalar parameter its value."""
+        self.expressions.variables[parameter] = (value,)
+        if self.expressions.narrow is not None and dtype is i64:
+            self._name(parameter, convert(self.body, i64, i32, value), (-MOST, MOST), (value,))
 
     def write(self, node: Any) -> None:
         """Appends a statement."""
@@ -52,7 +62,23 @@ class Statements:
         self.body.stop()
 
     def _Bind(self, node: Any) -> None:
-        self.expressions.variables[node.var] = self.expressions.lanes(node.value)
+        expressions, narrow = self.expressions, self.expressions.narrow
+        if narrow is None or tir.type_of(node.value) != (i64, 1):
+            expressions.variables[node.var] = expressions.lanes(node.value)
+            return
+        bounds = narrow.bounds.of(node.value)
+        if inside(bounds, INT32):
+            self._name(node.var, narrow.low(node.value), bounds)
+            return
+        wide = expressions.lanes(node.value)
+        low = narrow.low(node.value) if _is_arithmetic(node.value) else convert(self.body, i64, i32, wide[0])
+        self._name(node.var, low, bounds, wide)
+
+    def _name(self, variable: Any, low: int, bounds: Interval, wide: Lanes | None = None) -> None:
+        """Gives a variable of i64 its value, by the lower half and, unless that says it all, in full."""
+        assert self.expressions.narrow is not None
+        self.expressions.narrow.name(variable, low, bounds)
+        self.expressions.variables[variable] = wide or (convert(self.body, i32, i64, low),)
 
     # --- memory
 
@@ -76,9 +102,11 @@ class Statements:
         array, index = self.expressions.element(node)
         values = self.expressions.lanes(node.value)
         if (start := consecutive(index)) is not None:
-            memory.store_consecutive(self.body, array, self.expressions.one(start), tir.type_of(index)[0], values)
+            dtype, first = self.expressions.index(start)
+            memory.store_consecutive(self.body, array, first, dtype, values)
             return
-        for at, value in zip(self.expressions.lanes(index), values, strict=True):
+        places = (self.expressions.index(index)[1],) if len(values) == 1 else self.expressions.lanes(index)
+        for at, value in zip(places, values, strict=True):
             memory.store(self.body, array, at, value)
 
     # --- control flow
@@ -93,6 +121,8 @@ class Statements:
 
     def _For(self, node: Any) -> None:
         dtype, _ = tir.type_of(node.loop_var)
+        if self.expressions.narrow is not None and dtype is i64 and self._narrow_for(node, self.expressions.narrow):
+            return
         start = self.expressions.one(node.min)
         stop = self.expressions.one(node.extent)
         if not (tir.kind(node.min) == "IntImm" and int(node.min.value) == 0):
@@ -105,15 +135,44 @@ class Statements:
 
         self.body.loop_over(dtype, start, stop, step, run, unroll=int(node.kind) == _UNROLLED)
 
+    def _narrow_for(self, node: Any, narrow: Narrow) -> bool:
+        """A loop whose index is an i64, with an index of 32 bits, if it fits."""
+        low, extent = narrow.bounds.of(node.min), narrow.bounds.of(node.extent)
+        step = None if node.step is None else narrow.bounds.of(node.step)
+        end = low[1] + max(extent[1], 0) + (1 if step is None else step[1])
+        if not narrow.bounds.fit(node.min, node.extent) or not inside((low[0] + min(extent[0], 0), end), INT32):
+            return False
+        indices = (low[0], max(low[0], low[1] + extent[1] - 1))
+        start, module = narrow.low(node.min), self.body.module
+        stop = self.body.compute(Op.IAdd, i32, start, narrow.low(node.extent))
+        by = module.constant(i32, 1) if node.step is None else narrow.low(node.step)
+
+        def run(index: int) -> None:
+            self._name(node.loop_var, index, indices)
+            self.write(node.body)
+
+        self.body.loop_over(i32, start, stop, by, run, unroll=int(node.kind) == _UNROLLED)
+        return True
+
     def _While(self, node: Any) -> None:
         self.body.loop_while(lambda: self.expressions.one(node.condition), lambda: self.write(node.body))
 
     # --- the launch
 
     def _AttrStmt(self, node: Any) -> None:
+        inner = node
+        while tir.kind(inner) == "AttrStmt":  # blocks are bounded by their threads
+            if inner.attr_key == "thread_extent":
+                self._count_threads(inner)
+            inner = inner.body
         if node.attr_key == "thread_extent":
             self._bind_axis(node)
         self.write(node.body)
+
+    def _count_threads(self, node: Any) -> None:
+        where, _, axis = str(node.node.thread_tag).partition(".")
+        if where == "threadIdx" and axis in _AXES:
+            self.block[_AXES.index(axis)] = int(node.value.value)
 
     def _bind_axis(self, node: Any) -> None:
         """Gives the variable of a launch's axis its value: of blocks, or of the threads of a block, whose number is a constant."""
@@ -122,10 +181,16 @@ class Statements:
             raise CompileError(f"a launch has blockIdx and threadIdx along x, y and z, not {node.node.thread_tag}")
         module, dimension = self.body.module, _AXES.index(axis)
         which = BuiltIn.WorkgroupId if where == "blockIdx" else BuiltIn.LocalInvocationId
-        if which is BuiltIn.LocalInvocationId:
-            self.block[dimension] = int(node.value.value)
         three = module.vector(module.compute(u32), 3)
         coordinates = self.body.value(Op.Load, three, module.built_in(which))
         number = self.body.compute(Op.CompositeExtract, u32, coordinates, dimension)
         dtype, _ = tir.type_of(node.node.var)
         self.expressions.variables[node.node.var] = (convert(self.body, u32, dtype, number),)
+        if (narrow := self.expressions.narrow) is not None:
+            last = self.block[dimension] if which is BuiltIn.LocalInvocationId else MOST // self.block[dimension]
+            narrow.name(node.node.var, number, (0, last - 1))
+
+
+def _is_arithmetic(node: Any) -> bool:
+    """Whether an expression may be computed twice: it reads nothing, and calls nothing."""
+    return all(tir.kind(inner) not in ("BufferLoad", "Call") for inner in tir.walk(node))

@@ -1,0 +1,128 @@
+"""Bounds of integer expressions of TIR, from bounds of their variables: intervals, as large as the dtype where nothing is known.
+
+They decide which arithmetic on 64-bit integers can be done in 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from raido.algo.graph.dtypes import DType, bool_
+from raido.targets.devices import tir
+
+Interval = tuple[int, int]
+INT32: Interval = (-(1 << 31), (1 << 31) - 1)
+
+
+def whole_range(dtype: DType) -> Interval:
+    """The numbers that an integer dtype holds."""
+    if dtype is bool_:
+        return (0, 1)
+    signed = dtype.kind == "i"
+    return (-(1 << dtype.bits - 1) if signed else 0, (1 << dtype.bits - signed) - 1)
+
+
+def inside(inner: Interval, outer: Interval) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+class Bounds:
+    """Intervals of expressions. `known` has those of variables, which never change; of other expressions they are remembered."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, Interval] = {}
+
+    def of(self, node: Any) -> Interval:
+        """The interval of an integer scalar: its values lie inside wherever the expression is evaluated."""
+        if node not in self.known:
+            dtype, _ = tir.type_of(node)
+            found, whole = self._find(node), whole_range(dtype)
+            self.known[node] = found if found is not None and inside(found, whole) else whole  # else it may wrap
+        return self.known[node]
+
+    def fit(self, *nodes: Any) -> bool:
+        """Whether expressions have values of 32 bits with a sign."""
+        return all(inside(self.of(node), INT32) for node in nodes)
+
+    def _find(self, node: Any) -> Interval | None:
+        """The interval by the operands' intervals, if nothing wraps; None where the operation is not known."""
+        kind = tir.kind(node)
+        if kind == "IntImm":
+            return (int(node.value), int(node.value))
+        if kind == "Cast":
+            source = tir.type_of(node.value)[0]
+            return None if source.is_float else self.of(node.value)
+        if kind == "Select":
+            return _hull(self.of(node.true_value), self.of(node.false_value))
+        if kind == "Call":
+            return self._call(node)
+        if kind in _OPERATORS:
+            return _OPERATORS[kind](self.of(node.a), self.of(node.b))
+        return None
+
+    def _call(self, node: Any) -> Interval | None:
+        name, arguments = tir.callee(node)
+        if name == "if_then_else":
+            return _hull(*(self.of(argument) for argument in arguments[1:]))
+        if name == "likely":
+            return self.of(arguments[0])
+        if name == "raido_select":
+            return _hull(*(self.of(argument) for argument in arguments[1:]))
+        if name in _CALLS and all(not tir.type_of(argument)[0].is_float for argument in arguments):
+            return _CALLS[name](*(self.of(argument) for argument in arguments))
+        return None
+
+
+def _hull(a: Interval, b: Interval) -> Interval:
+    return (min(a[0], b[0]), max(a[1], b[1]))
+
+
+def _products(a: Interval, b: Interval) -> Interval:
+    ends = [x * y for x in a for y in b]
+    return (min(ends), max(ends))
+
+
+def _quotients(a: Interval, b: Interval) -> Interval | None:
+    """Of numbers that are not negative, by positive ones: however quotients are rounded."""
+    return (a[0] // b[1], a[1] // b[0]) if a[0] >= 0 and b[0] > 0 else None
+
+
+def _remainders(a: Interval, b: Interval) -> Interval | None:
+    return (0, min(a[1], b[1] - 1)) if a[0] >= 0 and b[0] > 0 else None
+
+
+def _masked(a: Interval, b: Interval) -> Interval | None:
+    """Of numbers of which one is not negative."""
+    highs = [high for low, high in (a, b) if low >= 0]
+    return (0, min(highs)) if highs else None
+
+
+def _shifted(a: Interval, count: Interval) -> Interval | None:
+    low, high = count
+    return (min(a[0] >> low, a[0] >> high), max(a[1] >> low, a[1] >> high)) if low >= 0 and high < 64 else None
+
+
+_OPERATORS: dict[str, Callable[[Interval, Interval], Interval | None]] = {
+    "Add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "Sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "Mul": _products,
+    "Min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "Max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "Div": _quotients,
+    "Mod": _remainders,
+}
+_CALLS: dict[str, Callable[..., Interval | None]] = {
+    "raido_add": _OPERATORS["Add"],
+    "raido_sub": _OPERATORS["Sub"],
+    "raido_mul": _OPERATORS["Mul"],
+    "raido_minimum": _OPERATORS["Min"],
+    "raido_maximum": _OPERATORS["Max"],
+    "raido_neg": lambda a: (-a[1], -a[0]),
+    "raido_convert": lambda a: a,
+    "raido_cast": lambda a: a,
+    "raido_bit_and": _masked,
+    "raido_shift_right": _shifted,
+    **{f"raido_{name}": _quotients for name in ("quotient", "truncdiv", "floordiv")},
+    **{f"raido_{name}": _remainders for name in ("truncrem", "floormod", "mod")},
+}
