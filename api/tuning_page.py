@@ -57,8 +57,8 @@ def render_tuning_page(title: str, tuning: Tuning) -> str:
         f"<figure>{_drawing(tuning)}</figure>",
         _finalists(tuning),
         '<h2>Schedules, with every default written out</h2><div class="pair">',
-        f"<div>The best<pre>{_schedule(tuning.best, tuning.default)}</pre></div>",
-        f"<div>The default<pre>{_schedule(tuning.default, tuning.best)}</pre></div></div>",
+        f"<div>The best<pre>{_schedule(tuning.tuned, tuning.default)}</pre></div>",
+        f"<div>The default<pre>{_schedule(tuning.default, tuning.tuned)}</pre></div></div>",
         _failures(tuning),
         f"<details><summary>Every trial</summary>{_trials(tuning)}</details>",
     ]

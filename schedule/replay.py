@@ -2,15 +2,21 @@
 
 `apply_step` is the only way a state changes: it finds the directive's rule, lets it check and rewrite, checks what must hold after
 every step, and turns a refusal into the user's error. `replay` does this for whole schedules, `when` branches included; a branch
-starts from the steps recorded before it. Those of a stage are kept in its plan, those of the program are plans of their own.
+starts from the steps recorded before it. Those of a stage are kept in its plan, those of the program are plans of their own, over the
+program specialised for the sizes that their tests fix.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from raido.algo.errors import ScheduleError
+from raido.algo.graph.expr import Expr
+from raido.algo.passes.specialise import specialise
 from raido.schedule.directives import RULES
 from raido.schedule.directives.recorder import Rule
 from raido.schedule.directives.sharing import follow_hosts
@@ -18,13 +24,14 @@ from raido.schedule.invariants import check_state
 from raido.schedule.parts import DIRECTIVES, apply_to_part, owner_of
 from raido.schedule.plan import Branch, Variant
 from raido.schedule.refusal import Refusal, listed, refused
-from raido.schedule.size_texts import parse_test, sizes_of
+from raido.schedule.size_texts import decided, fixed_sizes, parse_test, sizes_of
 from raido.schedule.stages.stage import Stage, StageGraph
 from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import PART, Step
 from raido.schedule.strategy_numbers import sizes_and_axes
 from raido.schedule.text import call_text
 
+T = TypeVar("T")
 IN_BRANCHES = (*DIRECTIVES, "strategy", "partition_boundaries", "stream_stores", "prefetch")  # of a stage
 WORDS = ("axis", "a", "b", "stage", "consumer", "array", "kind", "scope", "name")
 LISTS = ("axes", "names", "layout")
@@ -159,24 +166,74 @@ def derive(graph: StageGraph, steps: Iterable[Step]) -> StageGraph:
 
 def replay(graph: StageGraph, steps: Iterable[Step]) -> tuple[Variant, ...]:
     """The plans of all stages: one variant for each `when`, in order, and the general one last."""
-    state, branches = run_with_branches(initial_state(graph), steps)
+    state, branches = run_with_branches(graph, steps)
     return (*branches, variant_of(state))
 
 
-def run_with_branches(state: State, steps: Iterable[Step]) -> tuple[State, tuple[Variant, ...]]:
+def run_with_branches(graph: StageGraph, steps: Iterable[Step]) -> tuple[State, tuple[Variant, ...]]:
     """The state after all steps outside `when` branches, and the plans of the branches."""
     variants: list[Variant] = []
-    for step in steps:
+    state, before = initial_state(graph), []
+    for step in taken_steps(graph, steps):
         if step.branches_program:
-            ((test, inner),) = step.branches
-            try:
-                condition = parse_test(test, sizes_of(state.graph.program))
-            except Refusal as refusal:
-                raise refused("cannot branch on a test", refusal, f".when({test!r})", step.site) from None
-            variants.append(replace(variant_of(run(state, inner)), test=condition))
+            test, _ = test_of(graph, step)
+            ((_, inner),) = step.branches
+            inside = in_branch(graph, state, before, test, partial(run, steps=inner))
+            variants.append(replace(variant_of(inside), test=test))
         else:
             state = apply_step(state, step)
+            before.append(step)
     return state, tuple(variants)
+
+
+def taken_steps(graph: StageGraph, steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps that concern the sizes that a program is specialised for.
+
+    A branch whose test is false of them is left out; one whose test is true is taken, and nothing after it.
+    """
+    for step in steps:
+        holds = test_of(graph, step)[1] if step.branches_program else None
+        if holds is None:
+            yield step
+        elif holds:
+            ((_, inner),) = step.branches
+            yield from inner
+            return
+
+
+def test_of(graph: StageGraph, step: Step) -> tuple[Expr, bool | None]:
+    """The test of a branch of the program, and its value if known sizes decide it."""
+    ((text, _),) = step.branches
+    try:
+        test = parse_test(text, sizes_of(graph.program))
+    except Refusal as refusal:
+        raise refused("cannot branch on a test", refusal, f".when({text!r})", step.site) from None
+    return test, decided(test)
+
+
+def in_branch(graph: StageGraph, state: State, before: Sequence[Step], test: Expr, act: Callable[[State], T]) -> T:
+    """The result of `act` for the state in which a branch begins: over the program specialised for the sizes that its test fixes.
+
+    A branch whose steps are refused there, since the stages of known sizes may be others, begins with `state`.
+    """
+    with contextlib.suppress(ScheduleError):
+        special = specialised(graph, before, test)
+        if special is not None:
+            return act(special)
+    return act(state)
+
+
+def specialised(graph: StageGraph, before: Sequence[Step], test: Expr) -> State | None:
+    """The state after some steps over the program specialised for the sizes that a test fixes; None if it fixes none.
+
+    Results that nothing bounds have no memory that two forms of a program could share: such programs are not specialised.
+    """
+    program = specialise(graph.program, fixed_sizes(test))
+    if program is graph.program or any(counted.bound is None for counted in graph.counts):
+        return None
+    from raido.schedule.stages.form_stages import form_stages
+
+    return run(initial_state(form_stages(program)), before)
 
 
 def variant_of(state: State) -> Variant:

@@ -441,12 +441,11 @@ class PartView(StageView):
 
 def _witness(graph: StageGraph, steps: tuple[Step, ...]) -> tuple[State, dict[str, Any]]:
     """A filling under which all steps are legal, and the state it leads to; the first error when there is none."""
-    start = initial_state(graph)
     first: ScheduleError | None = None
     for values in fillings(holes_of(steps)):
         filled = fill(steps, values)
         try:
-            return run_with_branches(start, filled)[0], values
+            return run_with_branches(graph, filled)[0], values
         except ScheduleError as error:
             first = first or error
     assert first is not None

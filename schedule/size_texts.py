@@ -1,6 +1,7 @@
 """Tests on sizes, and numbers made of them, as users write them: `s.when("w % 16 == 0 and h > 64")`, `chunks="min(64, n // 2048)"`.
 
-Both become expressions over sizes. A divisor of 0 counts as 1: sizes may be 0, and what is chosen by them changes no result.
+Both become expressions over sizes; those that a program was specialised for are numbers. A divisor of 0 counts as 1: sizes may be 0,
+and what is chosen by them changes no result.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Mapping
 
 from raido.algo.documents import shown
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Expr, Op
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Const, Expr, Op, SizeVar
+from raido.algo.graph.primitives import evaluate
 from raido.algo.graph.program import Program
 from raido.algo.graph.size_text import LARGEST, magnitude
 from raido.schedule.refusal import Refusal, listed
@@ -35,8 +37,46 @@ def parse_number(text: str, names: Mapping[str, Expr], example: str) -> Expr:
 
 
 def sizes_of(program: Program) -> dict[str, Expr]:
-    """The sizes of a program by name."""
-    return {size.name: size for size in program.sizes}
+    """The sizes of a program by name, those that it was specialised for as numbers."""
+    known = {name: index.as_index(value) for name, value in program.known.items()}
+    return {**known, **{size.name: size for size in program.sizes}}
+
+
+def fixed_sizes(test: Expr) -> dict[str, int]:
+    """The sizes that a test fixes: those that it says are equal to a number, whatever else it says.
+
+    >>> n, m = (SizeVar(name) for name in "nm")
+    >>> fixed_sizes(parse_test("n == 480 and m > 3", {"n": n, "m": m}))
+    {'n': 480}
+    """
+    if not isinstance(test, Op):
+        return {}
+    if test.name == "logical_and":
+        return {**fixed_sizes(test.args[1]), **fixed_sizes(test.args[0])}
+    for size, value in (test.args, test.args[::-1]) if test.name == "eq" else ():
+        number = index.constant_value(value)
+        if isinstance(size, SizeVar) and number is not None and number >= 0:
+            return {size.name: number}
+    return {}
+
+
+def decided(test: Expr) -> bool | None:
+    """The value of a test on numbers alone; None where sizes decide it."""
+    if isinstance(test, Const):
+        return bool(test.value)
+    assert isinstance(test, Op)
+    if test.dtype is bool_ and test.name in ("logical_and", "logical_or", "logical_not"):
+        values = [decided(each) for each in test.args]
+        if test.name == "logical_not":
+            return None if values[0] is None else not values[0]
+        settles = test.name == "logical_or"
+        return settles if settles in values else None if None in values else not settles
+    left, right = (index.constant_value(each) for each in test.args)
+    return (
+        None
+        if left is None or right is None
+        else bool(evaluate(test.name, bool_, [i64.numpy.type(v) for v in (left, right)]))
+    )
 
 
 def _parse(text: str, what: str, names: Mapping[str, Expr], example: str) -> ast.expr:

@@ -43,6 +43,7 @@ def specialise(program: Program, sizes: Mapping[str, int]) -> Program:
         names={fixed(form): names for form, names in program.names.items()},
         kinds={fixed(form): kind for form, kind in program.kinds.items()},
         sites={fixed(node): site for node, site in program.sites.items()},
+        known={**program.known, **values},
     )
 
 

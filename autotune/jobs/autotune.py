@@ -74,8 +74,8 @@ def autotune(
     builders: processes that compile at a time (0: as many as processors). like, static: as for `compile`. progress: whether to show
     how it goes (None: on a terminal), or a function that is called with each step.
 
-    Gives a `Tuning`: `best`, a schedule for `compile(schedule=…)`; `speedup` over the default schedule; `history`, a record for every
-    trial; `diff()`; `plot(path)`.
+    Gives a `Tuning`: `best`, a schedule for `compile(schedule=…)`, at these sizes `tuned` and elsewhere the default one; `speedup` over
+    the default schedule; `history`, a record for every trial; `diff()`; `plot(path)`; `compile()`, the executable under `best`.
 
     Raises `ArgumentError` and `SizeMismatch` for a request that cannot be met, before any work; `TuningError` where the program cannot
     be compiled or fails on the inputs, or the database cannot be used; KeyboardInterrupt loses at most the running trial.

@@ -123,8 +123,8 @@ def draw_difference(axes: Any, tuning: Tuning) -> None:
     axes.axis("off")
     axes.set_title("Where the best schedule differs from the default")
     for x, sign, colour, head, lines in (
-        (0.0, "−", _ORANGE, "default", schedule_lines(tuning.default, tuning.best)),
-        (0.5, "+", _BLUE, "best", schedule_lines(tuning.best, tuning.default)),
+        (0.0, "−", _ORANGE, "default", schedule_lines(tuning.default, tuning.tuned)),
+        (0.5, "+", _BLUE, "best", schedule_lines(tuning.tuned, tuning.default)),
     ):
         _write(axes, x, 0, _rows(tuning), head, {"color": _INK, "weight": "bold"})
         for number, (only_here, line) in enumerate(lines[: _MOST_LINES - 1], 1):
@@ -181,7 +181,7 @@ def _matplotlib() -> Any:
 
 
 def _rows(tuning: Tuning) -> int:
-    return max(4, min(_MOST_LINES, 1 + max(len(tuning.default.steps), len(tuning.best.steps))))
+    return max(4, min(_MOST_LINES, 1 + max(len(tuning.default.steps), len(tuning.tuned.steps))))
 
 
 def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:

@@ -19,9 +19,12 @@ from raido.schedule.diff import Difference
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.stage import StageGraph
+from raido.schedule.steps import Step
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from raido.targets.executable import Executable
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,26 @@ class Tuning(NearAttributes):
 
     @cached_property
     def best(self) -> Schedule:
-        """The best schedule, complete: the one that was fastest in turns with the default and the other finalists; without trials the one
-        that the model took."""
+        """The best schedule for all sizes: `tuned` behind a test for the sizes of the job, specialised for them, and the default schedule
+        elsewhere. It is `tuned` itself for a program without sizes, and for one that has branches already."""
+        tests = [
+            f"{size.name} == {self.sizes[size.name]}" for size in self.graph.program.sizes if size.name in self.sizes
+        ]
+        if not tests or any(step.branches_program for step in self.tuned.steps):
+            return self.tuned
+        return Schedule(self.graph, (Step("", "when", (), ((" and ".join(tests), self.tuned.steps),)),))
+
+    @cached_property
+    def tuned(self) -> Schedule:
+        """The best schedule for the sizes of the job, complete: the one that was fastest in turns with the default and the other finalists;
+        without trials the one that the model took."""
         return self.unmeasured[0] if self.unmeasured else self._schedule(self.record)
+
+    def compile(self) -> Executable:
+        """The program under `best`: one executable for all sizes, on this machine. Raises what `Algorithm.compile` raises."""
+        from raido.targets.compile import compile_program
+
+        return compile_program(self.graph.program, self.target, self.best)
 
     @cached_property
     def default(self) -> Schedule:
@@ -102,8 +122,8 @@ class Tuning(NearAttributes):
         return found
 
     def diff(self) -> Difference:
-        """The difference between the best schedule and the default."""
-        return self.default.diff(self.best)
+        """The difference between the tuned schedule and the default."""
+        return self.default.diff(self.tuned)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Progress, the model's quality, and where the best schedule differs from the default, as a Matplotlib figure; written to `path`
@@ -124,7 +144,7 @@ class Tuning(NearAttributes):
         sizes = size_text(self.sizes)
         where = f"{self.name} on {self.target}{' at ' if sizes else ''}{sizes}"
         if self.unmeasured:
-            what = "the default schedule" if self.best == self.default else "another than the default schedule"
+            what = "the default schedule" if self.tuned == self.default else "another than the default schedule"
             return f"{where}: {what}; nothing was measured"
         took = f" in {self.seconds:.0f} s" if self.seconds else ""
         best = milliseconds((self.record.median if self.finals else self.record.best) or 0)

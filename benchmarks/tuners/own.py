@@ -39,7 +39,7 @@ def tune(row: Row, inputs: Arrays, folder: Path, before: dict[str, Any], seconds
         "failures": tuning.failures,
         "trials to best": numbers.get(best.key, 0),
         "seconds to best": arrivals.get(best.key, 0.0),
-        "schedule": tuning.best.to_json(),
+        "schedule": tuning.tuned.to_json(),
     }
 
 
@@ -48,7 +48,7 @@ def choose(row: Row, inputs: Arrays) -> dict[str, Any]:
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         tuning = rd.autotune(row.algorithm, list(inputs), trials=0, db=Path(folder) / "tuning.db", progress=False)
-    return {"seconds": round(time.monotonic() - start, 1), "schedule": tuning.best.to_json()}
+    return {"seconds": round(time.monotonic() - start, 1), "schedule": tuning.tuned.to_json()}
 
 
 def scheduled(row: Row, text: str) -> rd.Schedule:

@@ -26,7 +26,7 @@ A stage with any loop directive keeps exactly those loops. Readers are settled b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -52,8 +52,8 @@ from raido.schedule.defaults.parts import say_parts
 from raido.schedule.holes import holes_of
 from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
-from raido.schedule.replay import IN_BRANCHES, apply_step, branch_state
-from raido.schedule.stages.stage import Stage
+from raido.schedule.replay import IN_BRANCHES, apply_step, branch_state, in_branch, taken_steps, test_of
+from raido.schedule.stages.stage import Stage, StageGraph
 from raido.schedule.state import (
     State,
     axes_of,
@@ -82,21 +82,32 @@ def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | No
         raise ScheduleError(explain("cannot complete a schedule with holes", holes=", ".join(open_)))
     state = initial_state(schedule.graph)
     steps: list[Step] = []
-    for step in schedule.explicit_steps:
+    for step in taken_steps(schedule.graph, schedule.explicit_steps):
         if step.branches_program:
-            ((test, inner),) = step.branches
-            inside, said = state, []
-            for each in inner:
-                inside, each = complete_step(inside, each, machine, sizes or {})
-                said.append(each)
-            more = default_steps(inside, machine, sizes or {})
-            step = replace(step, branches=((test, (*said, *more.steps)),))
+            step = complete_branch(schedule.graph, state, steps, step, machine, sizes or {})
         else:
             state, step = complete_step(state, step, machine, sizes or {})
         steps.append(step)
     draft = default_steps(state, machine, sizes or {})
     steps += draft.steps
     return Schedule.trusted(schedule.graph, tuple(steps), draft.state, schedule.target)
+
+
+def complete_branch(
+    graph: StageGraph, state: State, before: Sequence[Step], step: Step, machine: Machine, sizes: Mapping[str, int]
+) -> Step:
+    """A branch of the program with all that it leaves open, decided for the sizes that its test fixes."""
+    test, _ = test_of(graph, step)
+    ((text, inner),) = step.branches
+
+    def steps_from(begin: State) -> tuple[Step, ...]:
+        inside, steps = begin, []
+        for each in inner:
+            inside, each = complete_step(inside, each, machine, sizes)
+            steps.append(each)
+        return (*steps, *default_steps(inside, machine, sizes).steps)
+
+    return replace(step, branches=((text, in_branch(graph, state, before, test, steps_from)),))
 
 
 def complete_step(state: State, step: Step, machine: Machine, sizes: Mapping[str, int]) -> tuple[State, Step]:

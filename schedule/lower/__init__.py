@@ -21,13 +21,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Array, Expr, SizeVar
+from raido.algo.graph.expr import Array, Expr, Node, SizeVar, const
+from raido.algo.graph.rewrite import substitute
 from raido.schedule.lower.builder import new_serial
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
 from raido.schedule.lower.share_buffers import share_buffers
 from raido.schedule.machine import Machine
-from raido.schedule.nest.nodes import Block, If, Nest, RepeatedCopy, Statement
+from raido.schedule.nest.nodes import Block, If, Nest, RepeatedCopy, Statement, View
 from raido.schedule.nest.rows_outside import rows_outside
 from raido.schedule.nest.rows_together import rows_together
 from raido.schedule.nest.values import Buffer, buffer_for
@@ -64,14 +65,31 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     for variant in variants:
         plans: dict[str, StagePlan] = {plan.stage: plan for plan in variant.plans}
         own = getattr(variant, "graph", None) or graph
-        host = Host(own, plans, sites, outputs, counts)
-        blocks.append((variant.test, host.lower()))
+        results, views = (outputs, ()) if own.program is program else _known_sizes(graph, own, outputs)
+        host = Host(own, plans, sites, results, counts)
+        blocks.append((variant.test, Block((*views, *host.lower().statements))))
         copies |= dict.fromkeys(host.copies)
     body = _choose(blocks)
     inputs = tuple(buffer_for(parameter) for parameter in program.parameters)
     used = tuple(sites.used)
     nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
     return share_buffers(rows_together(rows_outside(nest, machine)))
+
+
+def _known_sizes(
+    graph: StageGraph, own: StageGraph, outputs: Sequence[Buffer]
+) -> tuple[tuple[Buffer, ...], tuple[View, ...]]:
+    """The outputs of a variant that is specialised for some sizes, and views of the caller's memory in its shapes."""
+    given = [
+        (buffer_for(p), buffer_for(q)) for p, q in zip(own.program.parameters, graph.program.parameters, strict=True)
+    ]
+    known = own.program.known
+    values: dict[Node, Node] = {
+        size: const(i64, known[size.name]) for size in graph.program.sizes if size.name in known
+    }
+    results = tuple(substitute(buffer, values) for buffer in outputs)
+    pairs = (*given, *zip(results, outputs, strict=True))
+    return results, tuple(View(special, general) for special, general in pairs if special is not general)
 
 
 def _output(array: Array, k: int, count: int, shape: tuple[Expr, ...], loose: set[SizeVar]) -> Buffer:

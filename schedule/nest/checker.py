@@ -219,9 +219,8 @@ class _Checker:
             self.require((a.dtype, len(a.shape)) == (b.dtype, len(b.shape)), "buffers of different types")
             self.require(a.strides == b.strides, "buffers laid out differently")
         elif isinstance(s, View):
-            self.require(
-                s.source in self.known and s.source.scope == "heap", f"{s.source.name} is no heap buffer in scope"
-            )
+            there = s.source in self.known and s.source.scope in ("heap", "parameter")
+            self.require(there, f"{s.source.name} is no buffer on the heap or of the caller")
             same = (s.buffer.dtype, len(s.buffer.shape)) == (s.source.dtype, len(s.source.shape))
             self.require(same and not s.buffer.strides and not s.source.strides, "a view of another type")
             for e in s.buffer.shape:

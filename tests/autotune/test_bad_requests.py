@@ -103,7 +103,7 @@ def test_a_processor_that_is_not_here_measures_nothing(folder: Path, monkeypatch
     monkeypatch.setattr(rd.Target, "runs_here", False)
     with pytest.raises(rd.TargetError, match="this machine cannot run code for llvm:"):
         rd.autotune(blur, SIZES, trials=1)
-    assert rd.autotune(blur, SIZES, trials=0, search="random").best == blur.schedule().complete(sizes=SIZES)
+    assert rd.autotune(blur, SIZES, trials=0, search="random").tuned == blur.schedule().complete(sizes=SIZES)
 
 
 def test_what_is_said_of_a_call_is_shown_where_a_user_looks() -> None:

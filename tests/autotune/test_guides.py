@@ -58,8 +58,8 @@ def test_without_trials_the_model_leaves_the_default_only_where_it_is_sure(
     monkeypatch.setattr(CostModel, "shipped", classmethod(lambda cls: Sure()))
     monkeypatch.setattr(Sure, "doubt", doubt)
     one, two = (rd.autotune(double, SIZES, trials=0, db=tmp_path / name) for name in ("a.db", "b.db"))
-    assert one.best == two.best and one.default == double.schedule().complete("llvm", SIZES)
-    assert (one.best == one.default) == bool(doubt) and one.best.fingerprint == one.default.fingerprint
+    assert one.tuned == two.tuned and one.default == double.schedule().complete("llvm", SIZES)
+    assert (one.tuned == one.default) == bool(doubt) and one.best.fingerprint == one.default.fingerprint
     assert not one.history and one.speedup == 1.0 and one.ended == "trials" and "nothing was measured" in str(one)
     with pytest.raises(rd.TuningError, match="nothing to plot"):
         one.plot()

@@ -39,7 +39,7 @@ def test_a_job_measures_the_default_then_what_is_proposed_then_finalists(databas
     fastest = sorted((r.best, r.key) for r in tuning.history if r.best is not None)
     assert [r.key for r in tuning.finals[1:]] == [key for _, key in fastest if key != tuning.finals[0].key][:5]
     assert tuning.record.key == fastest[0][1] and tuning.ended == "trials"
-    assert tuning.best == rd.Schedule.from_json(tuning.record.schedule, double)
+    assert tuning.tuned == rd.Schedule.from_json(tuning.record.schedule, double)
     assert sum(tuning.failures.values()) == sum(r.failure is not None for r in tuning.history)
     assert {(r.features, r.features_version) for r in tuning.records} == {((1.0, 2.0), 7)}
     assert [r.predicted is None for r in tuning.history] == [True, *[False] * 20]
@@ -223,3 +223,15 @@ def test_a_job_over_candidates_that_crash_and_hang_ends_well(database: Database,
     assert not {record.key for record in tuning.finals} & set(failures)
     x = np.arange(1000, dtype=np.float32)
     np.testing.assert_array_equal(double.compile(schedule=tuning.best)(x), 2 * x)
+
+
+def test_the_best_schedule_is_the_tuned_one_at_its_sizes_and_the_default_elsewhere(database: Database) -> None:
+    tuning = made_up_job(database, 8).run()
+    exe = tuning.compile()
+    for n in (*tuning.sizes.values(), 7):
+        np.testing.assert_array_equal(exe(np.arange(n, dtype=np.float32)), 2 * np.arange(n, dtype=np.float32))
+    variants = tuning.best.complete("llvm").variants()
+    assert [v.test is None for v in variants] == [False, True]
+    assert variants[0].plans == tuning.tuned.variants()[0].plans
+    assert variants[1].plans == double.schedule().complete("llvm").variants()[0].plans
+    assert rd.Schedule.from_json(tuning.best.to_json(), double) == tuning.best
