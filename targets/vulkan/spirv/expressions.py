@@ -131,9 +131,17 @@ class Expressions:
 
     def _comparison(self, node: Any) -> Lanes:
         name = tir.kind(node).lower()
-        if self.narrow is not None and tir.type_of(node.a) == (i64, 1) and self.narrow.bounds.fit(node.a, node.b):
-            return (compare(self.body, name, i32, self.narrow.low(node.a), self.narrow.low(node.b)),)
+        if self._narrow_operands(node.a, node.b):
+            return (self._compare_narrow(name, node.a, node.b),)
         return self._binary(node, lambda dtype, x, y: compare(self.body, name, dtype, x, y))
+
+    def _narrow_operands(self, *operands: Any) -> bool:
+        """Whether operands are i64 whose lower halves say all."""
+        return self.narrow is not None and tir.type_of(operands[0]) == (i64, 1) and self.narrow.bounds.fit(*operands)
+
+    def _compare_narrow(self, name: str, *operands: Any) -> int:
+        assert self.narrow is not None
+        return compare(self.body, name, i32, *(self.narrow.low(operand) for operand in operands))
 
     _LT = _LE = _GT = _GE = _EQ = _NE = _comparison
 
@@ -221,10 +229,8 @@ class Expressions:
             return self.lanes(arguments[0])
         if name == PREFIX + "convert" and tir.type_of(node)[1] == 1:
             return (self._converted(arguments[0], dtype),)
-        if self.narrow is not None and name.removeprefix(PREFIX) in COMPARISONS:
-            if tir.type_of(arguments[0]) == (i64, 1) and self.narrow.bounds.fit(*arguments):
-                lows = (self.narrow.low(argument) for argument in arguments)
-                return (compare(self.body, name.removeprefix(PREFIX), i32, *lows),)
+        if name.removeprefix(PREFIX) in COMPARISONS and self._narrow_operands(*arguments):
+            return (self._compare_narrow(name.removeprefix(PREFIX), *arguments),)
         operands = [(tir.type_of(argument)[0], self.lanes(argument)) for argument in arguments]
         each = [
             [(of, x) for of, x in zip([of for of, _ in operands], row, strict=True)]

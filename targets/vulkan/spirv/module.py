@@ -47,7 +47,7 @@ def opcode(words: Instruction) -> int:
 
 
 class Module:
-    """The parts of a module, each in the order of their making."""
+    """The parts of a module, each in the order of their making. `known` has the bits of constants."""
 
     def __init__(self, kernel: str, device: Device) -> None:
         self.kernel, self.device = kernel, device
@@ -55,7 +55,8 @@ class Module:
         self.float_widths: set[int] = set()
         self.interface: list[int] = []
         self._next = 1
-        self._known: dict[tuple[Any, ...], int] = {}
+        self.known: dict[int, int] = {}
+        self._made: dict[tuple[Any, ...], int] = {}
         self._globals: list[Instruction] = []
         self._decorations: list[Instruction] = []
         self.glsl = self.fresh()
@@ -165,7 +166,9 @@ class Module:
         else:
             bits = int(value) & ((1 << dtype.bits) - 1)
         words = (bits & 0xFFFFFFFF, bits >> 32) if dtype.bits == 64 else (bits,)
-        return self._constant(Op.Constant, made_of, *words)
+        made = self._constant(Op.Constant, made_of, *words)
+        self.known[made] = bits
+        return made
 
     def variable(self, storage: Storage, pointee: int) -> int:
         """A variable of the module, in the interface of its entry point."""
@@ -195,11 +198,11 @@ class Module:
         return self._once((op, of, *words), lambda made: self._globals.append(instruction(op, of, made, *words)))
 
     def _once(self, key: tuple[Any, ...], build: Any) -> int:
-        if key not in self._known:
+        if key not in self._made:
             made = self.fresh()
             build(made)
-            self._known[key] = made
-        return self._known[key]
+            self._made[key] = made
+        return self._made[key]
 
     # --- words
 

@@ -29,7 +29,16 @@ def write_operation(b: Body, name: str, dtype: DType, operands: Sequence[Operand
     from raido.algo.recipes.builder import Value
 
     builder = _RecipeBuilder(b)
-    return build_recipe(name, dtype, *(Value(builder, of, (of, x)) for of, x in operands)).raw[1]
+    given = (Value(builder, of, (of, x), _number(b, of, x)) for of, x in operands)
+    return build_recipe(name, dtype, *given).raw[1]
+
+
+def _number(b: Body, dtype: DType, operand: int) -> Any:
+    """The number that an integer operand is known to be: what its recipe asks of it is then decided here."""
+    bits = b.module.known.get(operand)
+    if bits is None or not dtype.is_integer:
+        return None
+    return dtype.numpy.type(bits - (bits >> dtype.bits - 1 << dtype.bits) if dtype.kind == "i" else bits)
 
 
 class _RecipeBuilder:
