@@ -21,8 +21,8 @@ class Kernel:
     `extent` is how many threads a block has along each.
 
     `arrays` in device memory and `numbers` are what a launch gives, in this order. Buffers that the body allocates are of scope "shared"
-    (one for the block), "stack" or "register" (one for the thread). `faults`: whether the body has a `Check`, and a launch gives the
-    fault record behind all else.
+    (one for the block), "stack" or "register" (one for the thread). `faults`: a launch gives the fault record behind all else, and the
+    kernel does nothing where something is on record at its entry: its body has a `Check`, or what ran before may have failed.
     """
 
     name: str

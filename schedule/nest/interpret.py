@@ -53,19 +53,7 @@ def sizes_of(nest: Nest, arrays: Sequence[np.ndarray], given: Mapping[str, int])
 def compile_nest(nest: Nest, form: type[PythonSource] = PythonSource, known: Mapping[str, Any] | None = None) -> Any:
     """A Python function of (arrays, sizes, seed) that runs the nest. `known`: what names in the lines of that form of source are instead."""
     source = form(nest)
-    code = compile(source.text, f"<nest {nest.name}>", "exec")
-    names: dict[str, Any] = {
-        "M": Memory,
-        "np": np,
-        "W": _wrap,
-        "fold": _fold_lanes,
-        "shift": _shift_lanes,
-        "compress": _compress_lanes,
-        "R": range,
-    }
-    names |= {"NestError": NestError, "order": _order, "record": _record, **source.constants, **(known or {})}
-    exec(code, names)
-    run = names["run"]
+    run = compile_lines(source.text, nest.name, source.constants | dict(known or {}))
 
     def call(arrays: Sequence[np.ndarray], sizes: Mapping[str, int], seed: int | None = None) -> list[np.ndarray]:
         faults: list[tuple[str, int, tuple[int, ...]]] = []
@@ -78,6 +66,22 @@ def compile_nest(nest: Nest, form: type[PythonSource] = PythonSource, known: Map
         return results
 
     return call
+
+
+def compile_lines(text: str, name: str, known: Mapping[str, Any]) -> Any:
+    """The function `run` that lines of source define; `known` are names beside those that the lines of statements mention."""
+    names: dict[str, Any] = {
+        "M": Memory,
+        "np": np,
+        "W": _wrap,
+        "fold": _fold_lanes,
+        "shift": _shift_lanes,
+        "compress": _compress_lanes,
+        "R": range,
+    }
+    names |= {"NestError": NestError, "order": _order, "record": _record, **known}
+    exec(compile(text, f"<nest {name}>", "exec"), names)
+    return names["run"]
 
 
 def _wrap(value: int) -> int:

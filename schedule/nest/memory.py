@@ -77,6 +77,21 @@ class Memory:
         new.data, new.valid = self.data[: prod(shape)], self.valid[: prod(shape)]
         return new
 
+    @classmethod
+    def over(
+        cls, name: str, shape: Sequence[int], strides: Sequence[int], data: np.ndarray, valid: np.ndarray
+    ) -> Memory:
+        """A buffer whose elements are those of an array, of which it takes as many as it needs."""
+        new = object.__new__(cls)
+        new.name, new.lanes, new.shape = name, 1, tuple(int(n) for n in shape)
+        new.strides = tuple(int(n) for n in strides) or _row_major(new.shape)
+        size = 1 + sum((n - 1) * stride for n, stride in zip(new.shape, new.strides, strict=True))
+        size = 0 if 0 in new.shape else size
+        if size > len(data):
+            raise NestError(f"{name} of shape {new.shape} has memory for {len(data)} elements")
+        new.data, new.valid = data[:size], valid[:size]
+        return new
+
     def copy(self, source: Memory) -> None:
         """Takes over the contents of a buffer of the same shape."""
         self.data[:], self.valid[:] = source.like(self).data, source.valid

@@ -1,4 +1,4 @@
-"""A nest as the source of one Python function, a line for each operation: what `interpret` runs.
+"""Statements as lines of Python, one for each operation, and a nest as one function of them: what `interpret` runs.
 
 Scalars are Python ints (i64), bools and NumPy scalars, vectors are NumPy arrays, memory is a `Memory`. The names that the lines
 mention are those that `interpret.compile_nest` gives them.
@@ -64,33 +64,17 @@ _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="
 _ROUNDS = 1_000_000
 
 
-class PythonSource:
-    """Python source for a nest: `text`, a function `run`, and the values of the `constants` that it mentions by name."""
+class StatementSource:
+    """Python source for statements: `lines`, and the values of the `constants` that they mention by name."""
 
-    def __init__(self, nest: Nest) -> None:
-        self.lines: list[str] = ["def run(arrays, sizes, faults, chance):"]
+    def __init__(self, head: str) -> None:
+        self.lines: list[str] = [head]
         self.constants: dict[str, Any] = {}
         self.names: dict[Any, str] = {}
         self.primitives: dict[tuple[str, DType], str] = {}
         self.memo: dict[Node, str] = {}
         self.temporaries = itertools.count(1)
         self.depth = 1
-        for size in nest.sizes:
-            self.line(f"{self.name(size)} = sizes[{size.name!r}]")
-        for position, buffer in enumerate(nest.inputs):
-            self.allocate(buffer, f".fill(arrays[{position}])")
-        for buffer in (*nest.outputs, *(buffer for _, buffer in nest.counts)):
-            if buffer.scope == "result":
-                self.line(f"{self.name(buffer)} = None")
-            else:
-                self.allocate(buffer)
-        for buffer in constants_of(nest.body):
-            self.allocate(buffer, f".fill({self.constant(_contents(buffer))})")
-        self.block(nest.body)
-        shapes = nest.shapes or tuple(b.shape for b in nest.outputs)
-        parts = [f"{self.name(b)}.part({self.tuple(shape)})" for b, shape in zip(nest.outputs, shapes, strict=True)]
-        self.line(f"return [{', '.join(parts)}]")
-        self.text = "\n".join(self.lines) + "\n"
 
     # --- text
 
@@ -339,6 +323,29 @@ class PythonSource:
             self.line(f"{self.name(buffer)}.write(({place},), {value}, None)")
         self.line(f"{self.name(s.position)}.write((), {place} + 1, None)")
         self.depth -= 1
+
+
+class PythonSource(StatementSource):
+    """Python source for a nest: `text`, a function `run`, and the values of the `constants` that it mentions by name."""
+
+    def __init__(self, nest: Nest) -> None:
+        super().__init__("def run(arrays, sizes, faults, chance):")
+        for size in nest.sizes:
+            self.line(f"{self.name(size)} = sizes[{size.name!r}]")
+        for position, buffer in enumerate(nest.inputs):
+            self.allocate(buffer, f".fill(arrays[{position}])")
+        for buffer in (*nest.outputs, *(buffer for _, buffer in nest.counts)):
+            if buffer.scope == "result":
+                self.line(f"{self.name(buffer)} = None")
+            else:
+                self.allocate(buffer)
+        for buffer in constants_of(nest.body):
+            self.allocate(buffer, f".fill({self.constant(_contents(buffer))})")
+        self.block(nest.body)
+        shapes = nest.shapes or tuple(b.shape for b in nest.outputs)
+        parts = [f"{self.name(b)}.part({self.tuple(shape)})" for b, shape in zip(nest.outputs, shapes, strict=True)]
+        self.line(f"return [{', '.join(parts)}]")
+        self.text = "\n".join(self.lines) + "\n"
 
 
 def _scalar(dtype: DType, text: str) -> str:

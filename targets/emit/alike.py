@@ -14,8 +14,8 @@ from raido.algo.graph.expr import SizeVar, Var
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.rewrite import children
 from raido.schedule.nest.nodes import Block
+from raido.schedule.nest.uses import Uses, fields_of
 from raido.schedule.nest.values import Buffer, VectorVar
-from raido.targets.emit.scopes import Uses, fields_of
 from raido.targets.emit.unit import Unit
 
 _NAMES = ("name", "serial", "stage", "loop")

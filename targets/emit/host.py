@@ -14,10 +14,11 @@ from raido.algo.graph.dtypes import bool_, i32, i64
 from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.limits import LARGEST_SIZE
 from raido.schedule.nest.nodes import Alloc, Block, Check, Copy, For, If, Let, Nest, Produce, Swap, View, While
+from raido.schedule.nest.uses import Uses
 from raido.schedule.nest.values import Buffer
 from raido.targets import tvm_corner as T
 from raido.targets.emit.loops import emit_loop, trip_count
-from raido.targets.emit.scopes import Uses, swapped_buffers
+from raido.targets.emit.scopes import swapped_buffers
 from raido.targets.emit.statements import Outliner, Statements
 from raido.targets.emit.terms import tir
 from raido.targets.emit.unit import Unit, data_of

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import CompileError
 from raido.schedule.nest.nodes import Ordered
+from raido.schedule.nest.uses import Uses
 from raido.targets import tvm_corner as T
-from raido.targets.emit.scopes import Uses
 from raido.targets.emit.unit import data_of
 
 if TYPE_CHECKING:

@@ -14,13 +14,14 @@ from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import bool_, i64, u8
 from raido.algo.graph.expr import SizeVar
 from raido.schedule.nest.nodes import Block, For, Nest
+from raido.schedule.nest.uses import Uses
 from raido.schedule.nest.values import Buffer, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.alike import kernel_key
 from raido.targets.emit.host import HostPlan, sizes_of_empty_arrays
 from raido.targets.emit.loops import emit_loop, trip_count
 from raido.targets.emit.ordered import emit_ordered_round
-from raido.targets.emit.scopes import Uses, hoist_heap, is_ordered, shared_registers
+from raido.targets.emit.scopes import hoist_heap, is_ordered, shared_registers
 from raido.targets.emit.statements import Statements, add_statement
 from raido.targets.emit.terms import tir
 from raido.targets.emit.unit import Unit, data_of

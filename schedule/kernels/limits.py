@@ -1,0 +1,20 @@
+"""The limits of a device that decide how a nest is cut into kernels: plain numbers, filled in by whoever knows the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """threads: those of a block where a schedule leaves that open. blocks: most along one axis of a launch. private, shared: most bytes of
+    an array of a thread, of all arrays of a block. resident: threads in flight where each has memory of its own in device memory, and
+    scratch: most bytes of that memory, unless one thread needs more.
+    """
+
+    threads: int = 64
+    blocks: int = 65_535
+    private: int = 1 << 10
+    shared: int = 16 << 10
+    resident: int = 1 << 14
+    scratch: int = 64 << 20

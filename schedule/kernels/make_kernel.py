@@ -1,0 +1,79 @@
+"""A kernel of the code of a thread: what it uses of its surroundings becomes its arrays and numbers, or is computed at its entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Node, SizeVar, Var, fresh
+from raido.schedule.kernels.host_plan import Number
+from raido.schedule.kernels.kernel import Kernel
+from raido.schedule.nest.nodes import Block, Let, Statement
+from raido.schedule.nest.uses import Uses
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+
+
+@dataclass(slots=True)
+class Known:
+    """Names in scope: arrays of the device and numbers of the plan under theirs, values in memory, and values made of all these alone."""
+
+    arrays: dict[Buffer, str]
+    numbers: dict[Node, str]
+    cells: dict[Node, Buffer]
+    pure: dict[Node, NestExpr]
+
+    def copy(self) -> Known:
+        """The same, to be added to."""
+        return Known(dict(self.arrays), dict(self.numbers), dict(self.cells), dict(self.pure))
+
+
+def _axes(name: str) -> tuple[Var, Var, Var]:
+    return (fresh(f"{name}_x"), fresh(f"{name}_y"), fresh(f"{name}_z"))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The variables of a thread's place in a launch."""
+
+    blocks: tuple[Var, Var, Var] = field(default_factory=lambda: _axes("block"))
+    threads: tuple[Var, Var, Var] = field(default_factory=lambda: _axes("thread"))
+
+
+def make_kernel(
+    name: str,
+    code: Block,
+    extent: tuple[int, int, int],
+    places: Places,
+    known: Known,
+    given: Mapping[Node, Number],
+    faults: bool,
+) -> Kernel:
+    """The kernel. `given`: numbers that belong to the launch alone; `faults`: whether something may have failed before its end."""
+    own = {*places.blocks, *places.threads}
+    entry: list[Statement] = []
+    while True:
+        uses = Uses(Block((*entry, *code.statements)))
+        missing = [v for v in uses.variables if v not in own and v not in given and not _is_number(v, known)]
+        if not missing:
+            break
+        entry[:0] = [Let(v, _value(v, known)) for v in missing]  # type: ignore[arg-type]
+    numbers = tuple(v for v in uses.variables if v not in own)
+    body = Block((*entry, *code.statements)) if entry else code
+    return Kernel(name, tuple(uses.buffers), numbers, places.blocks, places.threads, extent, body, faults)
+
+
+def _is_number(v: Node, known: Known) -> bool:
+    return v in known.numbers and (isinstance(v, SizeVar) or v.dtype is i64)  # type: ignore[attr-defined]
+
+
+def _value(v: Node, known: Known) -> NestExpr:
+    """What a variable is that is no number of the plan."""
+    if v in known.pure:
+        return known.pure[v]
+    return Read(known.cells[v], (), None)
+
+
+def clean_name(name: str) -> str:
+    """The name with what no language has in its names left out."""
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)

@@ -1,0 +1,119 @@
+"""The statements of one thread: a nest's statements with every loop serial, and every step of a fold or filter as reads and stores.
+
+What is left are `Block, Let, Alloc, Store, AtomicUpdate, For, If, While, Check` and `Barrier`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr, Node, Var, fresh
+from raido.algo.graph.rewrite import substitute, topological
+from raido.schedule.nest.nodes import (
+    Append,
+    Block,
+    Fold,
+    For,
+    If,
+    Let,
+    Ordered,
+    Prefetch,
+    Produce,
+    Statement,
+    Store,
+    While,
+)
+from raido.schedule.nest.values import Buffer, Read
+
+
+def thread_code(block: Block) -> Block:
+    """The block as one thread runs it."""
+    return Block(tuple(inner for s in block.statements for inner in _statement(s)))
+
+
+def _statement(s: Statement) -> Iterator[Statement]:
+    if isinstance(s, Block):
+        yield thread_code(s)
+    elif isinstance(s, (Produce, Ordered)):
+        yield thread_code(s.body)
+    elif isinstance(s, For):
+        kind: Any = "unroll" if s.kind == "unroll" else "serial"
+        yield For(s.var, s.low, s.high, s.step, thread_code(s.body), kind, stage=s.stage, loop=s.loop)
+    elif isinstance(s, If):
+        yield If(s.condition, thread_code(s.then), None if s.orelse is None else thread_code(s.orelse))
+    elif isinstance(s, While):
+        yield While(thread_code(s.setup), s.condition, thread_code(s.body))
+    elif isinstance(s, Fold):
+        yield from _fold(s)
+    elif isinstance(s, Append):
+        yield _append(s)
+    elif isinstance(s, Store):
+        yield s if s.stream is None else replace(s, stream=None)
+    elif not isinstance(s, Prefetch):
+        yield s
+
+
+def _fold(s: Fold) -> Iterator[Statement]:
+    """A step as reads and stores; what names its values takes them before anything is stored."""
+    indices = list(s.indices)
+    several = len(s.buffers) > 1 or s.before or s.after
+    for k, index in enumerate(indices):
+        if several and any(isinstance(node, Read) for node in topological(index)):
+            named = fresh("place")
+            yield Let(named, index)
+            indices[k] = named
+    held: list[Expr] = [Read(buffer, tuple(indices), None) for buffer in s.buffers]
+    for var, value in zip(s.before, held, strict=False):
+        yield Let(var, value)
+    values: dict[Node, Any] = dict(zip(s.left, s.before or held, strict=True))
+    values |= dict(zip(s.right, s.values, strict=False))
+    steps = [substitute(step, values) for step in s.step]
+    if several:
+        names = s.after or tuple(fresh("step", buffer.dtype) for buffer in s.buffers)
+        for var, step in zip(names, steps, strict=True):
+            yield Let(var, step)
+        steps = list(names)
+    for buffer, step in zip(s.buffers, steps, strict=True):
+        yield Store(buffer, tuple(indices), step)
+
+
+def _append(s: Append) -> Statement:
+    place: Var = fresh("place", i64)
+    stores = [Store(buffer, (place,), value) for buffer, value in zip(s.buffers, s.values, strict=True)]
+    moved = Store(s.position, (), ix.add(place, 1))
+    return If(s.predicate, Block((Let(place, Read(s.position, (), None)), *stores, moved)))
+
+
+def map_statements(block: Block, change: Callable[[Statement], Iterable[Statement]]) -> Block:
+    """Code of a thread with every statement that holds no others replaced."""
+    return Block(tuple(made for s in block.statements for made in _mapped(s, change)))
+
+
+def _mapped(s: Statement, change: Callable[[Statement], Iterable[Statement]]) -> Iterator[Statement]:
+    if isinstance(s, Block):
+        yield map_statements(s, change)
+    elif isinstance(s, For):
+        yield replace(s, body=map_statements(s.body, change))
+    elif isinstance(s, If):
+        orelse = None if s.orelse is None else map_statements(s.orelse, change)
+        yield If(s.condition, map_statements(s.then, change), orelse)
+    elif isinstance(s, While):
+        yield While(map_statements(s.setup, change), s.condition, map_statements(s.body, change))
+    else:
+        yield from change(s)
+
+
+def thread_memory(buffer: Buffer) -> Buffer:
+    """Memory of a thread for a buffer of the nest: a register where it is a scalar, else an array on the stack."""
+    scope = "stack" if buffer.shape else "register"
+    return buffer if buffer.scope == scope else replaced(buffer, scope=scope)
+
+
+def replaced(buffer: Buffer, **fields: Any) -> Buffer:
+    """A buffer with other fields."""
+    names = ("name", "dtype", "shape", "scope", "serial", "strides", "lanes", "data")
+    return Buffer(*(fields.get(name, getattr(buffer, name)) for name in names))

@@ -1,0 +1,82 @@
+"""What statements use: the free variables and buffers that become parameters where statements become functions or kernels."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from raido.algo.graph.expr import Const, Node, SizeVar, Var
+from raido.algo.graph.rewrite import children
+from raido.schedule.nest.effects import binds, binds_inside
+from raido.schedule.nest.nodes import Alloc, Certificate, Check, Fold, Statement
+from raido.schedule.nest.values import Buffer, VectorVar
+
+
+@functools.cache
+def fields_of(kind: type) -> tuple[str, ...]:
+    """The names of the fields of a kind of statement."""
+    return tuple(field.name for field in fields(kind))
+
+
+def parts(s: Any) -> Iterator[Any]:
+    """The values of a statement's fields, tuples flattened."""
+    for name in fields_of(type(s)):
+        value = getattr(s, name)
+        if isinstance(value, tuple):
+            yield from value
+        else:
+            yield value
+
+
+class Uses:
+    """The free variables and buffers of a statement, in order of first use, and whether it may record a fault or takes memory."""
+
+    def __init__(self, *statements: Statement) -> None:
+        self.variables: dict[Any, None] = {}
+        self.buffers: dict[Buffer, None] = {}
+        self.folded: set[Buffer] = set()  # free scalar accumulators that are folded into
+        self.faults = False
+        self._bound: set[Any] = set()
+        self._seen: set[Node] = set()
+        for s in statements:
+            self._statement(s)
+
+    def _statement(self, s: Any) -> None:
+        self._bound.update((*binds(s), *binds_inside(s)))
+        if isinstance(s, Fold) and not s.indices:
+            self.folded.update(b for b in s.buffers if b not in self._bound)
+        self.faults |= isinstance(s, Check) or (isinstance(s, Alloc) and s.buffer.scope == "heap")
+        for part in parts(s):
+            if isinstance(part, Node):
+                self._expression(part)
+            elif hasattr(part, "__dataclass_fields__") and not isinstance(part, Certificate):
+                self._statement(part)
+
+    def _expression(self, e: Node) -> None:
+        if isinstance(e, Buffer):
+            self._buffer(e)
+            return
+        stack = [e]
+        while stack:
+            node = stack.pop()
+            if node in self._seen or isinstance(node, Const):
+                continue
+            self._seen.add(node)
+            if isinstance(node, Buffer):
+                self._buffer(node)
+            elif isinstance(node, (Var, SizeVar, VectorVar)):
+                if node not in self._bound:
+                    self.variables[node] = None
+            else:
+                stack += children(node)
+
+    def _buffer(self, buffer: Buffer) -> None:
+        if buffer not in self._bound:
+            self.buffers[buffer] = None
+        self._shape(buffer)
+
+    def _shape(self, buffer: Buffer) -> None:
+        for extent in (*buffer.shape, *buffer.strides):
+            self._expression(extent)

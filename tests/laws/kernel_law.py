@@ -1,0 +1,47 @@
+"""The law of kernels: a program cut into kernels and a host plan gives what its nest gives, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from law import difference, outcome, random_schedule, shape_of
+from random_programs import random_program
+
+from raido.schedule.kernels.cut import cut
+from raido.schedule.kernels.interpret import interpret_program
+from raido.schedule.kernels.limits import Limits
+from raido.schedule.lower import lower
+from raido.schedule.machine import Machine
+from raido.schedule.nest.interpret import interpret_nest, sizes_of
+from raido.schedule.nest.nodes import Nest
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A nest and what it is run on."""
+
+    nest: Nest
+    arrays: Sequence[np.ndarray]
+    sizes: Mapping[str, int]
+
+
+def random_nest(seed: int) -> Drawn:
+    """The nest of random program number `seed`, every other one under its default schedule."""
+    shape = shape_of(seed)
+    program = random_program(seed, shape.statements, shape.grammar)
+    traced = program.algorithm.trace(*program.arguments)
+    schedule = random_schedule(traced, 1000 * seed, shape.steps if seed % 2 else 0).complete(Machine(cores=4))
+    arrays, given = program.algorithm.flatten(program.arguments)
+    nest = lower(schedule.graph, schedule.variants())
+    return Drawn(nest, arrays, sizes_of(nest, arrays, given))
+
+
+def differs(drawn: Drawn, limits: Limits, seed: int) -> Any:
+    """How the kernels' answer differs from the nest's; false where it does not."""
+    want = outcome(lambda: interpret_nest(drawn.nest, drawn.arrays, drawn.sizes, seed=seed))
+    program = cut(drawn.nest, limits)
+    got = outcome(lambda: interpret_program(program, drawn.arrays, drawn.sizes, shapes=drawn.nest.shapes, seed=seed))
+    return difference(want, got, (True,) * len(drawn.nest.outputs))

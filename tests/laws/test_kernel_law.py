@@ -1,0 +1,26 @@
+"""Random programs under random schedules give in kernels what their nests give."""
+
+from __future__ import annotations
+
+import pytest
+from kernel_law import differs, random_nest
+
+from raido.schedule.kernels.cut import cut
+from raido.schedule.kernels.limits import Limits
+from raido.schedule.nest.nodes import Alloc, AtomicUpdate, Block, Check, For, If, Let, Store, While
+from raido.schedule.nest.walk import statements_within
+
+LEFT = {Alloc, AtomicUpdate, Block, Check, For, If, Let, Store, While}
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_kernels_give_what_the_nest_gives(seed):
+    assert not differs(random_nest(seed), Limits(threads=4, private=(16, 1024)[seed % 2]), seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kernels_hold_statements_of_one_thread(seed):
+    for kernel in cut(random_nest(seed).nest).kernels:
+        for s in statements_within(kernel.body):
+            assert type(s) in LEFT
+            assert not isinstance(s, For) or s.kind in ("serial", "unroll")
