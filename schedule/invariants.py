@@ -134,7 +134,10 @@ def check_nesting(state: State, name: str) -> None:
 
 
 def check_chunks(state: State, name: str) -> None:
-    """Refuses a parallel reduction loop inside another loop of the same reduction: its chunks would share one accumulator."""
+    """Refuses a parallel reduction loop inside another loop of the same reduction: its chunks would share one accumulator.
+
+    The threads of a GPU's block have accumulators of their own.
+    """
     stage, plan = state.stage(name), state.plans[name]
     if stage.scan is not None:
         return
@@ -142,8 +145,9 @@ def check_chunks(state: State, name: str) -> None:
     shared = host.loops[: shared_count(state, name)] if host else ()
     running = (*shared, *plan.loops[len(shared) :])
     folding = [loop for loop, own in zip(running, plan.loops, strict=True) if is_reduction(stage, plan, own.name)]
-    for loop in folding[1:]:
-        if loop.kind == "parallel":
+    for k, loop in enumerate(folding[1:], 1):
+        threads = loop.level.startswith("thread") and not any(each.level.startswith("thread") for each in folding[:k])
+        if loop.kind == "parallel" and not threads:
             outer = folding[0].name
             raise Refusal(
                 f'parallel loop "{loop.name}" of "{name}" would run inside "{outer}", a loop of the same reduction',

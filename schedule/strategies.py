@@ -136,7 +136,10 @@ def strategy_name(state: State, name: str) -> str:
 
 
 def check_scan(state: State, name: str) -> None:
-    """Refuses what would break the order of a scan: threads, lanes or jumps along its axis, save as its strategy has them."""
+    """Refuses what would break the order of a scan: threads, lanes or jumps along its axis, save as its strategy has them.
+
+    The threads of a GPU's block may have pieces of it.
+    """
     stage, plan = state.stage(name), state.plans[name]
     if (stage.scan is None and stage.filter is None) or plan.compute_with is not None:
         return
@@ -144,7 +147,8 @@ def check_scan(state: State, name: str) -> None:
     scanned = [loop for loop in plan.loops if is_reduction(stage, plan, loop.name)]
     blocks = scanned[0].name if strategy_name(state, name) != "serial" else None
     for k, loop in enumerate(scanned):
-        if loop.kind == "parallel" and loop.name != blocks:
+        pieces = k == 1 and blocks is not None and loop.level.startswith("thread") and len(scanned) > 2
+        if loop.kind == "parallel" and loop.name != blocks and not pieces:
             raise Refusal(
                 f'"{name}" {verb} "{loop.name}": each round needs the one before it',
                 " or ".join(f'strategy("{each}")' for each in list(strategies_of(stage))[1:]),

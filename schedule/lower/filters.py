@@ -22,6 +22,7 @@ from raido.algo.graph.expr import Expr, Op, Result, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import spread
+from raido.schedule.lower.thread_scans import Pieces, ThreadScans
 from raido.schedule.lower.work import Phase, Work, over_reduced
 from raido.schedule.nest.nodes import Append, Fold, Ordered, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
@@ -38,8 +39,8 @@ GANGS = 4  # side by side, where elements are only counted
 class Filters:
     """Emits filters with the loops of `Loops`."""
 
-    def __init__(self, loops: Loops) -> None:
-        self.loops = loops
+    def __init__(self, loops: Loops, threads: ThreadScans) -> None:
+        self.loops, self.threads = loops, threads
         self.builder: Builder = loops.builder
 
     def filter(self, work: Work, position: int) -> None:
@@ -54,6 +55,8 @@ class Filters:
             self._serial(work, position, total)
         elif name == "chain" and not _is_partition(job):
             self._chain(work, position, total)
+        elif self.threads.applies(work, position):
+            self._count_write_on_threads(work, position, total)
         else:
             self._count_write(work, position, total, low, spread(ix.add(high, 1)))
         count = self.loops.converter.storages[Result(job.form, len(job.bodies) - 1)]
@@ -143,6 +146,58 @@ class Filters:
                 everything = builder.name("all", Read(total, (), None))
                 positions.append(self._register("rest", ix.add(everything, ix.sub(ix.sub(var, low), before))))
             self._write(self._block(work, position, var), position + 1, tuple(positions))
+
+    def _count_write_on_threads(self, work: Work, position: int, total: Buffer) -> None:
+        """The same where the threads of a block have pieces of it."""
+        job, builder, threads = work.job, self.builder, self.threads
+        plan = job.plan.loops[position]
+        low, high, step = work.copies[0].bounds(plan.name)
+        counts = builder.alloc("counts", i64, (ix.ceildiv(ix.sub(high, low), step),), "heap")
+        how: dict[str, Any] = {"kind": "parallel", "level": plan.level, "stage": job.stage.name, "loop": plan.name}
+        certificates = self.loops.certificates("count_write", job)
+
+        def counted(inner: Work) -> tuple[Pieces, tuple[Buffer, ...]]:
+            pieces = threads.pieces(inner, position + 1)
+            parts = threads.parts(pieces, [i64])
+
+            def one(piece: Work, first: int, t: Expr) -> None:
+                own = self._register("own")
+                self._count(piece, first, own)
+                builder.add(Store(parts[0], (t,), Read(own, (), None)))
+
+            threads.each(inner, position + 1, pieces, one)
+            return pieces, parts
+
+        var = fresh(plan.name)
+        with builder.loop(var, low, high, step, **how):
+            pieces, parts = counted(self._block(work, position, var))
+            threads.total(pieces, parts, self._add)
+            builder.add(Store(counts, (ix.floordiv(ix.sub(var, low), step),), Read(parts[0], (ZERO,), None)))
+        threads.exchange(work, position, (ZERO,), (counts,), self._add, (total,))
+        start = fresh(plan.name)
+        with builder.loop(start, low, high, step, **how, certificates=certificates):
+            inner = self._block(work, position, start)
+            pieces, parts = counted(inner)
+            scanned = threads.scan(pieces, parts, self._add)
+            block = ix.floordiv(ix.sub(start, low), step)
+
+            def write(piece: Work, first: int, t: Expr) -> None:
+                kept = self._register("kept", Read(counts, (block,), None))
+                threads.follow((kept,), scanned, t, self._add)
+                positions = [kept]
+                if _is_partition(job):
+                    before = builder.name("before", Read(kept, (), None))
+                    everything = builder.name("all", Read(total, (), None))
+                    begin, _ = piece.copies[0].box(job.stage.reduction_axes[0].name)
+                    positions.append(self._register("rest", ix.add(everything, ix.sub(ix.sub(begin, low), before))))
+                self._write(piece, first, tuple(positions))
+
+            threads.each(inner, position + 1, pieces, write, certificates)
+
+    def _add(
+        self, buffers: Sequence[Buffer], at: tuple[Expr, ...], left: Sequence[NestExpr], right: Sequence[NestExpr]
+    ) -> None:
+        self.builder.add(Store(buffers[0], at, Op("add", i64, (left[0], right[0]))))
 
     def _block(self, work: Work, position: int, start: Expr) -> Work:
         """The work inside one block, with the producers that are placed at it."""

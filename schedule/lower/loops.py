@@ -33,6 +33,7 @@ from raido.schedule.lower.scans import Scans
 from raido.schedule.lower.sharing import Sharing, guests_by_host
 from raido.schedule.lower.sorts import Sorts
 from raido.schedule.lower.thread_folds import ThreadFolds
+from raido.schedule.lower.thread_scans import ThreadScans
 from raido.schedule.lower.updates import Updates
 from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
 from raido.schedule.lower.work import Phase, Work
@@ -58,9 +59,10 @@ class Loops:
         self.reductions = Reductions(self)
         self.lane_blocks = LaneBlocks(self, self.reductions)
         self.thread_folds = ThreadFolds(self, self.reductions)
-        self.scans = Scans(self, self.reductions)
+        thread_scans = ThreadScans(self, self.thread_folds)
+        self.scans = Scans(self, self.reductions, thread_scans)
         self.updates = Updates(self)
-        self.filters = Filters(self)
+        self.filters = Filters(self, thread_scans)
         self.sorts = Sorts(self)
         self.flat_segments = FlatSegments(self)
         guests = guests_by_host(jobs)

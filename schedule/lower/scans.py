@@ -6,7 +6,8 @@
                  its total for the next round, and scans its block, which the caches still hold: memory is read once and written once
                  (Merrill & Garland, Single-pass parallel prefix scan with decoupled look-back, 2016)
 
-Blocks are fixed by schedule and sizes, and what came before a block is combined block by block in order, so threads change no bit.
+On a GPU the threads of a block may have pieces of it (`thread_scans`). Blocks are fixed by schedule and sizes, and what came before a
+block is combined block by block in order, so threads change no bit.
 The initial value takes part once and need not be neutral: totals start from a block's first value, or from the neutral element that
 the operator is known to have.
 """
@@ -22,6 +23,7 @@ from raido.algo.graph.expr import Expr, Reduce, Result, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.folds import folds_in_lanes
 from raido.schedule.lower.steps import known_neutral, replace_neutral
+from raido.schedule.lower.thread_scans import Pieces, ThreadScans
 from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Accumulators, Phase, Work, over_reduced
 from raido.schedule.nest.nodes import Ordered, Store
@@ -37,9 +39,10 @@ if TYPE_CHECKING:
 class Scans:
     """Emits scans with the loops of `Loops` and the accumulators of `Reductions`."""
 
-    def __init__(self, loops: Loops, reductions: Reductions) -> None:
+    def __init__(self, loops: Loops, reductions: Reductions, threads: ThreadScans) -> None:
         self.loops, self.reductions = loops, reductions
         self.builder: Builder = loops.builder
+        self.threads = threads
         self.running = Phase(self._scan_element, cuts=True)
         self.first = Phase(self._first_element, takes_over=self._along)
         self.total = Phase(self._total_element, takes_over=self._along)
@@ -50,7 +53,12 @@ class Scans:
         name = strategy[0] if strategy else "serial"
         for k in range(len(work.copies) if name != "serial" else 0):
             single = replace(work, copies=[work.copies[k]], origin_of=[0])
-            (self._chain if name == "chain" else self._three_phase)(single, position)
+            if name == "chain":
+                self._chain(single, position)
+            elif self.threads.applies(single, position):
+                self._three_phase_on_threads(single, position)
+            else:
+                self._three_phase(single, position)
         if name == "serial":
             running = self.reductions.allocate(work, position, label="running")
             self.reductions.part(work, position, self.reductions.start, running)
@@ -62,19 +70,27 @@ class Scans:
         self, work: Work, position: int, loop: LoopPlan, body: Callable[[Work, int, Accumulators], None], label: str
     ) -> None:
         """The loop over blocks, as `loop` says; `body` emits a block, with accumulators of its own, called `label`."""
+
+        def block(inner: Work, at: int) -> None:
+            body(inner, at, self.reductions.allocate(inner, at, registers=False, label=label))
+
+        self._each_block(work, position, loop, block)
+
+    def _each_block(self, work: Work, position: int, loop: LoopPlan, body: Callable[[Work, int], None]) -> None:
+        """The loop over blocks, as `loop` says."""
         plan = work.job.plan.loops[position]
         low, high, step = work.copies[0].bounds(plan.name)
         var = fresh(plan.name)
         how: dict[str, Any] = {"stage": work.job.stage.name, "loop": plan.name}
 
         def block(inner: Work, at: int) -> bool:
-            body(inner, at, self.reductions.allocate(inner, at, registers=False, label=label))
+            body(inner, at)
             return True
 
         copies = [c.copy() for c in work.copies]
         part = replace(work, copies=copies, phase=Phase(takes_over=block), origin_of=[0])
         if loop.kind == "parallel":
-            how |= {"kind": "parallel", "grain": loop.grain, "dynamic": loop.dynamic}
+            how |= {"kind": "parallel", "level": loop.level, "grain": loop.grain, "dynamic": loop.dynamic}
         with self.builder.loop(var, low, high, step, **how):
             self.loops.choose(part, position, [[var]])
 
@@ -123,6 +139,54 @@ class Scans:
         with builder.loop(chunk, ix.as_index(0), count, 1):
             reductions.each(running.lengths, lambda at: self._exchange(work, running, partials, at, chunk))
         self._blocks(work, position, work.job.plan.loops[position], scan, "running")
+
+    def _three_phase_on_threads(self, work: Work, position: int) -> None:
+        """The same where the threads of a block have pieces of it."""
+        job, builder, reductions, threads = work.job, self.builder, self.reductions, self.threads
+        plan, dtypes = job.plan.loops[position], [v.dtype for v in _fold(work).left]
+        low, high, step = work.copies[0].bounds(plan.name)
+        running = reductions.allocate(work, position, registers=False, label="running")
+        partials = reductions.partials(work, running, ix.ceildiv(ix.sub(high, low), step))
+        environment = self.loops.environment(work, 0)
+
+        def combine(buffers: Sequence[Buffer], at: tuple[Expr, ...], left: Sequence[Any], right: Sequence[Any]) -> None:
+            reductions.combine_where(work, environment, buffers, at, left, right)
+
+        def parts_of(inner: Work, at: int) -> tuple[Pieces, tuple[Buffer, ...]]:
+            pieces = threads.pieces(inner, at)
+            parts = threads.parts(pieces, dtypes)
+
+            def one(piece: Work, first: int, t: Expr) -> None:
+                own = reductions.allocate(piece, first, registers=False, label="total")
+                self._total(piece, first, own)
+                reductions.copy(own.buffers, (), parts, (t,))
+
+            threads.each(inner, at, pieces, one)
+            return pieces, parts
+
+        def total(inner: Work, at: int) -> None:
+            pieces, parts = parts_of(inner, at)
+            threads.total(pieces, parts, combine)
+            reductions.copy(parts, (ix.as_index(0),), partials, (self._number(inner),))
+
+        def scan(inner: Work, at: int) -> None:
+            pieces, parts = parts_of(inner, at)
+            scanned = threads.scan(pieces, parts, combine)
+            number = self._number(inner)
+
+            def one(piece: Work, first: int, t: Expr) -> None:
+                own = reductions.allocate(piece, first, registers=False, label="running")
+                reductions.copy(partials, (number,), own.buffers, ())
+                threads.follow(own.buffers, scanned, t, combine)
+                reductions.part(piece, first, self.running, own)
+
+            threads.each(inner, at, pieces, one)
+
+        self._each_block(work, position, plan, total)
+        reductions.clear(work, running)
+        first = [builder.name("first", Read(b, (), None)) for b in running.buffers]
+        threads.exchange(work, position, first, partials, combine)
+        self._each_block(work, position, plan, scan)
 
     def _exchange(
         self, work: Work, running: Accumulators, partials: Sequence[Buffer], at: tuple[Expr, ...], chunk: Expr

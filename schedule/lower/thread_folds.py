@@ -27,7 +27,7 @@ from raido.schedule.lower.folds import folds_at
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import extent_bound
 from raido.schedule.lower.work import Accumulators, Phase, Work, over_reduced
-from raido.schedule.nest.nodes import Store
+from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan
 from raido.schedule.refusal import place
@@ -61,12 +61,12 @@ class ThreadFolds:
         plan = job.plan.loops[position]
         self._check(work, position)
         low, high, step = work.copies[0].bounds(plan.name)
-        threads = self._threads(work, position, low, high, step)
+        threads = self.threads(work, position, low, high, step)
         count = ix.ceildiv(ix.sub(high, low), step)
         live = self.loops.bind("live", count, ix.as_index(0), ix.as_index(threads))
         with builder.unless_empty([live]):
             parts = self._partials(work, threads)
-            with self._over(plan, job.stage.name, live, threads) as t:
+            with self.over(plan, job.stage.name, live, threads) as t:
                 self._part_of_thread(work, position, ix.add(low, ix.mul(t, step)), replace(parts, prefix=(t,)))
             self._tree(work, position, plan, parts, live, threads)
             total = work.accumulators
@@ -93,7 +93,7 @@ class ThreadFolds:
 
             self.reductions.each(total.lengths, take_in, outermost=how)
             return True
-        inside = self._threads_inside(work, position)
+        inside = self.threads_inside(work, position)
         if inside is None:
             return False
         loop, threads = inside
@@ -104,14 +104,14 @@ class ThreadFolds:
             self._join_chunks(work, position, loop, threads, total, partials)
         return True
 
-    def _threads_inside(self, work: Work, position: int) -> tuple[LoopPlan, int] | None:
+    def threads_inside(self, work: Work, position: int) -> tuple[LoopPlan, int] | None:
         """The loop of the reduction inside that is bound to threads, and how many they are."""
         job, coordinates = work.job, work.copies[0].copy()
         coordinates.choose(job.plan.loops[position].name, fresh("chunk"), lambda name, value, low, high: value)
         for p, loop in enumerate(job.plan.loops):
             if p > position and is_bound(loop, "thread") and loop.name in job.reduced:
                 part = replace(work, copies=[coordinates])
-                return loop, self._threads(part, p, *coordinates.bounds(loop.name))
+                return loop, self.threads(part, p, *coordinates.bounds(loop.name))
         return None
 
     def _join_chunks(
@@ -126,7 +126,7 @@ class ThreadFolds:
             live = ix.floordiv(ix.add(count, ix.sub(piece, 1)), piece)
         live = self.loops.bind("live", live, ix.as_index(1), ix.as_index(threads))
         parts = self._partials(work, threads)
-        with self._over(loop, stage, live, threads) as t:
+        with self.over(loop, stage, live, threads) as t:
             first, end, step = t, count, threads
             if not commutative:
                 first, step = builder.name("first", ix.mul(t, piece)), 1
@@ -165,9 +165,9 @@ class ThreadFolds:
         elif sharers:
             why, remedy = f'"{sharers[0].stage.name}" shares it', "give each stage loops of its own"
         if why:
-            raise _refused(work, loop, why, remedy)
+            raise refused(work, loop, why, remedy)
 
-    def _threads(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> int:
+    def threads(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> int:
         """How many iterations the loop has at most."""
         job, loop = work.job, work.job.plan.loops[position]
         (axis, *others) = job.axis_of[loop.name]
@@ -175,16 +175,19 @@ class ThreadFolds:
         most = extent_bound(low, ix.sub(high, 1), extent, self.builder.facts, self.builder.meaning)
         known = ix.constant_value(most)
         if known is None or others:
-            raise _refused(
+            raise refused(
                 work, loop, "how often it goes round is no constant", f'split("{loop.name}", 256), and bind a part'
             )
         return -(-known // step)
 
     @contextmanager
-    def _over(self, plan: LoopPlan, stage: str, count: Expr, threads: int) -> Iterator[Expr]:
+    def over(
+        self, plan: LoopPlan, stage: str, count: Expr, threads: int, certificates: tuple[Certificate, ...] = ()
+    ) -> Iterator[Expr]:
         """A loop over `count` threads, at most `threads`."""
         var = fresh("t")
         how: dict[str, Any] = {"kind": "parallel", "level": plan.level, "stage": stage, "loop": plan.name}
+        how["certificates"] = certificates
         with self.builder.loop(var, ix.as_index(0), count, 1, **how):
             yield var
 
@@ -234,7 +237,7 @@ class ThreadFolds:
         """The parts are combined into the first of them."""
         stage = work.job.stage.name
         for count, apart, stride in rounds_of_tree(live, threads, _fold(work).commutative):
-            with self._over(plan, stage, count, threads) as t:
+            with self.over(plan, stage, count, threads) as t:
                 first = ix.mul(t, stride)
                 left, right = (replace(parts, prefix=(each,)) for each in (first, ix.add(first, apart)))
                 self._combine(work, position, left, right)
@@ -281,9 +284,10 @@ def _first_inside(job: Job, position: int) -> int:
     )
 
 
-def _refused(work: Work, loop: LoopPlan, why: str, remedy: str) -> ScheduleError:
+def refused(work: Work, loop: LoopPlan, why: str, remedy: str) -> ScheduleError:
+    """The error for a loop that threads cannot share as it stands."""
     stage = work.job.stage
-    headline = f'cannot fold "{loop.name}" of stage "{stage.name}" over threads'
+    headline = f'cannot deal out "{loop.name}" of stage "{stage.name}" to threads'
     line = place(stage.site) + "   " + stage.site.text if stage.site else None
     return ScheduleError(explain(headline, algorithm=line, why=why, **{"try": remedy}))
 

@@ -1,0 +1,202 @@
+"""Running values along the threads of a block: each thread has a contiguous piece of what the block scans.
+
+before   for x in xo..xo + B: out[x] = running = op(running, a[x])
+after    for t in 0..T by threads: part[t] = fold of piece t
+         for t in 0..T by threads: part[t] = op(part[t - 1], part[t]), then with t - 2, t - 4, …
+         for t in 0..T by threads: out of piece t, from op(before, part[t - 1]) on
+
+(Hillis & Steele, Data parallel algorithms, 1986.) The values of blocks are scanned likewise, by the threads of one block, each of
+which has a piece of them. The order is that of the elements, and grouping follows from the schedule and sizes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, bool_
+from raido.algo.graph.expr import Expr, Op, fresh
+from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.thread_folds import ThreadFolds, is_bound, refused, rounds_of_tree
+from raido.schedule.lower.work import Phase, Work
+from raido.schedule.nest.nodes import Certificate, If, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.plan import LoopPlan
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
+
+Combine: TypeAlias = Callable[[Sequence[Buffer], tuple[Expr, ...], Sequence[NestExpr], Sequence[NestExpr]], None]
+"""buffers[at] = the operator of what is on the left and on the right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """How a block's values are dealt out: by a loop, to `live` of at most `threads` threads."""
+
+    loop: LoopPlan
+    stage: str
+    live: Expr
+    threads: int
+
+
+class ThreadScans:
+    """Emits such loops for scans and filters."""
+
+    def __init__(self, loops: Loops, folds: ThreadFolds) -> None:
+        self.loops, self.folds = loops, folds
+        self.builder: Builder = loops.builder
+
+    def applies(self, work: Work, position: int) -> bool:
+        """Whether threads have pieces of the blocks that the loop at `position` runs over."""
+        loops = work.job.plan.loops
+        return (
+            position + 1 < len(loops)
+            and is_bound(loops[position + 1], "thread")
+            and loops[position + 1].name in work.job.reduced
+        )
+
+    def pieces(self, work: Work, position: int) -> Pieces:
+        """The pieces of a block, which the loop at `position` runs over; it must make pieces, not single elements."""
+        job, plan = work.job, work.job.plan.loops[position]
+        inside = [loop for loop in job.plan.loops[position + 1 :] if loop.name in job.reduced]
+        if not inside or len(job.plan.loops) > position + 1 + len(inside):
+            why = "each thread takes a piece, one after the other" if not inside else "its elements are rows"
+            raise refused(
+                work,
+                plan,
+                why,
+                f'split("{plan.name}", 8), and bind its outer loop' if not inside else "leave it serial",
+            )
+        low, high, step = work.copies[0].bounds(plan.name)
+        threads = self.folds.threads(work, position, low, high, step)
+        live = self.loops.bind("live", ix.ceildiv(ix.sub(high, low), step), ix.as_index(0), ix.as_index(threads))
+        return Pieces(plan, job.stage.name, live, threads)
+
+    def each(
+        self,
+        work: Work,
+        position: int,
+        pieces: Pieces,
+        body: Callable[[Work, int, Expr], None],
+        certificates: tuple[Certificate, ...] = (),
+    ) -> None:
+        """Runs `body` for the piece of every thread: the work inside of it, where its loops begin, and the thread's number."""
+        low, _, step = work.copies[0].bounds(pieces.loop.name)
+        with self.over(pieces, pieces.live, certificates) as t:
+
+            def begin(inner: Work, at: int) -> bool:
+                body(inner, at, t)
+                return True
+
+            copies = [c.copy() for c in work.copies]
+            part = replace(work, copies=copies, phase=Phase(takes_over=begin))
+            self.loops.choose(part, position, [[ix.add(low, ix.mul(t, step))]])
+
+    def over(
+        self, pieces: Pieces, count: Expr, certificates: tuple[Certificate, ...] = ()
+    ) -> AbstractContextManager[Expr]:
+        """A loop over threads."""
+        return self.folds.over(pieces.loop, pieces.stage, count, pieces.threads, certificates)
+
+    def parts(self, pieces: Pieces, dtypes: Sequence[DType]) -> tuple[Buffer, ...]:
+        """Shared memory for values of every thread."""
+        shape = (ix.as_index(pieces.threads),)
+        return tuple(self.builder.alloc("part", dtype, shape, "shared") for dtype in dtypes)
+
+    def total(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine) -> None:
+        """All threads' values are combined into that of the first, in order."""
+        for count, apart, stride in rounds_of_tree(pieces.live, pieces.threads, False):
+            with self.over(pieces, count) as t:
+                first = ix.mul(t, stride)
+                left = [self.builder.name("left", Read(b, (first,), None)) for b in parts]
+                right = [self.builder.name("right", Read(b, (ix.add(first, apart),), None)) for b in parts]
+                combine(parts, (first,), left, right)
+
+    def scan(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine) -> tuple[Buffer, ...]:
+        """Where each thread's value is combined with those of all the threads before."""
+        builder, apart = self.builder, 1
+        here, there = tuple(parts), self.parts(pieces, [b.dtype for b in parts])
+        while apart < pieces.threads:
+            with self.over(pieces, pieces.live) as t:
+                own = [builder.name("right", Read(b, (t,), None)) for b in here]
+                with builder.block(builder.facts.with_known(ix.sub(t, apart)), branch=True) as some:
+                    before = [builder.name("left", Read(b, (ix.sub(t, apart),), None)) for b in here]
+                    combine(there, (t,), before, own)
+                with builder.block(branch=True) as none:
+                    for buffer, value in zip(there, own, strict=True):
+                        builder.add(Store(buffer, (t,), value))
+                builder.add(If(Op("le", bool_, (ix.as_index(apart), t)), closed(some), closed(none)))
+            here, there, apart = there, here, 2 * apart
+        return here
+
+    def follow(self, registers: Sequence[Buffer], scanned: Sequence[Buffer], t: Expr, combine: Combine) -> None:
+        """Registers that hold what came before all threads take in what the threads before this one have."""
+        builder = self.builder
+        with builder.when(Op("lt", bool_, (ix.as_index(0), t)), ix.sub(t, 1)):
+            before = [builder.name("before", Read(b, (), None)) for b in registers]
+            others = [builder.name("others", Read(b, (ix.sub(t, 1),), None)) for b in scanned]
+            combine(registers, (), before, others)
+
+    def exchange(
+        self,
+        work: Work,
+        position: int,
+        first: Sequence[NestExpr],
+        values: Sequence[Buffer],
+        combine: Combine,
+        every: Sequence[Buffer] = (),
+    ) -> None:
+        """A value of every block gives way to what came before the block, beginning with `first`; by the threads of one block.
+
+        `every`: registers that take what all blocks come to, where there are some.
+        """
+        builder, job = self.builder, work.job
+        inside = self.folds.threads_inside(work, position)
+        assert inside is not None
+        loop, threads = inside
+        count = values[0].shape[0]
+        names = {"stage": job.stage.name, "loop": job.plan.loops[position].name}
+        with (
+            builder.unless_empty([count]),
+            builder.loop(fresh("block"), ix.as_index(0), ix.as_index(1), 1, kind="parallel", level="block.x", **names),
+        ):
+            length = builder.name("piece", ix.ceildiv(count, threads))
+            live = builder.name("live", ix.floordiv(ix.add(count, ix.sub(length, 1)), length))
+            pieces = Pieces(loop, job.stage.name, live, threads)
+            parts = self.parts(pieces, [b.dtype for b in values])
+
+            def registers(label: str, sources: Sequence[NestExpr]) -> tuple[Buffer, ...]:
+                made = tuple(builder.alloc(label, b.dtype, (), "register") for b in values)
+                for register, value in zip(made, sources, strict=True):
+                    builder.add(Store(register, (), value))
+                return made
+
+            with self.over(pieces, live) as t:
+                start = builder.name("first", ix.mul(t, length))
+                own = registers("own", [Read(b, (start,), None) for b in values])
+                with builder.loop(block := fresh("block"), ix.add(start, 1), self._end(start, length, count), 1):
+                    left = [builder.name("left", Read(b, (), None)) for b in own]
+                    combine(own, (), left, [builder.name("right", Read(b, (block,), None)) for b in values])
+                for part, register in zip(parts, own, strict=True):
+                    builder.add(Store(part, (t,), Read(register, (), None)))
+            scanned = self.scan(pieces, parts, combine)
+            with self.over(pieces, live) as t:
+                start = builder.name("first", ix.mul(t, length))
+                running = registers("running", first)
+                self.follow(running, scanned, t, combine)
+                with builder.loop(block := fresh("block"), start, self._end(start, length, count), 1):
+                    own_value = [builder.name("own", Read(b, (block,), None)) for b in values]
+                    before = [builder.name("before", Read(b, (), None)) for b in running]
+                    for buffer, value in zip(values, before, strict=True):
+                        builder.add(Store(buffer, (block,), value))
+                    combine(running, (), before, own_value)
+            if every:
+                last = [builder.name("last", Read(b, (ix.sub(live, 1),), None)) for b in scanned]
+                combine(every, (), list(first), last)
+
+    def _end(self, start: Expr, length: Expr, count: Expr) -> Expr:
+        return ix.minimum(ix.add(start, length), count)

@@ -1,0 +1,69 @@
+"""Scans and filters whose blocks are dealt out to threads, in pieces: operators that commute and that do not, from the laws' tables."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from scheduled_programs import TABLES, trace
+
+from raido.algo.errors import ScheduleError
+from raido.algo.interpreter.interpret import interpret
+from raido.schedule.lower import lower
+from raido.schedule.nest.checker import check_nest
+from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.nest.nodes import Nest
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
+
+SCANS = (
+    "running_sum",
+    "exclusive_from_five",
+    "matrix_products",
+    "every_row",
+    "scan_of_a_scan",
+    "rows_between_stencils",
+)
+FILTERS = ("several_arrays", "both_parts", "histogram_of_what_is_kept", "positions")
+SIZES = (0, 1, 5, 12, 13, 36, 67)
+STRATEGY = {"scans": "three_phase", "filters": "count_write"}
+
+
+def on_threads(table: str, name: str) -> Nest:
+    """The nest of a program of the table: blocks of twelve elements, pieces of three for each thread."""
+    schedule = Schedule(form_stages(trace(table, name)))
+    for stage in schedule.stages:
+        if STRATEGY[table] in schedule[stage].strategies():
+            view = schedule[stage].strategy(STRATEGY[table], block=12)
+            view.split(next(loop.name for loop in reversed(view.plan.loops) if loop.name.endswith("i")), 3)
+    (variant,) = schedule.variants()
+    plans = []
+    for plan in variant.plans:
+        if plan.strategy is not None:
+            blocks = next(k for k, loop in enumerate(plan.loops) if loop.kind == "parallel")
+            loops = list(plan.loops)
+            loops[blocks] = replace(loops[blocks], level="block.x")
+            loops[blocks + 1] = replace(loops[blocks + 1], kind="parallel", level="thread.x")
+            plan = replace(plan, loops=tuple(loops))
+        plans.append(plan)
+    return check_nest(lower(schedule.graph, (replace(variant, plans=tuple(plans)),)), "scalar")
+
+
+@pytest.mark.parametrize(("table", "name"), [*(("scans", n) for n in SCANS), *(("filters", n) for n in FILTERS)])
+def test_threads_scan_what_the_program_says(table: str, name: str) -> None:
+    nest, program, inputs = on_threads(table, name), trace(table, name), TABLES[table][name][1]
+    for k, n in enumerate(SIZES):
+        arrays = list(inputs(np.random.default_rng(k), n, 3))
+        for result, wanted in zip(interpret_nest(nest, arrays, {}, k), interpret(program, arrays), strict=True):
+            kept = result[: len(wanted)] if np.ndim(result) else result
+            np.testing.assert_allclose(kept, wanted, rtol=1e-5)
+
+
+def test_rows_that_are_scanned_together_are_not_dealt_out() -> None:
+    with pytest.raises(ScheduleError, match="its elements are rows"):
+        on_threads("scans", "every_column")
