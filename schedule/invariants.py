@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from raido.schedule.directives.placement import check_encloses_readers
 from raido.schedule.groups import check_groups
-from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split, StagePlan
+from raido.schedule.levels import all_loops, check_levels, level_of
+from raido.schedule.plan import At, Fuse, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.state import (
     State,
@@ -24,6 +25,13 @@ from raido.schedule.state import (
 from raido.schedule.strategies import check_flat, check_scan, check_sort, check_update, strategy_name
 from raido.schedule.strategy_parts import check_parts
 
+INSIDE_NO_OTHERS = (
+    ("parallel", "parallel"),
+    ("bound", "bound"),
+    ("vector", "vectorized"),
+    ("unroll", "unrolled"),
+)
+
 
 def check_state(state: State, before: State) -> None:
     """Refuses a state that breaks an invariant. It came of `before`, which breaks none, by one step."""
@@ -36,6 +44,7 @@ def check_state(state: State, before: State) -> None:
         if isinstance(plan.compute, At) and plan.compute_with is None:
             check_encloses_readers(state, name, plan.compute)
         check_nesting(state, name)
+        check_levels(state, name)
         check_chunks(state, name)
         check_scan(state, name)
         check_update(state, name)
@@ -104,25 +113,21 @@ def host_of(plan: StagePlan) -> str | None:
     return at.stage if isinstance(at, At) else None
 
 
-def all_loops(state: State, name: str) -> list[tuple[str, LoopPlan]]:
-    """The loops around a stage's computation and its own, outermost first, each with the stage that owns it."""
-    around = [
-        (stage, state.plans[stage].loops[position(state.plans[stage], loop)]) for stage, loop in enclosing(state, name)
-    ]
-    return around + [(name, loop) for loop in state.plans[name].loops[shared_count(state, name) :]]
-
-
 def check_nesting(state: State, name: str) -> None:
-    """Refuses two parallel or two vector loops, one inside the other, and parallel loops inside vector or unrolled ones."""
+    """Refuses two parallel or two vector loops, one inside the other, and parallel loops inside vector or unrolled ones.
+
+    Loops that are bound to a GPU's blocks and threads stand inside one another, but not inside or around parallel ones.
+    """
     above: dict[str, tuple[str, str]] = {}
     for stage, loop in all_loops(state, name):
         if loop.kind == "parallel":
-            for kind, words in (("parallel", "parallel"), ("vector", "vectorized"), ("unroll", "unrolled")):
-                if kind in above:
+            own = "bound" if loop.level else "parallel"
+            for kind, words in INSIDE_NO_OTHERS:
+                if kind in above and not (kind == own == "bound"):  # `check_levels` sees to those
                     owner, outer = above[kind]
-                    remedy = f'fuse "{outer}" and "{loop.name}"' if kind == "parallel" and owner == stage else None
+                    remedy = f'fuse "{outer}" and "{loop.name}"' if kind == own and owner == stage else None
                     raise Refusal(
-                        f'parallel loop "{loop.name}" of "{stage}" would run inside {words} loop "{outer}" of "{owner}"',
+                        f'{own} loop "{loop.name}" of "{stage}" would run inside {words} loop "{outer}" of "{owner}"',
                         remedy,
                     )
         if loop.kind == "vector" and "vector" in above:
@@ -130,7 +135,7 @@ def check_nesting(state: State, name: str) -> None:
             raise Refusal(
                 f'vectorized loop "{loop.name}" of "{stage}" would run inside vectorized loop "{outer}" of "{owner}"'
             )
-        above[loop.kind] = (stage, loop.name)
+        above["bound" if loop.level else loop.kind] = (stage, loop.name)
 
 
 def check_chunks(state: State, name: str) -> None:
@@ -146,7 +151,7 @@ def check_chunks(state: State, name: str) -> None:
     running = (*shared, *plan.loops[len(shared) :])
     folding = [loop for loop, own in zip(running, plan.loops, strict=True) if is_reduction(stage, plan, own.name)]
     for k, loop in enumerate(folding[1:], 1):
-        threads = loop.level.startswith("thread") and not any(each.level.startswith("thread") for each in folding[:k])
+        threads = level_of(loop) == "thread" and not any(level_of(each) == "thread" for each in folding[:k])
         if loop.kind == "parallel" and not threads:
             outer = folding[0].name
             raise Refusal(

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from raido.algo.errors import ScheduleError
 from raido.schedule.directives.kinds import TAILS
+from raido.schedule.levels import PLACES
 from raido.schedule.plan import Split
 from raido.schedule.replay import apply_step
 from raido.schedule.stages.stage import Stage
@@ -45,7 +46,7 @@ def open_strategies(state: State, stage: str) -> dict[str, Strategy]:
     if not listed:
         return {}
     found: dict[str, Strategy] = {}
-    start = initial_state(state.graph)
+    start = initial_state(state.graph, state.gpu)
     for name, strategy in listed.items():
         chances = [strategy.numbers]
         if "reproducible" in strategy.numbers:
@@ -116,6 +117,9 @@ def _kinds(loops: list[str]) -> Iterator[Candidate]:
 
 def _kind_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Candidate]:
     yield from _kinds(loops)
+    for axis in loops if state.gpu is not None else ():
+        for place in PLACES:
+            yield "bind", {"axis": axis, "place": place}
     parents = [r.parent for r in state.plans[stage].relations if isinstance(r, Split)]
     for axis in (*loops, *parents):
         for kind in TAILS:

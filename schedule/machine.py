@@ -9,6 +9,26 @@ LINE = 64  # bytes of a line of the cache
 
 
 @dataclass(frozen=True)
+class Gpu:
+    """A GPU as schedules see it.
+
+    threads: of a block, at most; along: the same along x, y and z. subgroup: threads that run in lockstep. shared: bytes of memory that
+    the threads of a block share. processors: run blocks beside one another; resident: threads that each holds at a time, so that some
+    compute while others wait for memory. registers: of 32 bits, that a thread may use while so many are resident. ordered: whether a
+    block may wait for what another one writes; where it is False, it may wait for ever.
+    """
+
+    threads: int = 1024
+    along: tuple[int, int, int] = (1024, 1024, 64)
+    subgroup: int = 32
+    shared: int = 32 << 10
+    processors: int = 16
+    resident: int = 1024
+    registers: int = 64
+    ordered: bool = False
+
+
+@dataclass(frozen=True)
 class Machine:
     """A machine as the default schedule sees it.
 
@@ -18,8 +38,8 @@ class Machine:
     from_memory: bytes a cycle into the next cache, of one core, one core, and all cores; from_memory_alone: of one core with memory to
     itself; from_l2_late: from L2 while lines from memory are on their way, and of lines that nothing fetched ahead. fill_buffers: lines
     that are on their way into L1, or past it, at the same time. fetched_to_store: how much more an ordinary store costs than one past
-    the caches, as its line is fetched first, in lines from memory. Defaults depend on these alone, and the code on the defaults; tests
-    on sizes, and chunks in which floats are folded, never read `cores`.
+    the caches, as its line is fetched first, in lines from memory. gpu: None for a CPU. Defaults depend on these alone, and the code on
+    the defaults; tests on sizes, and chunks in which floats are folded, never read `cores`.
     """
 
     vector_bits: int = 256
@@ -38,6 +58,7 @@ class Machine:
     fill_buffers: int = 10
     from_l2_late: float = 5.5
     fetched_to_store: float = 0.9
+    gpu: Gpu | None = None
 
     def lanes(self, bits: int) -> int:
         """Elements of that many bits in a register."""

@@ -21,6 +21,7 @@ from raido.schedule.directives import RULES
 from raido.schedule.directives.recorder import Rule
 from raido.schedule.directives.sharing import follow_hosts
 from raido.schedule.invariants import check_state
+from raido.schedule.machine import Gpu
 from raido.schedule.parts import DIRECTIVES, apply_to_part, owner_of
 from raido.schedule.plan import Branch, Variant
 from raido.schedule.refusal import Refusal, listed, refused
@@ -164,16 +165,16 @@ def derive(graph: StageGraph, steps: Iterable[Step]) -> StageGraph:
     return run(initial_state(graph), steps).graph
 
 
-def replay(graph: StageGraph, steps: Iterable[Step]) -> tuple[Variant, ...]:
+def replay(graph: StageGraph, steps: Iterable[Step], gpu: Gpu | None = None) -> tuple[Variant, ...]:
     """The plans of all stages: one variant for each `when`, in order, and the general one last."""
-    state, branches = run_with_branches(graph, steps)
+    state, branches = run_with_branches(initial_state(graph, gpu), steps)
     return (*branches, variant_of(state))
 
 
-def run_with_branches(graph: StageGraph, steps: Iterable[Step]) -> tuple[State, tuple[Variant, ...]]:
+def run_with_branches(state: State, steps: Iterable[Step]) -> tuple[State, tuple[Variant, ...]]:
     """The state after all steps outside `when` branches, and the plans of the branches."""
     variants: list[Variant] = []
-    state, before = initial_state(graph), []
+    graph, before = state.graph, []
     for step in taken_steps(graph, steps):
         if step.branches_program:
             test, _ = test_of(graph, step)
@@ -217,13 +218,13 @@ def in_branch(graph: StageGraph, state: State, before: Sequence[Step], test: Exp
     A branch whose steps are refused there, since the stages of known sizes may be others, begins with `state`.
     """
     with contextlib.suppress(ScheduleError):
-        special = specialised(graph, before, test)
+        special = specialised(graph, before, test, state.gpu)
         if special is not None:
             return act(special)
     return act(state)
 
 
-def specialised(graph: StageGraph, before: Sequence[Step], test: Expr) -> State | None:
+def specialised(graph: StageGraph, before: Sequence[Step], test: Expr, gpu: Gpu | None) -> State | None:
     """The state after some steps over the program specialised for the sizes that a test fixes; None if it fixes none.
 
     Results that nothing bounds have no memory that two forms of a program could share: such programs are not specialised.
@@ -233,7 +234,7 @@ def specialised(graph: StageGraph, before: Sequence[Step], test: Expr) -> State 
         return None
     from raido.schedule.stages.form_stages import form_stages
 
-    return run(initial_state(form_stages(program)), before)
+    return run(initial_state(form_stages(program), gpu), before)
 
 
 def variant_of(state: State) -> Variant:

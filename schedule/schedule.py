@@ -24,7 +24,7 @@ from raido.schedule.directives import RULES, Directives
 from raido.schedule.fingerprint import fingerprint
 from raido.schedule.holes import check_filling, fill, fillings, holes_of
 from raido.schedule.legal import is_legal, legal_steps, loop_steps, open_strategies
-from raido.schedule.machine import Machine
+from raido.schedule.machine import Gpu, Machine
 from raido.schedule.parts import plan_of_part
 from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.refusal import Refusal, listed, refused
@@ -36,7 +36,7 @@ from raido.schedule.steps import PART, Step, plain, user_site
 from raido.schedule.strategies import Strategy
 from raido.schedule.strategy_numbers import sizes_and_axes
 from raido.schedule.strategy_parts import part_name
-from raido.schedule.text import call_text, from_json, schedule_text, to_json
+from raido.schedule.text import call_text, from_json, kind_in_json, schedule_text, to_json
 
 
 @bordered
@@ -64,10 +64,10 @@ class Schedule(NearAttributes):
         self._parent: tuple[Schedule, int] | None = None
         self._only = ""
         self._witness: dict[str, Any] = {}
-        self._state = initial_state(graph)
+        self._state = initial_state(graph, gpu_of(target))
         self._steps: tuple[Step, ...] = ()
         if steps:
-            self._state, self._witness = _witness(graph, tuple(steps))
+            self._state, self._witness = _witness(self._state, tuple(steps))
             self._steps = tuple(steps)
 
     @classmethod
@@ -206,9 +206,9 @@ class Schedule(NearAttributes):
         """
         from raido.schedule.defaults.complete import complete
 
-        machine = target
+        machine = target or self.target
         if not isinstance(machine, Machine):
-            machine = Schedule.find_machine(target or self.target) if Schedule.find_machine else Machine()
+            machine = Schedule.find_machine(machine) if Schedule.find_machine else Machine()
         return complete(self.copy(), machine, sizes)
 
     # What follows from it
@@ -223,7 +223,7 @@ class Schedule(NearAttributes):
             )
         steps = self.explicit_steps
         branches = any(step.branches_program for step in steps)
-        return replay(self._graph, steps) if branches else (variant_of(self._state),)
+        return replay(self._graph, steps, self._state.gpu) if branches else (variant_of(self._state),)
 
     def show(self) -> None:
         """Prints the loop nest as pseudo-code, with buffers, sizes and where each stage is computed."""
@@ -247,14 +247,20 @@ class Schedule(NearAttributes):
 
     def to_json(self) -> str:
         """The schedule as JSON, with the program's fingerprint."""
-        return to_json(self.fingerprint, self._graph.program.name, self.explicit_steps)
+        return to_json(self.fingerprint, self._graph.program.name, self.explicit_steps, self._kind)
 
     @classmethod
     def from_json(cls, text: str, algorithm: Any) -> Schedule:
-        """The schedule that `to_json` wrote, for the same program: an algorithm, a schedule of it, or its stages."""
-        empty = algorithm if isinstance(algorithm, (Schedule, StageGraph)) else algorithm.schedule()
-        graph = empty if isinstance(empty, StageGraph) else empty.graph
-        return cls(graph, from_json(text, fingerprint(graph.program), graph.program.name))
+        """The schedule that `to_json` wrote, for the same program: an algorithm, a schedule of it, whose target it then has, or its stages."""
+        for_kind = {"target": kind} if (kind := kind_in_json(text)) else {}
+        empty = algorithm if isinstance(algorithm, (Schedule, StageGraph)) else algorithm.schedule(**for_kind)
+        graph, target = (empty, "llvm") if isinstance(empty, StageGraph) else (empty.graph, empty.target)
+        return cls(graph, from_json(text, fingerprint(graph.program), graph.program.name), target)
+
+    @property
+    def _kind(self) -> str:
+        """The kind of the target, "" for a CPU: schedules of CPUs are for all of them."""
+        return getattr(self.target, "kind", "") if self._state.gpu else ""
 
     def _meant(self, name: str) -> str | None:
         if name in self.stages:
@@ -262,7 +268,7 @@ class Schedule(NearAttributes):
         return f's["{self.stages[-1]}"].{name}(…)' if name in RULES and self.stages else None
 
     def __str__(self) -> str:
-        return schedule_text(self._graph.program.name, self.explicit_steps)
+        return schedule_text(self._graph.program.name, self.explicit_steps, self._kind)
 
     def __repr__(self) -> str:
         count = len(self.explicit_steps)
@@ -299,7 +305,7 @@ class Schedule(NearAttributes):
         except ScheduleError:
             if not holes:
                 raise
-        return _witness(self._graph, steps)
+        return _witness(initial_state(self._graph, self._state.gpu), steps)
 
     def _replace_steps(self, steps: tuple[Step, ...]) -> None:
         if self._parent is not None:
@@ -308,7 +314,8 @@ class Schedule(NearAttributes):
             kept = replace(step, branches=((step.branches[0][0], steps),))
             changed = (*owner._steps[:where], kept, *owner._steps[where + 1 :])
             if self._only:
-                owner._state, owner._witness = _witness(owner._graph, owner._prefix + changed)
+                start = initial_state(owner._graph, owner._state.gpu)
+                owner._state, owner._witness = _witness(start, owner._prefix + changed)
             owner._replace_steps(changed)
         self._steps = steps
 
@@ -439,13 +446,19 @@ class PartView(StageView):
         return tuple(step for step in loop_steps(self.name, loops) if is_legal(state, step))
 
 
-def _witness(graph: StageGraph, steps: tuple[Step, ...]) -> tuple[State, dict[str, Any]]:
-    """A filling under which all steps are legal, and the state it leads to; the first error when there is none."""
+def gpu_of(target: Any) -> Gpu | None:
+    """The GPU that a target or a machine is; None for a CPU."""
+    machine = target if isinstance(target, Machine) else getattr(target, "machine", None)
+    return machine.gpu if isinstance(machine, Machine) else None
+
+
+def _witness(start: State, steps: tuple[Step, ...]) -> tuple[State, dict[str, Any]]:
+    """A filling under which all steps are legal, and the state that they lead to; the first error when there is none."""
     first: ScheduleError | None = None
     for values in fillings(holes_of(steps)):
         filled = fill(steps, values)
         try:
-            return run_with_branches(graph, filled)[0], values
+            return run_with_branches(start, filled)[0], values
         except ScheduleError as error:
             first = first or error
     assert first is not None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Expr
+from raido.schedule.machine import Gpu
 from raido.schedule.plan import At, Fuse, Inline, LoopPlan, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.reads import Uses, find_uses
@@ -21,13 +22,15 @@ from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGrap
 class State:
     """The graph (copies made by `clone` and `cache` included), a plan for every stage, and what has been answered.
 
-    `asked` holds (stage, question) pairs: "placement", "store", "loops", "layout", "scope", "pad", "stream", "strategy".
+    `asked` holds (stage, question) pairs: "placement", "store", "loops", "layout", "scope", "pad", "stream", "strategy". `gpu`: what the
+    program is scheduled for, None for a CPU.
     """
 
     graph: StageGraph
     uses: Uses
     plans: dict[str, StagePlan]
     asked: frozenset[tuple[str, str]] = frozenset()
+    gpu: Gpu | None = None
 
     def stage(self, name: str) -> Stage:
         """The stage of that full name, which must have loops of its own."""
@@ -45,11 +48,11 @@ class State:
         return self.plans[name]
 
 
-def initial_state(graph: StageGraph) -> State:
+def initial_state(graph: StageGraph, gpu: Gpu | None = None) -> State:
     """Nothing said yet: every stage whole, before its readers, with its own axes as loops."""
     uses = find_uses(graph)
     plans = {name: plain_plan(stage) for name, stage in uses.stages.items() if isinstance(stage, Stage)}
-    return State(graph, uses, plans)
+    return State(graph, uses, plans, gpu=gpu)
 
 
 def plain_plan(stage: Stage) -> StagePlan:

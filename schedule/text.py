@@ -40,9 +40,12 @@ def value_text(value: Value) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
-def schedule_text(name: str, steps: Iterable[Step]) -> str:
-    """The whole schedule as statements on `s`."""
-    return printable("\n".join([f"s = {name}.schedule()", *statements("s", tuple(steps))]))  # \x1b is Python, too
+def schedule_text(name: str, steps: Iterable[Step], kind: str = "") -> str:
+    """The whole schedule as statements on `s`. kind: of the target, where it is no CPU."""
+    target = f"target={value_text(kind)}" if kind else ""
+    return printable(
+        "\n".join([f"s = {name}.schedule({target})", *statements("s", tuple(steps))])
+    )  # \x1b is Python, too
 
 
 def statements(handle: str, steps: Sequence[Step], of_stage: bool = False) -> list[str]:
@@ -81,16 +84,26 @@ def choose_text(handle: str, step: Step) -> str:
     return f"{handle}.choose({', '.join([value_text(step.argument('name')), *lambdas])})"
 
 
-def to_json(fingerprint: str, algorithm: str, steps: Iterable[Step]) -> str:
-    """The schedule as JSON text with the fingerprint of its program."""
+def to_json(fingerprint: str, algorithm: str, steps: Iterable[Step], kind: str = "") -> str:
+    """The schedule as JSON text with the fingerprint of its program. kind: of the target, where it is no CPU."""
     document = {
         "raido schedule": FORMAT,
         "algorithm": algorithm,
         "program": fingerprint,
+        **({"target": kind} if kind else {}),
         "steps": [_step_data(step) for step in steps],
     }
     text = json.dumps(document, ensure_ascii=False)
     return text if text.isprintable() else json.dumps(document)
+
+
+def kind_in_json(text: str) -> str:
+    """The kind of target that a schedule in JSON is for, "" for a CPU; `from_json` answers text that is no schedule."""
+    try:
+        kind = expect(parse_json(text), dict, "the text").get("target")
+    except Unreadable:
+        return ""
+    return kind if isinstance(kind, str) else ""
 
 
 def from_json(text: str, fingerprint: str, algorithm: str) -> tuple[Step, ...]:

@@ -56,7 +56,10 @@ def compile_program(
     Raises `ScheduleError` for a schedule that cannot be carried out, `TargetError` for an unknown target or one whose code this
     machine cannot run, `CompileError` for faults of raido's own.
     """
-    work = Compilation(program, Target.parse(target), schedule, sizes or {})
+    chosen = Target.parse(target)
+    if chosen.machine.gpu is not None:
+        raise TargetError(f"raido makes no code for {chosen} yet, only schedules")
+    work = Compilation(program, chosen, schedule, sizes or {})
     store = (cache or _default_cache()) if use_cache else None
     key = work.key if store is not None else ""
     entry = store.get(key) if store is not None else None
@@ -124,7 +127,7 @@ class Compilation:
             from raido.schedule.schedule import Schedule
             from raido.schedule.stages.form_stages import form_stages
 
-            given = Schedule(form_stages(self.program), () if given is None else given.explicit_steps)
+            given = Schedule(form_stages(self.program), () if given is None else given.explicit_steps, self.target)
         return given.complete(self.target.machine, self.sizes or None)
 
     @functools.cached_property

@@ -14,12 +14,16 @@ import platform
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raido.algo.errors import TargetError, explain
 from raido.algo.trace.tracebacks import bordered
-from raido.schedule.machine import Machine
+from raido.schedule.machine import Gpu, Machine
 from raido.targets.features import FEATURES, TURNED_OFF, name_features
 from raido.targets.llvm.capabilities import Capabilities
+
+if TYPE_CHECKING:
+    from raido.targets.vulkan.device import Device
 
 # What LLVM may use on a processor of that name: a subset of `FEATURES`, kept here so that most compilations need not ask TVM.
 _V2 = ("cx16", "pni", "popcnt", "sse4_1", "sse4_2", "ssse3")
@@ -114,10 +118,16 @@ _AMD = ("znver5", "znver4", "x86-64-v4", "znver3", "x86-64-v3", "x86-64-v2", "x8
 _OTHER = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
 
 
+GPU_TASK = (
+    1 << 10
+)  # operations of one thread: some thousand threads run at a time, and a million elements are to keep them busy
+
+
 @bordered
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What to compile for. `kind` is "llvm"; `cpu` an LLVM processor name ("" is this host); `threads` bounds each call (None: no bound).
+    """What to compile for. `kind` is "llvm" or "vulkan"; `cpu` an LLVM processor name ("" is this host); `threads` bounds each call
+    (None: no bound); `device` is a GPU's index, or a part of its name ("" is the one of most use, or what every device has).
 
     `hidden`: instruction sets that this machine is taken to lack, named as in /proc/cpuinfo (see `host_features`).
     """
@@ -125,14 +135,20 @@ class Target:
     kind: str = "llvm"
     cpu: str = ""
     threads: int | None = None
+    device: str = ""
     hidden: tuple[str, ...] | None = field(default=None, compare=False)
     machine: Machine = field(init=False, compare=False)
     features: tuple[str, ...] = field(init=False, compare=False)
     turned_off: tuple[str, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.kind == "vulkan":
+            self._describe_device()
+            return
         if self.kind != "llvm":
             raise TargetError(_unknown_kind(self.kind))
+        if self.device:
+            raise TargetError(f'a CPU is chosen by cpu=…, not device="{self.device}"')
         if self.threads is not None and self.threads < 1:
             raise TargetError(f"the number of threads must be at least 1, not {self.threads}")
         cpu = host_cpu(self.hidden) if not self.cpu or self.cpu == "native" else _find_cpu(self.cpu)
@@ -142,17 +158,35 @@ class Target:
         object.__setattr__(self, "turned_off", cpu.turned_off)
         object.__setattr__(self, "machine", replace(cpu.machine, cores=cores))
 
+    def _describe_device(self) -> None:
+        if self.cpu or self.threads is not None:
+            raise TargetError(
+                'a GPU has no cpu=… and no threads=…; it is chosen by device=…, such as "0" or a part of its name'
+            )
+        device = self.vulkan_device
+        gpu = Gpu(threads=device.threads, along=device.block, subgroup=device.subgroup, shared=device.shared)
+        object.__setattr__(self, "features", ())
+        object.__setattr__(self, "turned_off", ())
+        object.__setattr__(self, "machine", Machine(task=GPU_TASK, gpu=gpu))
+
+    @property
+    def vulkan_device(self) -> Device:
+        """The device as code generation sees it, of a target whose kind is "vulkan"; TargetError where there is none such."""
+        from raido.targets.vulkan.known import device_for
+
+        return device_for(self.device)
+
     @staticmethod
     def parse(text: str | Target | None) -> Target:
-        """A target from "llvm", "llvm:haswell", or what is one already."""
+        """A target from "llvm", "llvm:haswell", "vulkan", "vulkan:0" (a device by its index, or a part of its name), or what is one already."""
         if isinstance(text, Target):
             return text
         if text is not None and not isinstance(text, str):
             given = "schedule=…" if hasattr(text, "complete") else 'target="llvm"'
             headline = f'a target is a rd.Target or a name such as "llvm", not {text!r}'
             raise TargetError(explain(headline, **{"try": given}))
-        kind, _, cpu = (text or "llvm").partition(":")
-        return Target(kind, cpu)
+        kind, _, which = (text or "llvm").partition(":")
+        return Target(kind, device=which) if kind == "vulkan" else Target(kind, which)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -162,15 +196,21 @@ class Target:
     @property
     def is_host(self) -> bool:
         """Whether it is this machine's own kind of processor."""
-        return platform.machine() in ("x86_64", "AMD64") and self.cpu == host_cpu(self.hidden).name
+        return (
+            self.kind == "llvm" and platform.machine() in ("x86_64", "AMD64") and self.cpu == host_cpu(self.hidden).name
+        )
 
     @property
     def runs_here(self) -> bool:
-        """Whether this machine can run the code."""
-        return platform.machine() in ("x86_64", "AMD64") and set(self.features) <= host_features(self.hidden)
+        """Whether this machine can run the code of a CPU."""
+        return (
+            self.kind == "llvm"
+            and platform.machine() in ("x86_64", "AMD64")
+            and set(self.features) <= host_features(self.hidden)
+        )
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.cpu}"
+        return f"{self.kind}:{self.vulkan_device.name if self.kind == 'vulkan' else self.cpu}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +254,9 @@ def _vulkan_devices() -> str:
 
 
 def _unknown_kind(kind: str) -> str:
-    if kind in ("cuda", "vulkan"):
-        return f'target "{kind}" is not there yet; there is: "llvm"'
-    return f'unknown target "{kind}"; there is: "llvm" (or "llvm:haswell" for a named processor)'
+    if kind == "cuda":
+        return f'target "{kind}" is not there yet; there is: "llvm", "vulkan"'
+    return f'unknown target "{kind}"; there is: "llvm" (or "llvm:haswell" for a named processor), "vulkan" (or "vulkan:0" for a device)'
 
 
 def _find_cpu(name: str) -> Cpu:

@@ -42,6 +42,7 @@ KEEPING = (
 )
 
 LEFT_OUT = {
+    "bind": "spaces are of schedules for CPUs, which have no blocks",
     "tile": "it is split and reorder, which are asked for",
     "align": "it pays where quotients of an axis are read, by a number that the program says",
 }

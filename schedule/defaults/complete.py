@@ -46,6 +46,7 @@ from raido.schedule.defaults.facts import (
     rows_around,
     vector_axis,
 )
+from raido.schedule.defaults.gpu import say_gpu_loops, say_gpu_parts
 from raido.schedule.defaults.loops import say_loops
 from raido.schedule.defaults.memory import say_memory
 from raido.schedule.defaults.parts import say_parts
@@ -75,12 +76,12 @@ if TYPE_CHECKING:
 
 def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | None = None) -> Schedule:
     """The schedule with every default written out. sizes: sizes known beforehand."""
-    from raido.schedule.schedule import Schedule
+    from raido.schedule.schedule import Schedule, gpu_of
 
     open_ = holes_of(schedule.steps)
     if open_:
         raise ScheduleError(explain("cannot complete a schedule with holes", holes=", ".join(open_)))
-    state = initial_state(schedule.graph)
+    state = initial_state(schedule.graph, machine.gpu)
     steps: list[Step] = []
     for step in taken_steps(schedule.graph, schedule.explicit_steps):
         if step.branches_program:
@@ -90,7 +91,8 @@ def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | No
         steps.append(step)
     draft = default_steps(state, machine, sizes or {})
     steps += draft.steps
-    return Schedule.trusted(schedule.graph, tuple(steps), draft.state, schedule.target)
+    target = schedule.target if gpu_of(schedule.target) == machine.gpu else machine
+    return Schedule.trusted(schedule.graph, tuple(steps), draft.state, target)
 
 
 def complete_branch(
@@ -120,9 +122,8 @@ def complete_step(state: State, step: Step, machine: Machine, sizes: Mapping[str
         for each in inner:
             draft.accept(each)
         if not has_loops_said(draft.state, name):
-            say_loops(draft, name)
-            say_memory(draft, name)
-        say_parts(draft, name)
+            say_own_loops(draft, name)
+        say_strategy_parts(draft, name)
         step = replace(step, stage=name, branches=((test, tuple(draft.steps)),))
     return apply_step(state, step), with_numbers(state, step)
 
@@ -143,13 +144,14 @@ def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> D
         host = hosts[name]
         plan = draft.state.plan(host)
         loop = plan.loops[-1]
-        shared = loop.kind == "vector" or (loop.kind == "unroll" and isinstance(plan.compute, At))
+        shared = loop.level or loop.kind == "vector" or (loop.kind == "unroll" and isinstance(plan.compute, At))
         if shared and draft.say(name, "compute_with", stage=host, axis=loop.name):
-            say_memory(draft, name)
+            if machine.gpu is None:
+                say_memory(draft, name)
         else:
             say_stage(draft, name)
     for name in state.uses.stages:
-        say_parts(draft, name)
+        say_strategy_parts(draft, name)
     return draft
 
 
@@ -158,9 +160,28 @@ def say_stage(draft: Draft, name: str) -> None:
     say_placement(draft, name)
     if is_inlined(draft.state, name) or has_loops_said(draft.state, name):
         return
+    say_own_loops(draft, name)
+
+
+def say_own_loops(draft: Draft, name: str) -> None:
+    """The loops of a stage of which nothing was said, and the memory of its results; on a GPU it is that of the device, or a thread's."""
+    if draft.machine.gpu is not None:
+        say_gpu_loops(draft, name)
+        return
     say_loops(draft, name)
     if has_loops_said(draft.state, name):
         say_memory(draft, name)
+
+
+def say_strategy_parts(draft: Draft, name: str) -> None:
+    """The loops of the parts of a stage's strategy."""
+    stage = draft.state.uses.stages[name]
+    if not isinstance(stage, Stage) or is_inlined(draft.state, name):
+        return
+    if draft.machine.gpu is not None:
+        say_gpu_parts(draft, name)
+    else:
+        say_parts(draft, name)
 
 
 def say_placement(draft: Draft, name: str) -> None:
@@ -172,7 +193,7 @@ def say_placement(draft: Draft, name: str) -> None:
     at = nested_place(draft, name)
     if at is not None and draft.say(name, "compute_at", stage=at.stage, axis=at.loop):
         return
-    at = strip_place(draft, name)
+    at = strip_place(draft, name) if draft.machine.gpu is None else None
     if at is not None:
         inner = must_slide(draft, name, at)
         if inner and draft.say(name, "compute_at", stage=at.stage, axis=inner):

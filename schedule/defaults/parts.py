@@ -14,7 +14,7 @@ from raido.schedule.lower.filters import GANGS
 from raido.schedule.lower.steps import folds_pieces_in_lanes
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import is_inlined, is_reduction
+from raido.schedule.state import is_reduction
 from raido.schedule.strategies import strategies_of
 from raido.schedule.strategy_parts import part_name, part_stage
 
@@ -23,10 +23,7 @@ COUNTED, FEW = 6, 8
 
 def say_parts(draft: Draft, name: str) -> None:
     """The loops of those parts of a stage's strategy of which nothing was said."""
-    stage = draft.state.uses.stages[name]
-    if not isinstance(stage, Stage) or is_inlined(draft.state, name):
-        return
-    plan = draft.state.plan(name)
+    stage, plan = draft.state.stage(name), draft.state.plan(name)
     if plan.strategy is None or plan.compute_with is not None:
         return
     for part in strategies_of(stage)[plan.strategy[0]].parts:

@@ -3,6 +3,7 @@
 from raido.schedule.directives.copies import CopyDirectives
 from raido.schedule.directives.hints import HintDirectives
 from raido.schedule.directives.kinds import KindDirectives
+from raido.schedule.directives.levels import LevelDirectives
 from raido.schedule.directives.loops import LoopDirectives
 from raido.schedule.directives.placement import PlacementDirectives
 from raido.schedule.directives.recorder import RULES
@@ -13,6 +14,7 @@ from raido.schedule.directives.strategy import StrategyDirectives
 class Directives(
     LoopDirectives,
     KindDirectives,
+    LevelDirectives,
     PlacementDirectives,
     SharingDirectives,
     CopyDirectives,

@@ -140,6 +140,8 @@ def apply_partition_boundaries(state: State, stage: str, axes: tuple[str, ...] =
 @rule('stream the stores of stage "{stage}"')
 def apply_stream_stores(state: State, stage: str, above: int | None = None) -> State:
     no_loops_when_inlined(state, stage)
+    if state.gpu is not None:
+        raise Refusal("a GPU has no stores that go past its caches", "leave it out")
     plan = state.plan(stage)
     if plan.stream_stores is not None:
         raise Refusal("its stores are streamed already", "say it once")
@@ -154,6 +156,8 @@ def apply_stream_stores(state: State, stage: str, above: int | None = None) -> S
 @rule('prefetch "{array}" at axis "{axis}" of stage "{stage}"')
 def apply_prefetch(state: State, stage: str, array: str, axis: str, ahead: int) -> State:
     no_loops_when_inlined(state, stage)
+    if state.gpu is not None:
+        raise Refusal("a GPU fetches nothing ahead: other threads run while some wait for memory", "leave it out")
     positive(ahead, "`ahead`")
     read = arrays_read(state, stage)
     if array not in read:

@@ -9,6 +9,7 @@ from raido.schedule.directives.loops import (
     apply_reorder,
     apply_split,
     free_loop,
+    kind_words,
     new_names,
     no_loops_when_inlined,
     refuse_shared,
@@ -83,7 +84,7 @@ class KindDirectives(Recorder):
         return self._record("unroll", axis=axis, factor=factor)
 
     def parallel(self: Self, axis: Name, grain: Number | None = None, dynamic: bool = False) -> Self:
-        """Hands the rounds of a loop to threads.
+        """Hands the rounds of a loop to threads; on a GPU to blocks and threads of them, as many as suit it (`bind` says how many).
 
         axis: a loop; on a reduction axis each chunk keeps a partial, combined in order, whatever the number of threads.
         grain: rounds that a thread takes at a time, at least. dynamic: they are handed out as threads become free, some hundred
@@ -181,8 +182,7 @@ def kindless(state: State, stage: str, axis: str) -> LoopPlan:
     no_loops_when_inlined(state, stage)
     loop = loop_of(state, stage, axis)
     if loop.kind != "serial":
-        kind = {"vector": "vectorized", "unroll": "unrolled"}.get(loop.kind, loop.kind)
-        raise Refusal(f'"{axis}" is already {kind}', "say one thing of each loop")
+        raise Refusal(f'"{axis}" is already {kind_words(loop)}', "say one thing of each loop")
     if state.plan(stage).compute_with:
         refuse_shared(state, stage, [axis])
     return loop

@@ -199,9 +199,18 @@ def free_loop(state: State, stage: str, axis: str, verb: str) -> LoopPlan:
         raise Refusal(f'something is prefetched along "{axis}"', "say this before the prefetch")
     refuse_shared(state, stage, [axis])
     if loop.kind != "serial":
-        kind = {"vector": "vectorized", "unroll": "unrolled"}.get(loop.kind, loop.kind)
-        raise Refusal(f'"{axis}" is already {kind}', f"say this before making it {kind}")
+        kind = kind_words(loop)
+        raise Refusal(
+            f'"{axis}" is already {kind}', f"say this before {'binding it' if loop.level else f'making it {kind}'}"
+        )
     return loop
+
+
+def kind_words(loop: LoopPlan) -> str:
+    """The kind of a loop as an adjective."""
+    if loop.level:
+        return f'bound to "{loop.level}"'
+    return {"vector": "vectorized", "unroll": "unrolled"}.get(loop.kind, loop.kind)
 
 
 def new_names(stage: Stage, plan: StagePlan, axis: str, names: tuple[str, str] | None) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from raido.schedule.directives.recorder import Name, Number, Recorder, Self, pos
 from raido.schedule.plan import StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.state import State, loop_of, with_loop
-from raido.schedule.strategies import strategies_of
+from raido.schedule.strategies import PHASES, strategies_of
 from raido.schedule.strategy_numbers import MOST_CHUNKS, full_numbers, numbers_over_sizes
 
 MOST_IN_BLOCK = 1 << 40
@@ -63,6 +63,12 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
         raise Refusal(f'there is no strategy "{name}" for it', strategies=listed(found))
     if (stage, "strategy") in state.asked:
         raise Refusal("its strategy has been said", "say it once")
+    if name == "chain" and state.gpu is not None and not state.gpu.ordered:
+        others = [each for each in found if each in PHASES]
+        raise Refusal(
+            "its blocks wait for one another, and nothing promises that the device runs those that are waited for",
+            f'strategy("{others[0]}")',
+        )
     chosen = full_numbers(whole, name, numbers)
     allowed = found[name].numbers
     for number, value in chosen.items():

@@ -73,7 +73,9 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     inputs = tuple(buffer_for(parameter) for parameter in program.parameters)
     used = tuple(sites.used)
     nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
-    return share_buffers(rows_together(rows_outside(nest, machine)))
+    if machine.gpu is None:  # on a GPU, what rows of the host's loops do is spread over blocks, not kept in a cache
+        nest = rows_together(rows_outside(nest, machine))
+    return share_buffers(nest)
 
 
 def _known_sizes(

@@ -14,6 +14,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Result, Var, fresh
+from raido.schedule.levels import bound
 from raido.schedule.lower.builder import Builder, Scope, closed
 from raido.schedule.lower.convert import Converter, conjunction
 from raido.schedule.lower.coordinates import Coordinates
@@ -186,7 +187,7 @@ class Loops:
         if kind == "vector":
             how |= {"lanes": plan.lanes, "interleave": plan.interleave, "tail": plan.tail}
         elif kind == "parallel":
-            how |= {"grain": plan.grain, "dynamic": plan.dynamic, "level": plan.level}
+            how |= {"grain": plan.grain, "dynamic": plan.dynamic, **bound(job.stage, job.plan, plan)}
             how |= {"certificates": self._promised(job, plan)}
         extents = [axis.extent for axis in job.stage.all_axes if axis.name in job.axis_of[plan.name]]
         return self.builder.loop(var, low, high, step, extents, **how)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Item, Node, Reduce, Var, fresh
+from raido.schedule.levels import bound
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
@@ -205,14 +206,13 @@ class Reductions:
         plan, builder = work.job.plan.loops[position], self.builder
         low, high, step = work.copies[0].bounds(plan.name)
         var = fresh(plan.name)
-        how = {"stage": work.job.stage.name, "loop": plan.name}
+        how = {"stage": work.job.stage.name, "loop": plan.name, **bound(work.job.stage, work.job.plan, plan)}
         with builder.loop(
             var,
             low,
             high,
             span,
             kind="parallel",
-            level=plan.level,
             grain=plan.grain if step > 1 else 0,
             dynamic=plan.dynamic,
             **how,

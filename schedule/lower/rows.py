@@ -18,7 +18,8 @@ def rows_through(work: Work, position: int, rounds: Expr, facts: Facts) -> Rows 
     job = work.job
     name = job.plan.loops[position].name
     axes = job.axis_of[name]
-    if work.rows is not None or job.blocked or name in job.fused or len(axes) != 1 or not work.phase.reads:
+    level = job.plan.loops[position].level  # a loop over blocks or threads stays one
+    if work.rows is not None or level or job.blocked or name in job.fused or len(axes) != 1 or not work.phase.reads:
         return None
     (axis,) = axes
     if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):

@@ -186,7 +186,13 @@ class ThreadFolds:
     ) -> Iterator[Expr]:
         """A loop over `count` threads, at most `threads`."""
         var = fresh("t")
-        how: dict[str, Any] = {"kind": "parallel", "level": plan.level, "stage": stage, "loop": plan.name}
+        how: dict[str, Any] = {
+            "kind": "parallel",
+            "level": plan.level,
+            "threads": threads,
+            "stage": stage,
+            "loop": plan.name,
+        }
         how["certificates"] = certificates
         with self.builder.loop(var, ix.as_index(0), count, 1, **how):
             yield var

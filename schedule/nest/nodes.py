@@ -159,7 +159,8 @@ class For:
 
     `lanes`, `interleave`, `tail` belong to vector loops (lanes 0: the target decides), `grain` and `dynamic` to parallel ones.
     `level`: where on a GPU the iterations of a parallel loop run, "block.x" … "thread.z" ("": left to whoever makes kernels). All
-    iterations end before the statement after the loop begins, on every level.
+    iterations end before the statement after the loop begins, on every level. `threads`: the most iterations that a loop bound to
+    threads makes, as far as the schedule knows (else 0): where there are more, the threads of a block take them in turn.
     `stage` says which stage's loop this is and `loop` its name in the schedule (both for printing and features; "" otherwise).
     `certificates` are what `races` believes of a parallel loop.
     """
@@ -176,6 +177,7 @@ class For:
     grain: int = 0
     dynamic: bool = False
     level: str = ""
+    threads: int = 0
     stage: str = ""
     loop: str = ""
     certificates: tuple[Certificate, ...] = ()

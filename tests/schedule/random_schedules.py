@@ -14,7 +14,9 @@ from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.program import Program
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.gang.vectorise import form_gangs
+from raido.schedule.levels import PLACES
 from raido.schedule.lower import lower
+from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Nest
@@ -49,9 +51,9 @@ def scheduled(program: Program, steps: list[tuple[str, str, dict[str, Any]]]) ->
     return lower(state.graph, (variant_of(state),))
 
 
-def random_state(graph: StageGraph, chance: random.Random) -> tuple[State, list[Any]]:
+def random_state(graph: StageGraph, chance: random.Random, gpu: Gpu | None = None) -> tuple[State, list[Any]]:
     """A state after random steps, and the steps that were accepted."""
-    state, steps = initial_state(graph), []
+    state, steps = initial_state(graph, gpu), []
     for _ in range(chance.randint(0, 16)):
         stage = chance.choice(list(state.plans))
         proposal = random_step(state, stage, chance)
@@ -71,7 +73,7 @@ def random_step(state: State, stage: str, chance: random.Random) -> tuple[str, d
     loops = [loop.name for loop in state.plans[stage].loops]
     other = chance.choice(list(state.plans))
     theirs = [loop.name for loop in state.plans[other].loops]
-    directive = chance.choice(DIRECTIVES)
+    directive = chance.choice(DIRECTIVES) if state.gpu is None else chance.choice((*DIRECTIVES, *["bind"] * 12))
     if not loops or not theirs:
         return None
     loop, shuffled = chance.choice(loops), chance.sample(loops, len(loops))
@@ -95,6 +97,8 @@ def random_step(state: State, stage: str, chance: random.Random) -> tuple[str, d
         return directive, {"layout": tuple(shuffled)} if chance.random() < 0.7 else {"pad": 3}
     if directive == "clone":
         return directive, {"consumer": other}
+    if directive == "bind":
+        return directive, {"axis": loop, "place": chance.choice(PLACES)}
     if directive == "align":
         return directive, {
             "axis": chance.choice(state.stage(stage).all_axes).name,
@@ -137,13 +141,13 @@ def check_same(nest: Nest, program: Program, arrays: list[np.ndarray], sizes: di
             np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
 
 
-def check_random(name: str, seed: int) -> None:
+def check_random(name: str, seed: int, gpu: Gpu | None = None) -> None:
     """One program under one random schedule on one random size."""
     chance = random.Random(f"{name} {seed}")
     program = PROGRAMS[name]()
-    state, steps = random_state(form_stages(program), chance)
+    state, steps = random_state(form_stages(program), chance, gpu)
     try:
-        nest = lower(state.graph, (variant_of(state),))
+        nest = lower(state.graph, (variant_of(state),), Machine(gpu=gpu))
         check_same(nest, program, *random_arguments(program, chance))
     except Exception as error:
         raise AssertionError(f"{name}, seed {seed}, under {steps}") from error

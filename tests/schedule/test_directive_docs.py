@@ -11,6 +11,7 @@ import raido as rd
 import raido.schedule.holes
 import raido.schedule.schedule
 from raido.schedule.directives import RULES, Directives
+from raido.schedule.machine import Gpu, Machine
 from raido.schedule.schedule import Schedule
 
 
@@ -20,8 +21,8 @@ class Algorithm:
     def __init__(self, graph):
         self.graph = graph
 
-    def schedule(self):
-        return Schedule(self.graph())
+    def schedule(self, target="llvm"):
+        return Schedule(self.graph(), (), Machine(gpu=Gpu()) if target == "vulkan" else target)
 
 
 GLOBALS = {

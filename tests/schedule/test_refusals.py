@@ -12,6 +12,7 @@ import sample_graphs as graphs
 
 from raido.algo.errors import ScheduleError
 from raido.schedule.holes import choose
+from raido.schedule.machine import Gpu, Machine
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.stage import StageGraph
 from raido.schedule.steps import Step
@@ -250,7 +251,7 @@ case(graphs.blur, "cache what is not read", lambda s: s["cols"].cache("img", "co
 case(graphs.blur, "cache what is inlined", lambda s: (s["rows"].inline(), s["cols"].cache("rows", "cols", "y")))
 case(graphs.blur, "cache outside the reader", lambda s: s["rows"].cache("img", "cols", "y"))
 case(graphs.matmul, "a layout without an axis", lambda s: s["c"].cache("b", "c", None, layout=("j",)))
-case(graphs.matmul, "an unknown scope", lambda s: s["c"].cache("b", "c", None, scope="shared"))
+case(graphs.matmul, "an unknown scope", lambda s: s["c"].cache("b", "c", None, scope="global"))
 
 # Memory and boundaries
 
@@ -269,6 +270,78 @@ case(graphs.blur, "store an output elsewhere", lambda s: s["cols"].store(layout=
 case(graphs.blur, "store says nothing", lambda s: s["rows"].store())
 case(graphs.blur, "store twice in one way", lambda s: s["rows"].store(pad=8).store(pad=16))
 case(graphs.blur, "a negative pad", lambda s: s["rows"].store(pad=-1))
+
+# Blocks and threads of a GPU
+
+
+def on_gpu(act: Callable[[Schedule], object]) -> Callable[[Schedule], object]:
+    """The same for a schedule of a GPU."""
+    return lambda s: act(Schedule(s.graph, (), Machine(gpu=Gpu())))
+
+
+def tiled(s: Schedule, *places: str) -> Schedule:
+    """Tiles of 8 × 32, with some of their loops bound."""
+    s["cols"].tile(y=8, x=32)
+    for axis, place in zip(("yo", "xo", "yi", "xi"), places, strict=False):
+        s["cols"].bind(axis, place)
+    return s
+
+
+case(graphs.blur, "bind on a CPU", lambda s: s["cols"].bind("x", "thread.x"))
+case(graphs.blur, "bind to no place", on_gpu(lambda s: s["cols"].bind("x", "thread.w")))
+case(graphs.blur, "bind twice", on_gpu(lambda s: s["cols"].bind("y", "block.y").bind("y", "block.x")))
+case(graphs.blur, "split what is bound", on_gpu(lambda s: s["cols"].bind("y", "block.y").split("y", 4)))
+case(graphs.blur, "two loops in one place", on_gpu(lambda s: s["cols"].bind("y", "block.x").bind("x", "block.x")))
+case(
+    graphs.blur,
+    "blocks inside threads",
+    on_gpu(lambda s: s["cols"].split("y", 8).bind("yi", "thread.y").bind("x", "block.x")),
+)
+case(
+    graphs.blur,
+    "a loop between blocks",
+    on_gpu(lambda s: s["cols"].split("y", 8).bind("yo", "block.y").bind("x", "block.x")),
+)
+case(graphs.blur, "threads without a number", on_gpu(lambda s: s["cols"].bind("x", "thread.x")))
+case(
+    graphs.blur,
+    "threads beyond a block's along an axis",
+    on_gpu(lambda s: s["cols"].split("x", 2048).bind("xi", "thread.x")),
+)
+case(
+    graphs.blur,
+    "threads beyond a block's",
+    on_gpu(lambda s: s["cols"].tile(y=64, x=64).bind("yi", "thread.y").bind("xi", "thread.x")),
+)
+case(graphs.blur, "parallel inside blocks", on_gpu(lambda s: s["cols"].bind("y", "block.y").parallel("x")))
+case(
+    graphs.blur,
+    "threads inside lanes",
+    on_gpu(lambda s: s["cols"].split("x", 32).vectorize("y").bind("xi", "thread.x")),
+)
+case(
+    graphs.blur,
+    "place between blocks",
+    on_gpu(lambda s: tiled(s, "block.y", "block.x")["rows"].compute_at("cols", "yo")),
+)
+case(
+    graphs.blur,
+    "place between threads",
+    on_gpu(lambda s: tiled(s, "block.y", "block.x", "thread.y", "thread.x")["rows"].compute_at("cols", "yi")),
+)
+case(
+    graphs.blur,
+    "blocks inside blocks of the reader",
+    on_gpu(lambda s: tiled(s, "block.y", "block.x")["rows"].compute_at("cols", "xo").bind("y", "block.z")),
+)
+case(
+    graphs.blur,
+    "threads of a producer without a number",
+    on_gpu(lambda s: tiled(s, "block.y", "block.x")["rows"].compute_at("cols", "xo").bind("x", "thread.x")),
+)
+case(graphs.blur, "stream stores on a GPU", on_gpu(lambda s: s["cols"].stream_stores()))
+case(graphs.blur, "prefetch on a GPU", on_gpu(lambda s: s["rows"].prefetch("img", "y", 2)))
+case(graphs.blur, "a schedule of a GPU completed for a CPU", on_gpu(lambda s: tiled(s, "block.y").complete(Machine())))
 
 # Strategies, branches, holes
 

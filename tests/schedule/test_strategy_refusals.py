@@ -11,6 +11,7 @@ import pytest
 
 import raido as rd
 from raido.algo.errors import ScheduleError
+from raido.schedule.machine import Gpu, Machine
 from raido.schedule.schedule import Schedule
 
 GOLDEN = Path(__file__).with_name("strategy_refusals.txt")
@@ -92,6 +93,7 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "a number for a strategy without": (line, lambda s: s["sums"].strategy("serial", block=128)),
     "a block of nothing": (line, lambda s: s["sums"].strategy("chain", block=0)),
     "a strategy twice": (line, lambda s: s["sums"].strategy("serial").strategy("chain")),
+    "a chain on a GPU": (line, lambda s: Schedule(s.graph, (), Machine(gpu=Gpu()))["sums"].strategy("chain")),
     "a strategy after loops": (line, lambda s: s["sums"].vectorize("x").strategy("chain")),
     "threads along a scan": (line, lambda s: s["sums"].parallel("x")),
     "lanes over blocks that are scanned": (line, lambda s: s["sums"].split("x", 64).vectorize("xo")),

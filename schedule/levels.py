@@ -1,0 +1,217 @@
+"""Which loops may be bound to the blocks and threads of a GPU: what must hold of all loops around and inside one another.
+
+A launch has blocks along x, y and z, and every block the same threads. So, from outside: loops over blocks, one directly inside the other;
+any others; loops over threads, one directly inside the other. Stages are computed for a whole block, or for a thread: at the innermost
+loop over blocks or further inside, and outside of all loops over threads or at the innermost.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from raido.algo.graph import index
+from raido.schedule.machine import Gpu
+from raido.schedule.plan import At, LoopPlan, Split, StagePlan
+from raido.schedule.refusal import Refusal
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import State, axes_of, enclosing, is_reduction, places, position, shared_count, trip_count
+
+PLACES = tuple(f"{level}.{dimension}" for level in ("block", "thread") for dimension in "xyz")
+
+Owned = tuple[str, LoopPlan]
+"""A loop, with the stage that owns it."""
+
+
+def all_loops(state: State, name: str) -> list[Owned]:
+    """The loops around a stage's computation and its own, outermost first."""
+    around = [
+        (stage, state.plans[stage].loops[position(state.plans[stage], loop)]) for stage, loop in enclosing(state, name)
+    ]
+    return around + [(name, loop) for loop in state.plans[name].loops[shared_count(state, name) :]]
+
+
+def level_of(loop: LoopPlan) -> str:
+    """ "block" or "thread"; "" for a loop that is not bound."""
+    return loop.level.partition(".")[0]
+
+
+def threads_of(stage: Stage, plan: StagePlan, loop: LoopPlan) -> int:
+    """The most iterations of a loop over threads, as far as it is known; 0 where it is not.
+
+    The loops of a stage that is computed inside those of another run over what is needed there, however long its axes are.
+    """
+    placed = isinstance(plan.compute, At) or plan.compute_with is not None
+    if placed and not any(isinstance(each, Split) and each.inner == loop.name for each in plan.relations):
+        return 0
+    return index.constant_value(trip_count(stage, plan, loop.name)) or 0
+
+
+def bound(stage: Stage, plan: StagePlan, loop: LoopPlan) -> dict[str, Any]:
+    """The level of a loop, and its threads, as fields of a `For`."""
+    threads = threads_of(stage, plan, loop) if level_of(loop) == "thread" else 0
+    return {"level": loop.level, "threads": threads} if loop.level else {}
+
+
+def check_levels(state: State, name: str) -> None:
+    """Refuses loops that no launch can run as they are bound."""
+    if state.gpu is None:
+        return
+    loops = all_loops(state, name)
+    if not any(loop.level for _, loop in loops):
+        return
+    check_home(state, name)
+    for group in paths(state, name, loops):
+        check_places(group)
+        check_order(name, group)
+    check_folds(state, name, loops)
+    check_threads(state, name, state.gpu)
+
+
+def paths(state: State, name: str, loops: list[Owned]) -> list[list[Owned]]:
+    """The loops as they run inside one another: an update goes through what it changes before its steps, which choose among it."""
+    stage, plan = state.stage(name), state.plans[name]
+    if stage.update is None:
+        return [loops]
+    whole = {axis.name for axis in stage.whole_axes}
+    steps = {axis.name for axis in stage.reduction_axes}
+
+    def without(axes: set[str]) -> list[Owned]:
+        return [each for each in loops if each[0] != name or not axes & set(axes_of(plan, each[1].name))]
+
+    return [without(steps), without(whole)]
+
+
+def check_places(loops: list[Owned]) -> None:
+    """Refuses two loops, one inside the other, in one place."""
+    above: dict[str, Owned] = {}
+    for owner, loop in loops:
+        if loop.level in above:
+            other, outer = above[loop.level]
+            remedy = f'fuse "{outer.name}" and "{loop.name}" first' if other == owner else None
+            raise Refusal(
+                f'"{loop.name}" of "{owner}" would run inside "{outer.name}" of "{other}", which is bound to "{loop.level}"',
+                remedy,
+            )
+        if loop.level:
+            above[loop.level] = owner, loop
+
+
+def check_order(name: str, loops: list[Owned]) -> None:
+    """Refuses blocks inside threads, and other loops between blocks and blocks or threads and threads."""
+    for level in ("block", "thread"):
+        where = [k for k, (_, loop) in enumerate(loops) if level_of(loop) == level]
+        for a, b in pairwise(where):
+            if b != a + 1:
+                (owner, outer), (_, between), (_, inner) = loops[a], loops[a + 1], loops[b]
+                raise Refusal(
+                    f'"{between.name}" would run between "{outer.name}" and "{inner.name}", which are both bound to {level}s',
+                    f'bind "{between.name}" before it, or reorder' if owner == name else None,
+                )
+    levels = [level_of(loop) for _, loop in loops]
+    if "thread" in levels and "block" in levels[levels.index("thread") :]:
+        (_, outer), (owner, inner) = loops[levels.index("thread")], loops[len(levels) - 1 - levels[::-1].index("block")]
+        raise Refusal(
+            f'blocks of "{inner.name}" of "{owner}" would run inside "{outer.name}", which is bound to threads',
+            f'reorder "{inner.name}" outside "{outer.name}"',
+        )
+
+
+def check_home(state: State, name: str) -> None:
+    """Refuses to compute a stage at a loop inside which there are others of the same level, and blocks inside loops that are bound."""
+    for at in places(state.plans[name]):
+        host = state.plans[at.stage]
+        where = position(host, at.loop)
+        level = level_of(host.loops[where])
+        inner = [loop for loop in host.loops[where + 1 :] if level and level_of(loop) == level]
+        if inner:
+            raise Refusal(
+                f'"{inner[-1].name}" of "{at.stage}", inside of "{at.loop}", is bound to {level}s too: '
+                f'"{name}" would belong to none of them',
+                f'compute_at("{at.stage}", "{inner[-1].name}")',
+            )
+    around = enclosing(state, name)
+    own = next((loop for owner, loop in all_loops(state, name) if owner == name and level_of(loop) == "block"), None)
+    bound = [
+        (stage, loop) for stage, loop in around if state.plans[stage].loops[position(state.plans[stage], loop)].level
+    ]
+    if own is not None and bound:
+        stage, loop = bound[0]
+        raise Refusal(
+            f'"{name}" is computed inside loop "{loop}" of "{stage}", in a block of that',
+            f'bind "{own.name}" to threads',
+        )
+
+
+def check_folds(state: State, name: str, loops: list[Owned]) -> None:
+    """Refuses threads that fold one value each and are not the outermost: they combine their values where all of them come by."""
+    stage, plan = state.stage(name), state.plans[name]
+    if stage.reduction is None or stage.scan is not None or stage.update is not None:
+        return
+    threads = [(owner, loop) for owner, loop in loops if level_of(loop) == "thread"]
+    folding = [loop for loop in plan.loops if level_of(loop) == "thread" and is_reduction(stage, plan, loop.name)]
+    if not folding:
+        return
+    if len(folding) > 1:
+        raise Refusal(
+            f'"{folding[0].name}" and "{folding[1].name}", of the same reduction, are both bound to threads',
+            f'fuse "{folding[0].name}" and "{folding[1].name}" first',
+        )
+    owner, outer = threads[0]
+    if outer is not folding[0]:
+        raise Refusal(
+            f'threads of "{folding[0].name}" fold together, and "{outer.name}" of "{owner}" around it is bound to threads, too',
+            f'reorder "{folding[0].name}" outside "{outer.name}"' if owner == name else None,
+        )
+    sharing = next(
+        (guest for guest, at in state.plans.items() if at.compute_with and at.compute_with.stage == name), None
+    )
+    if sharing is not None:
+        raise Refusal(f'threads of "{folding[0].name}" fold together, and "{sharing}" shares loops with "{name}"')
+
+
+def check_threads(state: State, name: str, gpu: Gpu) -> None:
+    """Refuses loops over threads without a known number of them, and more threads than a block may have."""
+    counts: dict[str, dict[int, Owned]] = {}
+    open_: dict[str, Owned] = {}
+    home = launch_of(state, name)
+    for other in state.plans:
+        if launch_of(state, other) != home:
+            continue
+        for loop in state.plans[other].loops[shared_count(state, other) :]:
+            if level_of(loop) != "thread":
+                continue
+            count = threads_of(state.stage(other), state.plans[other], loop)
+            if count:
+                counts.setdefault(loop.level, {})[count] = other, loop
+            elif enclosing(state, other):
+                open_[loop.level] = other, loop
+            else:
+                raise Refusal(
+                    f'the number of iterations of "{loop.name}" is not known, and that of threads must be',
+                    f'split("{loop.name}", {2 * gpu.subgroup}), and bind "{loop.name}i"',
+                )
+    for place, (other, loop) in open_.items():
+        if place not in counts:
+            raise Refusal(
+                f'no loop around "{loop.name}" of "{other}" or beside it says how many threads there are along "{place}"',
+                f'split("{loop.name}", {gpu.subgroup}), and bind "{loop.name}i"',
+            )
+    for place, found in counts.items():
+        most, (_, loop) = gpu.along["xyz".index(place[-1])], found[max(found)]
+        if max(found) > most:
+            raise Refusal(
+                f'"{loop.name}" makes {max(found)} iterations, and a block has at most {most} threads along "{place}"',
+                f'split("{loop.name}", {min(most, 256)})',
+            )
+    total = prod(max(found) for found in counts.values())
+    if total > gpu.threads:
+        each = ", ".join(f"{max(found)} along {place}" for place, found in sorted(counts.items()))
+        raise Refusal(f"a block would have {total} threads ({each}), and it may have {gpu.threads}", "smaller tiles")
+
+
+def launch_of(state: State, name: str) -> str:
+    """The stage whose outermost loops a stage is computed in: itself where it is computed whole."""
+    around = enclosing(state, name)
+    return around[0][0] if around else name

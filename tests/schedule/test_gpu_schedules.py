@@ -1,0 +1,158 @@
+"""Schedules for GPUs: no bound loop changes a result, drawn or by default, and what default schedules make of ten programs."""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+import golden
+from programs import PROGRAMS
+from random_schedules import check_random
+from scheduled_programs import TABLES, corpus_programs
+from scheduled_programs import trace as trace_of
+
+import raido as rd
+from raido.algo.errors import RaidoError, ScheduleError
+from raido.algo.interpreter.interpret import interpret
+from raido.schedule.legal import legal_steps
+from raido.schedule.lower import lower
+from raido.schedule.machine import Gpu, Machine
+from raido.schedule.nest.checker import check_nest
+from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.nest.nodes import Nest
+from raido.schedule.nest.printer import print_nest
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
+from raido.targets.target import Target
+
+GOLDEN = Path(__file__).with_name("gpu_nests.txt")
+SMALL = Machine(task=8, gpu=Gpu(threads=16, along=(16, 8, 4), subgroup=4))
+"""Blocks and chunks are so small that programs of some dozen elements have several."""
+USUAL = Machine(task=1 << 10, gpu=Gpu())
+LAWS = [(table, name) for table, programs in TABLES.items() for name in programs]
+NESTS = (
+    *("blur", "matmul", "row_sums", "column_sums", "argmin", "mandelbrot", "stencil3d", "checked_gather"),
+    *("scans/running_sum", "filters/several_arrays", "updates/histogram", "segments/sums"),
+)
+
+
+def program_of(name: str) -> Any:
+    return trace_of(*name.split("/")) if "/" in name else PROGRAMS[name]()
+
+
+def default_nest(program: Any, machine: Machine) -> Nest:
+    complete = Schedule(form_stages(program), (), machine).complete()
+    assert complete.complete().steps == complete.steps
+    return check_nest(lower(complete.graph, complete.variants(), machine), "scalar")
+
+
+def outcome(run: Any) -> Any:
+    try:
+        return [np.asarray(each) for each in run()]
+    except RaidoError as error:
+        return type(error)
+
+
+def check_same(nest: Nest, program: Any, arrays: Any, sizes: Any) -> None:
+    wanted, got = (
+        outcome(lambda: interpret(program, arrays, sizes)),
+        outcome(lambda: interpret_nest(nest, arrays, sizes)),
+    )
+    assert isinstance(wanted, type) == isinstance(got, type)
+    if isinstance(wanted, type):
+        assert wanted is got
+        return
+    for a, b in zip(wanted, got, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        np.testing.assert_allclose(b, a, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_bound_loop_changes_a_result(name: str) -> None:
+    for seed in range(3):
+        check_random(name, seed, SMALL.gpu)
+
+
+@pytest.mark.parametrize(("table", "name"), LAWS)
+def test_default_schedules_of_strategies_keep_results(table: str, name: str) -> None:
+    algorithm, inputs = TABLES[table][name]
+    draw = random.Random(name)
+    arguments = inputs(
+        np.random.default_rng(zlib.crc32(name.encode())), draw.choice((16, 33, 67)), draw.choice((2, 5, 9))
+    )
+    program = algorithm.trace(*arguments)
+    arrays, sizes = algorithm.flatten(arguments)
+    check_same(default_nest(program, SMALL), program, arrays, sizes)
+
+
+def test_default_schedules_of_the_corpus_keep_results() -> None:
+    for _, program, _ in corpus_programs():
+        default_nest(program, SMALL)
+
+
+def test_a_default_schedule_binds_what_it_says() -> None:
+    text = str(Schedule(form_stages(PROGRAMS["blur"]()), (), USUAL).complete())
+    places = re.findall(r'bind\("(\w+)", "([a-z.]+)"\)', text)
+    assert places[:4] == [("yo", "block.y"), ("xo", "block.x"), ("yi", "thread.y"), ("xi", "thread.x")]
+    assert "vectorize" not in text and "parallel" not in text
+
+
+def test_bind_is_a_legal_step_on_a_gpu_alone() -> None:
+    s = Schedule(form_stages(PROGRAMS["blur"]()), (), USUAL)
+    s["cols"].split("x", 32)
+    assert any(step.directive == "bind" for step in legal_steps(s.state, "cols"))
+    s["cols"].bind("xi", "thread.x")
+    with pytest.raises(ScheduleError, match="for a CPU"):
+        s.complete(Machine())
+
+
+@rd.algorithm
+def blur(img: rd.f32["h", "w"]):
+    return rd.stencil(lambda p: p[0, -1] + p[0, 1], img, boundary="clamp", name="out")
+
+
+def test_a_schedule_for_a_gpu_travels_as_json_and_python() -> None:
+    s = blur.schedule(target="vulkan")
+    s["out"].split("x", 32).bind("xo", "block.x").bind("xi", "thread.x")
+    again = rd.Schedule.from_json(s.to_json(), blur)
+    assert again == s and again.target == s.target
+    scope: dict[str, Any] = {"blur": blur}
+    exec(str(s), scope)
+    assert scope["s"] == s and scope["s"].target == s.target
+
+
+def test_targets_of_gpus() -> None:
+    absent = Target("vulkan", device="lavapipe")
+    assert absent.machine.gpu is not None and absent.machine.gpu.threads == 1024
+    assert Target.parse("vulkan:lavapipe") == absent
+    with pytest.raises(rd.TargetError, match="without one: any, lavapipe"):
+        Target("vulkan", device="no such device")
+    with pytest.raises(rd.TargetError, match="no cpu"):
+        Target("vulkan", cpu="znver4")
+
+
+def text(name: str) -> str:
+    return print_nest(default_nest(program_of(name), USUAL)).rstrip()
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_default_nests_read_as_they_did(name: str) -> None:
+    assert text(name) == golden.read(GOLDEN).get(name)
+
+
+def main() -> None:
+    golden.write(
+        GOLDEN, "Default schedules for a GPU, lowered; written by test_gpu_schedules.py.", {n: text(n) for n in NESTS}
+    )
+
+
+if __name__ == "__main__":
+    main()
