@@ -14,10 +14,9 @@ from raido.schedule.refusal import Refusal
 _EXTREMES = ("minimum", "maximum")
 
 
-def check_atomic(name: str, fold: Reduce, reproducible: bool) -> None:
+def check_atomic(name: str, fold: Reduce, reproducible: bool, remedy: str = 'strategy("private")') -> None:
     """Refuses an operator that indivisible steps cannot carry out."""
     nodes = scalar_nodes(*fold.combine)
-    remedy = 'strategy("private")'
     if not all(isinstance(n, (Const, Var, Op)) for n in nodes):
         raise Refusal(f'the operator of "{name}" branches or reads arrays: it cannot be tried again and again', remedy)
     if operator_can_fault(*fold.combine):

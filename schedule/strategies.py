@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from raido.algo.graph.expr import Axis, Expr, Node
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
+from raido.schedule.atomics import check_atomic
 from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.segments import segments_of
@@ -180,6 +181,10 @@ def check_update(state: State, name: str) -> None:
     whole = {axis.name for axis in stage.whole_axes}
     for k, loop in enumerate(plan.loops):
         together = stage.update.mode == "unique" or strategy_name(state, name) == "atomic"
+        if k in steps and loop.level.startswith("thread") and strategy_name(state, name) == "private":
+            assert stage.reduction is not None
+            check_atomic(name, stage.reduction, True, f'leave "{loop.name}" serial')  # threads of a block share bins
+            together = True
         if k in steps and loop.kind == "parallel" and not together:
             remedy = "unique_indices=True, if they are"
             if stage.update.mode == "combine":

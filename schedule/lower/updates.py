@@ -5,6 +5,8 @@
     private  chunks of the steps fold into bins of their own, which start as the neutral element: several sets a chunk, taken in turn, so
              that a step need not wait for the one before it; then every element takes its bins in, chunk by chunk. Fewer than two
              chunks: the steps run in order
+             Where the steps are bound to threads of a GPU, a chunk is a block, whose threads share bins, in shared memory if these
+             have a constant size, and take their steps indivisibly
     sorted   the steps are brought into the order of the elements that they change first (`sorted_updates`)
 
 How many chunks there are, the schedule says; never the number of threads.
@@ -13,7 +15,7 @@ How many chunks there are, the schedule says; never the number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +24,13 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, const, fresh
 from raido.algo.graph.faults import unsigned_kind
 from raido.algo.graph.rewrite import topological
+from raido.schedule.lower.block_bins import Bins, BlockBins, deals_out
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.convert import conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.sorted_updates import SortedUpdates
+from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.work import Phase, Work, over_reduced
 from raido.schedule.nest.nodes import Check, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
@@ -36,15 +40,6 @@ if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
 
-@dataclass(frozen=True, slots=True)
-class Bins:
-    """The destination of a chunk's steps: buffers, their first indices, and the axes of the other indices."""
-
-    buffers: tuple[Buffer, ...]
-    first: tuple[Expr, ...]
-    axes: tuple[Axis, ...]
-
-
 class Updates:
     """Emits updates with the loops of `Loops`."""
 
@@ -52,8 +47,9 @@ class Updates:
         self.loops = loops
         self.builder: Builder = loops.builder
         self.sorted = SortedUpdates(self)
+        self.blocks = BlockBins(self)
         self.setting = Phase(self._each_copy(self._set), over_reduced)
-        self.stepping = self.steps(self._step)
+        self.stepping = self.steps(self.step)
 
     def update(self, work: Work, position: int) -> None:
         """The update whose outermost step loop stands at `position`."""
@@ -99,6 +95,9 @@ class Updates:
         return tuple(axis for axis in work.job.stage.axes if work.copies[0].ranges[axis.name].value is None)
 
     def _chunks(self, work: Work, position: int, copies: int, chunks: Expr) -> None:
+        if deals_out(work.job):
+            self.blocks.chunks(work, position, copies, chunks)
+            return
         builder, job = self.builder, work.job
         plan, axes = job.plan.loops[position], self.open_axes(work)
         low, high, _ = work.copies[0].bounds(plan.name)
@@ -110,12 +109,12 @@ class Updates:
         with builder.loop(chunk, ix.as_index(0), chunks, 1, **how):
             copy = fresh("copy")
             with builder.loop(copy, ix.as_index(0), ix.as_index(copies), 1):
-                self._clear(work, Bins(partials, (chunk, copy), axes))
+                self.clear(work, Bins(partials, (chunk, copy), axes))
             parts = [c.copy() for c in work.copies]
             first = builder.name("first", ix.minimum(ix.add(low, ix.mul(chunk, span)), high))
             parts[0].narrow(plan.name, first, ix.minimum(ix.add(first, span), high))
             self._steps(replace(work, copies=parts), position, Bins(partials, (chunk,), axes), copies)
-        self._take_in(work, Bins(partials, (), axes), chunks, copies)
+        self.take_in(work, Bins(partials, (), axes), chunks, copies)
 
     def _kind(self) -> str:
         """Threads, unless they are at work already."""
@@ -126,7 +125,7 @@ class Updates:
         plan, job = work.job.plan.loops[position], work.job
 
         def into(copy: int) -> Phase:
-            return self.steps(partial(self._step, bins=replace(bins, first=(*bins.first, ix.as_index(copy)))))
+            return self.steps(partial(self.step, bins=replace(bins, first=(*bins.first, ix.as_index(copy)))))
 
         inner = [loop for loop in job.plan.loops[position:] if loop.name in job.reduced]
         if len(inner) > 1 or plan.kind != "serial" or copies == 1:
@@ -142,7 +141,7 @@ class Updates:
                     part = replace(work, copies=[c.copy() for c in work.copies], phase=into(k))
                     self.loops.choose(part, position, [[ix.add(var, k * step)]])
 
-    def _clear(self, work: Work, bins: Bins) -> None:
+    def clear(self, work: Work, bins: Bins) -> None:
         """Bins start as the neutral element."""
 
         def set_one(values: dict[Node, Node], at: tuple[Expr, ...]) -> None:
@@ -150,9 +149,9 @@ class Updates:
             for buffer, value in zip(bins.buffers, neutral, strict=True):
                 self.builder.add(Store(buffer, (*bins.first, *at), value))
 
-        self._each(work, bins.axes, set_one)
+        self.each_bin(work, bins.axes, set_one)
 
-    def _take_in(self, work: Work, bins: Bins, chunks: Expr, copies: int) -> None:
+    def take_in(self, work: Work, bins: Bins, chunks: Expr, copies: int) -> None:
         """Every element of the results takes its bins in, in order, in the loops of the part "combine"."""
         job = work.job
         whole = part_stage(job.stage, job.plan, "combine")
@@ -191,8 +190,10 @@ class Updates:
         for register, storage in zip(total, storages, strict=True):
             builder.add(Store(storage.buffer, where, Read(register, (), None)))
 
-    def _each(self, work: Work, axes: Sequence[Axis], body: Callable[..., None]) -> None:
-        """Loops over axes, lanes along the last; `body(values of variables, indices)` inside."""
+    def each_bin(self, work: Work, axes: Sequence[Axis], body: Callable[..., None]) -> None:
+        """Loops over axes, lanes (of a GPU: threads) along the last; `body(values of variables, indices)` inside."""
+        threads = next((loop for loop in work.job.plan.loops if is_bound(loop, "thread")), None)
+        lanes = {"kind": "parallel", "level": threads.level} if threads else {"kind": "vector", "tail": "default"}
 
         def nest(rest: Sequence[Axis], at: tuple[Expr, ...]) -> None:
             if not rest:
@@ -201,8 +202,7 @@ class Updates:
                 return
             var = fresh(rest[0].name)
             low, high = ix.as_index(0), rest[0].extent
-            how = {"kind": "vector", "tail": "default"} if len(rest) == 1 else {}
-            with self.builder.loop(var, low, high, 1, **how):
+            with self.builder.loop(var, low, high, 1, **(lanes if len(rest) == 1 else {})):
                 nest(rest[1:], (*at, var))
 
         nest(axes, ())
@@ -242,7 +242,7 @@ class Updates:
             storage = loops.converter.storages[Result(job.form, j)]
             self.builder.add(Store(storage.buffer, storage.place(place, self.builder.facts), value))  # type: ignore[arg-type]
 
-    def _step(self, work: Work, values: dict[Node, Node], bins: Bins | None = None) -> None:
+    def step(self, work: Work, values: dict[Node, Node], bins: Bins | None = None) -> None:
         """One step, into the results or into bins."""
         brought, places, holds = self.read_step(work, values)
         self.take_step(work, values, places, brought, holds, bins)
@@ -285,15 +285,9 @@ class Updates:
         assert update is not None
         buffers, where = self._target(work, places, len(brought), bins)
         if update.mode == "combine":
-            strategy = job.plan.strategy
-            self._fold_in(
-                self._operator(work, values),
-                brought,
-                buffers,
-                where,
-                holds,
-                strategy is not None and strategy[0] == "atomic",
-            )
+            name = job.plan.strategy[0] if job.plan.strategy else ""
+            atomic = name == "atomic" or (name == "private" and deals_out(job))
+            self._fold_in(self._operator(work, values), brought, buffers, where, holds, atomic)
             return
         for buffer, value in zip(buffers, brought, strict=True):
             self.builder.add(Store(buffer, where, value, holds))
