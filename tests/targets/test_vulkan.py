@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,21 @@ def test_a_device_that_ends_loops_is_known(opened: VulkanDevice) -> None:
     examined = examine(opened.device, True)
     assert examined.iterations in (0, 65_535)
     assert examined.fused <= {32, 64}
+
+
+def test_i32_is_compared_with_a_constant_in_64_bits(opened: OpenDevice) -> None:
+    """By the code for launches of any size."""
+    values = np.array([0, 1, 2, 3, -5, 2**31 - 1, -(2**31)], "i4")
+
+    def make(x: Any, a: Any, out: Any) -> list[Any]:
+        wide = kernels.T.Cast("int64", at(a, x.i))
+        return [when(x.i < len(values), put(out, x.i, kernels.T.Max(kernels.T.Min(wide, integer(2, "int64")), -wide)))]
+
+    made = replace(generate_kernel(kernel("clamp", (i32, i64), make), opened.device), narrow=b"")
+    out = Memory(opened, 8 * len(values))
+    LoadedKernel(opened, made).launch((1, 1, 1), [upload(opened, values), out])
+    wide = values.astype("i8")
+    np.testing.assert_array_equal(out.read(np.empty_like(wide)), np.maximum(np.minimum(wide, 2), -wide))
 
 
 def add_one(x: Any, a: Any, b: Any, n: Any) -> list[Any]:

@@ -212,4 +212,14 @@ def convert(b: Body, source: DType, dtype: DType, x: int) -> int:
         return b.value(Op.ConvertSToF if source.kind == "i" else Op.ConvertUToF, b.module.moved(dtype), x)
     if source.bits == dtype.bits:
         return x
+    if source is i32 and dtype.bits == 64:
+        return _extend_sign(b, dtype, x)
     return b.value(Op.UConvert if source.kind == "u" else Op.SConvert, b.module.moved(dtype), x)
+
+
+def _extend_sign(b: Body, dtype: DType, x: int) -> int:
+    """An i32 in 64 bits, by arithmetic: Mesa 22.3 compares an OpSConvert to 64 bits with a constant wrongly (nir_opt_algebraic.py,
+    "optimize comparisons of up-casts", has the least i32 as a positive number)."""
+    sign = b.module.constant(dtype, 1 << i32.bits - 1)
+    shifted = b.compute(Op.BitwiseXor, dtype, b.value(Op.UConvert, b.module.compute(dtype), x), sign)
+    return b.compute(Op.ISub, dtype, shifted, sign)
