@@ -124,7 +124,7 @@ def test_a_device_that_ends_loops_is_known(opened: VulkanDevice) -> None:
     assert examined.fused <= {32, 64}
 
 
-def test_i32_is_compared_with_a_constant_in_64_bits(opened: OpenDevice) -> None:
+def test_i32_is_compared_with_a_constant_in_64_bits(opened: VulkanDevice) -> None:
     """By the code for launches of any size."""
     values = np.array([0, 1, 2, 3, -5, 2**31 - 1, -(2**31)], "i4")
 
