@@ -6,6 +6,7 @@ Everything above `raido.algo` is imported when first used, so that `import raido
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, overload
 
@@ -125,22 +126,23 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         Schedule.find_machine = _find_machine
         return Schedule(form_stages(self.trace(*like, **static)), (), Target.parse(target))
 
-    def executable(self, program: Program) -> Executable:
+    def executable(self, program: Program, target: str | None = None) -> Executable:
         """The executable of one of this algorithm's programs under its default schedule, made at first use."""
         from raido.targets.compile import compile_program
 
         with self._lock:
             known = self.__dict__.setdefault("_executables", {})
-            found = known.get(id(program))
+            found = known.get((id(program), target))
             if found is None:
-                found = known[id(program)] = (compile_program(program), program)
+                found = known[id(program), target] = (compile_program(program, target), program)
         return found[0]
 
     def run(self, *arrays: Any, out: Any = None, **static: Any) -> Any:
-        """The result for arrays: compiled on first use, with the default schedule."""
+        """The result for arrays: compiled on first use, with the default schedule, for the device that they are on."""
         if static:
             arrays, static = self.arrange(arrays, static)
-        return self.executable(self.program_for(arrays, static, call=True))(*arrays, out=out)
+        program = self.program_for(arrays, static, call=True)
+        return self.executable(program, _device_of(arrays, out))(*arrays, out=out)
 
 
 @overload
@@ -165,6 +167,20 @@ def algorithm(function: Callable[..., Any] | None = None, /, *, contract: bool =
         np.float32(11.0)
     """
     return traced.decorated(Algorithm, function, contract, types)
+
+
+def _device_of(*arrays: Any) -> str | None:
+    """The device of the first array that is on one, as a target; None for arrays of the CPU."""
+    module = sys.modules.get("raido.targets.devices.array")
+    if module is None:  # nobody has made one
+        return None
+    for array in arrays:
+        if isinstance(array, module.DeviceArray):
+            return array.device
+        parts = array.values() if isinstance(array, Mapping) else array if isinstance(array, tuple) else ()
+        if parts and (found := _device_of(*parts)) is not None:
+            return found
+    return None
 
 
 def _find_machine(target: Any) -> Any:

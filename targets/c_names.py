@@ -77,11 +77,13 @@ def global_name(library: str, name: str) -> str:
 def library_name(text: str) -> str:
     """The prefix of a library's functions and, in capitals, of its constants; with "lib" in front where headers have one of them."""
     name = identifier(text)
-    taken = any(_is_taken(f"{name}_{suffix}") for suffix in LIBRARY_FUNCTIONS)
+    taken = any(_is_taken(f"{name}_{suffix}") for suffix in (*LIBRARY_FUNCTIONS, *DEVICE_FUNCTIONS))
     return f"lib{name}" if taken or name.lower() in _HEADERS.split() or f"{name.upper()}_OK" in _CONSTANTS else name
 
 
 LIBRARY_FUNCTIONS = ("message", "metadata", "abi_version", "set_threads", "free")
+DEVICE_FUNCTIONS = ("set_device",)
+"""Of libraries with programs for a device."""
 
 
 def _is_taken(name: str) -> bool:

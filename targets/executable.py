@@ -26,6 +26,7 @@ from raido.algo.trace.remedies import near_names
 from raido.algo.trace.tracebacks import border, bordered
 from raido.targets._call import Caller
 from raido.targets.arguments import Bound, bind_arguments, finish
+from raido.targets.devices.library import BAD_DEVICE, LOST, NO_MEMORY
 from raido.targets.fastcall import write_plan
 from raido.targets.faults import fault_error
 from raido.targets.native import Fault, RuntimeCalls, adopt_array, shared_calls, take_error
@@ -168,7 +169,8 @@ class Executable(NearAttributes, Caller):
         if fault.kind:
             raise fault_error(fault.kind, fault.site, list(fault.values), self.signature.sites, name)
         if message:
-            raise RaidoError(f"{name}: {message}")
+            errors: dict[int, type[Exception]] = {NO_MEMORY: MemoryError, BAD_DEVICE: TargetError, LOST: TargetError}
+            raise errors.get(status, RaidoError)(f"{name}: {message}")
         raise MemoryError(f"{name}: not enough memory for its temporary buffers (status {status})")
 
     def bind(self, *arrays: Any, out: Any = None, **named: Any) -> Call:

@@ -1,7 +1,8 @@
 """Compiled programs as libraries that need neither Python nor TVM, and back.
 
 `write_library` links objects, the C runtime and a generated wrapper into one shared library, with a header beside it. Only the
-public functions are visible, so any number of such libraries live in one process; it needs libc (and libm). Everything is made in a
+public functions are visible, so any number of such libraries live in one process; it needs libc (and libm). Programs for a device are
+tables in it, beside the device's runtime, which finds the driver at the first call. Everything is made in a
 temporary folder beside the target and moved into place when it is whole. `load` gives the executables back; it compiles nothing.
 """
 
@@ -25,6 +26,8 @@ from typing import Any
 from raido.algo.errors import ExportError, TargetError
 from raido.algo.trace.tracebacks import border
 from raido.targets.c_names import library_name
+from raido.targets.devices.code import DeviceCode
+from raido.targets.devices.export import write_program
 from raido.targets.elf import rename_globals
 from raido.targets.executable import Executable
 from raido.targets.export_functions import (
@@ -37,6 +40,7 @@ from raido.targets.export_header import ABI_VERSION, write_header
 from raido.targets.export_wrapper import write_wrapper
 from raido.targets.native import RUNTIME_SOURCES, RuntimeCalls
 from raido.targets.signature import Signature
+from raido.targets.vulkan.export import SOURCES, write_needs
 
 _COMPILE = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread")
 _LINK = ("-shared", "-Wl,-Bsymbolic", "-Wl,-z,nodelete", "-Wl,-z,defs", "-Wl,-z,noexecstack", "-Wl,--as-needed")
@@ -64,10 +68,12 @@ def find_compiler(cc: str | Sequence[str] | None = None) -> list[str]:
 
 def write_library(
     path: str | os.PathLike[str],
-    algorithms: Sequence[tuple[str, Signature, bytes]],
+    algorithms: Sequence[tuple[str, Signature, bytes | DeviceCode]],
     cc: str | Sequence[str] | None = None,
 ) -> Path:
-    """Writes a shared library of several algorithms (name, signature, object bytes) and its header; returns the library's path.
+    """Writes a shared library of several algorithms and its header; returns the library's path.
+
+    Each has a name, a signature, and an object's bytes, or its code for a device.
 
     `build/libblur.so` gets the header `build/blur.h` and the name `blur`, which the library's own functions start with. Raises
     ExportError, and leaves what was there before, when there is no compiler, it fails, or the place cannot be written.
@@ -78,23 +84,30 @@ def write_library(
         raise ExportError(f"{target.name} would be empty: name at least one algorithm")
     command = find_compiler(cc)
     functions = [
-        describe_function(library, name, f"raido_{i}_{signature.entry}", signature)
-        for i, (name, signature, _) in enumerate(algorithms)
+        describe_function(library, name, f"raido_{i}_{signature.entry}", signature, isinstance(code, DeviceCode))
+        for i, (name, signature, code) in enumerate(algorithms)
     ]
     names = public_names(library, functions)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".raido-") as folder:
             here = Path(folder)
-            objects = []
-            for i, (_, _, data) in enumerate(algorithms):
-                objects.append(here / f"program_{i}.o")
-                objects[-1].write_bytes(rename_globals(data, f"raido_{i}_"))
+            parts = ["wrapper.c", "raido_runtime.c"]
+            for i, (_, _, code) in enumerate(algorithms):
+                if isinstance(code, DeviceCode):
+                    parts.append(f"program_{i}.c")
+                    (here / parts[-1]).write_text(write_program(functions[i], code), encoding="ascii")
+                else:
+                    parts.append(f"program_{i}.o")
+                    (here / parts[-1]).write_bytes(rename_globals(code, f"raido_{i}_"))
+            if programs := [code for _, _, code in algorithms if isinstance(code, DeviceCode)]:
+                (here / "needs.c").write_text(write_needs(k for code in programs for k in code.kernels.values()))
+                parts += ["needs.c", *SOURCES, "-ldl"]
             header = here / f"{library}.h"
             header.write_text(write_header(library, functions), encoding="ascii")
             (here / "wrapper.c").write_text(write_wrapper(library, functions), encoding="ascii")
             (here / "names.map").write_text(write_version_script(names))
-            for source in RUNTIME_SOURCES.glob("raido_runtime*.[ch]"):
+            for source in RUNTIME_SOURCES.glob("raido_*.[ch]"):
                 shutil.copyfile(source, here / source.name)
             built = here / target.name
             _run_compiler(
@@ -109,7 +122,7 @@ def write_library(
                         "-Xlinker",
                         target.name,
                     ),
-                    *("wrapper.c", "raido_runtime.c", *(file.name for file in objects), "-lm", "-o", built.name),
+                    *(*parts, "-lm", "-o", built.name),
                 ],
                 here,
             )

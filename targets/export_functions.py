@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raido.algo.errors import ExportError
-from raido.targets.c_names import LIBRARY_FUNCTIONS, global_name, identifier
+from raido.targets.c_names import DEVICE_FUNCTIONS, LIBRARY_FUNCTIONS, global_name, identifier
 from raido.targets.signature import Signature, Value
 
 LIBRARY_SYMBOL = "raido_library_v1"
@@ -37,7 +37,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One algorithm in the library: the name it was given and its public C name, the linked entry symbol, its parameters in order."""
+    """One algorithm in the library: the name it was given and its public C name, the linked entry symbol, its parameters in order.
+
+    `on_device`: whether it runs on a device, not on the CPU.
+    """
 
     algorithm: str
     name: str
@@ -45,9 +48,10 @@ class Function:
     signature: Signature
     parameters: tuple[Parameter, ...]
     sizes: dict[str, str]  # size name -> C name
+    on_device: bool = False
 
 
-def describe_function(library: str, name: str, entry: str, signature: Signature) -> Function:
+def describe_function(library: str, name: str, entry: str, signature: Signature, on_device: bool = False) -> Function:
     """The public function for a signature, with C names that are all different (`c_names` says which)."""
     public = global_name(library, name)
     taken: set[str] = {public}
@@ -74,13 +78,14 @@ def describe_function(library: str, name: str, entry: str, signature: Signature)
         role = "made" if made else "output"
         parameters.append(Parameter(unique(value.name), f"{c_type(value)}*{'*' * made}", value, role))
     parameters += [Parameter(unique(e.name), "int64_t*", None, "existential") for e in signature.existentials]
-    return Function(name, public, entry, signature, tuple(parameters), sizes)
+    return Function(name, public, entry, signature, tuple(parameters), sizes, on_device)
 
 
 def public_names(library: str, functions: Sequence[Function]) -> tuple[str, ...]:
     """All symbols the library shows; ExportError when two of them are the same."""
     owners: dict[str, str] = {}
-    own = [(f"{library}_{suffix}", "the library itself") for suffix in LIBRARY_FUNCTIONS]
+    suffixes = [*LIBRARY_FUNCTIONS, *(DEVICE_FUNCTIONS if any(f.on_device for f in functions) else ())]
+    own = [(f"{library}_{suffix}", "the library itself") for suffix in suffixes]
     for name, owner in [(f.name, f"algorithm {f.algorithm!r}") for f in functions] + own:
         if name in owners:
             raise ExportError(
@@ -101,6 +106,18 @@ def prototype(function: Function, names: Sequence[str] | None = None) -> str:
     called = [p.name for p in function.parameters] if names is None else names
     declared = [f"{p.type} {name}" for p, name in zip(function.parameters, called, strict=True)]
     return f"int32_t {function.name}({', '.join(declared) or 'void'})"
+
+
+def flat_prototype(function: Function, names: Sequence[str], fault: str) -> str:
+    """The declaration in C of the entry that it calls, where every array is a pointer; parameters under these names."""
+    declared = [_flat_declaration(p, name) for p, name in zip(function.parameters, names, strict=True)]
+    return f"int32_t {function.entry}({', '.join([*declared, f'RdFault* {fault}'])})"
+
+
+def _flat_declaration(parameter: Parameter, name: str) -> str:
+    if parameter.role != "scalar" or parameter.value is None:
+        return f"{parameter.type} {name}"
+    return f"const {c_type(parameter.value)}* {name}"
 
 
 def c_type(value: Value) -> str:

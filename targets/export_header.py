@@ -18,9 +18,29 @@ _REMARKS = {
 }
 
 
+_ON_THREADS = """\
+Work is shared among the library's own threads:
+ * as many as {library}_set_threads says, else the environment variable RAIDO_NUM_THREADS, else the CPUs this process may use."""
+_ON_DEVICE = """\
+Work is done by a GPU (any device of Vulkan 1.2),
+ * which is found and opened by the first call, and kept: see {library}_set_device. Arrays are copied there and back."""
+_CODE = """\
+  {upper}_BAD_DEVICE = 7       /* there is no driver or no such device, it cannot run this library, or it has failed */
+"""
+_CHOICE = """\
+/* The device of later calls in this process: its number ("0"), a part of its name ("radeon"), or NULL for the default: the first
+ * discrete one, else an integrated one, else any. Waits for calls that run. Returns {upper}_OK or {upper}_BAD_DEVICE; after a failure
+ * the device stays as it was. */
+int32_t {library}_set_device(const char* device);
+"""
+
+
 def write_header(library: str, functions: Sequence[Function]) -> str:
     """The public C header."""
     upper = library.upper()
+    on_device = any(f.on_device for f in functions)
+    work = _ON_DEVICE if on_device else _ON_THREADS
+    code, choice = (_CODE, _CHOICE) if on_device else ("", "")
     guard = f"RAIDO_{upper}_H"
     declarations = "\n".join(_document(f) + prototype(f) + ";\n" for f in functions)
     return f"""\
@@ -31,8 +51,7 @@ def write_header(library: str, functions: Sequence[Function]) -> str:
  * them all: nothing is kept after the call. Results must not overlap inputs or each other. Arrays of zero elements may be NULL.
  * A result whose size nothing bounds beforehand is a pointer to a pointer: the function allocates the array, once all has gone
  * well, and writes where it is; give it back with {library}_free. After a failure NULL is written.
- * All functions may be called from any number of threads at once. Work is shared among the library's own threads:
- * as many as {library}_set_threads says, else the environment variable RAIDO_NUM_THREADS, else the CPUs this process may use.
+ * All functions may be called from any number of threads at once. {work.format(library=library)}
  */
 #ifndef {guard}
 #define {guard}
@@ -50,8 +69,8 @@ enum {{
   {upper}_OVERLAP = 3,         /* a result overlaps an input or another result */
   {upper}_FAULT = 4,           /* a check of the algorithm failed: an index out of range, a division by zero */
   {upper}_NO_MEMORY = 5,       /* no memory for temporary buffers */
-  {upper}_UNSUPPORTED_CPU = 6  /* the library was compiled for instructions that this CPU lacks */
-}};
+  {upper}_UNSUPPORTED_CPU = 6{"," if on_device else " "} /* the library was compiled for instructions that this CPU lacks */
+{code.format(upper=upper)}}};
 
 #define {upper}_ABI_VERSION {ABI_VERSION}
 
@@ -66,7 +85,7 @@ const char* {library}_metadata(void);
 void {library}_free(void* array);
 /* Threads of later calls in this process; 0: the default. */
 void {library}_set_threads(int32_t count);
-
+{choice.format(library=library, upper=upper)}
 #ifdef __cplusplus
 }}
 #endif

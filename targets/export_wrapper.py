@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from raido.algo.errors import CompileError
 from raido.algo.graph.limits import LARGEST_ARRAY, LARGEST_SIZE, limit_text
 from raido.targets.c_text import c_format, c_string
-from raido.targets.export_functions import LIBRARY_SYMBOL, Function, Parameter, c_type, prototype
+from raido.targets.devices.library import BAD_DEVICE, LOST, NO_MEMORY
+from raido.targets.export_functions import LIBRARY_SYMBOL, Function, flat_prototype, prototype
 from raido.targets.faults import FAULT_CODES, FAULT_KINDS
 from raido.targets.features import FEATURES
 from raido.targets.signature import Signature, SizeExpr
@@ -24,14 +25,17 @@ def write_wrapper(library: str, functions: Sequence[Function]) -> str:
     upper = library.upper()
     words = {"library": library, "LIBRARY": upper, "count": str(len(functions)), "symbol": LIBRARY_SYMBOL}
     words["largest"] = str(LARGEST_ARRAY)
+    on_device = any(f.on_device for f in functions)
     parts = [_fill(_PREAMBLE, words)]
-    parts.append(_write_report(upper))
+    parts.append(_write_report(upper, on_device))
     parts.append(_write_cpu_check(functions))
     parts += [_write_function(upper, i, function) for i, function in enumerate(functions)]
     entries = [{"name": f.algorithm, "function": f.name, "signature": f.signature.to_json()} for f in functions]
     parts.append(f"static const char rd_metadata[] = {c_string(json.dumps(entries))};\n")
     parts.append(f"static void* const rd_entries[] = {{{', '.join(f'(void*){f.entry}' for f in functions)}}};\n")
     parts.append(_fill(_EPILOGUE, words))
+    if on_device:
+        parts.append(_fill(_CHOICE, words))
     return "\n".join(parts)
 
 
@@ -47,7 +51,7 @@ _PREAMBLE = """\
 #include <stdio.h>
 
 #define PUBLIC __attribute__((visibility("default")))
-#define ENTRY extern __attribute__((visibility("hidden"))) int32_t
+#define ENTRY extern __attribute__((visibility("hidden")))
 
 typedef struct RdSite {
   const char* file;
@@ -119,7 +123,17 @@ PUBLIC const void* @symbol@(void) { return &rd_library; }
 """
 
 
-def _write_report(upper: str) -> str:
+_CHOICE = """\
+#include "raido_program.h"
+
+PUBLIC int32_t @library@_set_device(const char* device) {
+  if (rd_library_choose(device ? device : "")) FAIL(@LIBRARY@_BAD_DEVICE, "%s", rd_error());
+  return @LIBRARY@_OK;
+}
+"""
+
+
+def _write_report(upper: str, on_device: bool) -> str:
     cases = []
     for kind in FAULT_KINDS:
         order = [int(n) for n in re.findall(r"\{(\d)\}", kind.message)]
@@ -130,10 +144,12 @@ def _write_report(upper: str) -> str:
     too_large = [kind.code for kind in FAULT_KINDS if kind.name.startswith("limit_") or kind.name == "total"]
     codes = "".join(f"    case {code}: code = {upper}_BAD_SIZE; break;\n" for code in too_large)
     codes += f"    case {FAULT_CODES['memory']}: code = {upper}_NO_MEMORY; break;\n"
+    device = f'    if (status == {BAD_DEVICE} || status == {LOST}) FAIL({upper}_BAD_DEVICE, "%s: %s", name, rd_last_error());\n'
+    device += f'    if (status == {NO_MEMORY}) FAIL({upper}_NO_MEMORY, "%s: %s", name, rd_last_error());\n'
     return f"""\
 static int32_t rd_report(const char* name, int32_t status, const RdFault* fault, const RdSite* sites, int32_t count) {{
   if (!fault->kind) {{
-    if (rd_last_error()[0]) FAIL({upper}_FAULT, "%s: %s", name, rd_last_error());
+{device if on_device else ""}    if (rd_last_error()[0]) FAIL({upper}_FAULT, "%s: %s", name, rd_last_error());
     FAIL({upper}_NO_MEMORY, "%s: not enough memory for its temporary buffers (status %d)", name, (int)status);
   }}
   char what[256] = "";
@@ -197,9 +213,8 @@ def _write_function(upper: str, number: int, function: Function) -> str:
     sites = "".join(
         f"{{{c_string(s.file)}, {s.line}, {c_string(s.text)}, {c_string(s.array)}}}, " for s in signature.sites
     )
-    flat = [_flat_declaration(parameter, local[parameter.name]) for parameter in function.parameters]
     lines = [f"static const RdSite rd_sites_{number}[] = {{{sites}{{0, 0, 0, 0}}}};"]
-    lines.append(f"ENTRY {function.entry}({', '.join([*flat, 'RdFault* fault'])});")
+    lines.append(f"ENTRY {flat_prototype(function, list(local.values()), 'fault')};")
     lines += [f"PUBLIC {prototype(function, list(local.values()))} {{"]
 
     def fail(test: str, code: str, words: str, *values: str) -> None:
@@ -270,12 +285,6 @@ def _write_function(upper: str, number: int, function: Function) -> str:
         else f"  if (status || fault.kind) return {failed};"
     )
     return "\n".join([*lines, f"  return {upper}_OK;", "}", ""])
-
-
-def _flat_declaration(parameter: Parameter, name: str) -> str:
-    if parameter.role != "scalar" or parameter.value is None:
-        return f"{parameter.type} {name}"
-    return f"const {c_type(parameter.value)}* {name}"
 
 
 def _c_size(size: SizeExpr, names: dict[str, str]) -> str:

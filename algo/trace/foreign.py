@@ -27,6 +27,14 @@ def is_foreign(argument: Any) -> bool:
     return not isinstance(argument, type) and any(hasattr(argument, name) for name in offers)
 
 
+def is_elsewhere(argument: Any) -> bool:
+    """Whether an object is an array with a dtype of NumPy's whose memory, as it says by DLPack, the CPU cannot read."""
+    if isinstance(argument, (np.ndarray, np.generic)) or not isinstance(getattr(argument, "dtype", None), np.dtype):
+        return False
+    device = getattr(argument, "__dlpack_device__", None)
+    return device is not None and int(device()[0]) not in _READABLE
+
+
 def is_buffer(argument: Any) -> bool:
     """Whether an object shows its memory by Python's buffer protocol, as memoryview and array.array do; bytes are text to most."""
     if isinstance(argument, bytes):

@@ -21,6 +21,7 @@ from raido.algo.graph.rewrite import topological
 from raido.algo.language.records import Record, record_class
 from raido.algo.trace.arguments import fields_of, read_array
 from raido.algo.trace.dtype_reading import find_dtype
+from raido.algo.trace.foreign import is_elsewhere
 from raido.algo.trace.remedies import near_names
 from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, as_type
 from raido.algo.trace.value import Array
@@ -131,7 +132,7 @@ def type_of(argument: Any, name: str, call: bool = False) -> Type | ArrayType:
         parts = [type_of(fields[field], name, call) for field in fields]
         kinds = tuple(type(part) if isinstance(part, Record) else getattr(part, "dtype", None) for part in parts)
         return record_class(tuple(fields), kinds)._make(parts)
-    array = as_array(argument, name)
+    array = argument if is_elsewhere(argument) else as_array(argument, name)
     if array.dtype in _PARTS:
         return ComplexArrayType(_PARTS[array.dtype], tuple(SizeVar(f"{name}_{k}") for k in range(array.ndim)))
     dtype = dtype_of(array.dtype)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from raido.algo.graph.dtypes import DType
+from raido.algo.graph.dtypes import DType, i64
 from raido.targets.devices import tir
 
 Mode = Literal["addresses", "descriptors"]
@@ -41,6 +41,12 @@ class Kernel:
     shared_bytes: int
     capabilities: tuple[str, ...] = ()
     narrow: bytes = b""
+
+    @property
+    def number_offsets(self) -> tuple[int, ...]:
+        """The places of the integers of 64 bits that decide about the narrow code, where there is one."""
+        numbers = (a.offset for a in self.arguments if not a.pointer and a.dtype is i64)
+        return tuple(numbers) if self.narrow else ()
 
 
 def lay_out_arguments(function: Any, mode: Mode = "addresses") -> tuple[tuple[Argument, ...], int]:

@@ -14,7 +14,7 @@ from typing import Any
 from raido.algo.errors import TargetError
 
 DEVICE_VERSION = 3
-BUSY, NO_MEMORY = 1, -2
+BUSY, NO_MEMORY, LOST, BAD_DEVICE = 1, -2, -3, -4
 
 
 class KernelInfo(ctypes.Structure):

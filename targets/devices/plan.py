@@ -58,14 +58,26 @@ class Plan:
     kernels: tuple[str, ...]
 
 
-def encode_plan(statements: Sequence[Statement], kernels: Mapping[str, Kernel], numbers: Sequence[str] = ()) -> Plan:
+def encode_plan(
+    statements: Sequence[Statement],
+    kernels: Mapping[str, Kernel],
+    numbers: Sequence[str] = (),
+    beside: Plan | None = None,
+) -> Plan:
     """The words of a plan; `numbers` are given when it runs. TargetError for a name that nothing gives, or arguments that do not fit.
+
+    beside: a plan whose names have the same places in this one, which runs over the same registers and slots.
 
     >>> plan = encode_plan([Allocate("a", ("*", "n", 4)), Loop("k", "n", (Swap("a", "b"),))], {}, ["n"])
     >>> sorted(plan.slots), sorted(plan.registers)
     (['a', 'b'], ['k', 'n'])
     """
     encoder = _Encoder(kernels)
+    if beside is not None:
+        encoder.registers |= beside.registers
+        encoder.register_count = beside.register_count
+        encoder.slots |= beside.slots
+        encoder.hosts |= beside.hosts
     for name in numbers:
         encoder.name_register(name)
     encoder.block(statements)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from raido.algo.errors import TargetError
-from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.dtypes import DType, bool_
 from raido.targets.devices.kernel import Kernel
 from raido.targets.devices.library import BUSY, DeviceLibrary, KernelInfo
 
@@ -141,7 +141,6 @@ class LoadedKernel:
         self._scalars = [argument for argument in kernel.arguments if not argument.pointer]
         self._arrays = c_void_p * len(pointers)
         offsets = (c_uint32 * len(pointers))(*(argument.offset for argument in pointers))
-        numbers = [a.offset for a in kernel.arguments if not a.pointer and a.dtype is i64] if kernel.narrow else []
         info = KernelInfo(
             kernel.name.encode(),
             kernel.code,
@@ -154,8 +153,8 @@ class LoadedKernel:
             offsets,
             kernel.narrow or None,
             len(kernel.narrow),
-            len(numbers),
-            (c_uint32 * len(numbers))(*numbers),
+            len(kernel.number_offsets),
+            (c_uint32 * len(kernel.number_offsets))(*kernel.number_offsets),
         )
         self._handle = c_void_p()
         device.check(device.call.rd_kernel_new(device.handle, ctypes.byref(info), ctypes.byref(self._handle)))

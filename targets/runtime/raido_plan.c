@@ -119,6 +119,7 @@ static int32_t upload(Reader* reader) {
   uint32_t array = operand(reader, reader->plan->array_count);
   int64_t bytes = number_in(reader);
   if (reader->damaged) return damaged(reader);
+  if (!bytes) return 0; /* the caller's array may be NULL */
   return bytes < 0 ? unsized(bytes, "a copy") : rd_buffer_write(buffer, 0, reader->plan->arrays[array], (uint64_t)bytes);
 }
 
@@ -128,6 +129,7 @@ static int32_t download(Reader* reader, uint64_t wait) {
   int64_t bytes = number_in(reader);
   if (reader->damaged) return damaged(reader);
   if (bytes < 0) return unsized(bytes, "a copy");
+  if (!bytes) return 0;
   int32_t code = rd_device_finish(reader->plan->device, wait);
   return code ? code : rd_buffer_read(buffer, 0, reader->plan->arrays[array], (uint64_t)bytes);
 }

@@ -495,6 +495,7 @@ int32_t rd_fault(RdFault* fault, int32_t kind, int32_t site, int64_t v0, int64_t
 
 const char* rd_last_error(void) { return last_error; }
 void rd_clear_error(void) { last_error[0] = 0; }
+void rd_set_error(const char* message) { snprintf(last_error, MESSAGE_BYTES, "%s", message); }
 
 void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts, int32_t num_parts) {
   int used = snprintf(last_error, MESSAGE_BYTES, "%s: ", kind);

@@ -76,6 +76,7 @@ RD_API int32_t rd_fault(RdFault* fault, int32_t kind, int32_t site, int64_t v0, 
 /* The message of the last error that compiled code raised on this thread; "" when there was none. */
 RD_API const char* rd_last_error(void);
 RD_API void rd_clear_error(void);
+RD_API void rd_set_error(const char* message);
 
 /* --- names that the code generator calls --- */
 

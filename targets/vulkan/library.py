@@ -17,7 +17,7 @@ from raido.targets.vulkan.spirv.grammar import Capability
 _API_1_2 = 1 << 22 | 2 << 12
 _KINDS = {1: "integrated", 2: "discrete", 3: "virtual", 4: "cpu"}
 # Bits of RdVulkanInfo.features, from the lowest.
-_FEATURES = (
+FEATURES = (
     *(Capability.Float16, Capability.Float64, Capability.Int64, Capability.Int16, Capability.Int8),
     *(
         Capability.StorageBuffer16BitAccess,
@@ -25,7 +25,7 @@ _FEATURES = (
         Capability.PhysicalStorageBufferAddresses,
     ),
 )
-_ATOMICS = (Capability.Int64Atomics, Capability.AtomicFloat32AddEXT, Capability.AtomicFloat64AddEXT)
+ATOMICS = (Capability.Int64Atomics, Capability.AtomicFloat32AddEXT, Capability.AtomicFloat64AddEXT)
 _UNIFIED = 1 << 15
 
 
@@ -123,10 +123,10 @@ def _describe(index: int, info: Info) -> Device:
     """The description that code generation reads."""
     features = info.features
     capabilities = {Capability.Shader}
-    capabilities |= {capability for k, capability in enumerate(_FEATURES) if features >> k & 1}
-    first = len(_FEATURES)
-    capabilities |= {capability for k, capability in enumerate(_ATOMICS) if features >> (first + 2 * k) & 1}
-    shared = {capability for k, capability in enumerate(_ATOMICS) if features >> (first + 2 * k + 1) & 1}
+    capabilities |= {capability for k, capability in enumerate(FEATURES) if features >> k & 1}
+    first = len(FEATURES)
+    capabilities |= {capability for k, capability in enumerate(ATOMICS) if features >> (first + 2 * k) & 1}
+    shared = {capability for k, capability in enumerate(ATOMICS) if features >> (first + 2 * k + 1) & 1}
     denormals = _float_mode(info.denormals, info.denormals_together)
     round_to_even = _float_mode(info.round_to_even, info.rounding_together)
     infinities = _float_mode(info.infinities, 0)
@@ -145,7 +145,7 @@ def _describe(index: int, info: Info) -> Device:
         identity=bytes(info.identity).hex(),
         addresses=Capability.PhysicalStorageBufferAddresses in capabilities,
         shared_atomics=frozenset(shared),
-        buffer_atomics=frozenset(capabilities & set(_ATOMICS)),
+        buffer_atomics=frozenset(capabilities & set(ATOMICS)),
         unified=bool(features & _UNIFIED),
         grid=(info.grid[0], info.grid[1], info.grid[2]),
         block=(info.block[0], info.block[1], info.block[2]),

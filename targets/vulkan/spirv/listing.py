@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
+from collections.abc import Iterator
 
 from raido.targets.vulkan.spirv.grammar import Capability, Decoration, Glsl, Op
 
@@ -30,13 +31,16 @@ def disassemble(words: bytes) -> str:
 
 def list_instructions(words: bytes) -> str:
     """The same by ourselves: names of instructions, and operands as numbers."""
-    numbers = struct.unpack(f"<{len(words) // 4}I", words)
-    at, lines = 5, []
+    return "\n".join(_line(op, operands) for op, operands in read_instructions(words)) + "\n"
+
+
+def read_instructions(words: bytes) -> Iterator[tuple[Op, list[int]]]:
+    """The instructions of a module with their operands, in order."""
+    numbers, at = struct.unpack(f"<{len(words) // 4}I", words), 5
     while at < len(numbers):
         length, op = numbers[at] >> 16, Op(numbers[at] & 0xFFFF)
-        lines.append(_line(op, list(numbers[at + 1 : at + length])))
+        yield op, list(numbers[at + 1 : at + length])
         at += length
-    return "\n".join(lines) + "\n"
 
 
 def _line(op: Op, operands: list[int]) -> str:

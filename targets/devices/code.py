@@ -1,0 +1,130 @@
+"""A program for a device as plain data: what an executable runs, the code cache keeps and an exported library holds.
+
+As bytes it is a line of JSON and then, one after the other, the code of the kernels and the contents of constant arrays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from raido.algo.documents import Unreadable, parse_json
+from raido.algo.errors import TargetError
+from raido.algo.graph.dtypes import dtype_named, numpy_dtype, text_of
+from raido.targets.devices.kernel import Argument, Kernel
+from raido.targets.devices.plan import Plan
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DeviceCode:
+    """Kernels, the plan that launches them, and the names that the plan has for arrays and numbers.
+
+    `inputs`, `outputs` and `sizes` are in the order of the signature. `results` are those of the outputs that the plan allocates,
+    `counts` the sizes that data decides, each with the number that is it when the plan has run. `fault` is the fault record ("": the
+    program cannot fail): 40 bytes laid out as `RdFault`, all zeros before the plan runs.
+    """
+
+    kernels: Mapping[str, Kernel]
+    plan: Plan
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    results: tuple[str, ...]
+    constants: Mapping[str, np.ndarray]
+    sizes: tuple[str, ...]
+    counts: Mapping[str, str]
+    fault: str
+
+    def to_bytes(self) -> bytes:
+        """The program as bytes."""
+        blobs = [part for kernel in self.kernels.values() for part in (kernel.code, kernel.narrow)]
+        arrays = [np.ascontiguousarray(array) for array in self.constants.values()]
+        plan = self.plan
+        head = {
+            "format": FORMAT,
+            "kernels": [_kernel_row(kernel) for kernel in self.kernels.values()],
+            "plan": [plan.words, plan.registers, plan.register_count, plan.slots, plan.hosts],
+            "names": [self.inputs, self.outputs, self.results, self.sizes, self.counts, self.fault],
+            "constants": [
+                [name, text_of(array.dtype), array.shape, array.nbytes]
+                for name, array in zip(self.constants, arrays, strict=True)
+            ],
+        }
+        text = json.dumps(head, separators=(",", ":")).encode()
+        return b"\n".join([text, b"".join([*blobs, *(array.tobytes() for array in arrays)])])
+
+    @staticmethod
+    def from_bytes(data: bytes) -> DeviceCode:
+        """The inverse of `to_bytes`; TargetError when the bytes are something else."""
+        text, _, blobs = data.partition(b"\n")
+        try:
+            head = parse_json(text)
+            if head["format"] != FORMAT:
+                raise TargetError("the device program was written by another version of raido")
+            reader = _Reader(blobs)
+            kernels = [_read_kernel(row, reader) for row in head["kernels"]]
+            words, registers, count, slots, hosts = head["plan"]
+            inputs, outputs, results, sizes, counts, fault = head["names"]
+            constants = {
+                str(name): np.frombuffer(reader.take(size), numpy_dtype(dtype)).reshape(shape)
+                for name, dtype, shape, size in head["constants"]
+            }
+            names = tuple(kernel.name for kernel in kernels)
+            return DeviceCode(
+                dict(zip(names, kernels, strict=True)),
+                Plan(tuple(map(int, words)), registers, count, slots, hosts, names),
+                tuple(inputs),
+                tuple(outputs),
+                tuple(results),
+                constants,
+                tuple(sizes),
+                counts,
+                fault,
+            )
+        except (Unreadable, KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, TargetError):
+                raise
+            raise TargetError(f"not a device program: {error}") from error
+
+
+class _Reader:
+    """Bytes, taken from the front."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def take(self, count: int) -> bytes:
+        part = self.data[self.at : self.at + count]
+        if len(part) != count:
+            raise ValueError("it ends too early")
+        self.at += count
+        return part
+
+
+def _kernel_row(kernel: Kernel) -> dict[str, Any]:
+    """All of a kernel but its codes, of which there are the sizes."""
+    arguments = [[a.name, a.dtype.name, a.pointer, a.offset] for a in kernel.arguments]
+    return {
+        **{name: getattr(kernel, name) for name in _PLAIN},
+        "arguments": arguments,
+        "bytes": [len(kernel.code), len(kernel.narrow)],
+    }
+
+
+_PLAIN = ("name", "mode", "argument_bytes", "inline", "block", "shared_bytes", "capabilities")
+
+
+def _read_kernel(row: Any, reader: _Reader) -> Kernel:
+    """A kernel from its row, its codes taken from the bytes."""
+    plain = {name: row[name] for name in _PLAIN}
+    arguments = tuple(
+        Argument(str(name), dtype_named(dtype), bool(p), int(at)) for name, dtype, p, at in row["arguments"]
+    )
+    plain |= {"block": tuple(row["block"]), "capabilities": tuple(row["capabilities"])}
+    code, narrow = map(reader.take, row["bytes"])
+    return Kernel(code=code, narrow=narrow, arguments=arguments, **plain)

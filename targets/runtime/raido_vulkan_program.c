@@ -1,0 +1,99 @@
+/* The Vulkan device of an exported library: chosen by index or name, and asked whether it can run the library's kernels. */
+#define _GNU_SOURCE
+#include "raido_vulkan_program.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "raido_program.h"
+
+#define API_1_2 ((uint32_t)1 << 22 | (uint32_t)2 << 12)
+
+static const struct {
+  uint32_t bit;
+  const char* name;
+} FEATURES[] = {
+    {RD_FLOAT16, "16-bit floats"},
+    {RD_FLOAT64, "64-bit floats"},
+    {RD_INT64, "64-bit integers"},
+    {RD_INT16, "16-bit integers"},
+    {RD_INT8, "8-bit integers"},
+    {RD_STORAGE16, "16-bit elements of arrays"},
+    {RD_STORAGE8, "8-bit elements of arrays"},
+    {RD_ADDRESSES, "addresses of arrays"},
+    {RD_INT64_ATOMICS, "atomic updates of 64-bit integers"},
+    {RD_SHARED_INT64_ATOMICS, "atomic updates of 64-bit integers in shared memory"},
+    {RD_FLOAT32_ADD, "atomic sums of 32-bit floats"},
+    {RD_SHARED_FLOAT32_ADD, "atomic sums of 32-bit floats in shared memory"},
+    {RD_FLOAT64_ADD, "atomic sums of 64-bit floats"},
+    {RD_SHARED_FLOAT64_ADD, "atomic sums of 64-bit floats in shared memory"},
+};
+
+static int32_t lacks(const RdVulkanInfo* info, const char* what) { return rd_fail(RD_BAD_DEVICE, "%s has no %s", info->name, what); }
+
+static int32_t too_few(const RdVulkanInfo* info, const char* what, uint32_t has, uint32_t needs) {
+  return rd_fail(RD_BAD_DEVICE, "%s has at most %u %s, and the library needs %u", info->name, has, what, needs);
+}
+
+static int32_t check_device(const RdVulkanInfo* info) {
+  const RdVulkanNeeds* needs = &rd_vulkan_needs;
+  for (size_t i = 0; i < sizeof FEATURES / sizeof *FEATURES; i++)
+    if (needs->features & ~info->features & FEATURES[i].bit) return lacks(info, FEATURES[i].name);
+  if (needs->denormals & ~info->denormals) return lacks(info, "denormal floats");
+  if (needs->infinities & ~info->infinities) return lacks(info, "infinities and signs of zero");
+  if (needs->round_to_even & ~info->round_to_even) return lacks(info, "rounding to the nearest even number");
+  if (needs->threads > info->threads) return too_few(info, "threads a block", info->threads, needs->threads);
+  for (int axis = 0; axis < 3; axis++)
+    if (needs->block[axis] > info->block[axis])
+      return too_few(info, "threads a block along an axis", info->block[axis], needs->block[axis]);
+  if (needs->shared > info->shared) return too_few(info, "bytes of shared memory", info->shared, needs->shared);
+  if (needs->arguments > info->arguments) return too_few(info, "bytes of arguments", info->arguments, needs->arguments);
+  if (needs->bindings > info->bindings) return too_few(info, "arrays a kernel", info->bindings, needs->bindings);
+  return 0;
+}
+
+/* The order in which devices are preferred: discrete, integrated, virtual, others, CPUs. */
+static int rank_of(const RdVulkanInfo* info) {
+  static const int ranks[] = {3, 1, 0, 2, 4}; /* by VkPhysicalDeviceType */
+  return info->type < 5 ? ranks[info->type] : 3;
+}
+
+/* Whether a device is called so: by its index, or a part of its name in any case of letters. */
+static int is_called(const char* which, int32_t index, const RdVulkanInfo* info) {
+  char digits[16];
+  snprintf(digits, sizeof digits, "%d", (int)index);
+  return !strcmp(which, digits) || strcasestr(info->name, which) != NULL;
+}
+
+static int32_t find(RdVulkan* vulkan, const char* which, int32_t* index, RdVulkanInfo* found) {
+  int best = 9;
+  for (int32_t i = 0; i < rd_vulkan_count(vulkan); i++) {
+    RdVulkanInfo info;
+    if (rd_vulkan_describe(vulkan, i, &info) || info.api < API_1_2) continue;
+    if (*which ? !is_called(which, i, &info) : rank_of(&info) >= best) continue;
+    *index = i;
+    *found = info;
+    if (*which) return 0;
+    best = rank_of(&info);
+  }
+  if (best < 9) return 0;
+  if (*which) return rd_fail(RD_BAD_DEVICE, "there is no Vulkan device called \"%s\"", which);
+  return rd_fail(RD_BAD_DEVICE, "there is no Vulkan device on this machine");
+}
+
+int32_t rd_library_open(const char* which, RdDevice** out) {
+  static RdVulkan* vulkan; /* opened once in a process: the caller lets one thread in at a time */
+  static pid_t owner;
+  RdVulkanInfo info;
+  RdDeviceOptions options = {0};
+  if (!vulkan || owner != getpid()) {
+    if (rd_vulkan_open(0, &vulkan)) return RD_BAD_DEVICE;
+    owner = getpid();
+  }
+  int32_t code = find(vulkan, which, &options.index, &info);
+  if (!code) code = check_device(&info);
+  if (!code && rd_device_open(vulkan, &options, out)) code = RD_BAD_DEVICE;
+  return code;
+}

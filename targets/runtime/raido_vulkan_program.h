@@ -1,0 +1,15 @@
+/* What the programs of an exported library ask of a Vulkan device; raido_program.h says how they are run. */
+#ifndef RAIDO_VULKAN_PROGRAM_H
+#define RAIDO_VULKAN_PROGRAM_H
+
+#include "raido_vulkan.h"
+
+/* The most that any kernel needs.  features: bits of RdVulkanInfo.features; masks of float widths as there. */
+typedef struct RdVulkanNeeds {
+  uint32_t features, threads, block[3], shared, arguments, bindings;
+  uint32_t denormals, infinities, round_to_even;
+} RdVulkanNeeds;
+
+RD_HIDDEN extern const RdVulkanNeeds rd_vulkan_needs;
+
+#endif
