@@ -77,9 +77,9 @@ def candidates(state: State, stage: str) -> Iterator[Step]:
         )
 
 
-def loop_steps(stage: str, loops: list[str]) -> Iterator[Step]:
+def loop_steps(state: State, stage: str, loops: list[str]) -> Iterator[Step]:
     """Loop directives worth trying for a part of a strategy."""
-    for directive, args in (*_loop_candidates(loops), *_kinds(loops)):
+    for directive, args in (*_loop_candidates(loops), *_kinds(loops), *_bindings(state, loops)):
         yield Step(stage, directive, tuple((name, value) for name, value in args.items() if value is not None))
 
 
@@ -115,11 +115,15 @@ def _kinds(loops: list[str]) -> Iterator[Candidate]:
         yield "parallel", {"axis": axis, "grain": 2, "dynamic": True}
 
 
-def _kind_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Candidate]:
-    yield from _kinds(loops)
+def _bindings(state: State, loops: list[str]) -> Iterator[Candidate]:
     for axis in loops if state.gpu is not None else ():
         for place in PLACES:
             yield "bind", {"axis": axis, "place": place}
+
+
+def _kind_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Candidate]:
+    yield from _kinds(loops)
+    yield from _bindings(state, loops)
     parents = [r.parent for r in state.plans[stage].relations if isinstance(r, Split)]
     for axis in (*loops, *parents):
         for kind in TAILS:

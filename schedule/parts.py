@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from raido.schedule.directives.recorder import Rule
 from raido.schedule.invariants import check_nesting
+from raido.schedule.levels import check_levels
 from raido.schedule.plan import StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import Stage
@@ -18,7 +19,7 @@ from raido.schedule.steps import PART
 from raido.schedule.strategies import strategies_of
 from raido.schedule.strategy_parts import check_part_of_blocks, check_parts, part_name, part_plan, part_stage
 
-DIRECTIVES = ("split", "fuse", "reorder", "tile", "tail", "vectorize", "unroll", "parallel")
+DIRECTIVES = ("split", "fuse", "reorder", "tile", "tail", "vectorize", "unroll", "parallel", "bind")
 
 
 def owner_of(state: State, name: object) -> tuple[str, str] | None:
@@ -53,6 +54,7 @@ def apply_to_part(state: State, owner: str, part: str, entry: Rule, arguments: d
     uses = replace(state.uses, stages={**state.uses.stages, whole.name: whole})
     after = entry.apply(replace(state, uses=uses, plans={**state.plans, whole.name: own}), whole.name, **arguments)
     check_nesting(after, whole.name)
+    check_levels(after, whole.name)
     plan = state.plan(owner)
     parts = (*(each for each in plan.parts if each.stage != part_name(owner, part)), after.plans[whole.name])
     state = replace(state, plans={**state.plans, owner: replace(plan, parts=parts)}, asked=after.asked)

@@ -443,7 +443,7 @@ class PartView(StageView):
     def legal(self) -> tuple[Step, ...]:
         """Steps that could be said next of this part."""
         state, loops = self._schedule.state, list(self.axes)
-        return tuple(step for step in loop_steps(self.name, loops) if is_legal(state, step))
+        return tuple(step for step in loop_steps(state, self.name, loops) if is_legal(state, step))
 
 
 def gpu_of(target: Any) -> Gpu | None:

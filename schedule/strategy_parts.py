@@ -60,7 +60,7 @@ def part_loop(stage: Stage, plan: StagePlan, part: str, axis: int) -> LoopPlan:
 
 def without_threads(plan: StagePlan, threaded: bool) -> StagePlan:
     """The plan as it is where threads are at work already."""
-    loops = (replace(loop, kind="serial") if loop.kind == "parallel" else loop for loop in plan.loops)
+    loops = (replace(loop, kind="serial", level="") if loop.kind == "parallel" else loop for loop in plan.loops)
     return replace(plan, loops=tuple(loops)) if threaded else plan
 
 

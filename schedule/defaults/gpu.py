@@ -16,7 +16,14 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.demand import Point, is_long_scan
 from raido.schedule.defaults.draft import Draft, extent, known
-from raido.schedule.defaults.facts import contiguity, function_axes, is_small, row_axis
+from raido.schedule.defaults.facts import (
+    contiguity,
+    function_axes,
+    is_small,
+    is_tiled_product,
+    shared_axis,
+    vector_axis,
+)
 from raido.schedule.machine import Gpu
 from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
@@ -26,6 +33,7 @@ from raido.schedule.strategy_parts import part_name, part_stage
 
 THREADS = 256  # of a block: a power of two that all devices hold some of at a time, and that few registers suffice for
 LINE = 128  # bytes that neighbouring threads read at a time, of the memory of most devices
+SMALLEST = 4  # bytes of the elements that most programs have: so many fit into a line
 MOST_UNROLLED = 32
 
 
@@ -38,17 +46,19 @@ def say_gpu_loops(draft: Draft, name: str) -> None:
     if stage.sort is not None:
         say_sort(draft, stage)
     elif stage.filter is not None:
-        draft.say(name, "strategy", name="count_write", block=block_of_scan(draft, stage))
+        say_blocks(draft, stage, "count_write", gpu)
     elif stage.update is not None:
         say_update(draft, stage, gpu)
     elif stage.scan is not None:
         say_scan(draft, stage, gpu)
     elif is_in_segments(draft, stage):
         draft.say(name, "strategy", name="flat", block=draft.machine.task)
-    elif stage.axes:
-        say_threads(draft, stage, bindable_axes(draft, stage), gpu)
+    elif not stage.axes:
+        say_chunks(draft, stage, gpu)
     else:
-        say_chunks(draft, stage)
+        axes = bindable_axes(draft, stage)
+        if not say_tiles(draft, stage, axes, gpu) and not say_rows(draft, stage, axes, gpu):
+            say_threads(draft, stage, axes, gpu)
 
 
 def say_threads(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> None:
@@ -121,35 +131,111 @@ def fitting(draft: Draft, axis: Axis, threads: int, most: int) -> int:
     return wanted if count is None else min(wanted, 1 << max(0, count - 1).bit_length())
 
 
-def say_chunks(draft: Draft, stage: Stage) -> None:
-    """A reduction to one value: chunks of it to threads."""
-    first = row_axis(draft, stage)
-    assert first is not None
-    row = prod(extent(draft, axis.extent) for axis in stage.all_axes if axis is not first)
-    if draft.say(stage.name, "split", axis=first.name, factor=max(1, draft.machine.task // row)):
-        draft.say(stage.name, "parallel", axis=first.name + "o")
+def say_chunks(draft: Draft, stage: Stage, gpu: Gpu) -> None:
+    """A reduction to one value: a block folds a chunk, each thread a part of that; one more block folds what blocks have folded."""
+    assert stage.reduction is not None
+    name, (first, *rest) = stage.name, stage.reduction_axes
+    threads = min(THREADS, gpu.threads)
+    row = prod(extent(draft, axis.extent) for axis in rest)
+    each = max(2, draft.machine.task >> 6)
+    outer, inner = first.name + "o", first.name + "i"
+    if not stage.reduction.commutative and rest:
+        if draft.say(name, "split", axis=first.name, factor=max(2, draft.machine.task // row)):
+            draft.say(name, "parallel", axis=outer)
+        return
+    if not draft.say(name, "split", axis=first.name, factor=max(2, threads * each // row)):
+        return
+    line, factor = (rest[-1].name, threads) if rest else (inner, threads if stage.reduction.commutative else each)
+    if not draft.say(name, "split", axis=line, factor=factor):
+        return
+    if stage.reduction.commutative:
+        between = [inner, *(axis.name for axis in rest[:-1])] if rest else []
+        draft.say(name, "reorder", axes=(outer, line + "i", *between, line + "o"))
+    bind(draft, name, [outer], "block")
+    bind(draft, name, [line + ("i" if stage.reduction.commutative else "o")], "thread")
+
+
+def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:
+    """Folds along rows of what is read: neighbouring threads fold neighbouring elements of a row; whether it is such a reduction.
+
+    A subgroup has a row, or a whole block has one where rows are few.
+    """
+    fold, name = stage.reduction, stage.name
+    if fold is None or not fold.commutative or len(fold.axes) != 1 or vector_axis(draft, stage) not in fold.axes:
+        return False
+    (reduced,), (*planes, rows) = fold.axes, axes
+    line = max(gpu.subgroup, LINE // SMALLEST)
+    if (index.constant_value(known(draft, reduced.extent)) or 2 * line) < 2 * line or not fold_alone(draft, stage):
+        return False
+    threads = min(THREADS, gpu.threads)
+    count = prod(index.constant_value(known(draft, axis.extent)) or 0 for axis in axes)
+    width = threads if 0 < count * line < gpu.processors * gpu.resident else min(line, threads)
+    height = fitting(draft, rows, threads // width, gpu.along[1])
+    r, y = reduced.name, rows.name
+    if not (draft.say(name, "split", axis=r, factor=width) and draft.say(name, "split", axis=y, factor=height)):
+        return False
+    inside = [axis.name for axis in stage.axes if axis not in axes]
+    draft.say(name, "reorder", axes=(*(axis.name for axis in planes), y + "o", r + "i", y + "i", r + "o", *inside))
+    bind_planes(draft, name, [axis.name for axis in planes])
+    bind(draft, name, [y + "o"], "block")
+    draft.say(name, "bind", axis=r + "i", place="thread.x")
+    draft.say(name, "bind", axis=y + "i", place="thread.y")
+    return True
+
+
+def fold_alone(draft: Draft, stage: Stage) -> bool:
+    """Whether no other stage wants to share the loops of a reduction, and it is not made of arrays that are made for its elements."""
+    return stage.name not in draft.demand.hosts.values() and not function_axes(draft, stage)
+
+
+def say_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:
+    """Results that share what they read, as in a product of matrices: a thread has a tile of them in registers; whether they do."""
+    if len(stage.axes) < 2 or not is_tiled_product(draft, stage, stage.axes[-1]):
+        return False
+    i, j = stage.axes[-2], stage.axes[-1]
+    if shared_axis(draft, stage) is not i or not {i, j} <= set(axes) or not fold_alone(draft, stage):
+        return False
+    name, side = stage.name, 1 << (min(THREADS, gpu.threads).bit_length() - 1) // 2
+    tile = 1 << (max(1, gpu.registers // 4).bit_length() - 1) // 2  # a quarter of the registers holds the sums
+    for axis in (i, j):
+        if not draft.say(name, "split", axis=axis.name, factor=side * tile):
+            return False
+        draft.say(name, "split", axis=axis.name + "i", factor=tile)
+    rows, columns = (i.name + "io", i.name + "ii"), (j.name + "io", j.name + "ii")
+    planes = [axis.name for axis in stage.axes[:-2]]
+    reductions = [axis.name for axis in stage.reduction_axes]
+    outer = (i.name + "o", j.name + "o")
+    draft.say(name, "reorder", axes=(*planes, *outer, rows[0], columns[0], *reductions, rows[1], columns[1]))
+    bind_planes(draft, name, planes)
+    bind(draft, name, outer, "block")
+    bind(draft, name, (rows[0], columns[0]), "thread")
+    draft.say(name, "unroll", axis=rows[1])
+    draft.say(name, "unroll", axis=columns[1])
+    return True
 
 
 def say_scan(draft: Draft, stage: Stage, gpu: Gpu) -> None:
     """Blocks of one long scan, or of a few side by side; else a thread for each of many."""
     assert stage.scan is not None
     axis = stage.axes[stage.scan.along]
-    if is_long_scan(stage, lambda e: known(draft, e)):
-        block, count = block_of_scan(draft, stage), index.constant_value(known(draft, axis.extent))
-        if count is None or count > block:
-            draft.say(stage.name, "strategy", name="three_phase", block=block)
+    if not is_long_scan(stage, lambda e: known(draft, e)):
+        say_threads(draft, stage, [each for each in stage.axes if each is not axis], gpu)
+    else:
+        say_blocks(draft, stage, "three_phase", gpu)
+
+
+def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
+    """A scan or a filter in blocks, each thread of which has a piece; of rows as elements a thread has whole blocks."""
+    along, task = stage.reduction_axes[0], draft.machine.task
+    if len(stage.axes) > 1:
+        row = prod(extent(draft, axis.extent) for axis in stage.axes if axis is not along)
+        draft.say(stage.name, "strategy", name=strategy, block=max(1, task // row))
         return
-    say_threads(draft, stage, [each for each in stage.axes if each is not axis], gpu)
-
-
-def block_of_scan(draft: Draft, stage: Stage) -> int:
-    """Elements, or rows, of a block, which one thread goes through: about as many as there are blocks, whose totals are scanned by one."""
-    along = stage.reduction_axes[0]
-    row = prod(extent(draft, axis.extent) for axis in stage.axes if axis is not along)
-    task = draft.machine.task
-    count = index.constant_value(known(draft, along.extent)) or task * task
-    balanced = 1 << (max(1, count).bit_length() // 2)
-    return max(1, min(max(balanced, task // 4), 4 * task) // row)
+    piece = max(2, task >> 7)
+    if draft.say(stage.name, "strategy", name=strategy, block=min(THREADS, gpu.threads) * piece):
+        draft.say(stage.name, "split", axis=along.name + "i", factor=piece)
+        draft.say(stage.name, "bind", axis=along.name + "o", place="block.x")
+        draft.say(stage.name, "bind", axis=along.name + "io", place="thread.x")
 
 
 def say_sort(draft: Draft, stage: Stage) -> None:
@@ -179,6 +265,8 @@ def say_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
     if mapped:
         say_threads(draft, stage, mapped, gpu)
         return
+    if stage.update.mode == "combine" and say_shared_bins(draft, stage, gpu):
+        return
     atomic = stage.update.mode == "combine" and draft.say(name, "strategy", name="atomic")
     if atomic or stage.update.mode == "unique":
         say_steps(draft, stage, steps, gpu)
@@ -192,6 +280,27 @@ def say_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
     if line is not None and draft.say(name, "split", axis=line.name, factor=min(THREADS, gpu.threads)):
         bind(draft, name, [line.name + "o"], "block")
         bind(draft, name, [line.name + "i"], "thread")
+
+
+def say_shared_bins(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
+    """Steps into a few bins, which many of them meet: blocks have bins of their own, in shared memory; whether there are so few."""
+    assert stage.reduction is not None
+    step, *others = stage.reduction_axes
+    counts = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes]
+    size = prod(count or 0 for count in counts) * sum(body.dtype.itemsize for body in stage.bodies)
+    if not 0 < size <= gpu.shared // 2 or others or not step.name.isidentifier():
+        return False
+    threads, r = min(THREADS, gpu.threads), step.name
+    try_out = Draft(draft.state, draft.machine, draft.sizes, draft.demand)
+    if not try_out.say(
+        stage.name, "strategy", name="atomic"
+    ):  # what indivisible steps cannot do, threads of a block cannot together
+        return False
+    each = threads * max(2, draft.machine.task >> 6)
+    draft.say(stage.name, "strategy", name="private", chunks=f"min({4 * gpu.processors}, {r} // {each})")
+    draft.say(stage.name, "split", axis=r, factor=threads)
+    draft.say(stage.name, "reorder", axes=(r + "i", r + "o"))
+    return draft.say(stage.name, "bind", axis=r + "i", place="thread.x")
 
 
 def bound_axes(draft: Draft, name: str) -> set[str]:
@@ -212,6 +321,8 @@ def say_gpu_parts(draft: Draft, name: str) -> None:
     stage, plan = draft.state.stage(name), draft.state.plan(name)
     if plan.strategy is None or plan.compute_with is not None:
         return
+    if (stage.scan is not None or stage.filter is not None) and any(loop.level for loop in plan.loops):
+        return  # threads have pieces of the blocks, in all passes of the strategy
     for part in strategies_of(stage)[plan.strategy[0]].parts:
         axes = [axis.name for axis in part_stage(stage, plan, part).axes]
         whole = part_name(name, part)

@@ -7,8 +7,10 @@ from dataclasses import replace
 from raido.schedule.directives.kinds import kindless
 from raido.schedule.directives.recorder import Name, Recorder, Self, one_of, rule
 from raido.schedule.levels import PLACES
+from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.refusal import Refusal
-from raido.schedule.state import State, put, with_loop
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import State, is_reduction, loop_of, put, with_loop
 
 
 class LevelDirectives(Recorder):
@@ -46,5 +48,14 @@ def apply_bind(state: State, stage: str, axis: str, place: str) -> State:
             "the schedule is for a CPU, which has no blocks", f'parallel("{axis}"), or schedule(target="vulkan")'
         )
     one_of(place, "a place", PLACES)
-    loop = kindless(state, stage, axis)
+    loop = loop_of(state, stage, axis)
+    if loop.level or not is_loop_of_strategy(state.stage(stage), state.plan(stage), loop):
+        loop = kindless(state, stage, axis)
     return put(state, with_loop(state.plan(stage), replace(loop, kind="parallel", level=place)), "loops")
+
+
+def is_loop_of_strategy(stage: Stage, plan: StagePlan, loop: LoopPlan) -> bool:
+    """Whether a strategy has made the loop parallel: that over its blocks."""
+    blocks = next((each for each in plan.loops if is_reduction(stage, plan, each.name)), None)
+    in_blocks = plan.strategy is not None and (stage.scan is not None or stage.filter is not None)
+    return in_blocks and loop is blocks and loop.kind == "parallel"

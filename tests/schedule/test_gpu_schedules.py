@@ -37,10 +37,14 @@ GOLDEN = Path(__file__).with_name("gpu_nests.txt")
 SMALL = Machine(task=8, gpu=Gpu(threads=16, along=(16, 8, 4), subgroup=4))
 """Blocks and chunks are so small that programs of some dozen elements have several."""
 USUAL = Machine(task=1 << 10, gpu=Gpu())
+TINY = Machine(task=1 << 6, gpu=Gpu(threads=4, subgroup=4))
+"""So few threads that the rounds of their trees are few lines."""
 LAWS = [(table, name) for table, programs in TABLES.items() for name in programs]
-NESTS = (
-    *("blur", "matmul", "row_sums", "column_sums", "argmin", "mandelbrot", "stencil3d", "checked_gather"),
-    *("scans/running_sum", "filters/several_arrays", "updates/histogram", "segments/sums"),
+NESTS = dict.fromkeys(
+    ("blur", "matmul", "column_sums", "mandelbrot", "stencil3d", "checked_gather", "segments/sums"), USUAL
+)
+NESTS |= dict.fromkeys(
+    ("row_sums", "flat_sum", "argmin", "scans/running_sum", "filters/several_arrays", "updates/histogram"), TINY
 )
 
 
@@ -140,7 +144,7 @@ def test_targets_of_gpus() -> None:
 
 
 def text(name: str) -> str:
-    return print_nest(default_nest(program_of(name), USUAL)).rstrip()
+    return print_nest(default_nest(program_of(name), NESTS[name])).rstrip()
 
 
 @pytest.mark.parametrize("name", NESTS)
