@@ -29,6 +29,7 @@ from raido.algo.passes.specialise import specialise
 from raido.schedule.fingerprint import fingerprint, nodes_of
 from raido.targets.cache import Cache, key_of
 from raido.targets.executable import Executable
+from raido.targets.interface import Source
 from raido.targets.loader import load_object
 from raido.targets.signature import FaultSite, Signature, signature_of
 from raido.targets.target import Target
@@ -56,10 +57,7 @@ def compile_program(
     Raises `ScheduleError` for a schedule that cannot be carried out, `TargetError` for an unknown target or one whose code this
     machine cannot run, `CompileError` for faults of raido's own.
     """
-    chosen = Target.parse(target)
-    if chosen.machine.gpu is not None:
-        raise TargetError(f"raido makes no code for {chosen} yet, only schedules")
-    work = Compilation(program, chosen, schedule, sizes or {})
+    work = compilation_for(program, Target.parse(target), schedule, sizes or {})
     store = (cache or _default_cache()) if use_cache else None
     key = work.key if store is not None else ""
     entry = store.get(key) if store is not None else None
@@ -83,19 +81,20 @@ def executable_of(
     signature: Signature | None = None,
     notes: Mapping[str, str] | None = None,
 ) -> Executable:
-    """The compilation's code in memory, ready to be called; `code` and `signature` where they have been kept."""
-    if not work.target.runs_here:
-        missing = ", ".join(sorted(set(work.target.features) - _host(work.target.hidden)))
-        raise TargetError(
-            f"this machine cannot run code for {work.target}: it lacks {missing}; `Compilation` makes the object only"
-        )
-    code, signature = code or work.object_bytes, signature or work.signature
-    loaded = load_object(code)
-    sources: dict[str, Callable[[], str]] = {kind: functools.partial(work.source, kind) for kind in SOURCES}
-    address = loaded.address(signature.entry)
-    return Executable(
-        signature, address, loaded, {**sources, **(notes or {})}, object_bytes=code, threads=work.target.threads
-    )
+    """The compilation's code, ready to be called; `code` and `signature` where they have been kept."""
+    sources: dict[str, Callable[[], str]] = {kind: functools.partial(work.source, kind) for kind in work.sources}
+    return work.load(code or work.object_bytes, signature or work.signature, {**sources, **(notes or {})})
+
+
+def compilation_for(
+    program: Program, target: Target, schedule: Schedule | None, sizes: Mapping[str, int]
+) -> Compilation:
+    """The steps on the way to code for a target."""
+    if target.kind == "vulkan":
+        from raido.targets.vulkan.compile import VulkanCompilation
+
+        return VulkanCompilation(program, target, schedule, sizes)
+    return Compilation(program, target, schedule, sizes)
 
 
 SOURCES = ("schedule", "nest", "gang", "tir", "llvm", "asm")
@@ -112,7 +111,23 @@ class Compilation:
 
     def __reduce__(self) -> tuple[Any, ...]:
         sizes = dict(self.sizes)
-        return Compilation, (self.original, self.target, self.given, sizes)
+        return type(self), (self.original, self.target, self.given, sizes)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The kinds of text that `source` gives."""
+        return SOURCES
+
+    def load(self, code: bytes, signature: Signature, sources: Mapping[str, Source]) -> Executable:
+        """An executable of code that has been made, here or by an earlier process; TargetError where this machine cannot run it."""
+        if not self.target.runs_here:
+            missing = ", ".join(sorted(set(self.target.features) - _host(self.target.hidden)))
+            raise TargetError(
+                f"this machine cannot run code for {self.target}: it lacks {missing}; `Compilation` makes the object only"
+            )
+        loaded = load_object(code)
+        address = loaded.address(signature.entry)
+        return Executable(signature, address, loaded, sources, object_bytes=code, threads=self.target.threads)
 
     @functools.cached_property
     def program(self) -> Program:
@@ -139,11 +154,16 @@ class Compilation:
             "" if given is None or not given.explicit_steps else given.to_json(),
             repr(sorted((name, int(size)) for name, size in self.sizes.items())),
             repr(sorted(axis.name for axis in self.program.named_axes)),
-            f"{self.target} {replace(self.target.machine, cores=0)}",
+            self.described_target,
             *versions(),
             repr([self.lines[site] for site in self.faulting]),
             *(f"{_size_check(check)}, {check.site and self.lines[check.site]}" for check in self.program.size_checks),
         )
+
+    @property
+    def described_target(self) -> str:
+        """All of the target that code depends on."""
+        return f"{self.target} {replace(self.target.machine, cores=0)}"
 
     @functools.cached_property
     def lines(self) -> dict[Site, int]:
@@ -200,14 +220,17 @@ class Compilation:
     @functools.cached_property
     def signature(self) -> Signature:
         """The interface for callers."""
+        return self.signature_for(self.gang, self.target.features)
+
+    def signature_for(self, nest: Nest, requires: tuple[str, ...]) -> Signature:
+        """The signature of code that was made of a nest and needs these features."""
         sites = tuple(
-            FaultSite(s.file, s.line, s.text, s.array) if s is not None else FaultSite("", 0, "")
-            for s in self.gang.sites
+            FaultSite(s.file, s.line, s.text, s.array) if s is not None else FaultSite("", 0, "") for s in nest.sites
         )
         graph = self.schedule.graph
-        left = {size.name for size, _ in self.gang.counts}
+        left = {size.name for size, _ in nest.counts}
         bounds = {c.size.name: c.bound for c in graph.counts if c.size.name in left}
-        return signature_of(self.program, self.entry, sites, self.target.features, graph.shapes, bounds)
+        return signature_of(self.program, self.entry, sites, requires, graph.shapes, bounds)
 
     @property
     def entry(self) -> str:

@@ -18,24 +18,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from raido.algo.errors import ArgumentError, RaidoError, TargetError, explain
-from raido.algo.html import table, titled
-from raido.algo.trace.arguments import arrange, parameter_names
+from raido.algo.errors import RaidoError, TargetError, explain
+from raido.algo.html import table
 from raido.algo.trace.attributes import NearAttributes
-from raido.algo.trace.remedies import near_names
 from raido.algo.trace.tracebacks import border, bordered
 from raido.targets._call import Caller
 from raido.targets.arguments import Bound, bind_arguments, finish
 from raido.targets.devices.library import BAD_DEVICE, LOST, NO_MEMORY
 from raido.targets.fastcall import write_plan
 from raido.targets.faults import fault_error
+from raido.targets.interface import Interface, Source
 from raido.targets.native import Fault, RuntimeCalls, adopt_array, shared_calls, take_error
-from raido.targets.signature import Signature, size_text
+from raido.targets.signature import Signature
 
 if TYPE_CHECKING:
     import numpy as np
-
-Source = str | Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -90,7 +87,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 @bordered
-class Executable(NearAttributes, Caller):
+class Executable(Interface, Caller):
     """`exe(*arrays, out=None)` runs a compiled program.
 
     Arrays may be NumPy's or any DLPack producer's (torch, jax, …), lists of numbers or buffers, and passed by keyword. C-contiguous ones
@@ -114,7 +111,6 @@ class Executable(NearAttributes, Caller):
         "signature",
         "threads",
     )
-    _spoken = "exe"
 
     def __init__(
         self,
@@ -139,17 +135,6 @@ class Executable(NearAttributes, Caller):
         entry = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * count)(entry_address)
         self._entry = entry if threads is None else _limit_threads(entry, threads, self._runtime.set_thread_limit)
         self._plan = write_plan(signature, entry_address, threads, self._runtime)
-
-    def _arranged(self, arrays: tuple[Any, ...], named: Mapping[str, Any], option: str = "out") -> tuple[Any, ...]:
-        """The arguments, those passed by keyword in their places; `option` is the caller's own, which may have been meant."""
-        name, names = self.signature.name, parameter_names(self.signature)
-        arranged, others = arrange(name, names, arrays, named)
-        if others:
-            unknown = next(iter(others))
-            near = ", ".join(f"{word}=" for word in near_names(unknown, [*names, option]))
-            said = {"try": near or None, "takes": ", ".join(names) or "nothing"}
-            raise ArgumentError(explain(f"{name} has no argument {unknown!r}", **said))
-        return arranged
 
     @border
     def _complete(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
@@ -184,17 +169,6 @@ class Executable(NearAttributes, Caller):
         call = self.bind(*self._arranged(arrays, named, "repeat"))
         call.run()
         return Timing(tuple(call.time() for _ in range(repeat)), call.nbytes)
-
-    def source(self, kind: str) -> str:
-        """The program as "nest", "tir", "llvm", "asm" or what else the target offers; TargetError lists what there is."""
-        try:
-            text = self._sources[kind]
-        except KeyError:
-            kinds = ", ".join(f'"{name}"' for name in self._sources) or "none (it was loaded from a library)"
-            raise TargetError(
-                f'{self.signature.name}: there is no source of kind "{kind}"; there is: {kinds}'
-            ) from None
-        return text if isinstance(text, str) else text()
 
     def with_threads(self, threads: int | None) -> Executable:
         """The same program, whose calls use at most that many threads; the results have the same bits."""
@@ -231,21 +205,8 @@ class Executable(NearAttributes, Caller):
         packed = pickle.dumps(self._sources)  # unpacked by who asks for one: that forms the stages anew
         return _restored, (self.signature.to_json(), self._object, self.threads, tuple(self._sources), packed)
 
-    def __repr__(self) -> str:
-        inputs = ", ".join(f"{value.name}: {value}" for value in self.signature.inputs)
-        outputs = ", ".join(str(value) for value in self.signature.outputs)
-        ghosts = "".join(
-            f", {e.name}" + ("" if e.bound is None else f" <= {size_text(e.bound)}")
-            for e in self.signature.existentials
-        )
-        return f"<Executable {self.signature.name}({inputs}) -> {outputs}{ghosts}>"
-
-    def _repr_html_(self) -> str:
-        rows = [("argument", value.name, str(value)) for value in self.signature.inputs]
-        rows += [("size", name, "i64") for name in self.signature.sizes]
-        rows += [("result", "", str(value)) for value in self.signature.outputs]
-        limit = "" if self.threads is None else f", at most {self.threads} threads"
-        return titled(f"Executable {self.signature.name}{limit}", table(("", "name", "type"), rows))
+    def _described(self) -> str:
+        return "" if self.threads is None else f", at most {self.threads} threads"
 
 
 @bordered

@@ -254,6 +254,20 @@ def run_plan(
 
     Launches may still run then. What the plan has allocated and not freed is freed, after a failure too.
     """
+    return run_and_keep(plan, device, kernels, numbers=numbers, memories=memories, arrays=arrays)[0]
+
+
+def run_and_keep(
+    plan: Plan,
+    device: OpenDevice,
+    kernels: Mapping[str, LoadedKernel],
+    keep: Sequence[str] = (),
+    *,
+    numbers: Mapping[str, int] | None = None,
+    memories: Mapping[str, Memory] | None = None,
+    arrays: Mapping[str, np.ndarray] | None = None,
+) -> tuple[dict[str, int], dict[str, Memory]]:
+    """Runs a plan as `run_plan` does; beside its numbers, the arrays among `keep` that it has allocated."""
     memories, arrays = memories or {}, arrays or {}
     for what, needed, given in (("number", (), numbers or {}), ("array of the caller", plan.hosts, arrays)):
         for name in needed:
@@ -272,11 +286,13 @@ def run_plan(
     parts = [ctypes.cast(part, c_void_p).value for part in (words, registers, slots, hosts, loaded)]
     counts = (plan.register_count, len(plan.slots), len(plan.hosts), len(plan.kernels))
     run = _Run(device.handle.value, *parts, len(plan.words), 0, *counts)
+    kept: dict[str, Memory] = {}
     try:
         while (code := device.call.rd_plan_run(ctypes.byref(run), _SLICE)) == BUSY:
             pass
         device.check(code)
+        kept = {name: Memory.adopt(device, slots[plan.slots[name]]) for name in keep if slots[plan.slots[name]]}
     finally:
-        for handle in set(slots) - given:
+        for handle in set(slots) - given - {memory.handle.value for memory in kept.values()}:
             device.call.rd_buffer_free(handle)
-    return {name: registers[place] for name, place in plan.registers.items()}
+    return {name: registers[place] for name, place in plan.registers.items()}, kept

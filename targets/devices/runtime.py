@@ -108,6 +108,14 @@ class Memory:
         device.check(device.call.rd_buffer_new(device.handle, nbytes, ctypes.byref(self._handle)))
         self._free = weakref.finalize(self, _free, device, device.call.rd_buffer_free, self._handle)
 
+    @staticmethod
+    def adopt(device: OpenDevice, handle: int) -> Memory:
+        """Memory that a plan has allocated, from now on freed with its last reference; its size is known to the runtime alone."""
+        made = object.__new__(Memory)
+        made.device, made.nbytes, made._handle = device, 0, c_void_p(handle)
+        made._free = weakref.finalize(made, _free, device, device.call.rd_buffer_free, made._handle)
+        return made
+
     @property
     def handle(self) -> c_void_p:
         """The runtime's buffer; TargetError after its device was closed."""

@@ -34,7 +34,6 @@ def emit_kernel(kernel: Kernel, steps: int = STEPS) -> Any:
     for number in kernel.numbers:
         parameters.append(T.Var(unit.fresh_name(number.name), T.type_name(number.dtype)))
         unit.variables[number] = parameters[-1]
-        unit.index_like.add(number)
     if kernel.faults:
         parameters.append(T.pointer(unit.fresh_name("fault"), i32))
         unit.fault = T.flat_buffer("fault_record", i32, RECORD_WORDS, parameters[-1])
@@ -47,7 +46,6 @@ def _body(kernel: Kernel, unit: Unit, statements: Statements) -> Any:
     """What a thread does: nothing, if the kernel can see that something failed."""
     for variable in (*kernel.blocks, *kernel.threads):
         unit.variables[variable] = T.Var(unit.fresh_name(variable.name), "int64")
-        unit.index_like.add(variable)
     declared, unit.out = unit.out, []
     test = _test(unit)
     before, unit.out = unit.out, []

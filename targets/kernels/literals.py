@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from raido.algo.graph.dtypes import DType, bf16, bool_, signed, unsigned
+from raido.algo.graph.dtypes import DType, bf16, bool_, i64, signed, unsigned
 from raido.algo.graph.expr import Const
 from raido.targets import tvm_corner as T
+from raido.targets.emit.terms import Term
 from raido.targets.kernels.unit import operation
 
 
@@ -24,3 +25,8 @@ def literal(dtype: DType, bits: int) -> Any:
     if bits >= 1 << 63:
         whole, bits = signed(dtype.bits), bits - (1 << 64)
     return operation("bitcast", dtype, T.IntImm(T.type_name(whole), bits))
+
+
+def known_term(e: Const) -> Term:
+    """A literal as a term: i64 and bool ones stay Python's."""
+    return bool(e.bits) if e.dtype is bool_ else int(e.bits) if e.dtype is i64 else literal(e.dtype, e.bits)

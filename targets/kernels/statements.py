@@ -14,25 +14,20 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Op
 from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.nest.effects import is_scan
 from raido.schedule.nest.nodes import (
     Alloc,
-    Append,
     AtomicUpdate,
     Block,
     Check,
-    Fold,
     For,
     If,
     Let,
-    Prefetch,
-    Produce,
     Store,
     While,
 )
-from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.nest.values import Buffer
 from raido.targets import tvm_corner as T
-from raido.targets.emit.terms import Term, is_plain_index, tir
+from raido.targets.emit.terms import Term, tir
 from raido.targets.kernels.atomics import emit_atomic, store_in_word
 from raido.targets.kernels.faults import record_fault
 from raido.targets.kernels.unit import Form, Held, Unit, condition, load
@@ -75,14 +70,9 @@ class Statements:
     def _block(self, s: Block) -> None:
         self.block(s.statements)
 
-    def _produce(self, s: Produce) -> None:
-        self.block(s.body.statements)
-
     def _let(self, s: Let) -> None:
         unit = self.unit
         term = self.values.scalar(s.value)
-        if is_plain_index(s.value, unit.index_like, {}):
-            unit.index_like.add(s.var)
         unit.variables[s.var] = unit.bind(s.var.name, s.var.dtype, term)
 
     def _alloc(self, s: Alloc) -> None:
@@ -121,40 +111,6 @@ class Statements:
         made = self.unit.end_block(outer)
         self.unit.out.append(made if predicate in (None, True) else T.IfThenElse(predicate, made, None))
 
-    def _prefetch(self, s: Prefetch) -> None:
-        """A hint that devices have no use for."""
-
-    # --- steps of reductions, scans and filters
-
-    def _fold(self, s: Fold) -> None:
-        unit, steps = self.unit, s.step
-        held = [Read(buffer, s.indices, None) for buffer in s.buffers]
-        if is_scan(s):
-            operands = zip((*s.left, *s.right), self.values.prepare(*held, *s.values), strict=True)
-            unit.variables.update((var, unit.bind(var.name, var.dtype, term)) for var, term in operands)
-            unit.variables.update((var, unit.variables[left]) for var, left in zip(s.before, s.left, strict=False))
-        else:
-            now = dict(zip(s.left, held, strict=True))
-            steps = tuple(substitute(step, now) for step in steps)
-        terms = self.values.prepare(*steps, *s.indices)[: len(steps)]
-        if len(steps) > 1 or is_scan(s):  # all are computed before any is stored
-            terms = [unit.bind("step", e.dtype, term) for term, e in zip(terms, steps, strict=True)]
-        unit.variables.update(zip(s.after, terms, strict=False))
-        for buffer, term, step in zip(s.buffers, terms, steps, strict=True):
-            self.store(*self.values.element(buffer, s.indices), tir(term, step.dtype))
-
-    def _append(self, s: Append) -> None:
-        unit = self.unit
-        wanted = condition(self.values.scalar(s.predicate))
-        outer = unit.block()
-        place = Read(s.position, (), None)
-        at, *terms = self.values.prepare(place, *s.values)
-        at = unit.bind("place", i64, at)
-        for buffer, term, value in zip(s.buffers, terms, s.values, strict=True):
-            self.store(unit.held(buffer), at, tir(term, value.dtype))
-        self.store(*self.values.element(s.position, ()), T.Add(tir(at), T.IntImm("int64", 1)))
-        unit.when(wanted, outer)
-
     def _atomic(self, s: AtomicUpdate) -> None:
         emit_atomic(self.unit, self.values, s)
 
@@ -165,7 +121,6 @@ class Statements:
         if s.kind in ("parallel", "vector"):
             raise CompileError(f"internal: a {s.kind} loop over {s.var.name} cannot stand inside a kernel")
         low, high = self.values.prepare(s.low, s.high)
-        unit.index_like.add(s.var)
         if isinstance(low, int) and isinstance(high, int):
             if high <= low:
                 return
@@ -233,16 +188,12 @@ class Statements:
 
 _EMIT: dict[type, Callable[[Any, Any], None]] = {
     Block: Statements._block,
-    Produce: Statements._produce,
     Let: Statements._let,
     Alloc: Statements._alloc,
     Store: Statements._store,
-    Fold: Statements._fold,
     AtomicUpdate: Statements._atomic,
-    Append: Statements._append,
     For: Statements._for,
     If: Statements._if,
     While: Statements._while,
     Check: Statements._check,
-    Prefetch: Statements._prefetch,
 }

@@ -43,7 +43,6 @@ class Unit:
 
     def __init__(self) -> None:
         self.variables: dict[Any, Term] = {}
-        self.index_like: set[Any] = set()
         self.memory: dict[Buffer, Held] = {}
         self.fault: Any = None
         self.out: list[Any] = []
@@ -56,8 +55,8 @@ class Unit:
         return f"{clean}_{self._names}"
 
     def bind(self, stem: str, dtype: DType, value: Term) -> Term:
-        """A name for a value in the current block; numbers that are known need none."""
-        if isinstance(value, (int, T.Var)):
+        """A name for a value in the current block; literals need none."""
+        if isinstance(value, (int, T.Var, T.IntImm, T.FloatImm)):
             return value
         name = T.Var(self.fresh_name(stem), T.type_name(dtype))
         self.out.append(T.Bind(name, value))

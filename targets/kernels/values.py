@@ -17,7 +17,7 @@ from raido.schedule.nest.values import Buffer, Read
 from raido.targets import tvm_corner as T
 from raido.targets.emit.order import is_leaf, operands, order_of, strides_of
 from raido.targets.emit.terms import Term, index_product, index_sum, tir
-from raido.targets.kernels.literals import literal
+from raido.targets.kernels.literals import known_term, literal
 from raido.targets.kernels.operations import emit_operation
 from raido.targets.kernels.unit import Held, Unit, load, operation
 
@@ -36,9 +36,8 @@ class Values:
         self.memo = {}
         order, uses = order_of(root for root in roots if root is not None)
         depths: dict[Any, int] = {}
-        plain: dict[Any, bool] = {}
         for e in order:
-            term = self._emit(e, plain)
+            term = self._emit(e)
             depth = 1 + max((depths[a] for a in operands(e)), default=0)
             if not isinstance(term, int) and not is_leaf(e) and (uses[e] > 1 or depth > _DEPTH):
                 term, depth = self.unit.bind("v", e.dtype, term), 0
@@ -49,15 +48,15 @@ class Values:
         """One expression."""
         return self.prepare(e)[0]
 
-    def _emit(self, e: Any, plain: dict[Any, bool]) -> Term:
+    def _emit(self, e: Any) -> Term:
         if isinstance(e, Const):
-            return bool(e.bits) if e.dtype is bool_ else int(e.bits) if e.dtype is i64 else literal(e.dtype, e.bits)
+            return known_term(e)
         if isinstance(e, (Var, SizeVar)):
             if e not in self.unit.variables:
                 raise CompileError(f"internal: variable {e.name} is not bound where a kernel uses it")
             return self.unit.variables[e]
         if isinstance(e, Op):
-            return emit_operation(self, e, plain)
+            return emit_operation(self, e)
         if isinstance(e, Read):
             return self._read(e)
         raise CompileError(f"internal: {type(e).__name__} is no expression of a kernel")

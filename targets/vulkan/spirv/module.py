@@ -204,12 +204,23 @@ class Module:
             self._made[key] = made
         return self._made[key]
 
+    def _enable_narrow(self, row: tuple[Any, ...]) -> None:
+        """Declares what a type of 8 or 16 bits needs where nothing is computed in it, and no array has it: then it is only converted."""
+        if row[0] not in (Op.TypeInt, Op.TypeFloat) or row[1] not in _IN_BUFFERS:
+            return
+        letters = "f" if row[0] is Op.TypeFloat else "iu"
+        enabling = {*(_ARITHMETIC[letter, row[1]] for letter in letters), _IN_BUFFERS[row[1]]}
+        if not enabling & self.capabilities:
+            self.require(_IN_BUFFERS[row[1]], f"a number of {row[1]} bits")
+
     # --- words
 
     def assemble(
         self, block: tuple[int, int, int], first: int, variables: list[Instruction], body: list[Instruction]
     ) -> bytes:
         """The module with one function, of the kernel's name, that `block` threads run; `first` labels its first block."""
+        for row in [*self._made]:
+            self._enable_narrow(row)
         void = self.declare(Op.TypeVoid)
         signature = self.declare(Op.TypeFunction, void)
         entry = self.fresh()

@@ -12,6 +12,7 @@ from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, i32
 from raido.targets.vulkan.spirv.body import Body
 from raido.targets.vulkan.spirv.grammar import Glsl, Op
+from raido.targets.vulkan.spirv.zeros import arithmetic_of_zero
 
 Operand = tuple[DType, int]
 Writer = Callable[..., int]
@@ -60,6 +61,8 @@ COMPARISONS = {
 
 def arithmetic(b: Body, name: str, dtype: DType, x: int, y: int) -> int:
     """A sum, difference, product or quotient; integers wrap, and quotients of integers are rounded towards zero."""
+    if dtype.is_float and (exact := arithmetic_of_zero(b, name, dtype, x, y)) is not None:
+        return exact
     return b.compute(ARITHMETIC[name]["fiu".index(dtype.kind)], dtype, x, y)
 
 

@@ -1,0 +1,203 @@
+"""A compiled program that runs on a device: NumPy arrays in and out, or arrays of the device, which stay there.
+
+The device is opened, and kernels are loaded and constants uploaded, at the first call; calls from any number of threads share them.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raido.algo.trace.tracebacks import border, bordered
+from raido.targets.devices.arguments import DeviceCall, bind_device_call
+from raido.targets.devices.code import DeviceCode
+from raido.targets.devices.plan import run_and_keep
+from raido.targets.devices.runtime import LoadedKernel, Memory, OpenDevice
+from raido.targets.executable import Timing
+from raido.targets.faults import fault_error
+from raido.targets.interface import Interface, Source
+from raido.targets.native import Fault
+from raido.targets.signature import Signature
+
+_RECORD = 40
+"""Bytes of the fault record."""
+Opener = Callable[[], OpenDevice]
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """What a program has on a device that is open."""
+
+    device: OpenDevice
+    kernels: Mapping[str, LoadedKernel]
+    constants: Mapping[str, Memory]
+
+
+@bordered
+class DeviceExecutable(Interface):
+    """`exe(*arrays, out=None)` runs a compiled program on a device.
+
+    Arrays are NumPy's, any DLPack producer's, lists or buffers, which are copied to the device, or arrays that are there
+    (`rd.device_array`). If one of the arguments or `out` is on the device, so are the results; else they are NumPy's. Raises
+    `ArgumentError`, `SizeMismatch` before anything runs, what the program's checks find (`IndexOutOfRange`, `ArithmeticFault`) after,
+    `MemoryError` where the device has no room, and `TargetError` where there is no such device, or it fails.
+
+    `opened` opens the device. `device` is what messages call it before.
+    """
+
+    __slots__ = ("_loaded", "_lock", "_opened", "_sources", "code", "device", "signature")
+
+    def __init__(
+        self,
+        signature: Signature,
+        code: DeviceCode,
+        device: str,
+        opened: Opener,
+        sources: Mapping[str, Source] | None = None,
+    ) -> None:
+        self.signature, self.code, self.device = signature, code, device
+        self._opened, self._sources = opened, dict(sources or {})
+        self._loaded: _Loaded | None = None
+        self._lock = threading.Lock()
+
+    @border
+    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
+        call = self._bind(self._arranged(arrays, named), out)
+        call.run()
+        return call.result()
+
+    def bind(self, *arrays: Any, out: Any = None, **named: Any) -> RunningCall:
+        """One call with its memory, to be made any number of times; raises what calling raises before anything runs."""
+        return self._bind(self._arranged(arrays, named), out)
+
+    def _bind(self, arrays: Sequence[Any], out: Any) -> RunningCall:
+        return RunningCall(self, self._load(), bind_device_call(self.signature, self._opened(), arrays, out))
+
+    def time(self, *arrays: Any, repeat: int = 10, **named: Any) -> Timing:
+        """Runs the program `repeat` times on the same memory of the device, after one run that does not count, and measures each run:
+        from its first launch until the last has ended, without copies from and to the CPU."""
+        if repeat < 1:
+            raise ValueError(f"repeat must be at least 1, not {repeat}")
+        call = self.bind(*self._arranged(arrays, named, "repeat"))
+        call.run()
+        return Timing(tuple(call.time() for _ in range(repeat)), call.nbytes)
+
+    def export(self, path: str | os.PathLike[str], *, cc: str | Sequence[str] | None = None) -> Path:
+        """Writes a self-contained shared library and, beside it, its C header; returns the library's path."""
+        from raido.targets.export import write_library
+
+        return write_library(path, [(self.signature.name, self.signature, self.code)], cc=cc)
+
+    def _load(self) -> _Loaded:
+        """The program on its device, which is opened if it is not."""
+        device = self._opened()
+        with self._lock:
+            if self._loaded is None or self._loaded.device is not device:
+                kernels = {name: LoadedKernel(device, kernel) for name, kernel in self.code.kernels.items()}
+                constants = {name: Memory(device, array.nbytes) for name, array in self.code.constants.items()}
+                for name, memory in constants.items():
+                    memory.write(self.code.constants[name])
+                self._loaded = _Loaded(device, kernels, constants)
+            return self._loaded
+
+    def _described(self) -> str:
+        return f" on {self.device}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        packed = pickle.dumps((self._opened, self._sources))  # sources are unpacked by who asks for one
+        return _restored, (self.signature.to_json(), self.code.to_bytes(), self.device, tuple(self._sources), packed)
+
+
+@bordered
+class RunningCall:
+    """A call of an executable with its arguments, sizes and results in place: running it again uses the same memory."""
+
+    __slots__ = ("_bound", "_counts", "_executable", "_loaded", "_made", "_record")
+
+    def __init__(self, executable: DeviceExecutable, loaded: _Loaded, bound: DeviceCall) -> None:
+        self._executable, self._loaded, self._bound = executable, loaded, bound
+        self._counts: dict[str, int] = {}
+        self._made: dict[int, Memory] = {}
+        self._record = Memory(loaded.device, _RECORD) if executable.code.fault else None
+
+    @property
+    def device(self) -> OpenDevice:
+        """The device that it runs on."""
+        return self._loaded.device
+
+    @property
+    def nbytes(self) -> int:
+        """Compulsory traffic of one run in bytes: every input read once and every result written once."""
+        return self._bound.nbytes
+
+    def run(self) -> None:
+        """Runs the program; raises the fault that it reports."""
+        self.start()
+        self._look()
+
+    def time(self) -> float:
+        """Seconds of one run; faults are not looked for."""
+        self.device.finish()
+        start = time.perf_counter()
+        self.start()
+        self.device.finish()
+        return time.perf_counter() - start
+
+    def result(self) -> Any:
+        """The result of the last run, in the structure that the program returns."""
+        return self._bound.finish(self._counts, self._made)
+
+    def start(self) -> None:
+        """Runs the plan; launches may still run then, and faults are not looked for."""
+        code, bound, signature = self._executable.code, self._bound, self._executable.signature
+        memories = dict(zip(code.inputs, bound.inputs, strict=True)) | dict(self._loaded.constants)
+        memories |= {name: memory for name, memory in zip(code.outputs, bound.outputs, strict=True) if memory}
+        if self._record is not None:
+            self._record.write(np.zeros(_RECORD, np.uint8))
+            memories[code.fault] = self._record
+        used = {name: memory for name, memory in memories.items() if name in code.plan.slots}
+        sizes = {name: bound.sizes[size] for name, size in zip(code.sizes, signature.sizes, strict=True)}
+        try:
+            numbers, kept = run_and_keep(
+                code.plan, self._loaded.device, self._loaded.kernels, code.results, numbers=sizes, memories=used
+            )
+        except MemoryError as error:
+            self._look()
+            raise MemoryError(f"{signature.name}: {error}") from None
+        self._counts = {name: numbers[number] for name, number in code.counts.items()}
+        self._made = {code.outputs.index(name): memory for name, memory in kept.items()}
+
+    def _look(self) -> None:
+        """Raises the fault on record."""
+        if self._record is None:
+            return
+        fault = Fault.from_buffer_copy(self._record.read(np.empty(_RECORD, np.uint8)).tobytes())
+        if fault.kind:
+            signature = self._executable.signature
+            raise fault_error(fault.kind, fault.site, list(fault.values), signature.sites, signature.name)
+
+
+def _restored(text: str, code: bytes, device: str, kinds: Sequence[str], packed: bytes) -> DeviceExecutable:
+    """A pickled executable."""
+    sources = {kind: functools.partial(_unpacked, packed, kind) for kind in kinds}
+    opened: Opener = functools.partial(_open, packed)
+    return DeviceExecutable(Signature.from_json(text), DeviceCode.from_bytes(code), device, opened, sources)
+
+
+def _open(packed: bytes) -> OpenDevice:
+    return pickle.loads(packed)[0]()
+
+
+def _unpacked(packed: bytes, kind: str) -> str:
+    """One of the sources of a pickled executable."""
+    source: Source = pickle.loads(packed)[1][kind]
+    return source if isinstance(source, str) else source()

@@ -1,0 +1,65 @@
+"""What every executable says of itself, whatever runs it: its arguments by position and keyword, its sources, how it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from raido.algo.errors import ArgumentError, TargetError, explain
+from raido.algo.html import table, titled
+from raido.algo.trace.arguments import arrange, parameter_names
+from raido.algo.trace.attributes import NearAttributes
+from raido.algo.trace.remedies import near_names
+from raido.targets.signature import Signature, size_text
+
+Source = str | Callable[[], str]
+
+
+class Interface(NearAttributes):
+    """The base of executables. `_sources` maps kinds to text, or to functions that make it when asked."""
+
+    __slots__ = ()
+    _spoken = "exe"
+    signature: Signature
+    _sources: Mapping[str, Source]
+
+    def _arranged(self, arrays: tuple[Any, ...], named: Mapping[str, Any], option: str = "out") -> tuple[Any, ...]:
+        """The arguments, those passed by keyword in their places; `option` is the caller's own, which may have been meant."""
+        name, names = self.signature.name, parameter_names(self.signature)
+        arranged, others = arrange(name, names, arrays, named)
+        if others:
+            unknown = next(iter(others))
+            near = ", ".join(f"{word}=" for word in near_names(unknown, [*names, option]))
+            said = {"try": near or None, "takes": ", ".join(names) or "nothing"}
+            raise ArgumentError(explain(f"{name} has no argument {unknown!r}", **said))
+        return arranged
+
+    def source(self, kind: str) -> str:
+        """The program as "nest", "tir", "llvm", "asm" or what else the target offers; TargetError lists what there is."""
+        try:
+            text = self._sources[kind]
+        except KeyError:
+            kinds = ", ".join(f'"{name}"' for name in self._sources) or "none (it was loaded from a library)"
+            raise TargetError(
+                f'{self.signature.name}: there is no source of kind "{kind}"; there is: {kinds}'
+            ) from None
+        return text if isinstance(text, str) else text()
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{value.name}: {value}" for value in self.signature.inputs)
+        outputs = ", ".join(str(value) for value in self.signature.outputs)
+        ghosts = "".join(
+            f", {e.name}" + ("" if e.bound is None else f" <= {size_text(e.bound)}")
+            for e in self.signature.existentials
+        )
+        return f"<Executable {self.signature.name}({inputs}) -> {outputs}{ghosts}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("argument", value.name, str(value)) for value in self.signature.inputs]
+        rows += [("size", name, "i64") for name in self.signature.sizes]
+        rows += [("result", "", str(value)) for value in self.signature.outputs]
+        return titled(f"Executable {self.signature.name}{self._described()}", table(("", "name", "type"), rows))
+
+    def _described(self) -> str:
+        """What there is to say of it beside its name."""
+        return ""

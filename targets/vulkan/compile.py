@@ -1,0 +1,46 @@
+"""Programs for Vulkan: kernels as SPIR-V, for the device of the target."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from raido.algo.errors import TargetError
+from raido.targets.devices.compile import DeviceCompilation
+from raido.targets.devices.kernel import Kernel
+from raido.targets.vulkan.device import Device
+from raido.targets.vulkan.spirv.generate import generate_kernel
+
+
+class VulkanCompilation(DeviceCompilation):
+    """One program on its way to SPIR-V."""
+
+    code_kind = "spirv"
+
+    @property
+    def described_target(self) -> str:
+        """The device and its driver: what it can do, and how its kernels compute, follows from them."""
+        device = self.target.vulkan_device
+        return f"{super().described_target} {device.name} {device.identity} {device.driver} {device.iterations}"
+
+    @functools.cached_property
+    def device(self) -> Device:
+        """The device as code generation sees it: examined where it is, else as it is known."""
+        described = self.target.vulkan_device
+        try:
+            return self.open_device().device
+        except TargetError:
+            return described
+
+    def generate(self, function: Any) -> Kernel:
+        return generate_kernel(function, self.device)
+
+    def listing(self, kernel: Kernel, function: Any) -> str:
+        from raido.targets.vulkan.spirv.listing import disassemble
+
+        return disassemble(kernel.code)
+
+    def open_device(self) -> Any:
+        from raido.targets.vulkan.opened import open_device
+
+        return open_device(self.target.vulkan_device.index)

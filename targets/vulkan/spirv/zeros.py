@@ -1,0 +1,62 @@
+"""Sums, products and quotients of floats with a literal 0, and differences of a value and itself, by other instructions.
+
+Mesa's llvmpipe takes x + 0 for x, x · 0, 0 / x and x - x for 0, and x / 0 for anything, wherever it sees such an operand
+(src/gallium/auxiliary/gallivm/lp_bld_arit.c), though their results depend on signs, infinities and NaN.
+"""
+
+from __future__ import annotations
+
+from raido.algo.graph.dtypes import DType, unsigned
+from raido.targets.vulkan.spirv.body import Body
+from raido.targets.vulkan.spirv.grammar import Glsl, Op
+
+
+def arithmetic_of_zero(b: Body, name: str, dtype: DType, x: int, y: int) -> int | None:
+    """The result where an operand is a literal 0, or both are one value of which the difference is taken; else None."""
+    signs = _sign_of_zero(b, dtype, x), _sign_of_zero(b, dtype, y)
+    if name == "sub":
+        if x == y:
+            return b.select(_is_finite(b, dtype, x), dtype, b.module.constant(dtype, 0.0), _nan(b, dtype))
+        if signs[1] is not None:
+            return _plus_zero(b, dtype, x, not signs[1])
+        return None if signs[0] is None else _plus_zero(b, dtype, b.compute(Op.FNegate, dtype, y), signs[0])
+    if signs == (None, None):
+        return None
+    other, sign = (x, signs[1]) if signs[1] is not None else (y, bool(signs[0]))
+    if name == "add":
+        return _plus_zero(b, dtype, other, bool(sign))
+    if name == "mul":
+        return b.select(_is_finite(b, dtype, other), dtype, _zero_signed(b, dtype, other, bool(sign)), _nan(b, dtype))
+    if signs[1] is not None:
+        return b.compute(Op.FMul, dtype, x, b.module.constant(dtype, float("-inf" if sign else "inf")))
+    some = b.test(Op.FOrdLessThan, b.module.constant(dtype, 0.0), b.glsl(Glsl.FAbs, dtype, other))  # neither 0 nor NaN
+    return b.select(some, dtype, _zero_signed(b, dtype, other, bool(sign)), _nan(b, dtype))
+
+
+def _sign_of_zero(b: Body, dtype: DType, x: int) -> bool | None:
+    """Whether a literal 0 is negative; None for anything else."""
+    return {0: False, 1 << (dtype.bits - 1): True}.get(b.module.known.get(x, 1))
+
+
+def _plus_zero(b: Body, dtype: DType, x: int, negative: bool) -> int:
+    """x + 0 or x + (-0): only -0 + 0 is not x."""
+    if negative:
+        return x
+    zero = b.module.constant(dtype, 0.0)
+    return b.select(b.test(Op.FOrdEqual, x, zero), dtype, zero, x)
+
+
+def _is_finite(b: Body, dtype: DType, x: int) -> int:
+    return b.test(Op.FOrdLessThan, b.glsl(Glsl.FAbs, dtype, x), b.module.constant(dtype, float("inf")))
+
+
+def _zero_signed(b: Body, dtype: DType, x: int, negative: bool) -> int:
+    """0 with the sign of x, or with the other one."""
+    bits = unsigned(dtype.bits)
+    top = b.module.constant(bits, 1 << (dtype.bits - 1))
+    sign = b.compute(Op.BitwiseAnd, bits, b.compute(Op.Bitcast, bits, x), top)
+    return b.compute(Op.Bitcast, dtype, b.compute(Op.BitwiseXor, bits, sign, top) if negative else sign)
+
+
+def _nan(b: Body, dtype: DType) -> int:
+    return b.module.constant(dtype, float("nan"))

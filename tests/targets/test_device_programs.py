@@ -1,0 +1,136 @@
+"""Whole programs on a Vulkan device under the validation layer: the corpus, faults, sizes that data decides, the code as bytes."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from vulkan_devices import validated_device
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "algo"))
+from corpus import CASES, Case
+from test_corpus import check
+
+import raido as rd
+from raido.algo.errors import ArithmeticFault, IndexOutOfRange, SizeMismatch, TargetError
+from raido.targets.compile import executable_of
+from raido.targets.devices.code import DeviceCode
+from raido.targets.target import Target
+from raido.targets.vulkan.compile import VulkanCompilation
+from raido.targets.vulkan.library import validation_messages
+from raido.targets.vulkan.opened import open_device
+
+PROGRAMS: dict[str, list[Case]] = {}
+for case in CASES:
+    PROGRAMS.setdefault(case.algorithm.name, []).append(case)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def validated() -> Iterator[None]:
+    validated_device()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAIDO_VULKAN_VALIDATE", "1")
+        yield
+    assert validation_messages() == (0, "")
+
+
+class LoopsOfTheCpu(VulkanCompilation):
+    """A program whose kernels are cut from the loops that a CPU has by default."""
+
+    @property
+    def device(self) -> Any:  # type: ignore[override]
+        return self.open_device().device
+
+    def open_device(self) -> Any:
+        return open_device()
+
+
+def compiled(algorithm: Any, *like: Any) -> Any:
+    return executable_of(LoopsOfTheCpu(algorithm.trace(*like), Target(), None, {}))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_give_what_numpy_gives(name: str) -> None:
+    executable = compiled(PROGRAMS[name][0].algorithm)
+    for case in PROGRAMS[name]:
+        check(executable(*case.arguments), case.expected, case.close)
+
+
+@rd.algorithm(a="f32[n]", index="i64[m]")
+def gathered(a: rd.Array, index: rd.Array) -> rd.Array:
+    return a[index] * 2
+
+
+@rd.algorithm(a="i32[n]", b="i32[n]")
+def divided(a: rd.Array, b: rd.Array) -> rd.Array:
+    return a // b
+
+
+@rd.algorithm(a="f32[n]")
+def positive(a: rd.Array) -> rd.Array:
+    return rd.filter(lambda x: x > 0, a)
+
+
+def test_a_wrong_index_names_the_line_and_later_calls_are_well() -> None:
+    executable = compiled(gathered)
+    a = np.arange(5, dtype=np.float32)
+    with pytest.raises(
+        IndexOutOfRange, match=r"index 7 is out of range for dimension 0 of size 5(?s:.)*test_device_programs"
+    ):
+        executable(a, np.array([0, 7, 1]))
+    np.testing.assert_array_equal(executable(a, np.array([4, 0])), np.float32([8, 0]))
+    with pytest.raises(ArithmeticFault, match="integer division of 3 by zero"):
+        compiled(divided)(np.int32([3, 3]), np.int32([1, 0]))
+    with pytest.raises(SizeMismatch):
+        compiled(divided)(np.int32([3, 3]), np.int32([1]))
+
+
+def test_sizes_that_data_decides() -> None:
+    executable = compiled(positive)
+    for n in (0, 1, 3000):
+        a = np.random.default_rng(n).standard_normal(n).astype(np.float32)
+        np.testing.assert_array_equal(executable(a), a[a > 0])
+
+
+def test_threads_call_one_executable() -> None:
+    executable, wrong = compiled(positive), []
+
+    def call(seed: int) -> None:
+        for n in range(5):
+            a = np.random.default_rng(seed + n).standard_normal(500 * n + seed).astype(np.float32)
+            if not np.array_equal(executable(a), a[a > 0]):
+                wrong.append((seed, n))
+
+    threads = [threading.Thread(target=call, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_sources_times_and_what_is_no_source() -> None:
+    executable = compiled(gathered)
+    a, index = np.ones(1000, np.float32), np.arange(1000)
+    assert len(executable.time(a, index, repeat=3).runs) == 3
+    assert "OpEntryPoint" in executable.source("spirv") and "launch_thread" in executable.source("tir")
+    with pytest.raises(TargetError, match='there is no source of kind "asm"; there is: "schedule"'):
+        executable.source("asm")
+    assert repr(executable) == "<Executable gathered(a: f32[n], index: i64[m]) -> f32[m]>"
+
+
+def test_programs_survive_as_bytes_and_damage_is_said() -> None:
+    executable = compiled(gathered)
+    data = executable.code.to_bytes()
+    assert DeviceCode.from_bytes(data).to_bytes() == data
+    for damaged in (b"", data[:-1], data[10:], data.replace(b'"format":1', b'"format":2')):
+        with pytest.raises(TargetError, match="device program"):
+            DeviceCode.from_bytes(damaged)
+    again = pickle.loads(pickle.dumps(executable))
+    np.testing.assert_array_equal(again(np.float32([1, 2]), np.array([1])), np.float32([4]))
