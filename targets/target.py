@@ -237,20 +237,20 @@ def targets() -> tuple[TargetEntry, ...]:
     return (
         llvm,
         TargetEntry("cuda", False, "raido has no code generator for CUDA yet"),
-        TargetEntry("vulkan", False, f"raido makes no kernels of programs for Vulkan yet; {_vulkan_devices()}"),
+        _vulkan_entry(),
     )
 
 
-def _vulkan_devices() -> str:
+def _vulkan_entry() -> TargetEntry:
     """The devices with their limits, or why there is none."""
     from raido.targets.vulkan.library import list_devices
 
     try:
         devices = list_devices()
     except TargetError as error:
-        return str(error)
+        return TargetEntry("vulkan", False, str(error))
     described = "; ".join(f"device {device.index}: {device.describe()}" for device in devices)
-    return described or "this machine has no driver for it"
+    return TargetEntry("vulkan", bool(devices), described or "this machine has no driver for it")
 
 
 def _unknown_kind(kind: str) -> str:

@@ -19,12 +19,8 @@ from test_corpus import check
 
 import raido as rd
 from raido.algo.errors import ArithmeticFault, IndexOutOfRange, SizeMismatch, TargetError
-from raido.targets.compile import executable_of
 from raido.targets.devices.code import DeviceCode
-from raido.targets.target import Target
-from raido.targets.vulkan.compile import VulkanCompilation
 from raido.targets.vulkan.library import validation_messages
-from raido.targets.vulkan.opened import open_device
 
 PROGRAMS: dict[str, list[Case]] = {}
 for case in CASES:
@@ -40,19 +36,8 @@ def validated() -> Iterator[None]:
     assert validation_messages() == (0, "")
 
 
-class LoopsOfTheCpu(VulkanCompilation):
-    """A program whose kernels are cut from the loops that a CPU has by default."""
-
-    @property
-    def device(self) -> Any:  # type: ignore[override]
-        return self.open_device().device
-
-    def open_device(self) -> Any:
-        return open_device()
-
-
-def compiled(algorithm: Any, *like: Any) -> Any:
-    return executable_of(LoopsOfTheCpu(algorithm.trace(*like), Target(), None, {}))
+def compiled(algorithm: Any) -> Any:
+    return algorithm.compile("vulkan")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
