@@ -14,6 +14,7 @@ from tvm import tirx
 from vulkan_devices import ANYTHING, validated_device
 
 from raido.algo.graph.dtypes import i64
+from raido.algo.graph.primitives import evaluate
 from raido.targets import tvm_corner as T
 from raido.targets.devices.runtime import LoadedKernel, Memory
 from raido.targets.vulkan.library import validation_messages
@@ -51,6 +52,10 @@ def operators(a: Pair, b: Pair, divisor: int) -> list[Pair]:
         (T.Div(T.Max(x, integer(0, "int64")), known), lambda v: np.maximum(f(v), 0) // divisor),
         (native("shift_right", i64, x, integer(divisor % 40, "int64")), lambda v: f(v) >> divisor % 40),
         (native("bit_and", i64, x, known), lambda v: f(v) & divisor),
+        *(
+            (native(f"{how}_index", i64, x, known), lambda v, how=how: evaluate(f"{how}_index", i64, [f(v), divisor]))
+            for how in ("clamp", "wrap", "mirror", "symmetric")
+        ),
         (native("minimum", i64, x, known), lambda v: np.minimum(f(v), divisor)),
         (native("select", i64, native("ne", kernels.bool_, x, y), y, x), lambda v: np.where(f(v) != g(v), g(v), f(v))),
         (native("convert", i64, native("convert", kernels.i32, x)), lambda v: f(v).astype("i4").astype("i8")),

@@ -103,6 +103,11 @@ def _shifted(a: Interval, count: Interval) -> Interval | None:
     return (min(a[0] >> low, a[0] >> high), max(a[1] >> low, a[1] >> high)) if low >= 0 and high < 64 else None
 
 
+def _indices(_: Interval, size: Interval) -> Interval:
+    """Of indices brought back into an array; there are none that are used where it is empty."""
+    return (min(0, 2 * size[0] - 1), max(0, size[1] - 1))
+
+
 _OPERATORS: dict[str, Callable[[Interval, Interval], Interval | None]] = {
     "Add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
     "Sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
@@ -123,6 +128,7 @@ _CALLS: dict[str, Callable[..., Interval | None]] = {
     "raido_cast": lambda a: a,
     "raido_bit_and": _masked,
     "raido_shift_right": _shifted,
+    **{f"raido_{name}_index": _indices for name in ("clamp", "wrap", "mirror", "symmetric")},
     **{f"raido_{name}": _quotients for name in ("quotient", "truncdiv", "floordiv")},
     **{f"raido_{name}": _remainders for name in ("truncrem", "floormod", "mod")},
 }

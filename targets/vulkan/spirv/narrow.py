@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from raido.algo.graph.dtypes import i32, i64
 from raido.targets.devices import tir
 from raido.targets.vulkan.spirv.body import Lanes
-from raido.targets.vulkan.spirv.bounds import Bounds, Interval, inside
+from raido.targets.vulkan.spirv.bounds import INT32, Bounds, Interval, inside
 from raido.targets.vulkan.spirv.grammar import Op
 from raido.targets.vulkan.spirv.operations import arithmetic, convert, extreme
 from raido.targets.vulkan.spirv.recipes import write_operation
@@ -26,7 +26,13 @@ _DIVISIONS = {
     **dict.fromkeys(("Div", "raido_quotient", "raido_truncdiv", "raido_floordiv"), Op.UDiv),
     **dict.fromkeys(("Mod", "raido_truncrem", "raido_floormod", "raido_mod"), Op.UMod),
 }
-_EXACT_CALLS = {f"raido_{name}" for name in ("minimum", "maximum", "shift_right", "floordiv", "floormod", "mod")}
+_HALF: Interval = (INT32[0] // 2, INT32[1] // 2)
+_EXACT_CALLS = {
+    **{f"raido_{name}": INT32 for name in ("minimum", "maximum", "floordiv", "floormod", "mod")},
+    **{f"raido_{name}_index": _HALF for name in ("clamp", "wrap", "mirror", "symmetric")},
+    "raido_shift_right": (0, i32.bits - 1),
+}
+"""Calls that give the same in 32 bits, if operands and result fit, and the last operand lies within these bounds."""
 
 
 class Narrow:
@@ -78,10 +84,8 @@ class Narrow:
         if all(_is_index(argument) for argument in arguments):
             if name in _DIVISIONS and self._natural(*arguments):
                 return self.body.compute(_DIVISIONS[name], i32, *(self.low(argument) for argument in arguments))
-            exact = name in _EXACT_CALLS and self.bounds.fit(node, *arguments)
-            if name == "raido_shift_right":
-                exact = exact and inside(self.bounds.of(arguments[1]), (0, i32.bits - 1))
-            if name in _MODULAR_CALLS or exact:
+            exact = name in _EXACT_CALLS and inside(self.bounds.of(arguments[-1]), _EXACT_CALLS[name])
+            if name in _MODULAR_CALLS or (exact and self.bounds.fit(node, *arguments)):
                 operands = [(i32, self.low(argument)) for argument in arguments]
                 return write_operation(self.body, name.removeprefix("raido_"), i32, operands)
         return self._lower(self.expressions.written(node))
