@@ -149,6 +149,13 @@ def check_folds(state: State, name: str, loops: list[Owned]) -> None:
     stage, plan = state.stage(name), state.plans[name]
     if stage.reduction is None or stage.scan is not None or stage.update is not None:
         return
+    if plan.compute_with is not None:
+        for own, (owner, loop) in zip(plan.loops, loops, strict=False):
+            if level_of(loop) == "thread" and is_reduction(stage, plan, own.name):
+                raise Refusal(
+                    f'"{name}" would fold in "{loop.name}" of "{owner}", whose threads have no values of its own to combine',
+                    f's["{name}"].root()',
+                )
     threads = [(owner, loop) for owner, loop in loops if level_of(loop) == "thread"]
     folding = [loop for loop in plan.loops if level_of(loop) == "thread" and is_reduction(stage, plan, loop.name)]
     if not folding:

@@ -14,6 +14,7 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
+from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.demand import Point, is_long_scan
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
@@ -41,7 +42,10 @@ def say_gpu_loops(draft: Draft, name: str) -> None:
     """The loops of a stage of which nothing was said."""
     stage, gpu = draft.state.stage(name), draft.machine.gpu
     assert gpu is not None
-    if not stage.all_axes or isinstance(draft.state.plan(name).compute, At):
+    if not stage.all_axes:
+        return
+    if isinstance(draft.state.plan(name).compute, At):
+        say_block_loops(draft, stage)
         return
     if stage.sort is not None:
         say_sort(draft, stage)

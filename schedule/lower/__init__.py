@@ -27,6 +27,7 @@ from raido.schedule.lower.builder import new_serial
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
 from raido.schedule.lower.share_buffers import share_buffers
+from raido.schedule.lower.shared_memory import check_shared
 from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Block, If, Nest, RepeatedCopy, Statement, View
 from raido.schedule.nest.rows_outside import rows_outside
@@ -75,6 +76,8 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
     if machine.gpu is None:  # on a GPU, what rows of the host's loops do is spread over blocks, not kept in a cache
         nest = rows_together(rows_outside(nest, machine))
+    else:
+        check_shared(nest, machine.gpu)
     return share_buffers(nest)
 
 

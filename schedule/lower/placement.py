@@ -29,9 +29,7 @@ from raido.schedule.refusal import place
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-LIMITS = {"stack": 256 << 10, "register": 256 << 10, "local": 256 << 10, "shared": 48 << 10}
-"""Bytes of a buffer in each scope: threads of the CPU have stacks of megabytes; 48 KiB is what a block of CUDA has unasked, Vulkan's
-devices have 16 to 64."""
+MOST_STACK = 256 << 10
 Ranges = Mapping[Var, tuple[Expr, Expr]]
 Reader: TypeAlias = tuple[Reads, Ranges]
 """Loads, and the values of the variables in their indices."""
@@ -308,14 +306,13 @@ def _regions(job: Job, readers: list[Reader], facts: Facts) -> list[list[tuple[E
 def asked_scope(job: Job, shape: tuple[Expr, ...], itemsize: int, builder: Builder) -> str:
     """The scope that the schedule names, if it does; refuses one that cannot hold the shape, or has no block or thread to belong to."""
     scope = job.plan.scope
-    if scope not in LIMITS:
+    if scope not in ("stack", "register", "shared", "local"):
         return scope
     counts = [ix.constant_value(extent) for extent in shape]
     held = f"[{', '.join(ix.text(extent) for extent in shape)}]"
     why = f"a round needs {held} of it, which has no constant size" if None in counts else ""
-    most = LIMITS[scope]
-    if not why and prod(count or 0 for count in counts) * itemsize > most:
-        why = f"a round needs {held} of it, more than {most >> 10} KiB"
+    if not why and scope != "shared" and prod(count or 0 for count in counts) * itemsize > MOST_STACK:
+        why = f"a round needs {held} of it, more than {MOST_STACK >> 10} KiB"
     remedy = 'tile the loop that it is computed at in all axes, or scope="heap"'
     level = {"shared": "block", "local": "thread"}.get(scope)
     if level is not None and not builder.inside(level):

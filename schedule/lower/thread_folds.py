@@ -59,7 +59,6 @@ class ThreadFolds:
     def _fold(self, work: Work, position: int) -> None:
         job, builder = work.job, self.builder
         plan = job.plan.loops[position]
-        self._check(work, position)
         low, high, step = work.copies[0].bounds(plan.name)
         threads = self.threads(work, position, low, high, step)
         count = ix.ceildiv(ix.sub(high, low), step)
@@ -140,32 +139,6 @@ class ThreadFolds:
             self.reductions.copy(own, (), parts.buffers, (t,))
         self._tree(work, position, loop, parts, live, threads)
         self._combine(work, position, total, replace(parts, prefix=(ix.as_index(0),)))
-
-    def _check(self, work: Work, position: int) -> None:
-        """Refuses loops around and inside that threads cannot fold with."""
-        job, loop = work.job, work.job.plan.loops[position]
-        folding = [each for each in job.plan.loops[position + 1 :] if each.name in job.reduced]
-        inner = next((each.name for each in folding if is_bound(each, "thread")), None)
-        outer = next((each.name for each in job.plan.loops[:position] if is_bound(each, "thread")), None)
-        inside = job.plan.loops[position + 1 : _first_inside(job, position)]
-        between = next((each.name for each in inside if each.name in job.reduced), None)
-        sharers = self.loops.sharing.sharers(job, position)
-        why = remedy = ""
-        if inner is not None:
-            why, remedy = f'"{inner}", of the same reduction, is bound to threads, too', "fuse the two"
-        elif outer is not None:
-            why, remedy = f'it stands inside "{outer}", which is bound to threads', f'reorder it outside "{outer}"'
-        elif between is not None:
-            why, remedy = (
-                f'"{between}" stands between it and other loops over threads',
-                f'reorder "{between}" inside these',
-            )
-        elif self.builder.inside("thread"):
-            why, remedy = "the stage is computed inside a loop that is bound to threads", "leave the loop serial"
-        elif sharers:
-            why, remedy = f'"{sharers[0].stage.name}" shares it', "give each stage loops of its own"
-        if why:
-            raise refused(work, loop, why, remedy)
 
     def threads(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> int:
         """How many iterations the loop has at most."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from random_schedules import random_arguments
 from raido.algo.graph.program import Program
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.lower import lower
+from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Nest
@@ -21,21 +21,18 @@ from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.state import initial_state
 from raido.schedule.steps import Step
 
+GPU = Gpu()
 Steps = list[tuple[str, str, dict[str, Any]]]
 Levels = Mapping[str, Mapping[str, str]]
 
 
-def bound(program: Program, steps: Steps, levels: Levels) -> Nest:
+def bound(program: Program, steps: Steps, levels: Levels, gpu: Gpu = GPU) -> Nest:
     """The scalar nest of a program under these steps, with loops of stages bound to blocks and threads."""
-    state = initial_state(form_stages(program))
-    for stage, directive, arguments in steps:
+    state = initial_state(form_stages(program), gpu)
+    binds = [(s, "bind", {"axis": axis, "place": place}) for s, own in levels.items() for axis, place in own.items()]
+    for stage, directive, arguments in (*steps, *binds):
         state = apply_step(state, Step(stage, directive, tuple(arguments.items())))
-    variant, plans = variant_of(state), []
-    for plan in variant.plans:
-        own = levels.get(plan.stage, {})
-        loops = (replace(l, kind="parallel", level=own[l.name]) if l.name in own else l for l in plan.loops)
-        plans.append(replace(plan, loops=tuple(loops)))
-    return lower(state.graph, (replace(variant, plans=tuple(plans)),))
+    return lower(state.graph, (variant_of(state),), Machine(gpu=gpu))
 
 
 def spread(stage: str, axes: str, threads: int, wide: int) -> tuple[Steps, Levels]:

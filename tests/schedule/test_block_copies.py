@@ -5,12 +5,16 @@ from __future__ import annotations
 import random
 
 import pytest
-from block_schedules import Levels, Steps, bound, hold, spread
+from block_schedules import GPU, Levels, Steps, bound, hold, spread
 from programs import PROGRAMS
 
 from raido.algo.errors import ScheduleError
+from raido.schedule.lower import lower
+from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.nodes import Alloc, For, Nest
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
 
 
 def product(y: int, x: int, r: int, tile: int, threads: int, wide: int) -> tuple[Steps, Levels]:
@@ -94,9 +98,9 @@ def test_threads_that_copy_a_tile_divide_by_its_constant_width() -> None:
 
 
 def test_shared_memory_belongs_to_a_block() -> None:
-    steps, levels = chain(4, 8, 32, 8)
+    steps: Steps = [("rows", "compute_at", {"stage": "cols", "axis": "y"}), ("rows", "store", {"scope": "shared"})]
     with pytest.raises(ScheduleError, match="no loop around it is bound to blocks"):
-        bound(PROGRAMS["blur"](), steps, {stage: loops for stage, loops in levels.items() if stage != "cols"})
+        bound(PROGRAMS["blur"](), steps, {})
 
 
 def test_local_memory_belongs_to_a_thread() -> None:
@@ -120,3 +124,27 @@ def test_what_has_no_constant_size_is_not_shared() -> None:
     ]
     with pytest.raises(ScheduleError, match="which has no constant size"):
         bound(PROGRAMS["blur"](), steps, {"cols": {"y": "block.x"}})
+
+
+def test_a_block_has_as_much_shared_memory_as_the_device() -> None:
+    steps, levels = chain(32, 32, 256, 32)
+    bound(PROGRAMS["blur"](), steps, levels)
+    with pytest.raises(ScheduleError, match="a block would have 8976 bytes of shared memory"):
+        bound(PROGRAMS["blur"](), steps, levels, Gpu(shared=8 << 10))
+
+
+def test_what_a_block_makes_is_spread_over_its_threads_by_default() -> None:
+    schedule = Schedule(form_stages(PROGRAMS["blur"]()), (), Machine(gpu=GPU))
+    cols = schedule["cols"].tile(y=8, x=32)
+    for axis, place in {"yo": "block.y", "xo": "block.x", "yi": "thread.y", "xi": "thread.x"}.items():
+        cols.bind(axis, place)
+    schedule["rows"].compute_at("cols", "xo").store(scope="shared").cache("img", "cols", "xo", scope="shared")
+    complete = schedule.complete()
+    for name in ("rows", "img_copy"):
+        assert [(loop.name, loop.level) for loop in complete[name].plan.loops] == [
+            ("yxio", "thread.y"),
+            ("yxii", "thread.x"),
+            ("yxo", ""),
+        ]
+    assert complete.complete().steps == complete.steps
+    hold(lower(complete.graph, complete.variants(), Machine(gpu=GPU)), PROGRAMS["blur"](), 2)

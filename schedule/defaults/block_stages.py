@@ -1,0 +1,66 @@
+"""The default loops of stages that are computed for a block of a GPU: all its threads make the elements together, side by side.
+
+The pure loops become one, so that a tile and its halo keep all threads at work, whatever the shape of either; each thread takes every
+T-th element, and neighbouring threads neighbouring ones:
+
+    for y: for x: rows[y, x] = …
+    thread.y a in 0..T / X: thread.x b in 0..X: for k in a * X + b.. step T: rows[k // width, k % width] = …
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from raido.schedule.defaults.draft import Draft
+from raido.schedule.levels import all_loops, launch_of, level_of, threads_of
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import enclosing, is_reduction, shared_count
+
+
+def say_block_loops(draft: Draft, stage: Stage) -> None:
+    """The loops of a stage that is computed inside those of another, if it is made for a block and not for a thread."""
+    name, state = stage.name, draft.state
+    around = all_loops(state, name)[: len(enclosing(state, name))]
+    special = (stage.scan, stage.update, stage.filter, stage.sort)
+    if any(special) or any(level_of(loop) == "thread" for _, loop in around):
+        return
+    threads = threads_of_launch(draft, name)
+    pure = [loop.name for loop in state.plan(name).loops if not is_reduction(stage, state.plan(name), loop.name)]
+    if not threads or not pure:
+        return
+    whole, *others = pure
+    for each in others:
+        draft.say(name, "fuse", a=whole, b=each)
+        whole += each
+    loops: list[tuple[str, str]] = []
+    rest, left = whole, prod(threads.values())
+    draft.say(name, "split", axis=rest, factor=left)
+    outermost, rest = rest + "o", rest + "i"
+    for place in sorted(threads, reverse=True):  # thread.z first: neighbours are along x
+        left //= threads[place]
+        if left == 1:
+            loops.append((rest, place))
+            break
+        draft.say(name, "split", axis=rest, factor=left)
+        loops.append((rest + "o", place))
+        rest += "i"
+    folding = [
+        each.name for each in draft.state.plan(name).loops if is_reduction(stage, draft.state.plan(name), each.name)
+    ]
+    draft.say(name, "reorder", axes=(*(each for each, _ in loops), outermost, *folding))
+    for each, place in loops:
+        draft.say(name, "bind", axis=each, place=place)
+
+
+def threads_of_launch(draft: Draft, name: str) -> dict[str, int]:
+    """The threads of the blocks in which a stage is computed, by place, as loops say them; only places with more than one."""
+    state, found = draft.state, dict[str, int]()
+    home = launch_of(state, name)
+    for other in state.plans:
+        if launch_of(state, other) != home:
+            continue
+        for loop in state.plans[other].loops[shared_count(state, other) :]:
+            if level_of(loop) == "thread":
+                count = threads_of(state.stage(other), state.plans[other], loop)
+                found[loop.level] = max(found.get(loop.level, 1), count)
+    return {place: count for place, count in found.items() if count > 1}
