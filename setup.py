@@ -1,7 +1,8 @@
 """The one thing that pyproject.toml cannot say: how raido's C is built.
 
-`raido.targets._runtime` and `raido.targets._vulkan` are plain shared libraries that know nothing of Python (they are loaded with ctypes);
-the second is built without Vulkan, and finds it when it is used. `raido.targets._call` makes ordinary calls quick and keeps to the
+`raido.targets._runtime`, `raido.targets._vulkan` and `raido.targets._cuda` are plain shared libraries that know nothing of Python (they
+are loaded with ctypes); the last two are built without Vulkan and CUDA, and find them when they are used. `raido.targets._call` makes
+ordinary calls quick and keeps to the
 stable interfaces of Python and NumPy; where Python's header files are missing it is left out. So one build of each serves every Python
 version: hence their names. `-z nodelete` keeps the code of the runtime's threads mapped for the life of the process.
 """
@@ -28,6 +29,15 @@ setup(
             depends=[
                 f"targets/runtime/raido_{part}.h" for part in ("device", "vulkan", "vulkan_api", "vulkan_library")
             ],
+            define_macros=[("RAIDO_SHARED_RUNTIME", "1")],
+            extra_compile_args=[*COMPILE, "-pthread"],
+            extra_link_args=["-pthread", "-ldl", "-Wl,-Bsymbolic", "-Wl,-z,nodelete"],
+            py_limited_api=True,
+        ),
+        Extension(
+            "raido.targets._cuda",
+            sources=[f"targets/runtime/raido_{part}.c" for part in ("device", "plan", "cuda")],
+            depends=[f"targets/runtime/raido_{part}.h" for part in ("device", "cuda", "cuda_api")],
             define_macros=[("RAIDO_SHARED_RUNTIME", "1")],
             extra_compile_args=[*COMPILE, "-pthread"],
             extra_link_args=["-pthread", "-ldl", "-Wl,-Bsymbolic", "-Wl,-z,nodelete"],

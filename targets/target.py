@@ -236,9 +236,19 @@ def targets() -> tuple[TargetEntry, ...]:
         llvm = TargetEntry("llvm", True, f"{host.cpu}, {m.vector_bits}-bit vectors, {m.cores} threads, {caches}{less}")
     return (
         llvm,
-        TargetEntry("cuda", False, "raido has no code generator for CUDA yet"),
+        TargetEntry("cuda", False, f"raido makes no kernels of programs for CUDA yet; {_cuda_devices()}"),
         _vulkan_entry(),
     )
+
+
+def _cuda_devices() -> str:
+    """The devices with their limits, or why there is none."""
+    from raido.targets.cuda.library import list_devices
+
+    try:
+        return "; ".join(f"device {device.index}: {device.describe()}" for device in list_devices())
+    except TargetError as error:
+        return str(error)
 
 
 def _vulkan_entry() -> TargetEntry:

@@ -158,6 +158,7 @@ class LoadedKernel:
             len(pointers),
             kernel.argument_bytes,
             (c_uint32 * 3)(*kernel.block),
+            kernel.shared_bytes,
             offsets,
             kernel.narrow or None,
             len(kernel.narrow),

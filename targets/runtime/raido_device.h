@@ -17,7 +17,7 @@
 #endif
 #define RD_HIDDEN __attribute__((visibility("hidden")))
 
-#define RD_DEVICE_VERSION 3
+#define RD_DEVICE_VERSION 4
 
 enum { RD_BUSY = 1, RD_FAILED = -1, RD_NO_MEMORY = -2, RD_LOST = -3 };
 
@@ -27,7 +27,8 @@ typedef struct RdKernel RdKernel;
 
 /* A kernel.  Its arguments are a block of bytes; of pointer k the address goes to offsets[k] in it (addresses != 0), or it is
  * binding k.  inline_arguments: the block is part of the launch; else it lies in memory.  block: the threads of a block along each
- * axis, which the code says too.  CUDA's kernels have addresses, inline.
+ * axis, which SPIR-V says too.  shared_bytes: the shared memory of a block, which the code declares, or nothing of it (CUDA's with much).
+ * CUDA's kernels have addresses, inline, and nothing narrow.
  *
  * narrow: the same kernel with indices of 32 bits, or NULL; it runs instead where arrays have less than 2^31 bytes, and the threads
  * along each axis and the absolute values of the `numbers` integers of 64 bits at number_offsets in the block are at most RD_NARROW. */
@@ -37,7 +38,7 @@ typedef struct RdKernelInfo {
   const void* code;
   uint64_t bytes;
   int32_t addresses, inline_arguments;
-  uint32_t pointers, argument_bytes, block[3];
+  uint32_t pointers, argument_bytes, block[3], shared_bytes;
   const uint32_t* offsets;
   const void* narrow;
   uint64_t narrow_bytes;

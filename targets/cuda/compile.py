@@ -1,0 +1,35 @@
+"""Kernels in plain TIR to machine code: CUDA C, then NVRTC, for one architecture; all kernels of a program share one piece of code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raido.targets.cuda.nvrtc import Resources, compile_source
+from raido.targets.cuda.source.generate import Source, generate_source
+from raido.targets.devices.kernel import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class CudaCode:
+    """Compiled kernels by their names, with what each takes of the hardware (nothing is known of PTX) and the text that they come from."""
+
+    architecture: str
+    kernels: Mapping[str, Kernel]
+    resources: Mapping[str, Resources]
+    source: Source
+
+
+def compile_kernels(functions: Sequence[Any], architecture: str) -> CudaCode:
+    """Machine code of functions of plain TIR for an architecture ("sm_90"), or their PTX ("compute_75").
+
+    TargetError when NVRTC is missing or does not know the architecture; CompileError for what kernels are not made of.
+    """
+    source = generate_source(functions)
+    compiled = compile_source(source.text, architecture)
+    kernels = {
+        k.name: Kernel(k.name, compiled.code, "addresses", k.arguments, k.argument_bytes, True, k.block, k.shared_bytes)
+        for k in source.kernels
+    }
+    return CudaCode(architecture, kernels, compiled.resources, source)

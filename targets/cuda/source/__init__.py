@@ -1,0 +1,1 @@
+"""CUDA C from kernels in plain TIR."""

@@ -1,0 +1,318 @@
+"""Expressions of TIR as CUDA C: what the nodes say, and calls of operations (`raido_<name>`), native or of primitives.
+
+A value is the text of a scalar; a vector of TIR is a tuple of them: vectors move data, and are computed with lane by lane. An
+expression becomes one of C++, but for vectors that are loaded, and for values that it mentions more than once: they are named before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from raido.algo.errors import CompileError
+from raido.algo.graph.dtypes import DType, bool_, f16, f32
+from raido.targets.cuda.source.operations import convert, write_native
+from raido.targets.cuda.source.recipes import Functions
+from raido.targets.cuda.source.values import literal, memory_type, type_text
+from raido.targets.cuda.source.writer import Writer
+from raido.targets.devices import tir
+
+Lanes = tuple[str, ...]
+PREFIX = "raido_"
+ATOMIC = PREFIX + "atomic_"
+WIDEST_ACCESS = 16
+"""Bytes of the largest access that a thread makes at once."""
+_NATIVE_NODES = {
+    "Add": "add",
+    "Sub": "sub",
+    "Mul": "mul",
+    "LShift": "shift_left",
+    "RShift": "shift_right",
+    **{name: name.lower() for name in ("LT", "LE", "GT", "GE", "EQ", "NE")},
+    "Min": "minimum",
+    "Max": "maximum",
+}
+_BITS = {"BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor"}
+_UPDATES = ("add", "min", "max", "and", "or", "xor", "exchange", "compare_exchange", "load", "store")
+_PLAIN = re.compile(r"\w+(\.at\[\d+\])?|\d[\w.+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array in memory: its name, the dtype of its elements, and whether only its thread sees it."""
+
+    name: str
+    dtype: DType
+    private: bool
+
+
+class Expressions:
+    """Writes expressions. `variables` and `arrays` say what names of TIR mean here; `mentioned` are variables that are used."""
+
+    def __init__(self, kernel: str, writer: Writer, functions: Functions) -> None:
+        self.kernel, self.writer, self.functions = kernel, writer, functions
+        self.variables: dict[Any, Lanes] = {}
+        self.arrays: dict[Any, Array] = {}
+        self.mentioned: set[Any] = set()
+
+    def one(self, node: Any) -> str:
+        """The value of a scalar."""
+        (value,) = self.lanes(node)
+        return value
+
+    def lanes(self, node: Any) -> Lanes:
+        """The values of an expression, one for each of its lanes."""
+        write = getattr(self, f"_{tir.kind(node)}", None)
+        if write is None:
+            raise CompileError(f'kernel "{self.kernel}" has a {tir.kind(node)}, which CUDA C is not made from: {node}')
+        return write(node)
+
+    def element(self, access: Any) -> tuple[Array, Any]:
+        """The array that a load or a store is of, and the index in it."""
+        (index,) = access.indices
+        return self.arrays[tir.buffer_of(access)], index
+
+    def named(self, dtype: DType, text: str, name: str = "t") -> str:
+        """A value that may be mentioned more than once."""
+        return text if _PLAIN.fullmatch(text) else self.writer.declare(dtype, name, text)
+
+    # --- leaves
+
+    def _Var(self, node: Any) -> Lanes:
+        self.mentioned.add(node)
+        return self.variables[node]
+
+    def _IntImm(self, node: Any) -> Lanes:
+        return (literal(tir.type_of(node)[0], int(node.value)),)
+
+    def _FloatImm(self, node: Any) -> Lanes:
+        return (literal(tir.type_of(node)[0], float(node.value)),)
+
+    # --- memory
+
+    def _BufferLoad(self, node: Any) -> Lanes:
+        array, index = self.element(node)
+        if (start := consecutive(index)) is None or array.private:
+            return tuple(self._load(array, at) for at in self.lanes(index))
+        found: list[str] = []
+        dtype, lanes = tir.type_of(index)
+        first = self.named(dtype, self.one(start), "first")
+        for offset, count in accesses(array.dtype, lanes):
+            at = self.offset(dtype, first, offset)
+            if count == 1:
+                found.append(self._load(array, at))
+                continue
+            name = self.writer.name("loaded")
+            made_of = memory_type(array.dtype)
+            self.writer.lines.append(f"const auto {name} = raido_load<{made_of}, {count}>(&{array.name}[{at}]);")
+            found += [self._from_memory(array, f"{name}.at[{k}]") for k in range(count)]
+        return tuple(found)
+
+    def _load(self, array: Array, at: str) -> str:
+        return self._from_memory(array, f"{array.name}[{at}]")
+
+    def _from_memory(self, array: Array, text: str) -> str:
+        return f"({text} != 0)" if array.dtype is bool_ and not array.private else text
+
+    def store(self, access: Any) -> None:
+        """Appends a store."""
+        array, index = self.element(access)
+        values = self.lanes(access.value)
+        start = consecutive(index)
+        if start is None or array.private:
+            places = self.lanes(index)
+            if len(values) > 1:  # each lane is read before any is written
+                values = tuple(self.writer.declare(array.dtype, "lane", value) for value in values)
+            self.writer.lines += [f"{array.name}[{at}] = {value};" for at, value in zip(places, values, strict=True)]
+            return
+        dtype, lanes = tir.type_of(index)
+        first = self.named(dtype, self.one(start), "first")
+        values = tuple(self.named(array.dtype, value, "lane") for value in values)
+        for offset, count in accesses(array.dtype, lanes):
+            at, part = self.offset(dtype, first, offset), values[offset : offset + count]
+            if count == 1:
+                self.writer.lines.append(f"{array.name}[{at}] = {part[0]};")
+                continue
+            together = f"raido_elements<{memory_type(array.dtype)}, {count}>{{{', '.join(part)}}}"
+            self.writer.lines.append(f"raido_store(&{array.name}[{at}], {together});")
+
+    def offset(self, dtype: DType, first: str, offset: int) -> str:
+        return f"{first} + {literal(dtype, offset)}" if offset else first
+
+    # --- vectors
+
+    def _Ramp(self, node: Any) -> Lanes:
+        dtype, lanes = tir.type_of(node)
+        base, stride = (
+            self.named(dtype, self.one(node.base), "base"),
+            self.named(dtype, self.one(node.stride), "stride"),
+        )
+        far = [write_native("mul", dtype, [(dtype, stride), (dtype, literal(dtype, k))]) for k in range(1, lanes)]
+        return (base, *(write_native("add", dtype, [(dtype, base), (dtype, distance)]) for distance in far))
+
+    def _Broadcast(self, node: Any) -> Lanes:
+        dtype, lanes = tir.type_of(node)
+        return (self.named(dtype, self.one(node.value)),) * lanes
+
+    def _Shuffle(self, node: Any) -> Lanes:
+        pool = [value for vector in node.vectors for value in self.lanes(vector)]
+        picked = [int(index.value) for index in node.indices]
+        dtype, _ = tir.type_of(node)
+        return tuple(self.named(dtype, pool[k]) if picked.count(k) > 1 else pool[k] for k in picked)
+
+    # --- operators
+
+    def _each(self, node: Any, write: Callable[[DType, str, str], str]) -> Lanes:
+        dtype, _ = tir.type_of(node.a)
+        return tuple(write(dtype, x, y) for x, y in zip(self.lanes(node.a), self.lanes(node.b), strict=True))
+
+    def _arithmetic(self, node: Any) -> Lanes:
+        """A native operation; of f16 in f32, which rounds sums, differences and products of f16 to what rounding once gives."""
+        name, result = _NATIVE_NODES[tir.kind(node)], tir.type_of(node)[0]
+
+        def write(dtype: DType, x: str, y: str) -> str:
+            if dtype is not f16:
+                return write_native(name, result, [(dtype, x), (dtype, y)])
+            wide = f32 if result is f16 else result
+            return convert((wide, write_native(name, wide, [(f32, convert((f16, v), f32)) for v in (x, y)])), result)
+
+        return self._each(node, write)
+
+    _Add = _Sub = _Mul = _LShift = _RShift = _LT = _LE = _GT = _GE = _EQ = _NE = _Min = _Max = _arithmetic
+
+    def _Div(self, node: Any) -> Lanes:
+        def write(dtype: DType, x: str, y: str) -> str:
+            if dtype is f16:
+                return convert((f32, write(f32, convert((f16, x), f32), convert((f16, y), f32))), f16)
+            return write_native("quotient" if dtype.is_integer else "div", dtype, [(dtype, x), (dtype, y)])
+
+        return self._each(node, write)
+
+    def _Mod(self, node: Any) -> Lanes:
+        return self._each(node, lambda _, x, y: f"raido_remainder({x}, {y})")
+
+    def _bitwise(self, node: Any) -> Lanes:
+        kind = _BITS[tir.kind(node)]
+
+        def write(dtype: DType, x: str, y: str) -> str:
+            name = f"{'logical' if dtype is bool_ else 'bit'}_{kind}"
+            return write_native(name, dtype, [(dtype, x), (dtype, y)])
+
+        return self._each(node, write)
+
+    _BitwiseAnd = _BitwiseOr = _BitwiseXor = _bitwise
+
+    def _BitwiseNot(self, node: Any) -> Lanes:
+        return tuple(f"raido_bit_not({x})" for x in self.lanes(node.a))
+
+    def _junction(self, node: Any) -> Lanes:
+        """A conjunction or disjunction whose right side is evaluated where it decides; lane by lane that of vectors, which is pure."""
+        both = tir.kind(node) == "And"
+        if tir.type_of(node)[1] > 1:
+            return self._each(node, lambda _, x, y: f"({x} {'&&' if both else '||'} {y})")
+        left = self.one(node.a)
+        lines, right = self.writer.apart(lambda: self.one(node.b))
+        if not lines:
+            return (f"({left} {'&&' if both else '||'} {right})",)
+        name = self.writer.name("holds")
+        self.writer.lines.append(f"bool {name} = {left};")
+        with self.writer.block(f"if ({'' if both else '!'}{name})"):
+            self.writer.lines += [*lines, f"{name} = {right};"]
+        return (name,)
+
+    _And = _Or = _junction
+
+    def _Not(self, node: Any) -> Lanes:
+        return tuple(f"(!{x})" for x in self.lanes(node.a))
+
+    def _Cast(self, node: Any) -> Lanes:
+        source, dtype = tir.type_of(node.value)[0], tir.type_of(node)[0]
+        return tuple(convert((source, x), dtype) for x in self.lanes(node.value))
+
+    def _Select(self, node: Any) -> Lanes:
+        _, lanes = tir.type_of(node)
+        condition, yes, no = (self.lanes(part) for part in (node.condition, node.true_value, node.false_value))
+        if len(condition) < lanes:
+            condition = (self.named(bool_, condition[0]),) * lanes
+        return tuple(f"({c} ? {x} : {y})" for c, x, y in zip(condition, yes, no, strict=True))
+
+    def _Let(self, node: Any) -> Lanes:
+        self.bind(node.var, node.value)
+        return self.lanes(node.body)
+
+    def bind(self, variable: Any, value: Any) -> None:
+        """Gives a variable of TIR its value."""
+        dtype, _ = tir.type_of(value)
+        values = self.lanes(value)
+        self.variables[variable] = tuple(self.writer.declare(dtype, str(variable.name), text) for text in values)
+
+    # --- calls
+
+    def _Call(self, node: Any) -> Lanes:
+        name, arguments = tir.callee(node)
+        if name.startswith(ATOMIC):
+            return (self.update(name.removeprefix(ATOMIC), *arguments),)
+        dtype, lanes = tir.type_of(node)
+        if name == "if_then_else":
+            condition, yes, no = arguments
+            if lanes > 1:
+                return self._choose_lanes(dtype, lanes, *arguments)
+            return (self.writer.choose(dtype, self.one(condition), lambda: self.one(yes), lambda: self.one(no)),)
+        if name == "likely":
+            return self.lanes(arguments[0])
+        types = [tir.type_of(argument)[0] for argument in arguments]
+        rows = zip(*(self.lanes(argument) for argument in arguments), strict=True)
+        return tuple(self._operation(name, dtype, list(zip(types, row, strict=True)), node) for row in rows)
+
+    def _choose_lanes(self, dtype: DType, lanes: int, condition: Any, yes: Any, no: Any) -> Lanes:
+        names = tuple(self.writer.name("chosen") for _ in range(lanes))
+        test = self.one(condition)
+        self.writer.lines += [f"{type_text(dtype)} {name};" for name in names]
+        for head, part in ((f"if ({test})", yes), ("else", no)):
+            with self.writer.block(head):
+                values = self.lanes(part)
+                self.writer.lines += [f"{name} = {value};" for name, value in zip(names, values, strict=True)]
+        return names
+
+    def _operation(self, name: str, dtype: DType, operands: list[tuple[DType, str]], node: Any) -> str:
+        """An operation on one lane, by TIR's name or by ours."""
+        if name == "reinterpret":
+            return write_native("bitcast", dtype, operands)
+        if not name.startswith(PREFIX):
+            raise CompileError(f'kernel "{self.kernel}" calls {name}, which CUDA C is not made from: {node}')
+        try:
+            return self.functions.operation(name.removeprefix(PREFIX), dtype, operands)
+        except CompileError as error:
+            raise CompileError(f'kernel "{self.kernel}" calls {error}') from None
+
+    def update(self, name: str, address: Any, *values: Any) -> str:
+        """An atomic access of an element; one that gives a value is a statement of its own, in the order of TIR."""
+        array, index = self.element(address.args[0])
+        dtype = array.dtype
+        if name not in _UPDATES or dtype.bits < 32 or (dtype.is_float and name != "add"):
+            raise CompileError(f"CUDA C has no atomic {name} of {dtype}")
+        given = [f"&{array.name}[{self.one(index)}]", *(self.one(value) for value in values)]
+        call = f"raido_atomic_{name}({', '.join(given)})"
+        if name == "store":
+            self.writer.lines.append(f"{call};")
+            return ""
+        return self.writer.declare(dtype, "seen", call)
+
+
+def consecutive(index: Any) -> Any:
+    """The first index of a vector of consecutive ones; None for any other."""
+    if tir.kind(index) == "Ramp" and tir.kind(index.stride) == "IntImm" and int(index.stride.value) == 1:
+        return index.base
+    return None
+
+
+def accesses(dtype: DType, lanes: int) -> list[tuple[int, int]]:
+    """The accesses by which so many elements move: (the first of them, their number) of each."""
+    found, done = [], 0
+    while done < lanes:
+        count = min(WIDEST_ACCESS // dtype.itemsize, 1 << (lanes - done).bit_length() - 1)
+        found.append((done, count))
+        done += count
+    return found

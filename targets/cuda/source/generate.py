@@ -1,0 +1,131 @@
+"""CUDA C from functions of plain TIR: one text for all kernels of a program, and what a launch of each carries.
+
+A text is complete: it includes nothing, and NVRTC compiles it without any header. Why TVM's own generator of CUDA C does not serve:
+it is silently wrong where kernels need it right (f64 constants are cut to 15 decimals, 8- and 16-bit integers do not wrap, a NaN differs from
+nothing), and steering around that is the walk over TIR that stands here.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raido.algo.errors import CompileError, TargetError
+from raido.targets.cuda.source.recipes import Functions
+from raido.targets.cuda.source.statements import Statements, receive
+from raido.targets.devices import tir
+from raido.targets.devices.kernel import Argument, lay_out_arguments
+
+STATIC_SHARED = 48 << 10
+"""Bytes of shared memory that a kernel declares itself; one with more is given it by the launch (CUDA C++ Programming Guide, 5.3)."""
+MOST_THREADS = 1024
+MOST_ARGUMENT_BYTES = 4096
+"""Bytes of the arguments of a launch that every device takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A kernel as its launches see it: arguments in a block of `argument_bytes`, threads of a block, bytes of shared memory."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    argument_bytes: int
+    block: tuple[int, int, int]
+    shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """CUDA C: `prelude`, which is the same for all programs, and `body`."""
+
+    body: str
+    kernels: tuple[Interface, ...]
+
+    @property
+    def text(self) -> str:
+        return f"{prelude()}\n{self.body}"
+
+
+@functools.cache
+def prelude() -> str:
+    """The types and functions that kernels are made of."""
+    return (Path(__file__).parent / "prelude.cuh").read_text()
+
+
+def generate_source(kernels: Sequence[Any]) -> Source:
+    """The text of kernels with different names.
+
+    CompileError for what kernels are not made of; TargetError when one has more threads in a block, or more arguments, than any device takes.
+    """
+    functions, texts, interfaces = Functions(), [], []
+    for function in kernels:
+        text, interface = _write_kernel(function, functions)
+        texts.append(text)
+        interfaces.append(interface)
+    if len({interface.name for interface in interfaces}) < len(interfaces):
+        raise CompileError("two kernels of one text have the same name")
+    return Source("\n\n".join([*functions.definitions.values(), *texts]) + "\n", tuple(interfaces))
+
+
+def _write_kernel(function: Any, functions: Functions) -> tuple[str, Interface]:
+    name = str(function.attrs["global_symbol"])
+    if not name.isidentifier() or not name.isascii():
+        raise CompileError(f'"{name}" is no name for a kernel in CUDA C')
+    arguments, size = lay_out_arguments(function)
+    carved = _shared_bytes(function) > STATIC_SHARED
+    statements = Statements(name, functions, carved)
+    apart = "tirx.noalias" in function.attrs and bool(function.attrs["tirx.noalias"])
+    written = _written(function)
+    given = [
+        receive(statements, parameter, argument.dtype, argument.pointer, parameter in written, apart)
+        for parameter, argument in zip(function.params, arguments, strict=True)
+    ]
+    if carved:
+        statements.line("extern __shared__ __align__(16) u8 raido_shared[];")
+    statements.write(function.body)
+    x, y, z = statements.block
+    interface = Interface(name, arguments, size, (x, y, z), statements.shared)
+    _check_limits(interface)
+    head = f'extern "C" __global__ void __launch_bounds__({x * y * z}) {name}({", ".join(given)}) {{'
+    return "\n".join([head, *(f"  {line}" for line in statements.writer.lines), "}"]), interface
+
+
+def _shared_bytes(function: Any) -> int:
+    """The bytes of the arrays of a block, each at a multiple of 16."""
+    total = 0
+    for node in tir.walk(function.body):
+        if tir.kind(node) == "AllocBuffer" and str(node.buffer.scope()).startswith("shared"):
+            dtype, _ = tir.read_type(str(node.buffer.dtype))
+            total = -(-total // 16) * 16 + math.prod(int(extent.value) for extent in node.buffer.shape) * dtype.itemsize
+    return total
+
+
+def _written(function: Any) -> set[Any]:
+    """The pointers through which the kernel stores, or updates."""
+    changed, pointers = set(), {}
+    for node in tir.walk(function.body):
+        kind = tir.kind(node)
+        if kind == "DeclBuffer":
+            pointers[node.buffer] = node.data
+        elif kind == "BufferStore":
+            changed.add(node.buffer)
+        elif kind == "Call" and tir.callee(node)[0] == "address_of":
+            changed.add(tir.buffer_of(node.args[0]))
+    return {pointers[buffer] for buffer in changed if buffer in pointers}
+
+
+def _check_limits(kernel: Interface) -> None:
+    threads = math.prod(kernel.block)
+    if threads > MOST_THREADS or kernel.block[2] > 64:
+        along = " × ".join(map(str, kernel.block))
+        raise TargetError(
+            f"kernel {kernel.name} has blocks of {along} threads, and a device of CUDA takes 1024, 64 along z"
+        )
+    if kernel.argument_bytes > MOST_ARGUMENT_BYTES:
+        raise TargetError(
+            f"kernel {kernel.name} has {kernel.argument_bytes:,} bytes of arguments, and a launch carries {MOST_ARGUMENT_BYTES:,}"
+        )

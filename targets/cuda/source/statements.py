@@ -1,0 +1,181 @@
+"""Statements of TIR as CUDA C: loops, branches, allocations, stores, barriers; and which axis of the launch a variable is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from raido.algo.errors import CompileError
+from raido.algo.graph.dtypes import DType
+from raido.targets.cuda.source.expressions import Array, Expressions
+from raido.targets.cuda.source.operations import convert
+from raido.targets.cuda.source.recipes import Functions
+from raido.targets.cuda.source.values import memory_type, type_text
+from raido.targets.cuda.source.writer import Writer
+from raido.targets.devices import tir
+
+_UNROLLED = 3
+_AXES = ("x", "y", "z")
+
+
+class Statements:
+    """Writes statements, and collects what they say of the launch: threads of a block, bytes of shared memory. `carved`: arrays of the
+    block are parts of one block of memory, whose size the launch says."""
+
+    def __init__(self, kernel: str, functions: Functions, carved: bool) -> None:
+        self.kernel, self.carved = kernel, carved
+        self.writer = Writer()
+        self.expressions = Expressions(kernel, self.writer, functions)
+        self.block = [1, 1, 1]
+        self.shared = 0
+
+    def write(self, node: Any) -> None:
+        """Appends a statement."""
+        write = getattr(self, f"_{tir.kind(node)}", None)
+        if write is None:
+            raise CompileError(f'kernel "{self.kernel}" has a {tir.kind(node)}, which CUDA C is not made from')
+        write(node)
+
+    def line(self, text: str) -> None:
+        self.writer.lines.append(text)
+
+    def _SeqStmt(self, node: Any) -> None:
+        for statement in node.seq:
+            self.write(statement)
+
+    def _Evaluate(self, node: Any) -> None:
+        if tir.kind(node.value) != "Call":
+            return
+        name, arguments = tir.callee(node.value)
+        if name == "thread_return":
+            self.line("return;")
+        elif name == "tvm_storage_sync":
+            if (scope := str(arguments[0].value)) != "shared":
+                raise CompileError(f'CUDA C has a barrier for the threads of a block ("shared"), not for "{scope}"')
+            self.line("__syncthreads();")
+        else:  # what it does beside giving a value is a statement by itself
+            self.expressions.lanes(node.value)
+
+    def _Return(self, node: Any) -> None:
+        self.line("return;")
+
+    def _Bind(self, node: Any) -> None:
+        self.expressions.bind(node.var, node.value)
+
+    # --- memory
+
+    def _DeclBuffer(self, node: Any) -> None:
+        data = node.data.args[0] if tir.kind(node.data) == "Call" else node.data
+        self.expressions.arrays[node.buffer] = self.expressions.arrays[data]
+
+    def _AllocBuffer(self, node: Any) -> None:
+        buffer = node.buffer
+        dtype, _ = tir.read_type(str(buffer.dtype))
+        length = math.prod(int(extent.value) for extent in buffer.shape)
+        name = self.writer.name(str(buffer.name))
+        shared = str(buffer.scope()).startswith("shared")
+        if shared:
+            self._allocate_shared(name, dtype, length)
+        else:
+            self.line(f"alignas(16) {type_text(dtype)} {name}[{length}];")
+        self.expressions.arrays[buffer] = Array(name, dtype, not shared)
+
+    def _allocate_shared(self, name: str, dtype: DType, length: int) -> None:
+        place = -(-self.shared // 16) * 16
+        self.shared = place + length * dtype.itemsize
+        made_of = memory_type(dtype)
+        if self.carved:
+            self.line(f"{made_of}* const {name} = ({made_of}*)(raido_shared + {place});")
+        else:
+            self.line(f"__shared__ alignas(16) {made_of} {name}[{length}];")
+
+    def _BufferStore(self, node: Any) -> None:
+        self.expressions.store(node)
+
+    # --- control flow
+
+    def _IfThenElse(self, node: Any) -> None:
+        with self.writer.block(f"if ({_bare(self.expressions.one(node.condition))})"):
+            self.write(node.then_case)
+        if node.else_case is not None:
+            with self.writer.block("else"):
+                self.write(node.else_case)
+
+    def _For(self, node: Any) -> None:
+        dtype, _ = tir.type_of(node.loop_var)
+        expressions = self.expressions
+        start = expressions.one(node.min)
+        stop = expressions.one(node.extent)
+        if not (tir.kind(node.min) == "IntImm" and int(node.min.value) == 0):
+            start = expressions.named(dtype, start, "start")
+            stop = f"{start} + {stop}"
+        stop = expressions.named(dtype, stop, "stop")
+        step = "1" if node.step is None else expressions.named(dtype, expressions.one(node.step), "step")
+        index = self.writer.name(str(node.loop_var.name))
+        expressions.variables[node.loop_var] = (index,)
+        if int(node.kind) == _UNROLLED:
+            self.line("#pragma unroll")
+        further = f"++{index}" if step == "1" else f"{index} += {step}"
+        with self.writer.block(f"for ({dtype.name} {index} = {start}; {index} < {stop}; {further})"):
+            self.write(node.body)
+
+    def _While(self, node: Any) -> None:
+        lines, condition = self.writer.apart(lambda: self.expressions.one(node.condition))
+        with self.writer.block("while (true)" if lines else f"while ({_bare(condition)})"):
+            if lines:
+                self.writer.lines += [*lines, f"if (!{condition}) break;"]
+            self.write(node.body)
+
+    # --- the launch
+
+    def _AttrStmt(self, node: Any) -> None:
+        if node.attr_key != "thread_extent":
+            self.write(node.body)
+            return
+        declaration, place = self._bind_axis(node), len(self.writer.lines)
+        self.write(node.body)
+        if node.node.var in self.expressions.mentioned:
+            self.writer.lines.insert(place, declaration)
+
+    def _bind_axis(self, node: Any) -> str:
+        """Gives the variable of a launch's axis its value: of blocks, or of the threads of a block, whose number is a constant. Returns
+        the variable's declaration."""
+        where, _, axis = str(node.node.thread_tag).partition(".")
+        if where not in ("blockIdx", "threadIdx") or axis not in _AXES:
+            raise CompileError(f"a launch has blockIdx and threadIdx along x, y and z, not {node.node.thread_tag}")
+        if where == "threadIdx":
+            self.block[_AXES.index(axis)] = int(node.value.value)
+        dtype, _ = tir.type_of(node.node.var)
+        name = self.writer.name(str(node.node.var.name))
+        self.expressions.variables[node.node.var] = (name,)
+        return f"const {dtype.name} {name} = ({dtype.name}){where}.{axis};"
+
+
+def receive(statements: Statements, parameter: Any, dtype: DType, pointer: bool, written: bool, apart: bool) -> str:
+    """A parameter's declaration; it gives the parameter its meaning. `apart`: no other pointer leads to its array."""
+    expressions = statements.expressions
+    name = statements.writer.name(str(parameter.name))
+    if pointer:
+        expressions.arrays[parameter] = Array(name, dtype, private=False)
+        return f"{'' if written else 'const '}{memory_type(dtype)}* {'__restrict__ ' if apart else ''}{name}"
+    if dtype.bits >= 32:
+        expressions.variables[parameter] = (name,)
+        return f"{dtype.name} {name}"
+    from raido.algo.graph.dtypes import f16, u32
+
+    narrow = f"(f16){name}" if dtype is f16 else convert((u32, name), dtype)
+    value = statements.writer.declare(dtype, f"{parameter.name}_value", narrow)
+    expressions.variables[parameter] = (value,)
+    return f"u32 {name}"
+
+
+def _bare(condition: str) -> str:
+    """A condition without the brackets around all of it."""
+    if not condition.startswith("("):
+        return condition
+    depth = 0
+    for place, letter in enumerate(condition):
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if depth == 0:
+            return condition[1:-1] if place == len(condition) - 1 else condition
+    return condition

@@ -1,0 +1,7 @@
+"""Kernels made by hand and operands of operations are shared with the tests beside."""
+
+import sys
+from pathlib import Path
+
+here = Path(__file__).parent
+sys.path[:0] = [str(here), str(here.parent), str(here.parent / "targets")]

@@ -1,0 +1,252 @@
+// CUDA C on a processor: what generated kernels mean, thread by thread, without a GPU.
+//
+// A text of kernels is compiled as C++ behind this header (cuda_twin.py). A thread of a block is a fiber; barriers and shuffles switch
+// fibers, in an order drawn anew between barriers, so that a missing barrier is a wrong answer. Blocks run in an order drawn too, one
+// after another or several in flight, each on a thread of the machine with shared memory of its own, which begins as rubbish.
+// Not covered: weak memory order (atomics are sequentially consistent), PTX, blocks that wait for blocks which have not begun, speed.
+#pragma once
+#define RAIDO_ON_CPU
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <csetjmp>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <ucontext.h>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __restrict__
+#define __launch_bounds__(...)
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+};
+inline thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+// --- numbers
+
+namespace on_cpu {
+template <class T, class U> T bits(U value) {
+  static_assert(sizeof(T) == sizeof(U), "the same width");
+  T result;
+  std::memcpy(&result, &value, sizeof result);
+  return result;
+}
+}  // namespace on_cpu
+inline int __float_as_int(float v) { return on_cpu::bits<int>(v); }
+inline unsigned __float_as_uint(float v) { return on_cpu::bits<unsigned>(v); }
+inline float __uint_as_float(unsigned v) { return on_cpu::bits<float>(v); }
+inline long long __double_as_longlong(double v) { return on_cpu::bits<long long>(v); }
+inline double __longlong_as_double(long long v) { return on_cpu::bits<double>(v); }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
+inline float __fsqrt_rn(float a) { return std::sqrt(a); }
+inline double __dsqrt_rn(double a) { return std::sqrt(a); }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline double __ddiv_rn(double a, double b) { return a / b; }
+inline int __popc(unsigned v) { return __builtin_popcount(v); }
+inline int __clz(int v) { return v ? __builtin_clz((unsigned)v) : 32; }
+inline float raido_widen(unsigned short a) { return (float)on_cpu::bits<_Float16>(a); }
+inline unsigned short raido_narrow(float a) { return on_cpu::bits<unsigned short>((_Float16)a); }
+inline unsigned short raido_narrow(double a) { return on_cpu::bits<unsigned short>((_Float16)a); }
+
+// --- the threads of a block
+
+namespace on_cpu {
+enum Waits { nothing, barrier, warp };
+struct Fiber {
+  ucontext_t begin;
+  jmp_buf at;
+  std::unique_ptr<char[]> stack;
+  bool begun = false, done = true;
+  Waits waits = nothing;
+  dim3 id;
+};
+constexpr int most_threads = 1024, warp_size = 32;
+constexpr size_t stack_bytes = 1 << 16, shared_bytes = 232448;
+inline thread_local Fiber fibers[most_threads];
+inline thread_local jmp_buf scheduler;
+inline thread_local int now, threads;
+inline thread_local const std::function<void()>* body;
+inline thread_local uint64_t slots[most_threads];
+alignas(128) inline thread_local unsigned char shared[shared_bytes];
+
+[[noreturn]] inline void fail(const char* what) {
+  std::fprintf(stderr, "cuda_on_cpu: %s\n", what);
+  std::abort();
+}
+
+// Goes back to the scheduler, and returns when this fiber is taken again.
+inline void rest() {
+  if (!_setjmp(fibers[now].at)) _longjmp(scheduler, 1);
+}
+inline void wait(Waits why) {
+  fibers[now].waits = why;
+  rest();
+}
+
+// A fiber runs one thread after another: its stack is made once.
+inline void run_threads() {
+  for (;;) {
+    (*body)();
+    fibers[now].done = true;
+    rest();
+  }
+}
+
+inline void take(int which) {
+  Fiber& fiber = fibers[which];
+  now = which;
+  threadIdx = fiber.id;
+  if (_setjmp(scheduler)) return;
+  if (fiber.begun) _longjmp(fiber.at, 1);
+  fiber.begun = true;
+  setcontext(&fiber.begin);
+  fail("a fiber does not begin");
+}
+
+inline void prepare(int which, dim3 size) {
+  Fiber& fiber = fibers[which];
+  fiber.done = false;
+  fiber.waits = nothing;
+  fiber.id = {which % size.x, which / size.x % size.y, which / (size.x * size.y)};
+  if (fiber.begun || fiber.stack) return;
+  fiber.stack.reset(new char[stack_bytes]);
+  getcontext(&fiber.begin);
+  fiber.begin.uc_stack.ss_sp = fiber.stack.get();
+  fiber.begin.uc_stack.ss_size = stack_bytes;
+  fiber.begin.uc_link = nullptr;
+  makecontext(&fiber.begin, run_threads, 0);
+}
+
+// Lets go what has come together: the threads of a warp in a shuffle, those of the block at a barrier. False where nothing can go on.
+inline bool release() {
+  bool moved = false;
+  int waiting = 0, done = 0;
+  for (int first = 0; first < threads; first += warp_size) {
+    int end = std::min(first + warp_size, threads), here = 0, gone = 0;
+    for (int k = first; k < end; ++k) here += fibers[k].waits == warp, gone += fibers[k].done;
+    if (here && here + gone == end - first) {
+      for (int k = first; k < end; ++k) fibers[k].waits = nothing;
+      moved = true;
+    }
+  }
+  for (int k = 0; k < threads; ++k) {
+    waiting += fibers[k].waits == barrier, done += fibers[k].done;
+    moved |= !fibers[k].done && fibers[k].waits == nothing;
+  }
+  if (moved || !waiting) return moved;
+  if (done) fail("a barrier that some threads of the block never reach");
+  if (waiting < threads) fail("some threads of a block wait at a barrier, others in a shuffle");
+  for (int k = 0; k < threads; ++k) fibers[k].waits = nothing;
+  return true;
+}
+
+inline void run_block(dim3 size, std::mt19937& draw) {
+  threads = size.x * size.y * size.z;
+  std::vector<int> order(threads);
+  for (int k = 0; k < threads; ++k) prepare(k, size), order[k] = k;
+  std::memset(shared, 0xA5, sizeof shared);
+  for (;;) {
+    std::shuffle(order.begin(), order.end(), draw);
+    for (int k : order)
+      if (!fibers[k].done && fibers[k].waits == nothing) take(k);
+    if (std::all_of(fibers, fibers + threads, [](const Fiber& f) { return f.done; })) return;
+    if (!release()) fail("threads of a warp wait for one another in different places");
+  }
+}
+
+// A launch; `seed` draws the orders, `workers` is how many blocks are in flight.
+inline void launch(const std::function<void()>& kernel, dim3 grid, dim3 block, unsigned seed, int workers) {
+  if (block.x * block.y * block.z > most_threads) fail("more than 1024 threads in a block");
+  std::vector<uint64_t> order((uint64_t)grid.x * grid.y * grid.z);
+  for (uint64_t k = 0; k < order.size(); ++k) order[k] = k;
+  std::mt19937 draw(seed);
+  std::shuffle(order.begin(), order.end(), draw);
+  std::atomic<uint64_t> next{0};
+  auto work = [&](unsigned worker) {
+    std::mt19937 own(seed + 7919 * worker);
+    gridDim = grid, blockDim = block, body = &kernel;
+    for (uint64_t at; (at = next++) < order.size();) {
+      uint64_t k = order[at];
+      blockIdx = {unsigned(k % grid.x), unsigned(k / grid.x % grid.y), unsigned(k / ((uint64_t)grid.x * grid.y))};
+      run_block(block, own);
+    }
+  };
+  std::vector<std::thread> others;
+  for (int k = 1; k < workers; ++k) others.emplace_back(work, k);
+  work(0);
+  for (auto& other : others) other.join();
+}
+
+inline int lane() { return now % warp_size; }
+
+// The value that the thread of a lane of this warp has given.
+template <class T> T exchange(T value, int from) {
+  static_assert(sizeof(T) <= 8, "up to 64 bits");
+  std::memcpy(&slots[now], &value, sizeof value);
+  wait(warp);
+  T result;
+  int other = std::min(now - lane() + from % warp_size, threads - 1);
+  std::memcpy(&result, &slots[other], sizeof result);
+  wait(warp);
+  return result;
+}
+}  // namespace on_cpu
+
+inline void __syncthreads() { on_cpu::wait(on_cpu::barrier); }
+inline void __syncwarp(unsigned = ~0u) { on_cpu::wait(on_cpu::warp); }
+template <class T> T __shfl_sync(unsigned, T value, int from, int width = 32) {
+  int lane = on_cpu::lane();
+  return on_cpu::exchange(value, lane - lane % width + from % width);
+}
+template <class T> T __shfl_xor_sync(unsigned, T value, int distance, int = 32) {
+  return on_cpu::exchange(value, on_cpu::lane() ^ distance);
+}
+template <class T> T __shfl_up_sync(unsigned, T value, int distance, int width = 32) {
+  int lane = on_cpu::lane();
+  return on_cpu::exchange(value, lane % width >= distance ? lane - distance : lane);
+}
+template <class T> T __shfl_down_sync(unsigned, T value, int distance, int width = 32) {
+  int lane = on_cpu::lane();
+  return on_cpu::exchange(value, lane % width + distance < width ? lane + distance : lane);
+}
+
+// --- atomic updates
+
+namespace on_cpu {
+template <class T, class F> T update(T* place, F change) {
+  T before, after;
+  __atomic_load(place, &before, __ATOMIC_SEQ_CST);
+  do after = change(before);
+  while (!__atomic_compare_exchange(place, &before, &after, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+  return before;
+}
+}  // namespace on_cpu
+#define ON_CPU_ATOMIC(name, expression) \
+  template <class T> T name(T* p, T v) { return on_cpu::update(p, [v](T o) { return (T)(expression); }); }
+ON_CPU_ATOMIC(on_cpu_add, o + v)
+ON_CPU_ATOMIC(atomicMin, o < v ? o : v)
+ON_CPU_ATOMIC(atomicMax, o > v ? o : v)
+ON_CPU_ATOMIC(atomicAnd, o & v)
+ON_CPU_ATOMIC(atomicOr, o | v)
+ON_CPU_ATOMIC(atomicXor, o ^ v)
+ON_CPU_ATOMIC(atomicExch, v)
+inline int atomicAdd(int* p, int v) { return (int)on_cpu_add((unsigned*)p, (unsigned)v); }
+inline unsigned atomicAdd(unsigned* p, unsigned v) { return on_cpu_add(p, v); }
+inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long v) { return on_cpu_add(p, v); }
+inline float atomicAdd(float* p, float v) { return on_cpu_add(p, v); }
+inline double atomicAdd(double* p, double v) { return on_cpu_add(p, v); }
+template <class T> T atomicCAS(T* p, T expected, T desired) {
+  __atomic_compare_exchange(p, &expected, &desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return expected;
+}

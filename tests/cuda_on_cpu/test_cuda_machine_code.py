@@ -1,0 +1,103 @@
+"""Machine code of every kernel for every architecture, by NVRTC: no spills, no local memory, shared bytes as planned; and its errors."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import hand_made_kernels as kernels
+import pytest
+from hand_made_kernels import at, kernel, put
+
+from raido.algo.errors import CompileError, TargetError
+from raido.algo.graph.dtypes import f32
+from raido.targets.cuda import nvrtc
+from raido.targets.cuda.compile import compile_kernels
+from raido.targets.cuda.nvrtc import Resources, compile_source, read_resources, supported_architectures, version
+
+FUNCTIONS = [case.function for case in kernels.cases()]
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> Any:
+    try:
+        return nvrtc.load_nvrtc()
+    except TargetError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_kernel_stays_in_registers(architecture: str) -> None:
+    made = compile_kernels(FUNCTIONS, architecture)
+    assert set(made.resources) == set(made.kernels) == {str(f.attrs["global_symbol"]) for f in FUNCTIONS}
+    for name, used in made.resources.items():
+        assert (used.spill_bytes, used.local_bytes) == (0, 0), name
+        assert used.shared_bytes == made.kernels[name].shared_bytes, name
+        assert 0 < used.registers <= 128, name
+    (code,) = {made_kernel.code for made_kernel in made.kernels.values()}
+    assert code.startswith(b"\x7fELF")
+
+
+def test_ptx_is_for_devices_to_come() -> None:
+    made = compile_kernels([FUNCTIONS[0]], "compute_75")
+    code = made.kernels["map_f32"].code
+    assert b".version 9.0" in code and b".target sm_75" in code and code.endswith(b"\0") and not made.resources
+
+
+def test_no_product_and_sum_become_one_operation() -> None:
+    """An explicit fma is one."""
+
+    def make(x: Any, a: Any) -> list[Any]:
+        product = at(a, x.i) * at(a, x.i) + at(a, x.i)
+        return [put(a, x.i, kernels.native("fma", f32, product, product, product))]
+
+    ptx = compile_kernels([kernel("k", (f32,), make)], "compute_75").kernels["k"].code.decode()
+    counts = {name: ptx.count(f"{name} ") for name in ("fma.rn.f32", "mul.rn.f32", "add.rn.f32", "mul.f32", "mad.f32")}
+    assert counts["fma.rn.f32"] == 1 and counts["mad.f32"] == 0
+    assert counts["mul.rn.f32"] + counts["mul.f32"] == 1
+
+
+def test_sixteen_bytes_are_one_access() -> None:
+    cases = {case.name: case for case in kernels.cases()}
+    for name, move in (("vectors_f32", "v4.f32"), ("vectors_u8", "v4."), ("vectors_f64", "v2.f64")):
+        ptx = compile_kernels([cases[name].function], "compute_75").kernels[name].code.decode()
+        assert f"st.global.{move}" in ptx, ptx
+        assert "ld.global" in ptx and "st.global.u8" not in ptx
+
+
+def test_versions_and_architectures_are_known() -> None:
+    assert version().startswith("13.") and set(ARCHITECTURES) <= set(supported_architectures())
+
+
+def test_an_unknown_architecture_lists_the_known() -> None:
+    with pytest.raises(TargetError, match=r'NVRTC 13\.\d compiles for no "sm_61"; for sm_75, sm_80'):
+        compile_source("", "sm_61")
+
+
+def test_a_text_that_is_refused_is_raidos_error() -> None:
+    with pytest.raises(CompileError, match=r"(?s)NVRTC refuses what raido generated:.*nothing"):
+        compile_source('extern "C" __global__ void k() { nothing(); }', "sm_75")
+
+
+def test_resources_are_read_from_the_words_of_ptxas() -> None:
+    log = """
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'first' for 'sm_90'
+ptxas info    : Function properties for first
+    72 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers, 72 bytes cumulative stack size, 2048 bytes smem, 400 bytes cmem[0]
+ptxas info    : Compiling entry function 'second' for 'sm_90'
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 8 registers, 360 bytes cmem[0]
+"""
+    assert read_resources(log) == {"first": Resources(255, 72, 20, 2048), "second": Resources(8, 0, 0, 0)}
+
+
+def test_a_missing_library_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*_: Any, **__: Any) -> Any:
+        raise OSError
+
+    monkeypatch.setattr(ctypes, "CDLL", absent)
+    with pytest.raises(TargetError, match=r'compiling for CUDA needs NVRTC.*: pip install "raido\[cuda\]"'):
+        nvrtc.load_nvrtc.__wrapped__()
