@@ -16,14 +16,19 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
 import compile_speed
 import report
+from glsl import glsl_side
 from host import describe, machine
 from measure import DEFAULT, HAND, ITSELF, Contestant, Outcome, best_of, check, finalists, run_row, same_as_default
 from peers.contestant import Arena
+from peers.glsl import INSTALL, unavailable
 from report import cells, keep, origin
 from rows import ROWS
+from rows.device import DEVICE_ROWS
 from store import read_rows
 
 import raido as rd
+from raido.targets.vulkan.library import validation_messages
+from raido.targets.vulkan.opened import open_device
 
 SCALES = {1: 5000, 2: 61, 3: 23}  # by the rank of the first input
 SCALE = {"nbody": 61, "ambient_occlusion": 29, "unsharp": 61, "mandelbrot": 23}
@@ -42,6 +47,23 @@ def test_row_agrees_with_numpy(name: str) -> None:
             assert got.shape == true.shape
             far = np.abs(got.astype(np.float64) - true) > row.tolerance * np.abs(true).max(initial=0)
             assert far.mean() <= row.stray
+
+
+@pytest.mark.parametrize("name", DEVICE_ROWS)
+def test_glsl_agrees_with_numpy(name: str) -> None:
+    if lacking := unavailable():
+        pytest.skip(f"{', '.join(lacking)} is not installed ({INSTALL})")
+    try:
+        device = open_device(validate=True)
+    except rd.TargetError as error:
+        pytest.skip(str(error))
+    row = DEVICE_ROWS[name]
+    inputs = row.inputs()
+    want = np.asarray(row.answer(*inputs))
+    side = glsl_side(row, inputs, want, device)
+    side.start()
+    np.testing.assert_array_equal(side.result(), want)
+    assert validation_messages() == (0, "")
 
 
 def test_each_step_of_compiling_is_timed_apart() -> None:
