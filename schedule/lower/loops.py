@@ -7,13 +7,14 @@ Order of things at a position: the two versions part (`versions`), a reduction b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Result, Var, fresh
+from raido.algo.graph.facts import interval
 from raido.schedule.levels import bound
 from raido.schedule.lower.builder import Builder, Scope, closed
 from raido.schedule.lower.convert import Converter, conjunction
@@ -155,7 +156,8 @@ class Loops:
         lows, highs, step = [b[0] for b in bounds], [b[1] for b in bounds], bounds[0][2]
         trips = {ix.constant_value(ix.sub(h, lo)) for lo, h in zip(lows, highs, strict=True)}
         trip = None if len(trips) != 1 else trips.pop()
-        count = None if trip is None else -(-trip // step)
+        count = self._rounds(lows, highs, step) if trip is None and kind == "unroll" else None
+        count = count if trip is None else -(-trip // step)
         if count == 1 and kind != "parallel":
             self.choose(work, position, [[low] for low in lows])
         elif kind == "unroll" and count is not None and 0 < count * len(work.copies) <= MOST_COPIES:
@@ -176,6 +178,15 @@ class Loops:
         position = job.plan.loops.index(plan)
         folding = [each for each in (job, *self.sharing.sharers(job, position)) if folds_at(each, position)]
         return "serial" if plan.kind == "vector" and not all(folds_in_lanes(each) for each in folding) else plan.kind
+
+    def _rounds(self, lows: Sequence[Expr], highs: Sequence[Expr], step: int) -> int | None:
+        """How often loops go round, if that is one number: as where each of some threads has every T-th of so many times T indices."""
+        found: set[int | None] = set()
+        for low, high in zip(lows, highs, strict=True):
+            lengths = interval(ix.sub(high, low), self.builder.facts.ranges, self.builder.facts)
+            counts = (None,) if lengths is None else (ix.constant_value(ix.ceildiv(n, step)) for n in lengths)
+            found.update(counts)
+        return found.pop() if len(found) == 1 else None
 
     def _bounds(self, coordinates: Coordinates, loop: str) -> tuple[Expr, Expr, int]:
         low, high, step = coordinates.bounds(loop)
