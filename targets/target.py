@@ -237,7 +237,7 @@ def targets() -> tuple[TargetEntry, ...]:
     return (
         llvm,
         TargetEntry("cuda", False, f"raido makes no kernels of programs for CUDA yet; {_cuda_devices()}"),
-        _vulkan_entry(),
+        *_vulkan_devices(),
     )
 
 
@@ -251,16 +251,17 @@ def _cuda_devices() -> str:
         return str(error)
 
 
-def _vulkan_entry() -> TargetEntry:
-    """The devices with their limits, or why there is none."""
+def _vulkan_devices() -> tuple[TargetEntry, ...]:
+    """A row for each device, with its limits, or one that says why there is none."""
     from raido.targets.vulkan.library import list_devices
 
     try:
         devices = list_devices()
     except TargetError as error:
-        return TargetEntry("vulkan", False, str(error))
-    described = "; ".join(f"device {device.index}: {device.describe()}" for device in devices)
-    return TargetEntry("vulkan", bool(devices), described or "this machine has no driver for it")
+        return (TargetEntry("vulkan", False, str(error)),)
+    if not devices:
+        return (TargetEntry("vulkan", False, "this machine has no driver for it (Mesa's lavapipe runs on the CPU)"),)
+    return tuple(TargetEntry(f"vulkan:{device.index}", True, device.describe()) for device in devices)
 
 
 def _unknown_kind(kind: str) -> str:

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from raido.algo.errors import TargetError
 from raido.schedule.directives import RULES
+from raido.targets.vulkan.library import find_device
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -23,6 +25,8 @@ ids = lambda path: path.name
 def test_programs_run_and_print_what_is_shown(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All blocks of a document are one program; a block of text below one is what it prints."""
     monkeypatch.chdir(tmp_path)
+    if document.name == "gpu.md":
+        require_device()
     text = document.read_text("utf-8")
     names: dict[str, Any] = {"__name__": document.stem}
     programs = list(PROGRAMS.finditer(text))
@@ -35,6 +39,14 @@ def test_programs_run_and_print_what_is_shown(document: Path, tmp_path: Path, mo
             exec(compile(source, str(document), "exec"), names)
         if found[2] is not None:
             assert printed.getvalue().strip() == found[2].strip(), f"{document.name}:{line}"
+
+
+def require_device() -> None:
+    """Skips the test, saying why, where there is no device."""
+    try:
+        find_device()
+    except TargetError as error:
+        pytest.skip(f"{error}; apt-get install mesa-vulkan-drivers libvulkan1")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=ids)

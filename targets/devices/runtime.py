@@ -18,7 +18,7 @@ import numpy as np
 from raido.algo.errors import TargetError
 from raido.algo.graph.dtypes import DType, bool_
 from raido.targets.devices.kernel import Kernel
-from raido.targets.devices.library import BUSY, DeviceLibrary, KernelInfo
+from raido.targets.devices.library import BUSY, LOST, DeviceLibrary, KernelInfo
 
 _SLICE = 200_000_000
 """Nanoseconds of one wait, after which Python sees to its signals."""
@@ -32,7 +32,9 @@ class OpenDevice:
     closes it."""
 
     def __init__(self, name: str, target: str, library: DeviceLibrary, handle: c_void_p) -> None:
-        self.name, self.target, self.call, self.check = name, target, library.call, library.check
+        self.name, self.target, self.call = name, target, library.call
+        self.is_lost = False
+        self._library = library
         self._handle = handle
         self._close = weakref.finalize(self, library.call.rd_device_close, handle)
 
@@ -42,14 +44,19 @@ class OpenDevice:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def check(self, code: int) -> None:
+        """Raises what a code of the runtime says: MemoryError where memory is exhausted, else TargetError."""
+        self.is_lost |= code == LOST
+        self._library.check(code)
+
     def close(self) -> None:
         """Waits, and frees everything: memory and kernels of the device may not be used any more."""
         self._close()
 
     @property
     def is_open(self) -> bool:
-        """Whether it has neither been closed nor abandoned."""
-        return self._close.alive
+        """Whether it has neither been closed nor abandoned, nor been lost by the driver."""
+        return self._close.alive and not self.is_lost
 
     def abandon(self) -> None:
         """Frees nothing, now or later: for a forked process, in which the device does not run."""
@@ -62,7 +69,9 @@ class OpenDevice:
         return self._handle
 
     def require_open(self) -> None:
-        """TargetError after `close`, and in a process that was forked since."""
+        """TargetError after `close`, after the device was lost, and in a process that was forked since."""
+        if self.is_lost:
+            raise TargetError(f"{self.name} was lost by an earlier call, and its arrays with it")
         if not self.is_open:
             raise TargetError(
                 f"{self.name} has been closed, or was opened by the process that this one was forked from"

@@ -24,7 +24,7 @@ def open_device(which: int | str = "", validate: bool | None = None) -> VulkanDe
     """The open device with an index or a part of a name ("": see `find_device`), whose compiled pipelines are kept in the user's cache.
 
     validate: under Vulkan's validation layer; None is whether the environment variable RAIDO_VULKAN_VALIDATE is "1". A device that
-    was closed is opened anew. TargetError when there is none such.
+    was closed, or lost, is opened anew. TargetError when there is none such.
     """
     if validate is None:
         validate = os.environ.get("RAIDO_VULKAN_VALIDATE") == "1"

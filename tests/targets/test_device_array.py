@@ -243,3 +243,15 @@ def test_what_does_not_fit_is_refused_before_anything_runs(device: OpenDevice) -
     )
     with pytest.raises(ArgumentError, match="arrays given as out overlap each other"):
         bind_device_call(pair, device, (), (scalar, scalar))
+
+
+def test_a_lost_device_is_opened_anew(device: OpenDevice) -> None:
+    there = device_array([1, 2])
+    with pytest.raises(TargetError):
+        device.check(-3)  # RD_LOST
+    with pytest.raises(TargetError, match="was lost by an earlier call, and its arrays with it"):
+        there.to("cpu")
+    again = open_device()
+    assert again is not device and again.is_open and device_array([3]).to("cpu").tolist() == [3]
+    device.is_lost = False
+    again.close()
