@@ -42,7 +42,7 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.faults import can_fault, risky
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
-from raido.schedule.stages.lift import checked_places
+from raido.schedule.stages.checks import checked_indices
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.uses import binders, host_variables
 
@@ -305,7 +305,7 @@ def _with_guard(form: Any, guard: Expr, tables: Tables) -> Node:
         # An index outside is ignored where it is not checked: there the update does nothing.
         places = form.indices
         if form.checked:
-            places = checked_places(form, places, form.dest[0].shape, tables)
+            places = checked_indices(form, places, form.dest[0].shape, tables)
         places = _where(guard, places, tuple(const(i64, -1) for _ in places))
         values = _where(guard, form.values, _zeros(form.values))
         return _with(form, indices=places, values=values, checked=False)

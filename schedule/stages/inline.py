@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from raido.algo.graph.cost import cost_of_element, is_cheaper_made_twice
 from raido.algo.graph.expr import (
     Array,
+    ArrayLoop,
+    ArrayWhile,
     Const,
     Expr,
     Filter,
@@ -19,12 +21,14 @@ from raido.algo.graph.expr import (
     Item,
     Load,
     Node,
+    Op,
     Reduce,
     Result,
     Scan,
     Sort,
     Var,
 )
+from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.rewrite import (
     bound_variables,
     free_variables,
@@ -34,14 +38,21 @@ from raido.algo.graph.rewrite import (
     scalar_nodes,
     topological,
 )
+from raido.schedule.stages.checks import checked_indices
 from raido.schedule.stages.tables import Tables, merge_names
-from raido.schedule.stages.uses import Uses, host_variables
+from raido.schedule.stages.uses import Uses
 
 
 def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Index moves without a name, and scalars (rank 0) of mapped functions, substituted where they are read."""
+    """Index moves without a name, and scalars (rank 0) of mapped functions, substituted where they are read.
+
+    A move that divides indices, as a reshape does, takes longer at random places than in order: whoever gathers from it reads a copy,
+    unless that would be made in every iteration of a loop.
+    """
 
     free: dict[Node, bool] = {}
+    loops = [node for node in topological(*roots) if isinstance(node, (ArrayLoop, ArrayWhile))]
+    changing: set[Node] = {state for loop in loops for state in loop.state}
 
     def is_move(form: Node) -> bool:
         if not isinstance(form, Generate) or tables.names.get(form):
@@ -63,9 +74,18 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
                 moved = tables.beta(form, node.array.index, node.indices)
                 assert isinstance(moved, Load)
                 return Load(moved.array, moved.indices, True)
+            if not _divides(form) or not changing.isdisjoint(topological(form)):
+                inside = checked_indices(node, node.indices, node.array.shape, tables)
+                return tables.beta(form, node.array.index, inside)
         return node
 
     return tables.rewrite(roots, change)
+
+
+def _divides(form: Generate) -> bool:
+    """Whether a form divides by what is not a constant."""
+    nodes = scalar_nodes(*form.bodies)
+    return any(isinstance(n, Op) and n.name in DIVISIONS and not isinstance(n.args[1], Const) for n in nodes)
 
 
 def _shares_work(form: Generate, tables: Tables) -> bool:
@@ -80,7 +100,6 @@ def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
     """Unnamed elementwise expressions, and unnamed arrays of mapped functions, that one consumer reads once become part of it."""
     uses = Uses(roots)
     inlined: set[Generate] = set()
-    hosts = host_variables(uses.nodes)
     costs: dict[Node, int] = {}
 
     def is_kept(form: Generate) -> bool:
@@ -93,8 +112,8 @@ def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
             continue
         below = (load.array.form for load in loads_in(*node.bodies) if isinstance(load.array, Result))
         costs[node] = cost_of_element(node.bodies) + sum(costs[form] - 1 for form in below if form in inlined)
-        if free_variables(node) - hosts:
-            if _inlines_when_open(node, uses, tables):
+        if free_variables(node) - uses.hosts:
+            if _inlines_when_open(node, uses, tables, costs[node]):
                 inlined.add(node)
         elif is_plain_elementwise(node, tables) and uses.pointwise(node) and not is_kept(node):
             inlined.add(node)
@@ -163,14 +182,16 @@ def _perfectly_nested(form: Node, inlined: set[Generate]) -> Generate | None:
     return only if not inner and isinstance(only, Generate) and only in inlined else None
 
 
-def _inlines_when_open(form: Generate, uses: Uses, tables: Tables) -> bool:
+def _inlines_when_open(form: Generate, uses: Uses, tables: Tables, cost: int) -> bool:
     reader = next(iter(uses.readers[form]))
     nested = len(uses.readers[form]) == 1 and _perfectly_nested(reader, {form}) is form and uses.once(form) is not None
     if nested and uses.pointwise(form):
         return True
     if tables.names.get(form) or (not form.axes and _shares_work(form, tables)):
         return False
-    return uses.once(form) is not None or all(isinstance(e, Const) for at in uses.loads[form] for e in at)
+    if uses.once(form) is not None:
+        return is_cheaper_made_twice(cost) or not uses.again(form)
+    return all(isinstance(e, Const) for at in uses.loads[form] for e in at)
 
 
 def _has_reduce(form: Generate) -> bool:

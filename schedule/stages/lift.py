@@ -7,11 +7,10 @@ beta-reduction, so no value changes: afterwards every `Generate` (and every form
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from raido.algo.errors import CompileError
-from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import (
     Array,
     Axis,
@@ -29,11 +28,11 @@ from raido.algo.graph.expr import (
     Update,
     Var,
     While,
-    const,
     fresh,
 )
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
+from raido.schedule.stages.checks import checked_indices
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form, is_ragged
 from raido.schedule.stages.inline import _has_reduce
 from raido.schedule.stages.tables import Tables
@@ -74,7 +73,7 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
                 f"a {type(form).__name__.lower()} inside a scalar loop that depends on the loop's state is not supported"
             )
         else:
-            indices = checked_places(load, load.indices, array.shape, tables) if load.checked else load.indices
+            indices = checked_indices(load, load.indices, array.shape, tables) if load.checked else load.indices
             new = tables.beta(form, array.index, indices)
         tables.carry(load, new)
         return new
@@ -98,18 +97,6 @@ def _from_copies(form: Update, lifted: Callable[[Load], Expr], tables: Tables) -
     new = Update(*(parts | {"dest": tuple(Result(start, k) for k in range(len(form.dest)))}).values())
     tables.carry(form, new)
     return new
-
-
-def checked_places(source: Node, places: Sequence[Expr], shape: Sequence[Expr], tables: Tables) -> tuple[Expr, ...]:
-    """Indices into an array of that shape, read from arrays of 0, 1, … that check them, at the line of `source`."""
-    indices: list[Expr] = []
-    for dimension, (e, extent) in enumerate(zip(places, shape, strict=True)):
-        axes = tuple(Axis(fresh("i"), n) for n in (*[const(i64, 1)] * dimension, extent))
-        counting = Generate(axes, (axes[-1].var,))
-        tables.kinds[counting] = "index"
-        indices.append(Load(Result(counting, 0), (*[const(i64, 0)] * dimension, e), True))
-        tables.carry(source, indices[-1])
-    return tuple(indices)
 
 
 _OPEN = (Generate, *DEPENDENT)

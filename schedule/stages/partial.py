@@ -39,6 +39,7 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.rewrite import scalar_nodes
+from raido.schedule.stages.checks import all_of
 from raido.schedule.stages.tables import Tables
 
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
@@ -182,10 +183,10 @@ def _guard(
     """Makes steps name the element −1 where conditions do not hold; `lazy` ones guard the evaluation of the `named` places, too."""
     last = named[-1]
     if tests:
-        places[last] = Op("select", i64, (_all_of(tests), places[last], const(i64, -1)))
+        places[last] = Op("select", i64, (all_of(tests), places[last], const(i64, -1)))
     if lazy:
         none = (*[const(i64, -1)] * len(named), *(const(value.dtype, 0) for value in values))
-        cond = Cond(_all_of(lazy), (*(places[d] for d in named), *values), none)
+        cond = Cond(all_of(lazy), (*(places[d] for d in named), *values), none)
         for k, d in enumerate(named):
             places[d] = Item(cond, k)
         values[:] = [Item(cond, len(named) + k) for k in range(len(values))]
@@ -456,10 +457,3 @@ def _joined(parts: Sequence[_Part], tables: Tables) -> Update:
     axes = first.axes or (Axis(fresh("r"), const(i64, 1)),)
     dest = tuple(part.dest for part in parts)
     return Update(dest, axes, tuple(places), (), (), (), (), tuple(values), "unique", first.checked, "")
-
-
-def _all_of(tests: Sequence[Expr]) -> Expr:
-    total = tests[0]
-    for test in tests[1:]:
-        total = Op("logical_and", bool_, (total, test))
-    return total

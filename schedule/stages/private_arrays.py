@@ -43,6 +43,7 @@ from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.reduction import contracted_product, identity_of
 from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes, substitute, topological
+from raido.schedule.stages.checks import all_of, checked_index, within
 from raido.schedule.stages.inline import inline_moves
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.uses import binders, host_variables
@@ -123,7 +124,7 @@ class _Bounding:
 
     def _guarded(self, form: Any, tests: list[Expr]) -> Node:
         """A form that evaluates nothing beyond private sizes."""
-        test = _all(tests)
+        test = all_of(tests)
         if isinstance(form, Generate):
             return Generate(form.axes, _where(test, form.bodies, _zeros(form.bodies)))
         if isinstance(form, Reduce):
@@ -143,7 +144,7 @@ class _Bounding:
             return Sort(*parts.values())
         assert isinstance(form, Scan)
         if rows:
-            parts["neutral"] = _where(_all(rows), form.neutral, _zeros(form.neutral))
+            parts["neutral"] = _where(all_of(rows), form.neutral, _zeros(form.neutral))
         if along in self.limits and any(can_fault(node) for node in topological(*form.combine)):
             left, right, combine, neutral, values = _flagged(Scan(*parts.values()), test)
             return Scan(form.axes, form.along, left, right, combine, neutral, values, form.exclusive, "")
@@ -156,15 +157,8 @@ class _Bounding:
         if node.checked:
             for d, extent in enumerate(node.array.shape):
                 if self.private(extent):
-                    indices[d] = self._checked(node, d, indices[d], self.number(extent))
+                    indices[d] = checked_index(node, d, indices[d], self.number(extent), self.tables)
         return Load(self.memo[node.array], tuple(indices), node.checked)
-
-    def _checked(self, source: Node, d: int, e: Expr, size: Expr) -> Expr:
-        """An index of dimension `d` that is within 0 … size − 1, or a fault."""
-        e = e if e.dtype is i64 else Op("cast", i64, (e,))
-        new = Checked(e, _within(e, size), "index", (const(i64, d), e, size))
-        self.tables.carry(source, new)
-        return new
 
     def _update(self, form: Update) -> Node:
         new = rebuild(form, self.memo.__getitem__)
@@ -180,12 +174,12 @@ class _Bounding:
                 continue  # a row: its axis is as long as the dimension
             size = sizes.get(d, new.dest[0].shape[d])
             if form.checked:
-                places[d] = self._checked(form, d, places[d], size)
+                places[d] = checked_index(form, d, places[d], size, self.tables)
             elif d in sizes:
-                places[d] = Op("select", i64, (_within(places[d], size), places[d], const(i64, -1)))
+                places[d] = Op("select", i64, (within(places[d], size), places[d], const(i64, -1)))
             if tests:
-                (places[d],) = _where(_all(tests), (places[d],), (const(i64, -1),))
-        values = _where(_all(tests), new.values, _zeros(new.values)) if tests else new.values
+                (places[d],) = _where(all_of(tests), (places[d],), (const(i64, -1),))
+        values = _where(all_of(tests), new.values, _zeros(new.values)) if tests else new.values
         parts = {name: getattr(new, name) for name in field_names(Update)}
         return Update(*(parts | {"indices": tuple(places), "values": values, "checked": False}).values())
 
@@ -202,7 +196,7 @@ class _Bounding:
         if first.var in self.limits:
             (keep,) = _where(self._tests(form.axes[:1])[0], (predicate,), (const(bool_, False),))
         if inside:
-            values = _where(_all(inside), values, _zeros(values))
+            values = _where(all_of(inside), values, _zeros(values))
         kept = Result(self._made(Generate((first,), (keep,)), "map"), 0)
 
         def chosen(axis: Axis) -> Expr:
@@ -288,7 +282,7 @@ class _Bounding:
             )
         outer = [self.axes_of[v] for v in sorted(outside, key=self.order.__getitem__)]
         if tests := self._tests(outer):
-            (value,) = _where(_all(tests), (value,), (const(i64, 0),))
+            (value,) = _where(all_of(tests), (value,), (const(i64, 0),))
         own = tuple(Axis(fresh(axis.name), self.memo[axis].extent) for axis in outer)
         renamed = {a.var: b.var for a, b in zip(outer, own, strict=True)}
         (value,) = self.tables.rewrite((value,), lambda node: node, renamed)
@@ -296,17 +290,6 @@ class _Bounding:
         fields = (left,), (right,), (Op("maximum", i64, (left, right)),), (const(i64, 0),), (value,), True, "maximum"
         most = Item(Reduce(own, *fields), 0) if own else Op("maximum", i64, (value, const(i64, 0)))
         return Count(Result(self._made(Generate((), (most,)), "size"), 0), None)
-
-
-def _all(tests: Sequence[Expr]) -> Expr:
-    whole = tests[0]
-    for test in tests[1:]:
-        whole = Op("logical_and", bool_, (whole, test))
-    return whole
-
-
-def _within(e: Expr, size: Expr) -> Expr:
-    return _all([Op("ge", bool_, (e, const(i64, 0))), Op("lt", bool_, (e, size))])
 
 
 def _where(test: Expr, these: Sequence[Expr], others: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -350,7 +333,7 @@ def _harmless(e: Expr, tables: Tables) -> Expr:
         if isinstance(node, Checked):
             return node.value
         if isinstance(node, Load) and node.checked and node.indices:
-            holds = _all([_within(i, n) for i, n in zip(node.indices, node.array.shape, strict=True)])
+            holds = all_of([within(i, n) for i, n in zip(node.indices, node.array.shape, strict=True)])
             return _where(holds, (Load(node.array, node.indices, False),), (const(node.dtype, 0),))[0]
         if isinstance(node, Op) and node.name in DIVISIONS and can_fault(node):
             some = Op("ne", bool_, (node.args[1], const(node.dtype, 0)))

@@ -20,7 +20,7 @@ from raido.algo.graph.expr import (
     Result,
     Var,
 )
-from raido.algo.graph.rewrite import children, loads_in, scalar_nodes, topological
+from raido.algo.graph.rewrite import children, free_variables, loads_in, scalar_nodes, topological
 from raido.schedule.stages.dependent import DEPENDENT
 from raido.schedule.stages.tables import FORMS
 
@@ -36,6 +36,7 @@ class Uses:
         self.lazy: set[Generate] = set()
         self.reduce_axes: dict[Load, set[Var]] = {}
         self.homes = loops_around(self.nodes)
+        self.hosts = host_variables(self.nodes)
         for node in self.nodes:
             if isinstance(node, Generate):
                 self._read_by(node, node.bodies)
@@ -76,11 +77,20 @@ class Uses:
         variables = [e for e in indices if isinstance(e, Var)]
         if len(set(variables)) != len(variables) or any(not isinstance(e, Var | Const) for e in indices):
             return False
-        needed = {axis.var for axis in reader.axes}
+        return not self.again(form)
+
+    def again(self, form: Generate) -> bool:
+        """Whether the one reader comes to each element for several indices of its own axes, or of the functions around it."""
+        use = self.once(form)
+        if use is None:
+            return True
+        reader, indices = use
+        around = {axis.var for axis in reader.axes} if isinstance(reader, (Generate, *DEPENDENT)) else set()
+        around |= free_variables(reader) - self.hosts
         for load in loads_in(*(reader.bodies if isinstance(reader, Generate) else children(reader))):
             if isinstance(load.array, Result) and load.array.form is form:
-                needed |= self.reduce_axes.get(load, set())
-        return needed <= set(variables)
+                around |= self.reduce_axes.get(load, set())
+        return not around <= set(scalar_nodes(*indices)) | free_variables(form)
 
 
 def loops_around(nodes: list[Node]) -> dict[Node, frozenset[Node]]:

@@ -124,6 +124,11 @@ def counted(a: rd.f32["n"]):
     return rd.filter(lambda x: rd.exp(x) > 2.0, a).shape[0]
 
 
+@rd.algorithm
+def transposed_rows(a: rd.f32["n", "m"], b: rd.f32["m"]):
+    return rd.map(lambda row: row * row[0] + rd.exp(-b), a).T
+
+
 CAUSES = {
     "a region along a reduced axis is what its loop chose": (sum_of_scans, lambda f: line(f, np.ones(5, np.float32))),
     "a producer stands inside the loops that decide it": (chained_products, square),
@@ -153,6 +158,10 @@ CAUSES = {
         lambda f: line(f, np.ones(5, np.float32)),
     ),
     "what is only counted is not moved": (counted, line),
+    "what is the same for all rows is made once for them": (
+        transposed_rows,
+        lambda f: rows(f, np.ones(10, np.float32)),
+    ),
 }
 
 
@@ -181,6 +190,22 @@ def test_producers_of_scans_in_blocks_are_made_once(program, shape):
     """Twice would be within the law's bound."""
     array = np.ones(shape, np.float32)
     assert measure(form_stages(program.trace(array)), [array], {}).ratio < 1.3
+
+
+def test_rows_that_each_of_their_elements_reads_are_made_once():
+    """The baseline has the same stages, so it cannot show it: what has a name is always a stage."""
+
+    def products(named: bool) -> int:
+        made = lambda row: rd.exp(row).named("made") if named else rd.exp(row)
+
+        @rd.algorithm
+        def program(a: rd.f32["n", "m"]):
+            return rd.map(lambda row: rd.map(lambda v: rd.sum(made(row) * v), row), a)
+
+        a = np.ones((8, 8), np.float32)
+        return count_schedule(Schedule(form_stages(program.trace(a))).complete(SMALL), [a], {})[0].total
+
+    assert products(named=False) == products(named=True)
 
 
 def test_schedules_that_make_values_again_are_seen():

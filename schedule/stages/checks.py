@@ -1,0 +1,39 @@
+"""Checks of indices that stand apart from the array that is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Checked, Expr, Op, const
+from raido.algo.graph.faults import unsigned_kind
+from raido.algo.graph.node import Node
+from raido.schedule.stages.tables import Tables
+
+
+def all_of(tests: Sequence[Expr]) -> Expr:
+    """Whether all of some conditions hold."""
+    whole = tests[0]
+    for test in tests[1:]:
+        whole = Op("logical_and", bool_, (whole, test))
+    return whole
+
+
+def within(e: Expr, size: Expr) -> Expr:
+    """Whether an index is one of 0 … size − 1."""
+    return all_of([Op("ge", bool_, (e, const(i64, 0))), Op("lt", bool_, (e, size))])
+
+
+def checked_index(source: Node, d: int, e: Expr, size: Expr, tables: Tables) -> Expr:
+    """An index of dimension `d`, checked to be one of 0 … size − 1, at the line of `source`."""
+    kind = unsigned_kind("index", e)
+    e = e if e.dtype is i64 else Op("cast", i64, (e,))
+    new = Checked(e, within(e, size), kind, (const(i64, d), e, size))
+    tables.carry(source, new)
+    return new
+
+
+def checked_indices(source: Node, indices: Sequence[Expr], shape: Sequence[Expr], tables: Tables) -> tuple[Expr, ...]:
+    """Indices into an array of that shape, checked at the line of `source`; of an empty array nobody reads an element."""
+    pairs = enumerate(zip(indices, shape, strict=True))
+    return tuple(Op("clamp_index", i64, (checked_index(source, d, e, n, tables), n)) for d, (e, n) in pairs)
