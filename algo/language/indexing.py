@@ -21,6 +21,7 @@ from raido.algo.language import ufuncs
 from raido.algo.language.combinators import extent_of
 from raido.algo.language.complexes import Complex, kind_of
 from raido.algo.language.filtering import compress, places_where
+from raido.algo.language.joining import stack
 from raido.algo.language.moves import moved
 from raido.algo.language.slicing import Range, index_value, read_slice
 from raido.algo.language.stencil import Fill, boundaries, for_leaves, load_with_boundary
@@ -265,7 +266,7 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
     if isinstance(key, (Array, np.ndarray, np.generic, list)):
         if isinstance(key, np.integer) or (isinstance(key, np.ndarray) and key.ndim == 0 and key.dtype.kind in "iu"):
             return _literal(int(key), extent, from_end)
-        value = lift(np.asarray(key)) if isinstance(key, list) and _plain_list(key) else lift(key)
+        value = _listed(key, extent, from_end) if isinstance(key, list) else lift(key)
         if from_end:
             value = _from_end(value, extent)
         if value.dtype is bool_:
@@ -311,8 +312,18 @@ def _from_end(value: Array, extent: Expr) -> Array:
     return ufuncs.where(value < 0, value + Array(extent, COUNTER), value)
 
 
-def _plain_list(key: list[Any]) -> bool:
-    return all(isinstance(k, int) for k in key)
+def _listed(key: list[Any], extent: Expr, from_end: bool) -> Array:
+    """The index array of a list of integers and traced scalars, nested at will; its negative literals count from the end."""
+    if all(isinstance(k, int) for k in key) or not key:
+        return lift(np.asarray(key, None if key else np.int64))
+
+    def one(k: Any) -> Any:
+        if isinstance(k, list):
+            return _listed(k, extent, from_end)
+        counts_back = from_end and isinstance(k, int) and k < 0
+        return Array(index.add(extent, k), COUNTER) if counts_back else k
+
+    return stack([one(k) for k in key])
 
 
 def _literal(value: int, extent: Expr, from_end: bool) -> _Drop:

@@ -129,12 +129,12 @@ def _without_copies(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
 
 
 def _candidates(nodes: Sequence[Node], tables: Tables) -> dict[Node, Update]:
-    """The maps that change a part of an array, with the updates that do so."""
+    """The updates, and the maps that change a part of an array with the updates that do so."""
     facts = facts_of(nodes)
-    found = {
-        node: updates_of(node, tables, facts) for node in nodes if isinstance(node, Generate) and len(node.bodies) == 1
-    }
-    return {node: changes[0].update for node, changes in found.items() if 0 in changes}
+    maps = (node for node in nodes if isinstance(node, Generate) and len(node.bodies) == 1)
+    changes = {node: updates_of(node, tables, facts) for node in maps}
+    updates = {node: node for node in nodes if isinstance(node, Update)}
+    return updates | {node: found[0].update for node, found in changes.items() if 0 in found}
 
 
 def _with_newest_reads(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:

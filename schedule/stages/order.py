@@ -44,6 +44,7 @@ class Order:
         self.kept: dict[Array, list[Path]] = {}
         self.first: dict[Node, set[Node]] = {}
         self.apart: set[Node] = set()
+        self.decided: set[Node] = set()
         self.changes: dict[Node, tuple[Array, ...]] = {}
         for form, path in self.paths.items():
             if isinstance(form, (ArrayLoop, ArrayWhile)):
@@ -126,6 +127,7 @@ class Order:
         late. absorbed: a form that is no more.
         """
         here = self.paths[form]
+        self.decided.add(form)
         before: list[tuple[Node, Node]] = []
         for dest in update.dest:
             home = self.home[dest]
@@ -143,7 +145,7 @@ class Order:
         if apart:
             self.apart.add(form)
         late = [reader for reader, change in before if self._needs(reader, change)]
-        self.apart |= {reader for reader in late if reader in self.candidates}
+        self.apart |= {reader for reader in late if reader in self.candidates and reader not in self.decided}
         if any(self._needs(reader, change) for reader, change in before):
             self.apart = known
             return "what is made of the change is combined with the old contents"

@@ -168,7 +168,41 @@ def sieve(x: rd.i64["h", "w"]):
     return rd.loop(x.shape[1] - 2, step, x)
 
 
+@rd.algorithm
+def exchanged_rows(x: rd.i64["h", "w"]):
+    """An exchange by two changes: the values of the second, which are old ones, are made before the first."""
+
+    def step(k, m):
+        p = k + rd.argmax(rd.abs(m[k:, k]))
+        return m.at[k].set(m[p]).at[p].set(m[k])
+
+    return rd.loop(4, step, x)
+
+
+@rd.algorithm
+def listed_rows(x: rd.i64["h", "w"]):
+    def step(k, m):
+        p = k + rd.argmax(rd.abs(m[k:, k]))
+        return m.at[[k, p]].set(m[[p, k]])
+
+    return rd.loop(4, step, x)
+
+
+@rd.algorithm
+def gathered_through_moves(x: rd.i64["h", "w"]):
+    """The moved array is read where it is: it is not made for the few elements that are wanted."""
+
+    def step(k, m):
+        i = m[:3, 0] % m.shape[0]
+        return m.at[k, i].set(m.reshape(-1)[i + k] + m[::-1].T[k, i] - rd.concatenate([m[:, 0], m[:, 1]])[i])
+
+    return rd.loop(4, step, x)
+
+
 IN_PLACE = [
+    exchanged_rows,
+    listed_rows,
+    gathered_through_moves,
     below_the_diagonal,
     sieve,
     blocks_of_the_old,
