@@ -133,7 +133,7 @@ def _candidates(nodes: Sequence[Node], tables: Tables) -> dict[Node, Update]:
     facts = facts_of(nodes)
     maps = (node for node in nodes if isinstance(node, Generate) and len(node.bodies) == 1)
     changes = {node: updates_of(node, tables, facts) for node in maps}
-    updates = {node: node for node in nodes if isinstance(node, Update)}
+    updates: dict[Node, Update] = {node: node for node in nodes if isinstance(node, Update)}
     return updates | {node: found[0].update for node, found in changes.items() if 0 in found}
 
 

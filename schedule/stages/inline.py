@@ -190,7 +190,7 @@ def _inlines_when_open(form: Generate, uses: Uses, tables: Tables, cost: int) ->
     if tables.names.get(form) or (not form.axes and _shares_work(form, tables)):
         return False
     if uses.once(form) is not None:
-        return is_cheaper_made_twice(cost) or not uses.again(form)
+        return not uses.again(form) or (is_cheaper_made_twice(cost) and not _has_reduce(form))
     return all(isinstance(e, Const) for at in uses.loads[form] for e in at)
 
 

@@ -268,16 +268,13 @@ def test_what_a_scan_reads_is_made_once_for_each_block_unless_it_is_cheaper_to_m
 
 
 def test_what_a_function_makes_is_placed_by_the_loops_that_decide_it():
-    """Products of matrices for each row: inner ones depend on the row, and on a reduction axis of their readers, not on its other axes."""
+    """Products of matrices for each row: the inner ones depend on the row alone, not on what their readers sum over."""
 
     def products(ys: rd.f32["m", "n"], b: rd.f32["k", "n"], a: rd.f32["k", "k"], x: rd.f32["p", "k"]):
         return rd.map(lambda y: x @ (a @ (b @ y)), ys)
 
     schedule = default_of(products)
-    assert (
-        's["reduce_2"].compute_at("map_1", "yo")' in schedule
-        and 's["reduce_1"].compute_at("reduce_2", "y")' in schedule
-    )
+    assert all(f's["matmul_{k}"].compute_at("map_1", "yo")' in schedule for k in (1, 2))
 
     def sums(x: rd.f32["n"], v: rd.f32["d"]):
         return rd.sum(rd.map(lambda a: rd.scan(rd.add, 0.0, v * a)[2], x))
