@@ -15,11 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import prod
 from typing import TypeGuard
 
+from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i32, i64
-from raido.algo.graph.expr import Node, SizeVar, Var, const, fresh
+from raido.algo.graph.expr import Expr, Node, SizeVar, Var, const, fresh
 from raido.algo.graph.rewrite import free_variables, topological
+from raido.schedule.kernels.block_code import ThreadBlock, block_code, block_extent
+from raido.schedule.kernels.block_loops import AXES as BLOCK_AXES
+from raido.schedule.kernels.block_loops import Chain, block_chain, in_turn, placed
 from raido.schedule.kernels.host_plan import (
     Allocate,
     Copy,
@@ -247,7 +252,10 @@ class _Cutter:
             self.plan.append(Copy(target, source, self._bytes(s.source)))
         elif self._is_launch(s):
             self._flush_before(s)
-            self._loop(s)
+            if s.level.startswith("block"):
+                self._blocks(s)
+            else:
+                self._loop(s)
         else:
             self.flush()
             self._control(s)
@@ -443,15 +451,7 @@ class _Cutter:
         """Launches a loop over threads."""
         memory = iteration_memory(s, self.limits)
         self._prepare(s, memory)
-        given: dict[Node, Number] = {}
-        low, high = self.number(s.low), self.number(s.high)
-        ends: list[NestExpr] = []
-        for e, number in ((s.low, low), (s.high, high)):
-            ends.append(e if self._plain(e) is not None else fresh("end"))
-            if ends[-1] is not e:
-                given[ends[-1]] = number
-        loop = replace(s, low=ends[0], high=ends[1])
-        count = self._short(no_less_than(0, divided_up(minus(high, low), s.step)))
+        loop, given, count = self._ends(s)
         places, threads = Places(), self.limits.threads
         if memory.slots:
             slot, slots, trips = fresh("slot"), fresh("slots"), fresh("trips")
@@ -465,6 +465,94 @@ class _Cutter:
             code, scratch = place_memory(one_iteration(loop, places, self.limits), memory, const(i64, 0), const(i64, 1))
         name = f"{s.stage or self.stage}_{s.loop or s.var.name}"
         self._launch(name, code, scratch, (threads, 1, 1), folded(count, self.limits), places, given)
+
+    def _blocks(self, s: nodes.For) -> None:
+        """Launches a loop over blocks."""
+        memory = iteration_memory(s, self.limits)
+        self._prepare(s, memory)
+        chain = block_chain(s)
+        given: dict[Node, Number] = {}
+        around: list[nodes.For | nodes.Let | nodes.If] = []
+        trips: list[Number] = []
+        for each in chain.around:
+            if isinstance(each, nodes.For):
+                each, more, count = self._ends(each)
+                given |= more
+                trips.append(count)
+            around.append(each)
+        body = Chain(tuple(around), thread_code(chain.body, together=True))
+        extent, places = block_extent(body.body, self.limits), Places()
+        grid: list[Number] = [1, 1, 1]
+        numbers: list[Expr] = []
+        parts: list[tuple[str, Number]] = []
+        firsts: set[Node] = set()
+        for each, count in zip(chain.loops, trips, strict=True):
+            axis = BLOCK_AXES[each.level]
+            number: Expr = places.blocks[axis]
+            grid[axis] = count
+            if not isinstance(count, int) or count > self.limits.blocks:
+                part, first = self.fresh("part"), fresh("first")
+                begin = times(part, self.limits.blocks)
+                parts.append((part, divided_up(count, self.limits.blocks)))
+                grid[axis] = ("min", minus(count, begin), self.limits.blocks)
+                given[first] = begin
+                firsts.add(first)
+                number = ix.add(number, first)
+            numbers.append(number)
+        name = f"{s.stage or self.stage}_{s.loop or s.var.name}"
+        slot, slots = fresh("slot"), fresh("slots")
+        made = block_code(placed(body, numbers), places.threads, extent, memory, (slot, slots), self.limits)
+        if not made.scratch:
+            self._in_parts(
+                parts, partial(self._launch, name, made.code, (), extent, (grid[0], grid[1], grid[2]), places, given)
+            )
+            return
+        given = {v: n for v, n in given.items() if v not in firsts}
+        counts = [fresh("trips") for _ in trips]
+        given |= dict(zip(counts, trips, strict=True))
+        turns = in_turn(body, slot, slots, counts)
+        code = nodes.Block((nodes.Let(slot, places.blocks[0]), *turns.statements))
+        made = block_code(code, places.threads, extent, memory, (slot, slots), self.limits)
+        total: Number = 1
+        for each in trips:
+            total = times(total, each)
+        in_flight = self._short(self._blocks_in_flight(made, total, slots))
+        given[slots] = in_flight
+        self.known.numbers[slots] = self._name(in_flight)
+        self._launch(name, made.code, made.scratch, extent, (in_flight, 1, 1), places, given)
+
+    def _blocks_in_flight(self, made: ThreadBlock, total: Number, slots: Var) -> Number:
+        """How many blocks run at a time where they have arrays in device memory."""
+        threads = prod(made.extent)
+        each: Number = 0
+        for buffer in made.scratch:
+            nbytes: Number = buffer.dtype.itemsize * (1 if buffer.shape[0] is slots else threads)
+            for e in buffer.shape[1:]:
+                nbytes = times(nbytes, self._extent(e))
+            each = plus(each, nbytes)
+        fitting = ("max", 1, ("//", self.limits.scratch, ("max", 1, each)))
+        return ("min", ("min", total, max(1, self.limits.resident // threads)), fitting)
+
+    def _in_parts(self, parts: Sequence[tuple[str, Number]], launch: Callable[[], None]) -> None:
+        """A launch, in loops over parts of axes that may be longer than one launch has them."""
+        outer, self.plan = self.plan, []
+        launch()
+        body = tuple(self.plan)
+        for part, count in reversed(parts):
+            body = (Loop(part, count, body),)
+        self.plan = [*outer, *body]
+
+    def _ends(self, s: nodes.For) -> tuple[nodes.For, dict[Node, Number], Number]:
+        """A loop whose bounds are known before its launch, the numbers that these need, and how many iterations it has."""
+        given: dict[Node, Number] = {}
+        low, high = self.number(s.low), self.number(s.high)
+        ends: list[NestExpr] = []
+        for e, number in ((s.low, low), (s.high, high)):
+            ends.append(e if self._plain(e) is not None else fresh("end"))
+            if ends[-1] is not e:
+                given[ends[-1]] = number
+        count = self._short(no_less_than(0, divided_up(minus(high, low), s.step)))
+        return replace(s, low=ends[0], high=ends[1]), given, count
 
     def _launch(
         self,

@@ -10,6 +10,7 @@ import itertools
 import operator
 import random
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,12 @@ from raido.schedule.kernels.host_plan import (
 from raido.schedule.kernels.kernel import DeviceArray, DeviceProgram, Kernel
 from raido.schedule.kernels.kernel_source import KernelSource
 from raido.schedule.kernels.numbers import number_of
+from raido.schedule.kernels.watched_memory import Clock, WatchedMemory
+from raido.schedule.nest.effects import writes
 from raido.schedule.nest.interpret import compile_lines
 from raido.schedule.nest.memory import Memory, NestError
 from raido.schedule.nest.values import Buffer
+from raido.schedule.nest.walk import statements_within
 
 _MOST_ITERATIONS = 1_000_000
 
@@ -49,13 +53,15 @@ def interpret_program(
     sizes: Mapping[str, int],
     shapes: Sequence[Sequence[Expr]] = (),
     seed: int | None = None,
+    watch: bool = True,
 ) -> list[np.ndarray]:
     """The outputs of a program for these inputs, in order. `sizes` gives every size by name, `shapes` what of each output is in use.
 
-    Raises the program's fault, or NestError where the program itself is wrong. `seed`: blocks and threads run in a random order.
+    Raises the program's fault, or NestError where the program itself is wrong. `seed`: blocks and threads run in a random order;
+    `watch`: whether races between threads are looked for.
     """
     kernels = {kernel.name: compile_kernel(kernel) for kernel in program.kernels}
-    run = _Run(program, kernels, dict(sizes), None if seed is None else random.Random(seed))
+    run = _Run(program, kernels, dict(sizes), None if seed is None else random.Random(seed), watch)
     with np.errstate(all="ignore"):
         run.begin(arrays)
         run.statements(program.plan)
@@ -66,7 +72,7 @@ def interpret_program(
 
 
 def compile_kernel(kernel: Kernel) -> Any:
-    """The kernel as a function of (arrays, numbers, faults, launch, grid)."""
+    """The kernel as a function of (arrays, numbers, faults, launch, watched)."""
     source = KernelSource(kernel)
     return compile_lines(source.text, kernel.name, source.constants)
 
@@ -81,10 +87,10 @@ class _Bytes:
             raise NestError(f"{name} has {nbytes} bytes")
         self.name, self.data, self.valid = name, np.zeros(nbytes, np.uint8), np.zeros(nbytes, bool)
 
-    def memory(self, name: str, dtype: DType, shape: Sequence[int], strides: Sequence[int]) -> Memory:
+    def memory(self, name: str, dtype: DType, shape: Sequence[int], strides: Sequence[int], form: Any = Memory) -> Any:
         """The elements that a kernel sees there."""
         whole = len(self.data) // dtype.itemsize * dtype.itemsize
-        return Memory.over(
+        return form.over(
             name, shape, strides, self.data[:whole].view(dtype.numpy), self.valid[: whole : dtype.itemsize]
         )
 
@@ -93,8 +99,14 @@ class _Run:
     """One run: the numbers and arrays of the plan so far."""
 
     def __init__(
-        self, program: DeviceProgram, kernels: Mapping[str, Any], numbers: dict[str, int], chance: random.Random | None
+        self,
+        program: DeviceProgram,
+        kernels: Mapping[str, Any],
+        numbers: dict[str, int],
+        chance: random.Random | None,
+        watch: bool,
     ) -> None:
+        self.clock, self.watch = Clock(), watch
         self.program, self.compiled, self.numbers, self.chance = program, kernels, numbers, chance
         self.kernels = {kernel.name: kernel for kernel in program.kernels}
         self.faults: list[tuple[str, int, tuple[int, ...]]] = []
@@ -217,14 +229,32 @@ class _Run:
         if min(grid) < 0:
             raise NestError(f"{s.kernel} is launched on {grid} blocks")
 
-        def threads(thread: Any) -> None:
-            self._threads(kernel, [thread(*place) for place in self._places(kernel.extent)])
-
         def launch(block: Any) -> None:
             for place in self._places(grid):
-                block(*place, threads)
+                self.clock.block, self.clock.phase = place, 0
+                block(*place, partial(self._threads, kernel))
 
-        self.compiled[s.kernel](arrays, numbers, self.faults, launch)
+        updated = {w.buffer for inner in statements_within(kernel.body) for w in writes(inner) if w.atomic}
+        seen = [
+            partial(self._seen, array, self.watch and buffer not in updated)
+            for array, buffer in zip(arrays, kernel.arrays, strict=True)
+        ]
+        self.compiled[s.kernel](seen, numbers, self.faults, launch, self._watched)
+
+    def _seen(
+        self, array: _Bytes, watch: bool, name: str, dtype: DType, shape: Sequence[int], strides: Sequence[int]
+    ) -> Memory:
+        """An array as a kernel sees it."""
+        if not watch:
+            return array.memory(name, dtype, shape, strides)
+        return array.memory(name, dtype, shape, strides, WatchedMemory).watch(self.clock)
+
+    def _watched(self, memory: Memory) -> Memory:
+        """Shared memory of a block, watched."""
+        if not self.watch:
+            return memory
+        watched = WatchedMemory.over(memory.name, memory.shape, memory.strides, memory.data, memory.valid)
+        return watched.watch(self.clock)
 
     def _places(self, extent: Sequence[int]) -> list[tuple[int, ...]]:
         """Every place of so many along each axis, in some order."""
@@ -233,18 +263,25 @@ class _Run:
             self.chance.shuffle(places)
         return places
 
-    def _threads(self, kernel: Kernel, waiting: list[Any]) -> None:
+    def _threads(self, kernel: Kernel, thread: Any) -> None:
         """Runs the threads of a block from barrier to barrier."""
-        alive = [thread for thread in waiting if thread is not None]
-        while alive:
+        waiting: list[tuple[Any, Any]] = []
+        for place in self._places(kernel.extent):
+            self.clock.thread = place
+            running = thread(*place)
+            if running is not None:
+                waiting.append((place, running))
+        while waiting:
             if self.chance is not None:
-                self.chance.shuffle(alive)
-            reached = [next(thread, None) for thread in alive]
-            if len(set(reached)) > 1:
-                raise NestError(
-                    f"threads of a block of {kernel.name} come to different barriers: {sorted(map(str, reached))}"
-                )
-            alive = alive if reached[0] is not None else []
+                self.chance.shuffle(waiting)
+            reached = set()
+            for place, running in waiting:
+                self.clock.thread = place
+                reached.add(next(running, None))
+            if len(reached) > 1:
+                raise NestError(f"threads of a block of {kernel.name} come to different barriers")
+            self.clock.phase += 1
+            waiting = [] if None in reached else waiting
 
 
 def _contents(buffer: Buffer) -> np.ndarray:

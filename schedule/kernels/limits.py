@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """threads: those of a block where a schedule leaves that open. blocks: most along one axis of a launch. private, shared: most bytes of
-    an array of a thread, of all arrays of a block. resident: threads in flight where each has memory of its own in device memory, and
-    scratch: most bytes of that memory, unless one thread needs more.
+    """threads: those of a block where a schedule leaves that open; most_threads, along: most of them, and most along x, y and z. blocks:
+    most along one axis of a launch. private, shared: most bytes of an array of a thread, of all arrays of a block. resident: threads in
+    flight where each has memory of its own in device memory, and scratch: most bytes of that memory, unless one thread needs more.
     """
 
     threads: int = 64
+    most_threads: int = 1024
+    along: tuple[int, int, int] = (1024, 1024, 64)
     blocks: int = 65_535
     private: int = 1 << 10
     shared: int = 16 << 10

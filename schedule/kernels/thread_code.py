@@ -28,25 +28,26 @@ from raido.schedule.nest.nodes import (
     While,
 )
 from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.nest.walk import statements_within
 
 
-def thread_code(block: Block) -> Block:
-    """The block as one thread runs it."""
-    return Block(tuple(inner for s in block.statements for inner in _statement(s)))
+def thread_code(block: Block, together: bool = False) -> Block:
+    """The block as one thread runs it. `together`: loops that the threads of a block share stay, bound to an axis of threads."""
+    return Block(tuple(inner for s in block.statements for inner in _statement(s, together)))
 
 
-def _statement(s: Statement) -> Iterator[Statement]:
+def _statement(s: Statement, together: bool) -> Iterator[Statement]:
     if isinstance(s, Block):
-        yield thread_code(s)
+        yield thread_code(s, together)
     elif isinstance(s, (Produce, Ordered)):
-        yield thread_code(s.body)
+        yield thread_code(s.body, together and isinstance(s, Produce))
     elif isinstance(s, For):
-        kind: Any = "unroll" if s.kind == "unroll" else "serial"
-        yield For(s.var, s.low, s.high, s.step, thread_code(s.body), kind, stage=s.stage, loop=s.loop)
+        yield _loop(s, together)
     elif isinstance(s, If):
-        yield If(s.condition, thread_code(s.then), None if s.orelse is None else thread_code(s.orelse))
+        orelse = None if s.orelse is None else thread_code(s.orelse, together)
+        yield If(s.condition, thread_code(s.then, together), orelse)
     elif isinstance(s, While):
-        yield While(thread_code(s.setup), s.condition, thread_code(s.body))
+        yield While(thread_code(s.setup, together), s.condition, thread_code(s.body, together))
     elif isinstance(s, Fold):
         yield from _fold(s)
     elif isinstance(s, Append):
@@ -55,6 +56,18 @@ def _statement(s: Statement) -> Iterator[Statement]:
         yield s if s.stream is None else replace(s, stream=None)
     elif not isinstance(s, Prefetch):
         yield s
+
+
+def _loop(s: For, together: bool) -> For:
+    kind: Any = "unroll" if s.kind == "unroll" else "serial"
+    shared = together and s.kind == "parallel" and not s.level.startswith("block") and not _is_ordered(s)
+    body = thread_code(s.body, together)
+    made = For(s.var, s.low, s.high, s.step, body, kind, stage=s.stage, loop=s.loop)
+    return replace(made, kind="parallel", level=s.level or "thread.x", threads=s.threads) if shared else made
+
+
+def _is_ordered(s: For) -> bool:
+    return any(isinstance(inner, Ordered) for inner in statements_within(s))
 
 
 def _fold(s: Fold) -> Iterator[Statement]:

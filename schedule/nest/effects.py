@@ -18,6 +18,7 @@ from raido.schedule.nest.nodes import (
     Alloc,
     Append,
     AtomicUpdate,
+    Barrier,
     Block,
     Check,
     Copy,
@@ -151,7 +152,7 @@ _WRITES: dict[type, Callable[[Any], Accesses]] = {
     Append: _append,
     Copy: lambda s: (Access(s.destination, None),),
     Swap: lambda s: (Access(s.left, None), Access(s.right, None)),
-    **dict.fromkeys((Block, Let, Alloc, Ordered, For, If, While, Check, Prefetch, Produce, View), _none),
+    **dict.fromkeys((Barrier, Block, Let, Alloc, Ordered, For, If, While, Check, Prefetch, Produce, View), _none),
 }
 
 # Reads that are neither in expressions nor of what an update changes. A hint reads nothing, but its memory must be there.

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from raido.algo.graph.dtypes import DType
+
+Some = TypeVar("Some", bound="Memory")
 
 
 class NestError(AssertionError):
@@ -79,8 +81,8 @@ class Memory:
 
     @classmethod
     def over(
-        cls, name: str, shape: Sequence[int], strides: Sequence[int], data: np.ndarray, valid: np.ndarray
-    ) -> Memory:
+        cls: type[Some], name: str, shape: Sequence[int], strides: Sequence[int], data: np.ndarray, valid: np.ndarray
+    ) -> Some:
         """A buffer whose elements are those of an array, of which it takes as many as it needs."""
         new = object.__new__(cls)
         new.name, new.lanes, new.shape = name, 1, tuple(int(n) for n in shape)

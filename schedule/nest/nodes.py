@@ -143,6 +143,11 @@ class Ordered:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Barrier:
+    """Where the threads of a block wait until all of them have come; what each wrote before is seen by all after it (kernels only)."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Certificate:
     """That no two iterations of a parallel loop write one element of these buffers, although their indices do not show it.
 
@@ -276,6 +281,7 @@ Statement: TypeAlias = (
     | While
     | Check
     | Prefetch
+    | Barrier
     | Produce
     | Swap
     | View

@@ -15,6 +15,7 @@ from raido.schedule.nest.nodes import (
     Alloc,
     Append,
     AtomicUpdate,
+    Barrier,
     Block,
     Check,
     Copy,
@@ -161,6 +162,8 @@ class _Printer(ExpressionText):
             return (
                 f"check {self.text(statement.holds)}{self._where(statement.predicate)} else {statement.kind} ({values})"
             )
+        if isinstance(statement, Barrier):
+            return "barrier"
         if isinstance(statement, Prefetch):
             return f"prefetch {self.place(statement.buffer, statement.indices)}"
         if isinstance(statement, Swap):

@@ -21,6 +21,7 @@ from raido.schedule.nest.nodes import (
     Alloc,
     Append,
     AtomicUpdate,
+    Barrier,
     Block,
     Check,
     Copy,
@@ -265,6 +266,8 @@ class StatementSource:
             self.block(s.body)
         elif isinstance(s, Block):
             self.block(s)
+        elif isinstance(s, Barrier):
+            self.line(f"yield {next(self.temporaries)}")
         elif not isinstance(s, Prefetch):
             self._control(s)
 

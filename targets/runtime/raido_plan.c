@@ -106,11 +106,11 @@ static int32_t allocate(Reader* reader) {
 }
 
 static int32_t free_slot(Reader* reader) {
-  uint64_t where = reader->at;
-  RdBuffer* buffer = array_in(reader);
-  if (!buffer) return damaged(reader);
-  reader->plan->slots[reader->plan->words[where]] = NULL;
-  rd_buffer_free(buffer);
+  uint32_t slot = operand(reader, reader->plan->slot_count);
+  if (reader->damaged) return damaged(reader);
+  RdBuffer* buffer = reader->plan->slots[slot];
+  reader->plan->slots[slot] = NULL;
+  if (buffer) rd_buffer_free(buffer); /* its memory may have gone to a result */
   return 0;
 }
 

@@ -1,0 +1,97 @@
+"""Loops over blocks as places of blocks: the loops outside all others become the axes of a launch, one each.
+
+Such a loop is on its own, but for names and tests of sizes, in the one around it, and its bounds are known before the launch. Loops
+over blocks further inside are serial. Where blocks need memory of their own in device memory, there are only so many of them, and each
+runs what a launch of all would run in every so many of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr, Op, fresh
+from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.nodes import Block, For, If, Let, Statement
+from raido.schedule.nest.values import Read
+
+AXES = {"block.x": 0, "block.y": 1, "block.z": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Loops over blocks, outermost first, with the names and tests between them, and the body of the last."""
+
+    around: tuple[For | Let | If, ...]
+    body: Block
+
+    @property
+    def loops(self) -> list[For]:
+        """The loops."""
+        return [s for s in self.around if isinstance(s, For)]
+
+
+def block_chain(loop: For) -> Chain:
+    """The loops that become axes of the launch of a loop over blocks."""
+    around: list[For | Let | If] = [loop]
+    body, inside, axes = loop.body, {loop.var}, {loop.level}
+    while True:
+        names, rest = _leading_names(body)
+        tests: list[If] = []
+        inner = rest[0] if len(rest) == 1 else None
+        while isinstance(inner, If) and inner.orelse is None and len(inner.then.statements) == 1:
+            tests.append(inner)
+            inner = inner.then.statements[0]
+        fits = isinstance(inner, For) and inner.level.startswith("block") and inner.level not in axes
+        if not fits or any(isinstance(node, Read) for test in tests for node in topological(test.condition)):
+            return Chain(tuple(around), body)
+        assert isinstance(inner, For)
+        inside |= {s.var for s in names}  # type: ignore[arg-type]
+        if not inside.isdisjoint(topological(inner.low, inner.high)):
+            return Chain(tuple(around), body)
+        around += [*names, *tests, inner]
+        axes.add(inner.level)
+        inside.add(inner.var)
+        body = inner.body
+
+
+def _leading_names(body: Block) -> tuple[list[Let], Sequence[Statement]]:
+    names: list[Let] = []
+    for s in body.statements:
+        if not isinstance(s, Let):
+            break
+        names.append(s)
+    return names, body.statements[len(names) :]
+
+
+def placed(chain: Chain, numbers: Sequence[Expr]) -> Block:
+    """The body of a chain, iteration `numbers` of its loops."""
+    body, k = chain.body, len(numbers)
+    for s in reversed(chain.around):
+        if isinstance(s, For):
+            k -= 1
+            body = Block((Let(s.var, ix.add(s.low, ix.mul(numbers[k], s.step))), *body.statements))
+        elif isinstance(s, Let):
+            body = Block((s, *body.statements))
+        else:
+            body = Block((If(s.condition, body),))
+    return body
+
+
+def in_turn(chain: Chain, slot: Expr, slots: Expr, trips: Sequence[Expr]) -> Block:
+    """The blocks number `slot`, `slot + slots`, … of all that the loops of a chain make, the last loop fastest."""
+    turn, number = fresh("turn"), fresh("number")
+    total: Expr = ix.as_index(1)
+    for each in trips:
+        total = ix.mul(total, each)
+    numbers: list[Expr] = []
+    rest: Expr = number
+    for each in reversed(trips[1:]):
+        numbers.insert(0, Op("mod", number.dtype, (rest, each)))
+        rest = Op("floordiv", number.dtype, (rest, each))
+    numbers.insert(0, rest)
+    body = placed(chain, numbers)
+    turns = Op("floordiv", slots.dtype, (ix.sub(ix.add(ix.sub(total, slot), slots), 1), slots))
+    first = Let(number, ix.add(slot, ix.mul(turn, slots)))
+    return Block((For(turn, ix.as_index(0), turns, 1, Block((first, *body.statements))),))
