@@ -138,13 +138,12 @@ def build(
     say(f"wrote {library} and {header_of(library)}")
 
 
-_KINDS = ("nest", "gang", "schedule", "tir", "llvm", "asm")
-
-
 @app.command()
 def show(
     program: Program,
-    what: Annotated[str, typer.Option("--as", metavar="KIND", help="nest, gang, schedule, tir, llvm or asm")] = "nest",
+    what: Annotated[
+        str, typer.Option("--as", metavar="KIND", help="nest, gang, schedule, tir, llvm, asm; spirv")
+    ] = "nest",
     html: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="write a page with all of it instead, for screen or paper")
     ] = None,
@@ -157,22 +156,26 @@ def show(
     """Print the loops of an algorithm, or another stage of compiling it.
 
     KIND is what is printed: the scalar loop nest, the nest with its vectors (gang), the schedule with every default written out,
-    TVM's TIR, LLVM's IR after optimisation, or assembly.
+    TVM's TIR, LLVM's IR after optimisation, or assembly; of a GPU (--target vulkan) the nest, schedule, tir and spirv.
 
     Example: raido show examples/unsharp_mask.py:unsharp --as asm
     """
-    if what not in _KINDS:
-        raise rd.ArgumentError(f"--as {what!r}: there is {', '.join(_KINDS)}")
+    from raido.targets.compile import compilation_for
+
     algorithm = find_algorithm(program, set_)
     machine = rd.Target.parse(target)
-    chosen = find_schedule(schedule, program, algorithm) or _best_known(db, algorithm, machine) or algorithm.schedule()
+    chosen = find_schedule(schedule, program, algorithm) or _best_known(db, algorithm, machine)
+    chosen = chosen or algorithm.schedule(target=machine)
+    work = compilation_for(chosen.graph.program, machine, chosen, {})
+    if what not in work.sources:
+        raise rd.ArgumentError(f"--as {what!r}: there is {', '.join(work.sources)}")
     with progress("scheduling"):
-        complete = chosen.complete(machine.machine)
+        complete = work.schedule
     if html:
         from raido.page import write_page
 
         with progress("compiling"):
-            write_page(html, program, complete, _source(chosen, machine, "asm"))
+            write_page(html, program, complete, work.source(work.sources[-1]))
         say(f"wrote {html}")
     elif what == "schedule":
         say(complete)
@@ -180,7 +183,7 @@ def show(
         complete.show()
     else:
         with progress("compiling"):
-            text = _source(chosen, machine, what)
+            text = work.source(what)
         say(text)
 
 
@@ -198,13 +201,6 @@ def _best_known(db: Path | None, algorithm: rd.Algorithm, target: rd.Target) -> 
     schedule, why = best_schedule(db, algorithm.schedule().graph, target)
     complain(why)
     return schedule
-
-
-def _source(schedule: rd.Schedule, target: rd.Target, kind: str) -> str:
-    """The generated source of a program, also for processors other than this machine's: the code is not loaded."""
-    from raido.targets.compile import Compilation
-
-    return Compilation(schedule.graph.program, target, schedule, {}).source(kind)
 
 
 @app.command()

@@ -100,6 +100,14 @@ def test_show_prints_code_for_other_processors(program: str, capsys: pytest.Capt
         assert register in capsys.readouterr().out
 
 
+def test_show_prints_code_for_a_gpu(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for kind, word in (("schedule", 'bind("xi", "thread.x")'), ("nest", "thread.x xi in"), ("spirv", "ExecutionMode")):
+        assert run("show", program, "--as", kind, "--target", "vulkan:any") == 0
+        assert word in capsys.readouterr().out
+    assert run("show", program, "--as", "asm", "--target", "vulkan:any") == 1
+    assert "there is schedule, nest, tir, spirv" in capsys.readouterr().err
+
+
 def test_show_writes_a_page(program: str, tmp_path: Path) -> None:
     assert run("show", program, "--html", str(tmp_path / "page.html")) == 0
     page = (tmp_path / "page.html").read_text()
@@ -186,7 +194,7 @@ def test_long_work_shows_a_bar_on_a_terminal(
         (["show", "{program}", "--set", "by"], "NAME=VALUE"),
         (["show", "{program}", "--set", "bye=3"], "no static parameter 'bye'"),
         (["show", "{program}", "--set", "by='x'"], "unsupported operand"),
-        (["show", "{program}", "--as", "ptx"], "there is nest, gang, schedule"),
+        (["show", "{program}", "--as", "ptx"], "there is schedule, nest, gang, tir"),
         (["show", "{program}", "--target", "metal"], 'unknown target "metal"'),
         (["show", "{program}", "--html", "{folder}/none/a.html"], "No such file or directory"),
         (["show", "{folder}/broken.py:f"], "SyntaxError"),
