@@ -18,7 +18,7 @@ from raido.algo.graph.dtypes import dtype_named, numpy_dtype, text_of
 from raido.targets.devices.kernel import Argument, Kernel
 from raido.targets.devices.plan import Plan
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -116,7 +116,7 @@ def _kernel_row(kernel: Kernel) -> dict[str, Any]:
     }
 
 
-_PLAIN = ("name", "mode", "argument_bytes", "inline", "block", "shared_bytes", "capabilities")
+_PLAIN = ("name", "mode", "argument_bytes", "inline", "block", "shared_bytes", "capabilities", "narrow_grid")
 
 
 def _read_kernel(row: Any, reader: _Reader) -> Kernel:
@@ -125,6 +125,6 @@ def _read_kernel(row: Any, reader: _Reader) -> Kernel:
     arguments = tuple(
         Argument(str(name), dtype_named(dtype), bool(p), int(at)) for name, dtype, p, at in row["arguments"]
     )
-    plain |= {"block": tuple(row["block"]), "capabilities": tuple(row["capabilities"])}
+    plain |= {name: tuple(row[name]) for name in ("block", "capabilities", "narrow_grid")}
     code, narrow = map(reader.take, row["bytes"])
     return Kernel(code=code, narrow=narrow, arguments=arguments, **plain)

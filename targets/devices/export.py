@@ -174,6 +174,7 @@ def _kernel_row(number: int, kernel: Kernel) -> str:
         "offsets": f"offsets_{number}",
         "narrow": f"narrow_{number}" if kernel.narrow else 0,
         "narrow_bytes": len(kernel.narrow),
+        "narrow_grid": f"{{{', '.join(map(str, kernel.narrow_grid))}}}",
         "numbers": len(kernel.number_offsets),
         "number_offsets": f"number_offsets_{number}",
     }

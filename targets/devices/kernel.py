@@ -41,6 +41,7 @@ class Kernel:
     shared_bytes: int
     capabilities: tuple[str, ...] = ()
     narrow: bytes = b""
+    narrow_grid: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def number_offsets(self) -> tuple[int, ...]:

@@ -171,6 +171,7 @@ class LoadedKernel:
             offsets,
             kernel.narrow or None,
             len(kernel.narrow),
+            (c_uint32 * 3)(*kernel.narrow_grid),
             len(kernel.number_offsets),
             (c_uint32 * len(kernel.number_offsets))(*kernel.number_offsets),
         )

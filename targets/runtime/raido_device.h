@@ -17,7 +17,7 @@
 #endif
 #define RD_HIDDEN __attribute__((visibility("hidden")))
 
-#define RD_DEVICE_VERSION 4
+#define RD_DEVICE_VERSION 5
 
 enum { RD_BUSY = 1, RD_FAILED = -1, RD_NO_MEMORY = -2, RD_LOST = -3 };
 
@@ -30,8 +30,8 @@ typedef struct RdKernel RdKernel;
  * axis, which SPIR-V says too.  shared_bytes: the shared memory of a block, which the code declares, or nothing of it (CUDA's with much).
  * CUDA's kernels have addresses, inline, and nothing narrow.
  *
- * narrow: the same kernel with indices of 32 bits, or NULL; it runs instead where arrays have less than 2^31 bytes, and the threads
- * along each axis and the absolute values of the `numbers` integers of 64 bits at number_offsets in the block are at most RD_NARROW. */
+ * narrow: the same kernel with indices of 32 bits, or NULL; it runs instead where arrays have less than 2^31 bytes, the absolute values
+ * of the `numbers` integers of 64 bits at number_offsets in the block are at most RD_NARROW, and the blocks along each axis narrow_grid. */
 enum { RD_NARROW = 1 << 29 };
 typedef struct RdKernelInfo {
   const char* name;
@@ -42,7 +42,7 @@ typedef struct RdKernelInfo {
   const uint32_t* offsets;
   const void* narrow;
   uint64_t narrow_bytes;
-  uint32_t numbers;
+  uint32_t narrow_grid[3], numbers;
   const uint32_t* number_offsets;
 } RdKernelInfo;
 

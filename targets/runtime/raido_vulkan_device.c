@@ -64,7 +64,7 @@ struct RdKernel {
   VkPipelineLayout layout;
   VkDescriptorSetLayout set;
   int32_t addresses, inline_arguments;
-  uint32_t pointers, argument_bytes, bindings, pushed, numbers, block[3];
+  uint32_t pointers, argument_bytes, bindings, pushed, numbers, narrow_grid[3];
   uint64_t batch;
   RdKernel *next, *before;
   char* name;
@@ -528,7 +528,7 @@ static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out)
   kernel->pointers = info->pointers;
   kernel->argument_bytes = info->argument_bytes;
   kernel->numbers = info->numbers;
-  memcpy(kernel->block, info->block, sizeof kernel->block);
+  memcpy(kernel->narrow_grid, info->narrow_grid, sizeof kernel->narrow_grid);
   memcpy(kernel->offsets, info->offsets, info->pointers * sizeof(uint32_t));
   if (info->numbers) memcpy(kernel->offsets + info->pointers, info->number_offsets, info->numbers * sizeof(uint32_t));
   kernel->bindings = info->addresses ? 0 : info->pointers + !info->inline_arguments;
@@ -604,7 +604,7 @@ static int32_t check_launch(RdKernel* kernel, const uint32_t grid[3], RdBuffer* 
 static int choose_code(const RdKernel* kernel, const uint32_t grid[3], const char* arguments, RdBuffer* const* buffers) {
   if (!kernel->modules[NARROW]) return WIDE;
   for (int axis = 0; axis < 3; axis++)
-    if ((uint64_t)grid[axis] * kernel->block[axis] > RD_NARROW) return WIDE;
+    if (grid[axis] > kernel->narrow_grid[axis]) return WIDE;
   for (uint32_t i = 0; i < kernel->pointers; i++)
     if (buffers[i]->bytes > INT32_MAX) return WIDE;
   for (uint32_t i = 0; i < kernel->numbers; i++) {

@@ -153,3 +153,16 @@ def test_loops_and_named_numbers_are_narrow_where_they_fit(opened: VulkanDevice)
         loaded.launch(blocks(100), [out, n, m])
         total = sum(range(n, n + m, 3))
         np.testing.assert_array_equal(out.read(np.empty(100, np.int64)), total * np.arange(100))
+
+
+def test_blocks_of_a_launch_are_bounded_by_how_far_apart_they_lie() -> None:
+    """2²⁹ indices: of tiles that are named, and of a grid that is folded into rows of 65,535 blocks."""
+
+    def make(x: Any, a: Any) -> list[Any]:
+        tile = T.Var("tile", "int64")
+        across, down, deep = (T.Cast("int64", b) for b in x.b)
+        folded = down * (65_535 * 512)
+        return [T.Bind(tile, across * 8 + deep), put(a, tile * 64 + folded, at(a, x.i))]
+
+    made = generate_kernel(kernel("tiles", (i64,), make), ANYTHING)
+    assert made.narrow_grid == (1 << 20, 16, 1 << 23)

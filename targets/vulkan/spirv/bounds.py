@@ -84,12 +84,14 @@ def _products(a: Interval, b: Interval) -> Interval:
 
 
 def _quotients(a: Interval, b: Interval) -> Interval | None:
-    """Of numbers that are not negative, by positive ones: however quotients are rounded."""
-    return (a[0] // b[1], a[1] // b[0]) if a[0] >= 0 and b[0] > 0 else None
+    """Of numbers by positive ones, however quotients are rounded."""
+    ends = [x // y for x in a for y in b if y > 0]
+    return (min(ends), max(*ends, 0)) if b[0] > 0 else None
 
 
 def _remainders(a: Interval, b: Interval) -> Interval | None:
-    return (0, min(a[1], b[1] - 1)) if a[0] >= 0 and b[0] > 0 else None
+    """Of numbers by positive ones, with the sign of either."""
+    return (max(min(a[0], 0), 1 - b[1]), b[1] - 1 if a[0] < 0 else min(a[1], b[1] - 1)) if b[0] > 0 else None
 
 
 def _masked(a: Interval, b: Interval) -> Interval | None:

@@ -22,6 +22,7 @@ from raido.targets.vulkan.spirv.memory import Array
 from raido.targets.vulkan.spirv.module import Module
 from raido.targets.vulkan.spirv.operations import convert, write_native
 from raido.targets.vulkan.spirv.statements import Statements
+from raido.targets.vulkan.spirv.strides import block_strides
 
 
 def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> Kernel:
@@ -32,8 +33,9 @@ def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> 
     mode: Mode = "addresses" if device.takes_addresses and not checked else "descriptors"
     kernel = _generate(function, device, mode, narrow=False)
     _check_limits(kernel, device)
-    narrow = _generate(function, device, mode, narrow=True).code
-    return kernel if narrow == kernel.code else replace(kernel, narrow=narrow)
+    narrow = _generate(function, device, mode, narrow=True)
+    same = narrow.code == kernel.code
+    return kernel if same else replace(kernel, narrow=narrow.code, narrow_grid=narrow.narrow_grid)
 
 
 def _generate(function: Any, device: Device, mode: Mode, narrow: bool) -> Kernel:
@@ -41,6 +43,8 @@ def _generate(function: Any, device: Device, mode: Mode, narrow: bool) -> Kernel
     name = str(function.attrs["global_symbol"])
     module = Module(name, device)
     statements = Statements(Body(module), narrow)
+    if narrow:
+        statements.strides = block_strides(function.body)
     if mode == "addresses":
         module.require(Capability.PhysicalStorageBufferAddresses, "an array given by its address")
     arguments, size = lay_out_arguments(function, mode)
@@ -50,7 +54,8 @@ def _generate(function: Any, device: Device, mode: Mode, narrow: bool) -> Kernel
     x, y, z = statements.block
     words = statements.body.finish((x, y, z))
     used = tuple(sorted(capability.name for capability in module.capabilities))
-    return Kernel(name, words, mode, arguments, size, inline, (x, y, z), statements.shared, used)
+    shared, (across, down, deep) = statements.shared, statements.grid
+    return Kernel(name, words, mode, arguments, size, inline, (x, y, z), shared, used, narrow_grid=(across, down, deep))
 
 
 # --- arguments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 from raido.algo.errors import CompileError
@@ -16,20 +17,23 @@ from raido.targets.vulkan.spirv.grammar import BuiltIn, Op, Storage
 from raido.targets.vulkan.spirv.memory import Array
 from raido.targets.vulkan.spirv.narrow import Narrow
 from raido.targets.vulkan.spirv.operations import convert
+from raido.targets.vulkan.spirv.strides import Strides
 
 _UNROLLED = 3
 _AXES = ("x", "y", "z")
 MOST = 1 << 29
-"""What bounds integers and threads along an axis where the narrow code of a kernel runs (`RD_NARROW` of raido_device.h)."""
+"""What bounds integers, and indices as far as blocks decide them, where the narrow code of a kernel runs (`RD_NARROW`)."""
 
 
 class Statements:
-    """Writes statements into a body, and collects what they say of the launch: threads of a block, bytes of shared memory."""
+    """Writes statements into a body, and collects what they say of the launch: threads of a block, bytes of shared memory, and the blocks
+    of a grid for which narrow code is right. `strides` are those of `block_strides`."""
 
     def __init__(self, body: Body, narrow: bool = False) -> None:
         self.body = body
         self.expressions = Expressions(body, narrow)
-        self.block = [1, 1, 1]
+        self.block, self.grid = [1, 1, 1], [MOST, MOST, MOST]
+        self.strides: Strides = Counter()
         self.shared = 0
 
     def receive(self, parameter: Any, dtype: DType, value: int) -> None:
@@ -160,19 +164,9 @@ class Statements:
     # --- the launch
 
     def _AttrStmt(self, node: Any) -> None:
-        inner = node
-        while tir.kind(inner) == "AttrStmt":  # blocks are bounded by their threads
-            if inner.attr_key == "thread_extent":
-                self._count_threads(inner)
-            inner = inner.body
         if node.attr_key == "thread_extent":
             self._bind_axis(node)
         self.write(node.body)
-
-    def _count_threads(self, node: Any) -> None:
-        where, _, axis = str(node.node.thread_tag).partition(".")
-        if where == "threadIdx" and axis in _AXES:
-            self.block[_AXES.index(axis)] = int(node.value.value)
 
     def _bind_axis(self, node: Any) -> None:
         """Gives the variable of a launch's axis its value: of blocks, or of the threads of a block, whose number is a constant."""
@@ -181,14 +175,18 @@ class Statements:
             raise CompileError(f"a launch has blockIdx and threadIdx along x, y and z, not {node.node.thread_tag}")
         module, dimension = self.body.module, _AXES.index(axis)
         which = BuiltIn.WorkgroupId if where == "blockIdx" else BuiltIn.LocalInvocationId
+        if which is BuiltIn.LocalInvocationId:
+            self.block[dimension] = int(node.value.value)
         three = module.vector(module.compute(u32), 3)
         coordinates = self.body.value(Op.Load, three, module.built_in(which))
         number = self.body.compute(Op.CompositeExtract, u32, coordinates, dimension)
         dtype, _ = tir.type_of(node.node.var)
         self.expressions.variables[node.node.var] = (convert(self.body, u32, dtype, number),)
         if (narrow := self.expressions.narrow) is not None:
-            last = self.block[dimension] if which is BuiltIn.LocalInvocationId else MOST // self.block[dimension]
-            narrow.name(node.node.var, number, (0, last - 1))
+            count = self.block[dimension]
+            if which is BuiltIn.WorkgroupId:
+                count = self.grid[dimension] = max(MOST // self.strides[node.node.var], 1)
+            narrow.name(node.node.var, number, (0, count - 1))
 
 
 def _is_arithmetic(node: Any) -> bool:

@@ -1,0 +1,48 @@
+"""How far apart the indices of neighbouring blocks lie: it decides how many blocks a launch may have whose indices have 32 bits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from raido.targets.devices import tir
+
+Strides = Counter[Any]
+
+
+def block_strides(body: Any) -> Strides:
+    """For each variable of a launch's axis the largest factor that it is multiplied by, through names and sums; at least 1."""
+    known: dict[Any, Strides] = {}
+    largest: Strides = Counter()
+    for node in tir.walk(body):
+        kind = tir.kind(node)
+        if kind == "AttrStmt" and node.attr_key == "thread_extent":
+            known[node.node.var] = Counter({node.node.var: 1})
+            largest |= known[node.node.var]
+        elif kind == "Bind":
+            known[node.var] = _strides(node.value, known)
+        elif kind == "For":
+            known[node.loop_var] = _strides(node.min, known)
+        elif kind == "Mul":
+            largest |= _strides(node, known)
+    return largest
+
+
+def _strides(node: Any, known: dict[Any, Strides]) -> Strides:
+    """The factors of the variables of which an expression is a sum."""
+    if node in known:
+        return known[node]
+    kind, found = tir.kind(node), Counter[Any]()
+    if kind == "Cast":
+        found = _strides(node.value, known)
+    elif kind in ("Add", "Sub"):
+        found = _strides(node.a, known) + _strides(node.b, known)
+    elif kind in ("Min", "Max"):
+        found = _strides(node.a, known) | _strides(node.b, known)
+    elif kind == "Mul":
+        for factor, other in ((node.a, node.b), (node.b, node.a)):
+            if tir.kind(factor) == "IntImm":
+                size = abs(int(factor.value))
+                found = Counter({variable: size * each for variable, each in _strides(other, known).items() if size})
+    known[node] = found
+    return found
