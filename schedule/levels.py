@@ -66,6 +66,7 @@ def check_levels(state: State, name: str) -> None:
         check_places(group)
         check_order(name, group)
     check_folds(state, name, loops)
+    check_pieces(state.stage(name), state.plans[name])
     check_threads(state, name, state.gpu)
 
 
@@ -176,6 +177,20 @@ def check_folds(state: State, name: str, loops: list[Owned]) -> None:
     )
     if sharing is not None:
         raise Refusal(f'threads of "{folding[0].name}" fold together, and "{sharing}" shares loops with "{name}"')
+
+
+def check_pieces(stage: Stage, plan: StagePlan) -> None:
+    """Refuses threads that have pieces of what is scanned, or kept in order, by rows: they hand single values on."""
+    if stage.scan is None and stage.filter is None:
+        return
+    scanned = [is_reduction(stage, plan, loop.name) for loop in plan.loops]
+    for k, loop in enumerate(plan.loops):
+        if scanned[k] and level_of(loop) == "thread" and not all(scanned[k:]):
+            row = plan.loops[k + scanned[k:].index(False)].name
+            raise Refusal(
+                f'elements inside "{loop.name}" are rows along "{row}", and threads hand single values on',
+                f'reorder "{row}" outside "{plan.loops[scanned.index(True)].name}"' if stage.scan else None,
+            )
 
 
 def check_threads(state: State, name: str, gpu: Gpu) -> None:

@@ -175,6 +175,11 @@ def prepare_job(
     if not isinstance(like, (tuple, list)):
         raise ArgumentError(f"like is a sequence of arguments, as for compile, not {like!r}")
     chosen = Target.parse(target)
+    if chosen.machine.gpu is not None:
+        headline = f"raido tunes schedules for CPUs only, and {chosen} is none"
+        raise ArgumentError(
+            explain(headline, **{"try": f'compile(target="{chosen.kind}"), under the default schedule or one of yours'})
+        )
     if workers is None and budget.trials:
         checks.check_runs_here(chosen)
     start = algorithm.schedule(*(arguments if arguments is not None else like), target=chosen, **(static or {}))

@@ -141,7 +141,7 @@ def say_chunks(draft: Draft, stage: Stage, gpu: Gpu) -> None:
     name, (first, *rest) = stage.name, stage.reduction_axes
     threads = min(THREADS, gpu.threads)
     row = prod(extent(draft, axis.extent) for axis in rest)
-    each = max(2, draft.machine.task >> 6)
+    each = max(2, draft.machine.task >> 5)
     outer, inner = first.name + "o", first.name + "i"
     if not stage.reduction.commutative and rest:
         if draft.say(name, "split", axis=first.name, factor=max(2, draft.machine.task // row)):
@@ -235,7 +235,7 @@ def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
         row = prod(extent(draft, axis.extent) for axis in stage.axes if axis is not along)
         draft.say(stage.name, "strategy", name=strategy, block=max(1, task // row))
         return
-    piece = max(2, task >> 7)
+    piece = max(2, task >> 6)
     if draft.say(stage.name, "strategy", name=strategy, block=min(THREADS, gpu.threads) * piece):
         draft.say(stage.name, "split", axis=along.name + "i", factor=piece)
         draft.say(stage.name, "bind", axis=along.name + "o", place="block.x")
@@ -300,7 +300,7 @@ def say_shared_bins(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
         stage.name, "strategy", name="atomic"
     ):  # what indivisible steps cannot do, threads of a block cannot together
         return False
-    each = threads * max(2, draft.machine.task >> 6)
+    each = threads * max(2, draft.machine.task >> 5)
     draft.say(stage.name, "strategy", name="private", chunks=f"min({4 * gpu.processors}, {r} // {each})")
     draft.say(stage.name, "split", axis=r, factor=threads)
     draft.say(stage.name, "reorder", axes=(r + "i", r + "o"))

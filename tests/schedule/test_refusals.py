@@ -339,6 +339,24 @@ case(
     "threads of a producer without a number",
     on_gpu(lambda s: tiled(s, "block.y", "block.x")["rows"].compute_at("cols", "xo").bind("x", "thread.x")),
 )
+case(
+    graphs.matmul,
+    "threads that fold inside others",
+    on_gpu(
+        lambda s: (
+            s["c"].split("j", 8).split("r", 8).bind("ji", "thread.y").reorder("ji", "ri", "ro").bind("ri", "thread.x")
+        )
+    ),
+)
+case(
+    graphs.matmul,
+    "two loops over threads that fold together",
+    on_gpu(
+        lambda s: (
+            s["c"].split("r", 8).split("ri", 4).reorder("rii", "rio").bind("rii", "thread.x").bind("rio", "thread.y")
+        )
+    ),
+)
 case(graphs.blur, "stream stores on a GPU", on_gpu(lambda s: s["cols"].stream_stores()))
 case(graphs.blur, "prefetch on a GPU", on_gpu(lambda s: s["rows"].prefetch("img", "y", 2)))
 case(graphs.blur, "a schedule of a GPU completed for a CPU", on_gpu(lambda s: tiled(s, "block.y").complete(Machine())))

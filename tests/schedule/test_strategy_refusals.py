@@ -25,6 +25,11 @@ def table(a: rd.f32["h", "w"]):
 
 
 @rd.algorithm
+def rows_together(a: rd.f32["h", 4]):
+    return rd.scan(rd.add, 0, a, axis=0, name="sums")
+
+
+@rd.algorithm
 def line(a: rd.f32["n"]):
     return rd.scan(rd.add, 0, a, name="sums")
 
@@ -94,6 +99,16 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "a block of nothing": (line, lambda s: s["sums"].strategy("chain", block=0)),
     "a strategy twice": (line, lambda s: s["sums"].strategy("serial").strategy("chain")),
     "a chain on a GPU": (line, lambda s: Schedule(s.graph, (), Machine(gpu=Gpu()))["sums"].strategy("chain")),
+    "pieces of rows for threads": (
+        rows_together,
+        lambda s: (
+            Schedule(s.graph, (), Machine(gpu=Gpu()))["sums"]
+            .strategy("three_phase", block=64)
+            .split("yi", 4)
+            .bind("yo", "block.x")
+            .bind("yio", "thread.x")
+        ),
+    ),
     "a strategy after loops": (line, lambda s: s["sums"].vectorize("x").strategy("chain")),
     "threads along a scan": (line, lambda s: s["sums"].parallel("x")),
     "lanes over blocks that are scanned": (line, lambda s: s["sums"].split("x", 64).vectorize("xo")),
