@@ -18,7 +18,7 @@ from raido.algo.graph.dtypes import dtype_named, numpy_dtype, text_of
 from raido.targets.devices.kernel import Argument, Kernel
 from raido.targets.devices.plan import Plan
 
-FORMAT = 2
+FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
