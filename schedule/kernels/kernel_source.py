@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from raido.schedule.kernels.kernel import Kernel
+from raido.schedule.nest.effects import writes
 from raido.schedule.nest.nodes import Alloc, Statement
 from raido.schedule.nest.python_source import StatementSource
 from raido.schedule.nest.walk import statements_within
@@ -24,11 +25,13 @@ class KernelSource(StatementSource):
         shared = [
             s.buffer for s in statements_within(kernel.body) if isinstance(s, Alloc) and s.buffer.scope == "shared"
         ]
+        updated = {w.buffer for s in statements_within(kernel.body) for w in writes(s) if w.atomic}
         self.line(f"def block({', '.join(map(self.name, kernel.blocks))}, threads):")
         self.depth += 1
         for buffer in shared:
             self.allocate(buffer)
-            self.line(f"{self.name(buffer)} = watched({self.name(buffer)})")
+            if buffer not in updated:
+                self.line(f"{self.name(buffer)} = watched({self.name(buffer)})")
         self.line(f"def thread({', '.join(map(self.name, kernel.threads))}):")
         self.depth += 1
         self.line("pass")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from raido.schedule.machine import Gpu
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -20,3 +22,9 @@ class Limits:
     shared: int = 16 << 10
     resident: int = 1 << 14
     scratch: int = 64 << 20
+
+
+def limits_of(gpu: Gpu) -> Limits:
+    """The limits of a GPU."""
+    flight = max(gpu.threads, gpu.processors * gpu.resident)
+    return Limits(most_threads=gpu.threads, along=gpu.along, shared=gpu.shared, resident=flight)

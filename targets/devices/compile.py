@@ -52,8 +52,10 @@ class DeviceCompilation(Compilation):
     def device_program(self) -> DeviceProgram:
         """The nest as kernels and the plan of their launches."""
         from raido.schedule.kernels.cut import cut
+        from raido.schedule.kernels.limits import Limits, limits_of
 
-        return cut(self.nest)
+        gpu = self.target.machine.gpu
+        return cut(self.nest, Limits() if gpu is None else limits_of(gpu))
 
     @functools.cached_property
     def functions(self) -> dict[str, Any]:

@@ -9,11 +9,13 @@ from typing import Any
 
 from raido.algo.graph.dtypes import i32
 from raido.schedule.kernels.kernel import Kernel
+from raido.schedule.nest.nodes import Barrier
+from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.kernels.atomics import forms_of
 from raido.targets.kernels.faults import RECORD_WORDS, nothing_failed
 from raido.targets.kernels.statements import Statements
-from raido.targets.kernels.unit import UNKNOWN_EXTENT, Held, Unit
+from raido.targets.kernels.unit import UNKNOWN_EXTENT, Held, Unit, atomic, load
 
 STEPS = 1 << 30
 """Iterations of a loop in one thread whose end data decides: a loop with more is taken for one that never ends."""
@@ -47,18 +49,31 @@ def _body(kernel: Kernel, unit: Unit, statements: Statements) -> Any:
     for variable in (*kernel.blocks, *kernel.threads):
         unit.variables[variable] = T.Var(unit.fresh_name(variable.name), "int64")
     declared, unit.out = unit.out, []
-    test = _test(unit)
+    test = _test(kernel, unit)
     before, unit.out = unit.out, []
     statements.block(kernel.body.statements)
     body = T.sequence(unit.out)
     return T.sequence([*declared, *before, body if test is None else T.IfThenElse(test, body, None)])
 
 
-def _test(unit: Unit) -> Any:
-    """The condition that nothing is on record."""
+def _test(kernel: Kernel, unit: Unit) -> Any:
+    """The condition that nothing is on record: where threads wait for one another, all of a block go by what the first has seen."""
     if unit.fault is None:
         return None
-    return nothing_failed(unit)
+    if not any(isinstance(s, Barrier) for s in statements_within(kernel.body)):
+        return nothing_failed(unit)
+    seen = T.flat_buffer(unit.fresh_name("seen"), i32, 1, scope="shared")
+    unit.out.append(T.AllocBuffer(seen))
+    outer = unit.block()
+    unit.put(seen, atomic("load", i32, unit.fault, 0))
+    first: Any = None
+    for variable, extent in zip(kernel.threads, kernel.extent, strict=True):
+        if extent > 1:
+            here = T.EQ(unit.variables[variable], T.IntImm("int64", 0))
+            first = here if first is None else T.And(first, here)
+    unit.when(T.IntImm("bool", 1) if first is None else first, outer)
+    unit.out.append(T.barrier())
+    return T.EQ(load(seen), T.IntImm("int32", 0))
 
 
 def _with_axes(kernel: Kernel, unit: Unit, body: Any) -> Any:

@@ -17,6 +17,7 @@ from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.nodes import (
     Alloc,
     AtomicUpdate,
+    Barrier,
     Block,
     Check,
     For,
@@ -114,6 +115,9 @@ class Statements:
     def _atomic(self, s: AtomicUpdate) -> None:
         emit_atomic(self.unit, self.values, s)
 
+    def _barrier(self, s: Barrier) -> None:
+        self.unit.out.append(T.barrier())
+
     # --- control
 
     def _for(self, s: For) -> None:
@@ -192,6 +196,7 @@ _EMIT: dict[type, Callable[[Any, Any], None]] = {
     Alloc: Statements._alloc,
     Store: Statements._store,
     AtomicUpdate: Statements._atomic,
+    Barrier: Statements._barrier,
     For: Statements._for,
     If: Statements._if,
     While: Statements._while,
