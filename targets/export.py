@@ -40,7 +40,6 @@ from raido.targets.export_header import ABI_VERSION, write_header
 from raido.targets.export_wrapper import write_wrapper
 from raido.targets.native import RUNTIME_SOURCES, RuntimeCalls
 from raido.targets.signature import Signature
-from raido.targets.vulkan.export import SOURCES, write_needs
 
 _COMPILE = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread")
 _LINK = ("-shared", "-Wl,-Bsymbolic", "-Wl,-z,nodelete", "-Wl,-z,defs", "-Wl,-z,noexecstack", "-Wl,--as-needed")
@@ -101,6 +100,8 @@ def write_library(
                     parts.append(f"program_{i}.o")
                     (here / parts[-1]).write_bytes(rename_globals(code, f"raido_{i}_"))
             if programs := [code for _, _, code in algorithms if isinstance(code, DeviceCode)]:
+                from raido.targets.vulkan.export import SOURCES, write_needs
+
                 (here / "needs.c").write_text(write_needs(k for code in programs for k in code.kernels.values()))
                 parts += ["needs.c", *SOURCES, "-ldl"]
             header = here / f"{library}.h"

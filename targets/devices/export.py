@@ -31,26 +31,21 @@ def write_program(function: Function, code: DeviceCode) -> str:
     plans = (before.words, code.plan.words, after.words)
     parts = ['#include "raido_program.h"\n#include "raido_runtime.h"\n']
     for k, words in enumerate(plans):
-        parts.append(_table("int64_t", f"plan_{k}", [f"INT64_C({word})" for word in words]))
+        parts.append(write_table("int64_t", f"plan_{k}", [f"INT64_C({word})" for word in words]))
     kernels = [code.kernels[name] for name in code.plan.kernels]
-    for k, kernel in enumerate(kernels):
-        parts.append(_table("uint32_t", f"code_{k}", _words_of(kernel.code)))
-        offsets = [str(argument.offset) for argument in kernel.arguments if argument.pointer]
-        parts.append(_table("uint32_t", f"offsets_{k}", offsets))
-        parts.append(_table("uint32_t", f"narrow_{k}", _words_of(kernel.narrow)))
-        parts.append(_table("uint32_t", f"number_offsets_{k}", map(str, kernel.number_offsets)))
-    parts.append(_table("RdKernelInfo", "kernels", [_kernel_row(k, kernel) for k, kernel in enumerate(kernels)]))
+    parts += [write_kernel(k, kernel) for k, kernel in enumerate(kernels)]
+    parts.append(write_table("RdKernelInfo", "kernels", [kernel_row(k, kernel) for k, kernel in enumerate(kernels)]))
     constants = {name: array for name, array in code.constants.items() if name in after.slots}
     for k, array in enumerate(constants.values()):
-        parts.append(_table("uint32_t", f"constant_{k}", _words_of(np.ascontiguousarray(array).tobytes())))
+        parts.append(write_table("uint32_t", f"constant_{k}", words_of(np.ascontiguousarray(array).tobytes())))
     rows = [f"{{{after.slots[name]}, {a.nbytes}, constant_{k}}}" for k, (name, a) in enumerate(constants.items())]
-    parts.append(_table("RdConstant", "constants", rows))
+    parts.append(write_table("RdConstant", "constants", rows))
     sizes = [after.registers[name] for name in code.sizes]
     counts = [after.registers[code.counts[e.name]] for e in function.signature.existentials]
-    parts.append(_table("uint32_t", "sizes", map(str, sizes)))
-    parts.append(_table("uint32_t", "counts", map(str, counts)))
+    parts.append(write_table("uint32_t", "sizes", map(str, sizes)))
+    parts.append(write_table("uint32_t", "counts", map(str, counts)))
     made = [(after.slots[name], after.registers[_bytes_of(name)]) for name in _made_names(function.signature, code)]
-    parts.append(_table("RdMade", "made", [f"{{{slot}, {size}}}" for slot, size in made]))
+    parts.append(write_table("RdMade", "made", [f"{{{slot}, {size}}}" for slot, size in made]))
     words = ", ".join(f"{{plan_{k}, {len(words)}}}" for k, words in enumerate(plans))
     parts.append(
         f"static const RdProgram program = {{kernels, constants, {{{words}}}, sizes, counts, made, {len(kernels)}, {len(constants)},\n"
@@ -64,7 +59,7 @@ def write_program(function: Function, code: DeviceCode) -> str:
 def _entry(function: Function, plan: Plan) -> str:
     """The entry: sorts its arguments, runs the program, and hands its message on."""
     names = [f"a{k}" for k in range(len(function.parameters))]
-    by_role: dict[str, list[str]] = {role: [] for role in ("array", "size", "made", "existential")}
+    by_role: dict[str, list[str]] = {role: [] for role in ("size", "made", "existential")}
     hosts = dict.fromkeys(plan.hosts, "0")
     for parameter, name in zip(function.parameters, names, strict=True):
         if parameter.role in by_role:
@@ -147,7 +142,7 @@ def _bytes_of(array: str) -> str:
 # --- tables
 
 
-def _table(kind: str, name: str, rows: Iterable[str]) -> str:
+def write_table(kind: str, name: str, rows: Iterable[str]) -> str:
     """A table in C, with a row of zeros at its end: none may be empty."""
     texts = [*rows, "{0}" if kind.startswith("Rd") else "0"]
     lines = [", ".join(texts[k : k + 12]) for k in range(0, len(texts), 12)]
@@ -155,13 +150,22 @@ def _table(kind: str, name: str, rows: Iterable[str]) -> str:
     return f"static const {kind} {name}[] = {{\n  {body}}};\n"
 
 
-def _words_of(data: bytes) -> list[str]:
+def words_of(data: bytes) -> list[str]:
     """Bytes as numbers of 32 bits, in the order of bytes that devices and this CPU have."""
     data += bytes(-len(data) % 4)
     return [f"0x{word:x}" for word in struct.unpack(f"<{len(data) // 4}I", data)]
 
 
-def _kernel_row(number: int, kernel: Kernel) -> str:
+def write_kernel(number: int, kernel: Kernel) -> str:
+    """The tables of a kernel's codes and of places in its arguments, which have this number."""
+    offsets = [str(argument.offset) for argument in kernel.arguments if argument.pointer]
+    tables = {"code": words_of(kernel.code), "narrow": words_of(kernel.narrow), "offsets": offsets}
+    tables["number_offsets"] = [str(offset) for offset in kernel.number_offsets]
+    return "\n".join(write_table("uint32_t", f"{name}_{number}", rows) for name, rows in tables.items())
+
+
+def kernel_row(number: int, kernel: Kernel) -> str:
+    """The `RdKernelInfo` of a kernel, over the tables with this number."""
     fields = {
         "name": c_string(kernel.name),
         "code": f"code_{number}",
@@ -171,6 +175,7 @@ def _kernel_row(number: int, kernel: Kernel) -> str:
         "pointers": sum(argument.pointer for argument in kernel.arguments),
         "argument_bytes": kernel.argument_bytes,
         "block": f"{{{', '.join(map(str, kernel.block))}}}",
+        "shared_bytes": kernel.shared_bytes,
         "offsets": f"offsets_{number}",
         "narrow": f"narrow_{number}" if kernel.narrow else 0,
         "narrow_bytes": len(kernel.narrow),

@@ -83,6 +83,25 @@ static int32_t find(RdVulkan* vulkan, const char* which, int32_t* index, RdVulka
   return rd_fail(RD_BAD_DEVICE, "there is no Vulkan device on this machine");
 }
 
+/* Runs a probe; 0 where it leaves what is expected. */
+static int32_t ask(RdDevice* device, const RdVulkanProbe* probe, const RdVulkanInfo* info) {
+  RdKernel* kernel = NULL;
+  RdBuffer* arrays[2] = {NULL, NULL};
+  const uint32_t grid[3] = {1, 1, 1};
+  char found[64], arguments[16] = {0};
+  int32_t code = rd_kernel_new(device, &probe->kernel, &kernel);
+  if (!code) code = rd_buffer_new(device, probe->given_bytes, &arrays[0]);
+  if (!code) code = rd_buffer_new(device, probe->expected_bytes, &arrays[1]);
+  if (!code) code = rd_buffer_write(arrays[0], 0, probe->given, probe->given_bytes);
+  if (!code) code = rd_kernel_launch(kernel, grid, arguments, arrays);
+  if (!code) code = rd_buffer_read(arrays[1], 0, found, probe->expected_bytes);
+  if (!code && memcmp(found, probe->expected, probe->expected_bytes)) code = lacks(info, probe->lacking);
+  for (int i = 0; i < 2; i++)
+    if (arrays[i]) rd_buffer_free(arrays[i]);
+  if (kernel) rd_kernel_free(kernel);
+  return code;
+}
+
 int32_t rd_library_open(const char* which, RdDevice** out) {
   static RdVulkan* vulkan; /* opened once in a process: the caller lets one thread in at a time */
   static pid_t owner;
@@ -94,6 +113,9 @@ int32_t rd_library_open(const char* which, RdDevice** out) {
   }
   int32_t code = find(vulkan, which, &options.index, &info);
   if (!code) code = check_device(&info);
-  if (!code && rd_device_open(vulkan, &options, out)) code = RD_BAD_DEVICE;
-  return code;
+  if (code || rd_device_open(vulkan, &options, out)) return RD_BAD_DEVICE;
+  for (const RdVulkanProbe* probe = rd_vulkan_probes; probe->kernel.name && !code; probe++) code = ask(*out, probe, &info);
+  if (!code) return 0;
+  rd_device_close(*out);
+  return RD_BAD_DEVICE;
 }

@@ -12,4 +12,16 @@ typedef struct RdVulkanNeeds {
 
 RD_HIDDEN extern const RdVulkanNeeds rd_vulkan_needs;
 
+/* A question that no driver answers: a kernel of one thread, of an array that it is given and one that it leaves, which must be the
+ * expected bytes; else the device has no `lacking`. */
+typedef struct RdVulkanProbe {
+  RdKernelInfo kernel;
+  const void *given, *expected;
+  uint64_t given_bytes, expected_bytes;
+  const char* lacking;
+} RdVulkanProbe;
+
+/* The last has no name. */
+RD_HIDDEN extern const RdVulkanProbe rd_vulkan_probes[];
+
 #endif

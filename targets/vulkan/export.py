@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from raido.algo.graph.dtypes import f32, f64
+from raido.targets.devices.export import kernel_row, words_of, write_kernel, write_table
 from raido.targets.devices.kernel import Kernel
-from raido.targets.vulkan.device import FLOAT_WIDTHS
+from raido.targets.vulkan.device import FLOAT_WIDTHS, Device
 from raido.targets.vulkan.library import ATOMICS, FEATURES
-from raido.targets.vulkan.spirv.grammar import Capability, Mode, Op, Storage
+from raido.targets.vulkan.probe import fusing_probe
+from raido.targets.vulkan.spirv.grammar import Capability, Glsl, Mode, Op, Storage
 from raido.targets.vulkan.spirv.listing import read_instructions
 
 SOURCES = tuple(
@@ -25,7 +28,7 @@ _FIELDS = (*("features", "threads", "block", "shared", "arguments", "bindings"),
 
 @dataclass
 class _Needs:
-    """`RdVulkanNeeds` of raido_vulkan_program.h."""
+    """`RdVulkanNeeds` of raido_vulkan_program.h; and whether kernels take addresses, and at which widths they fuse multiply-adds."""
 
     features: int = 0
     threads: int = 0
@@ -36,6 +39,8 @@ class _Needs:
     denormals: int = 0
     infinities: int = 0
     round_to_even: int = 0
+    addresses: bool = False
+    fused: set[int] = field(default_factory=set)
 
 
 def write_needs(kernels: Iterable[Kernel]) -> str:
@@ -46,7 +51,22 @@ def write_needs(kernels: Iterable[Kernel]) -> str:
     rows = [getattr(needs, name) for name in _FIELDS]
     texts = [f"{{{', '.join(map(str, row))}}}" if isinstance(row, list) else str(row) for row in rows]
     text = ", ".join(f".{name} = {value}" for name, value in zip(_FIELDS, texts, strict=True))
-    return f'#include "raido_vulkan_program.h"\n\nconst RdVulkanNeeds rd_vulkan_needs = {{{text}}};\n'
+    parts = [f'#include "raido_vulkan_program.h"\n\nconst RdVulkanNeeds rd_vulkan_needs = {{{text}}};\n']
+    return "\n".join([*parts, *_write_probes(needs)])
+
+
+def _write_probes(needs: _Needs) -> list[str]:
+    """The tables of probes for multiply-adds that the kernels leave to the device."""
+    rows, parts = [], []
+    asked = Device("a probe", "other", frozenset(Capability), addresses=needs.addresses)
+    for k, dtype in enumerate(dtype for dtype in (f32, f64) if dtype.bits in needs.fused):
+        kernel, given, expected = fusing_probe(asked, dtype)
+        parts += [write_kernel(k, kernel), write_table("uint32_t", f"given_{k}", words_of(given.tobytes()))]
+        parts.append(write_table("uint32_t", f"expected_{k}", words_of(expected.tobytes())))
+        lacking = f'"{dtype.bits}-bit multiply-adds that are rounded once"'
+        sizes = f"{given.nbytes}, {expected.nbytes}"
+        rows.append(f"{{{kernel_row(k, kernel)}, given_{k}, expected_{k}, {sizes}, {lacking}}}")
+    return [*parts, f"const RdVulkanProbe rd_vulkan_probes[] = {{{', '.join([*rows, '{{0}}'])}}};\n"]
 
 
 def _add_kernel(needs: _Needs, kernel: Kernel) -> None:
@@ -62,6 +82,8 @@ def _add_kernel(needs: _Needs, kernel: Kernel) -> None:
         needs.bindings = max(needs.bindings, pointers + (not kernel.inline))
     bits = {capability: 1 << k for k, capability in enumerate(FEATURES)}
     instructions = [*read_instructions(kernel.code), *(read_instructions(kernel.narrow) if kernel.narrow else ())]
+    needs.addresses |= kernel.mode == "addresses"
+    needs.fused |= _fused_widths(instructions)
     shared_atomics = _updates_shared_memory(instructions)
     for k, capability in enumerate(ATOMICS):
         bits[capability] = 1 << len(FEATURES) + 2 * k | shared_atomics << len(FEATURES) + 2 * k + 1
@@ -71,6 +93,20 @@ def _add_kernel(needs: _Needs, kernel: Kernel) -> None:
         elif op is Op.ExecutionMode and operands[1] in _MODES:
             name = _MODES[operands[1]]
             setattr(needs, name, getattr(needs, name) | 1 << FLOAT_WIDTHS.index(operands[2]))
+
+
+def _fused_widths(instructions: Iterable[tuple[Op, list[int]]]) -> set[int]:
+    """The widths of floats for which the device's own multiply-add is used."""
+    widths: dict[int, int] = {}  # by type
+    found = set()
+    for op, operands in instructions:
+        if op is Op.TypeFloat:
+            widths[operands[0]] = operands[1]
+        elif op is Op.TypeVector:
+            widths[operands[0]] = widths.get(operands[1], 0)
+        elif op is Op.ExtInst and operands[3] == Glsl.Fma:
+            found.add(widths[operands[0]])
+    return found
 
 
 def _updates_shared_memory(instructions: Iterable[tuple[Op, list[int]]]) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from raido.algo.graph.dtypes import DType, f32, f64, i32
+from raido.targets.devices.kernel import Kernel
 from raido.targets.devices.runtime import LoadedKernel, Memory
 from raido.targets.vulkan.device import Device
 from raido.targets.vulkan.runtime import VulkanDevice
@@ -23,8 +24,7 @@ from raido.targets.vulkan.spirv.grammar import Capability
 def examine(device: Device, validate: bool = False) -> Device:
     """The device with `fused` and `iterations` as they are, found out by running kernels; once in a process."""
     widths = (f32, f64) if Capability.Float64 in device.capabilities else (f32,)
-    native = replace(device, fused=frozenset({32, 64}))
-    with VulkanDevice(native, validate=validate) as opened:
+    with VulkanDevice(device, validate=validate) as opened:
         fused = frozenset(dtype.bits for dtype in widths if _fuses(opened, dtype))
         done = _iterate(opened, MANY)
         return replace(device, fused=fused, iterations=0 if done == MANY else done)
@@ -36,12 +36,19 @@ MANY = 100_000
 
 def _fuses(opened: VulkanDevice, dtype: DType) -> bool:
     """Whether the device rounds (1 + e)² - (1 + 2 e) = e² once, where e² is half a unit in the last place of the product."""
-    kernel = LoadedKernel(opened, generate_kernel(_multiply_add(dtype), opened.device))
+    kernel, given, expected = fusing_probe(opened.device, dtype)
+    operands, result = Memory(opened, given.nbytes), Memory(opened, expected.nbytes)
+    operands.write(given)
+    LoadedKernel(opened, kernel).launch((1, 1, 1), [operands, result])
+    return bool(result.read(np.empty_like(expected)) == expected)
+
+
+def fusing_probe(device: Device, dtype: DType) -> tuple[Kernel, np.ndarray, np.ndarray]:
+    """A kernel of one thread, the operands that it is given, and its result on a device that rounds a multiply-add once."""
     e = 2.0 ** -{32: 12, 64: 27}[dtype.bits]
-    operands, result = Memory(opened, 3 * dtype.itemsize), Memory(opened, dtype.itemsize)
-    operands.write(np.array([1 + e, 1 + e, -(1 + 2 * e)], dtype.numpy))
-    kernel.launch((1, 1, 1), [operands, result])
-    return bool(result.read(np.empty(1, dtype.numpy))[0] == e * e)
+    native = replace(device, fused=frozenset({32, 64}))
+    given = np.array([1 + e, 1 + e, -(1 + 2 * e)], dtype.numpy)
+    return generate_kernel(_multiply_add(dtype), native), given, np.array([e * e], dtype.numpy)
 
 
 def _iterate(opened: VulkanDevice, count: int) -> int:

@@ -21,8 +21,11 @@ from raido.algo.graph.dtypes import f32, i32, i64
 from raido.schedule.kernels.host_plan import Allocate, Copy, Launch, Let, Loop, ReadBack, Statement, Swap
 from raido.targets import export
 from raido.targets.devices.code import DeviceCode
+from raido.targets.devices.export import kernel_row
+from raido.targets.devices.library import KernelInfo
 from raido.targets.devices.plan import encode_plan
 from raido.targets.signature import Existential, FaultSite, Signature, Value
+from raido.targets.vulkan.probe import examine
 from raido.targets.vulkan.spirv.generate import generate_kernel
 
 T = kernels.T
@@ -216,6 +219,12 @@ def test_the_bytes_of_a_program_are_all_of_it() -> None:
             DeviceCode.from_bytes(broken)
 
 
+def test_libraries_hold_all_of_a_kernel() -> None:
+    _, _, program = smooth_program()
+    row = kernel_row(0, program.kernels["blur"])
+    assert [name for name, _ in KernelInfo._fields_ if f".{name} = " not in row] == []
+
+
 def test_a_library_is_loaded_back(tmp_path: Path) -> None:
     add = c_programs.add_signature()
     rows = [smooth_program(), pick_program(), ("add", add, c_programs.build_object(c_programs.ADD))]
@@ -233,6 +242,22 @@ def test_a_library_is_loaded_back(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded["add"](a.reshape(3, 4), a.reshape(3, 4)), 3 * a.reshape(3, 4))
     header = (tmp_path / "three.h").read_text()
     assert "THREE_BAD_DEVICE = 7" in header and "int32_t three_set_device(const char* device);" in header
+
+
+def test_a_device_that_rounds_multiply_adds_twice_is_refused(tmp_path: Path) -> None:
+    """A library of kernels that leave them to the device asks it, since no driver says how it rounds."""
+    device = validated_device()
+    if 32 in examine(device).fused:
+        pytest.skip(f"{device.name} rounds them once")
+    name, signature, program = smooth_program()
+    body = lambda x, a, b, c, n: [
+        when(x.i < n, put(b, x.i, kernels.native("fma", f32, at(a, x.i), at(c, x.i), at(a, x.i))))
+    ]
+    function = kernel("blur", (f32, f32, f32, "int64"), body)
+    fused = generate_kernel(function, replace(device, fused=frozenset({32})))
+    rows = [(name, signature, replace(program, kernels={"blur": fused}))]
+    with pytest.raises(TargetError, match=r"smooth: .* has no 32-bit multiply-adds that are rounded once"):
+        export.load(export.write_library(tmp_path / "libfused.so", rows))(np.zeros(3, "f4"), 1)
 
 
 def test_a_device_that_cannot_run_it_is_refused(tmp_path: Path) -> None:
