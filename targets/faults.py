@@ -63,7 +63,12 @@ FAULT_KINDS = (
         SizeMismatch,
         "a Fourier transform of {0} numbers, a size not known when compiled: no power of two",
     ),
-    FaultKind("steps", 27, TargetError, "a loop was stopped after {0} iterations in one thread of the device"),
+    FaultKind(
+        "steps",
+        27,
+        TargetError,
+        "a loop was stopped after {0} iterations of one thread: bind more of its axes to threads",
+    ),
     FaultKind("exact", 10, SizeMismatch, 'tail "exact": an extent of {0} is not a multiple of {1}'),
 )
 FAULT_CODES = {kind.name: kind.code for kind in FAULT_KINDS}

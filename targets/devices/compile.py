@@ -28,6 +28,11 @@ class DeviceCompilation(Compilation):
     code_kind: ClassVar[str]
     """The kind of source that kernels are written in: "spirv", "cuda"."""
 
+    @property
+    def iterations(self) -> int:
+        """After so many, of all its loops together, the loops of a thread end by themselves on the device; 0: they do not."""
+        return 0
+
     @abstractmethod
     def generate(self, function: Any) -> Kernel:
         """The code of a kernel in TIR."""
@@ -53,16 +58,20 @@ class DeviceCompilation(Compilation):
         """The nest as kernels and the plan of their launches."""
         from raido.schedule.kernels.cut import cut
         from raido.schedule.kernels.limits import Limits, limits_of
+        from raido.targets.kernels.long_loops import has_long_loops, with_fault_record
 
         gpu = self.target.machine.gpu
-        return cut(self.nest, Limits() if gpu is None else limits_of(gpu))
+        program = cut(self.nest, Limits() if gpu is None else limits_of(gpu))
+        long = any(has_long_loops(kernel, self.iterations) for kernel in program.kernels)
+        return with_fault_record(program) if long else program
 
     @functools.cached_property
     def functions(self) -> dict[str, Any]:
         """The kernels in TIR, by name."""
         from raido.targets.kernels.kernel import emit_kernel
 
-        return {kernel.name: emit_kernel(kernel) for kernel in self.device_program.kernels}
+        kernels = self.device_program.kernels
+        return {kernel.name: emit_kernel(kernel, iterations=self.iterations) for kernel in kernels}
 
     @functools.cached_property
     def kernels(self) -> dict[str, Kernel]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from raido.algo.errors import TargetError
 from raido.algo.trace.tracebacks import border, bordered
 from raido.targets.devices.arguments import DeviceCall, bind_device_call
 from raido.targets.devices.code import DeviceCode
@@ -170,9 +171,9 @@ class RunningCall:
             numbers, kept = run_and_keep(
                 code.plan, self._loaded.device, self._loaded.kernels, code.results, numbers=sizes, memories=used
             )
-        except MemoryError as error:
-            self._look()
-            raise MemoryError(f"{signature.name}: {error}") from None
+        except (MemoryError, TargetError) as error:
+            self._look()  # what a kernel has found explains what the plan has come upon
+            raise type(error)(f"{signature.name}: {error}") from None
         self._counts = {name: numbers[number] for name, number in code.counts.items()}
         self._made = {code.outputs.index(name): memory for name, memory in kept.items()}
 

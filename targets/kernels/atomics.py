@@ -43,6 +43,11 @@ def emit_atomic(unit: Unit, values: Values, s: AtomicUpdate) -> None:
     value, *_ = values.prepare(s.value, *s.indices)
     held, offset = values.element(s.buffer, s.indices)
     value = tir(value, s.value.dtype)
+    if held.own:
+        unit.variables[s.right] = unit.bind(s.right.name, s.right.dtype, value)
+        unit.variables[s.left] = unit.bind(s.left.name, s.left.dtype, load(held.buffer, offset))
+        unit.put(held.buffer, tir(values.scalar(s.combine), s.combine.dtype), offset)
+        return
     if held.form == "plain" and s.monoid in _NATIVE:
         unit.out.append(T.Evaluate(atomic(_NATIVE[s.monoid], held.dtype, held.buffer, offset, value)))
         return

@@ -13,16 +13,18 @@ from raido.schedule.nest.nodes import Barrier
 from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.kernels.atomics import forms_of
-from raido.targets.kernels.faults import RECORD_WORDS, nothing_failed
+from raido.targets.kernels.faults import RECORD_WORDS, nothing_failed, record_fault
+from raido.targets.kernels.long_loops import has_long_loops
 from raido.targets.kernels.statements import Statements
-from raido.targets.kernels.unit import UNKNOWN_EXTENT, Held, Unit, atomic, load
+from raido.targets.kernels.unit import UNKNOWN_EXTENT, Held, Unit, atomic, load, operation
 
 STEPS = 1 << 30
 """Iterations of a loop in one thread whose end data decides: a loop with more is taken for one that never ends."""
 
 
-def emit_kernel(kernel: Kernel, steps: int = STEPS) -> Any:
-    """The function of a kernel, called by its name."""
+def emit_kernel(kernel: Kernel, steps: int = STEPS, iterations: int = 0) -> Any:
+    """The function of a kernel, called by its name. `steps` bounds each loop whose end data decides; `iterations`: after so many, of
+    all its loops together, the loops of a thread end by themselves on the device (0: they do not), which is then a fault."""
     unit = Unit()
     forms = forms_of(kernel.body.statements)
     parameters: list[Any] = []
@@ -40,11 +42,11 @@ def emit_kernel(kernel: Kernel, steps: int = STEPS) -> Any:
         parameters.append(T.pointer(unit.fresh_name("fault"), i32))
         unit.fault = T.flat_buffer("fault_record", i32, RECORD_WORDS, parameters[-1])
         unit.out.append(T.DeclBuffer(unit.fault, data=parameters[-1]))
-    body = _body(kernel, unit, Statements(unit, forms, steps))
+    body = _body(kernel, unit, Statements(unit, forms, steps), iterations)
     return T.kernel(kernel.name, parameters, _with_axes(kernel, unit, body))
 
 
-def _body(kernel: Kernel, unit: Unit, statements: Statements) -> Any:
+def _body(kernel: Kernel, unit: Unit, statements: Statements, iterations: int) -> Any:
     """What a thread does: nothing, if the kernel can see that something failed."""
     for variable in (*kernel.blocks, *kernel.threads):
         unit.variables[variable] = T.Var(unit.fresh_name(variable.name), "int64")
@@ -52,8 +54,27 @@ def _body(kernel: Kernel, unit: Unit, statements: Statements) -> Any:
     test = _test(kernel, unit)
     before, unit.out = unit.out, []
     statements.block(kernel.body.statements)
+    if unit.fault is not None and has_long_loops(kernel, iterations) and iterations:
+        _see_loops_end(unit, iterations)
     body = T.sequence(unit.out)
     return T.sequence([*declared, *before, body if test is None else T.IfThenElse(test, body, None)])
+
+
+def _see_loops_end(unit: Unit, iterations: int) -> None:
+    """Appends a loop of two iterations. Where it makes one, the loops before it were ended, too: that is a fault.
+
+    How long it is depends on the fault record, where no compiler can see that it is two.
+    """
+    number = lambda value: T.IntImm("int32", value)
+    made = unit.cell("made", i32, number(0))
+    length = operation("select", i32, T.LT(load(unit.fault), number(0)), number(3), number(2))
+    outer = unit.block()
+    unit.put(made, T.Add(load(made), number(1)))
+    body = unit.end_block(outer)
+    unit.out.append(T.For(T.Var(unit.fresh_name("again"), "int32"), number(0), length, T.ForKind.SERIAL, body))
+    outer = unit.block()
+    record_fault(unit, "steps", -1, [T.IntImm("int64", iterations)])
+    unit.when(T.LT(load(made), number(2)), outer)
 
 
 def _test(kernel: Kernel, unit: Unit) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from raido.algo.errors import CompileError
-from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.dtypes import bool_, i32, i64
 from raido.algo.graph.expr import Op
 from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute
@@ -88,14 +88,16 @@ class Statements:
         if buffer.strides and count:
             strides = [self._constant(stride) or 0 for stride in buffer.strides]
             count = 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
-        form = self.forms.get(buffer, "plain")
+        own = buffer.scope != "shared"
+        form = "plain" if own else self.forms.get(buffer, "plain")
         held = Held(None, buffer.dtype, form)
         if form == "words":
             count = -(-count * buffer.dtype.itemsize // 4)
-        scope = "shared" if buffer.scope == "shared" else "local"
-        made = T.flat_buffer(unit.fresh_name(buffer.name), held.memory, max(count, 1), scope=scope)
+        made = T.flat_buffer(
+            unit.fresh_name(buffer.name), held.memory, max(count, 1), scope="local" if own else "shared"
+        )
         unit.out.append(T.AllocBuffer(made))
-        unit.memory[buffer] = Held(made, buffer.dtype, form)
+        unit.memory[buffer] = Held(made, buffer.dtype, form, own)
 
     def _constant(self, e: Any) -> int | None:
         """The number that an extent is, once the variables of unrolled loops are known."""
@@ -161,21 +163,20 @@ class Statements:
     def _while(self, s: While) -> None:
         """A loop that data ends, or else the limit of its iterations, which is a fault."""
         unit = self.unit
-        left = unit.cell("left", i64, T.IntImm("int64", self.steps))
-        zero, one, stop = T.IntImm("int64", 0), T.IntImm("int64", 1), T.IntImm("int64", -1)
+        number = lambda value: T.IntImm("int32", value)
+        left = unit.cell("left", i32, number(self.steps))
         outer = unit.block()
         self.block(s.setup.statements)
         test = condition(self.values.scalar(s.condition))
         again = unit.block()
         self.block(s.body.statements)
-        unit.put(left, T.Sub(load(left), one))
+        unit.put(left, T.Sub(load(left), number(1)))
         body = unit.end_block(again)
-        unit.out.append(T.IfThenElse(test, body, T.BufferStore(left, stop, [zero])))
-        unit.repeat(T.GT(load(left), zero), outer)
-        if unit.fault is not None:
-            outer = unit.block()
-            record_fault(unit, "steps", -1, [T.IntImm("int64", self.steps)])
-            unit.when(T.EQ(load(left), zero), outer)
+        unit.out.append(T.IfThenElse(test, body, T.BufferStore(left, number(-1), [tir(0)])))
+        unit.repeat(T.GT(load(left), number(0)), outer)
+        outer = unit.block()
+        record_fault(unit, "steps", -1, [T.IntImm("int64", self.steps)])
+        unit.when(T.EQ(load(left), number(0)), outer)
 
     def _check(self, s: Check) -> None:
         bad: Any = Op("logical_not", bool_, (s.holds,))

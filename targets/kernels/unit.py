@@ -25,12 +25,13 @@ class Held:
     """Where the elements of a buffer lie: a buffer of TIR, and in which form.
 
     "plain": as elements. "bits": as unsigned integers of their width, and "words": several to a word of 32 bits, for elements that are
-    updated by compare-and-swap, which devices have for integers of 32 and 64 bits.
+    updated by compare-and-swap, which devices have for integers of 32 and 64 bits. `own`: the thread's own memory, plain always.
     """
 
     buffer: Any
     dtype: DType
     form: Form = "plain"
+    own: bool = False
 
     @property
     def memory(self) -> DType:

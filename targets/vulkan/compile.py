@@ -21,7 +21,7 @@ class VulkanCompilation(DeviceCompilation):
     def described_target(self) -> str:
         """The device and its driver: what it can do, and how its kernels compute, follows from them."""
         device = self.target.vulkan_device
-        return f"{super().described_target} {device.name} {device.identity} {device.driver} {device.iterations}"
+        return f"{super().described_target} {device.name} {device.identity} {device.driver}"
 
     @functools.cached_property
     def device(self) -> Device:
@@ -31,6 +31,10 @@ class VulkanCompilation(DeviceCompilation):
             return self.open_device().device
         except TargetError:
             return described
+
+    @property
+    def iterations(self) -> int:
+        return self.device.iterations
 
     def generate(self, function: Any) -> Kernel:
         return generate_kernel(function, self.device)

@@ -1,4 +1,5 @@
-"""The long run of a law: `python tests/laws/fuzz.py --programs 50000 --first 1000000`; `--against numpy` for the law against NumPy.
+"""The long run of a law: `python tests/laws/fuzz.py --programs 50000 --first 1000000`; `--against numpy` for the law against NumPy,
+`--against vulkan` for the law on devices, under Vulkan's validation layer.
 
 Slices of seeds are checked one after the other, each in a process of its own, and written down in `done.txt` of the output folder: a
 run that is interrupted, or that goes on after a fault has been mended, takes up where it stopped. Counter-examples are narrowed by
@@ -21,21 +22,23 @@ import typer
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 
 import numpy_law.law  # noqa: E402
+from device_law import check_validated as check_on_device  # noqa: E402
 from law import Shape, check, shape_of  # noqa: E402
 
 SLICE = 250
 
 
 class Against(str, Enum):
-    """What programs are held against: raido's other ways to run them, or NumPy."""
+    """The other side: raido's ways to run a program on the CPU, NumPy, or a Vulkan device."""
 
     itself = "itself"
     numpy = "numpy"
+    vulkan = "vulkan"
 
 
 def check_slice(first: int, count: int, out: Path, every: int, against: Against) -> None:
     """Checks these seeds, and writes a line for the slice when all of them are done."""
-    hold = check if against is Against.itself else numpy_law.law.check
+    hold = {Against.itself: check, Against.numpy: numpy_law.law.check, Against.vulkan: check_on_device}[against]
     runs = broken = 0
     start = time.process_time()
     for seed in range(first, first + count):
@@ -72,7 +75,9 @@ def main(
     workers: Annotated[int, typer.Option(help="processes at a time")] = 2,
     every: Annotated[int, typer.Option(help="compile one program in so many; the others are interpreted")] = 1,
     out: Annotated[Path, typer.Option(help="where counter-examples and progress are written")] = Path("out/fuzz"),
-    against: Annotated[Against, typer.Option(help="the law: raido's ways to run a program, or NumPy")] = Against.itself,
+    against: Annotated[
+        Against, typer.Option(help="the law: raido's ways to run a program, NumPy, or Vulkan")
+    ] = Against.itself,
     slices: Annotated[int, typer.Option(help="stop after so many slices; 0: after all")] = 0,
     here: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:

@@ -110,10 +110,10 @@ def drawn_cpu(number: int) -> str:
     return CPUS[number % len(CPUS)]
 
 
-def random_schedule(program: Program, seed: int, steps: int) -> Schedule:
-    """A schedule with up to that many random legal directives."""
+def random_schedule(program: Program, seed: int, steps: int, target: Target | None = None) -> Schedule:
+    """A schedule for a target (None: this CPU) with up to that many random legal directives."""
     draw = random.Random(f"schedule {seed}")
-    schedule = Schedule(form_stages(program))
+    schedule = Schedule(form_stages(program), (), target or "llvm")
     for _ in range(steps):
         possible: dict[str, list[Any]] = {}
         for step in candidates(schedule.state, draw.choice(schedule.stages)):

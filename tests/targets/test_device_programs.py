@@ -21,6 +21,7 @@ import raido as rd
 from raido.algo.errors import ArithmeticFault, IndexOutOfRange, SizeMismatch, TargetError
 from raido.targets.devices.code import DeviceCode
 from raido.targets.vulkan.library import validation_messages
+from raido.targets.vulkan.opened import open_device
 
 PROGRAMS: dict[str, list[Case]] = {}
 for case in CASES:
@@ -119,3 +120,27 @@ def test_programs_survive_as_bytes_and_damage_is_said() -> None:
             DeviceCode.from_bytes(damaged)
     again = pickle.loads(pickle.dumps(executable))
     np.testing.assert_array_equal(again(np.float32([1, 2]), np.array([1])), np.float32([4]))
+
+
+@rd.algorithm(a="i32[n]", m="size")
+def walk(a: rd.Array, m: rd.Size) -> rd.Array:
+    return rd.map(lambda x: rd.loop(m, lambda i, s: s * 3 + 1, x), a)
+
+
+@rd.algorithm(a="i32[n]")
+def round_and_round(a: rd.Array) -> rd.Array:
+    return rd.map(lambda x: rd.while_loop(lambda s: s >= 0, lambda s: (s + 1) % 7, x), a)
+
+
+def test_loops_that_the_device_ends_by_itself_are_said() -> None:
+    """lavapipe ends the loops of a thread after 65,535 iterations; a device that does not makes all of them."""
+    a = np.arange(8, dtype=np.int32)
+    executable = compiled(walk)
+    np.testing.assert_array_equal(executable(a, 500), walk(a, 500))
+    iterations = open_device().device.iterations
+    if iterations:
+        with pytest.raises(TargetError, match=f"a loop was stopped after {iterations} iterations of one thread"):
+            executable(a, iterations + 1)
+        with pytest.raises(TargetError, match="a loop was stopped"):
+            compiled(round_and_round)(a)
+    np.testing.assert_array_equal(executable(a, 501), walk(a, 501))

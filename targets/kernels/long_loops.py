@@ -1,0 +1,74 @@
+"""Loops of a thread that may be longer than a device allows, and the fault record for programs that have some.
+
+A loop that data ends may never end, and a device that waits for it is lost: it is stopped at a limit. And there are devices on which the
+loops of a thread end by themselves after so many iterations of all its loops together, with no word about it (`probe`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from raido.algo.graph.facts import Facts
+from raido.algo.graph.index import sub
+from raido.schedule.kernels.host_plan import If, Launch, Loop, Statement, While
+from raido.schedule.kernels.kernel import DeviceProgram, Kernel
+from raido.schedule.nest import nodes
+from raido.schedule.nest.walk import blocks_of, statements_within
+
+_NAME = "fault record"
+"""A name that no array and no number of a program has."""
+_ENDLESS = 1 << 62
+
+
+def has_long_loops(kernel: Kernel, iterations: int) -> bool:
+    """Whether a thread may make more than so many iterations of all its loops together, as far as sizes and literals tell; 0: of no
+    loop whose end data decides, either."""
+    if any(isinstance(s, nodes.While) for statement in kernel.body.statements for s in statements_within(statement)):
+        return True
+    return iterations > 0 and _iterations(kernel.body, iterations) > iterations
+
+
+def with_fault_record(program: DeviceProgram) -> DeviceProgram:
+    """The program with a fault record for every kernel: where one was stopped, the next would read what is not there."""
+    fault = program.fault or _NAME
+    lacking = {kernel.name for kernel in program.kernels if not kernel.faults}
+    kernels = tuple(replace(kernel, faults=True) for kernel in program.kernels)
+    return replace(program, kernels=kernels, plan=_given(program.plan, fault, lacking), fault=fault)
+
+
+def _iterations(block: nodes.Block, most: int) -> int:
+    """Iterations of all loops of a block, at most."""
+    total = 0
+    for s in block.statements:
+        inside = sum(_iterations(part, most) for part in blocks_of(s))
+        if isinstance(s, nodes.Block):
+            inside = _iterations(s, most)
+        total += _trips(s, most) * (1 + inside) if isinstance(s, nodes.For) else inside
+    return total
+
+
+def _trips(loop: nodes.For, most: int) -> int:
+    """A bound of a loop's iterations: a power of two."""
+    distance, facts = sub(loop.high, loop.low), Facts()
+    bound = 1
+    while bound <= most:
+        if facts.less_equal(distance, bound * loop.step):
+            return bound
+        bound *= 2
+    return _ENDLESS
+
+
+def _given(plan: Sequence[Statement], fault: str, lacking: set[str]) -> tuple[Statement, ...]:
+    """The plan, where launches of these kernels give the record, too."""
+    made: list[Statement] = []
+    for s in plan:
+        if isinstance(s, Launch) and s.kernel in lacking:
+            made.append(replace(s, arguments=(*s.arguments, fault)))
+        elif isinstance(s, If):
+            made.append(replace(s, then=_given(s.then, fault, lacking), otherwise=_given(s.otherwise, fault, lacking)))
+        elif isinstance(s, (Loop, While)):
+            made.append(replace(s, body=_given(s.body, fault, lacking)))
+        else:
+            made.append(s)
+    return tuple(made)

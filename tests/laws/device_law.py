@@ -1,0 +1,73 @@
+"""The law on devices: a random program under a random schedule gives on a device what the graph interpreter gives.
+
+Every fourth program runs under the default schedule too, and with arguments of other sizes. Faults must be of the same kind.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from calls import resized
+from law import Broken, Completed, Shape, difference, leaves, outcome, random_schedule, run_on, shape_of
+from random_programs import RandomProgram, random_program
+
+from raido.algo.interpreter.interpret import interpret
+from raido.schedule.schedule import Schedule
+from raido.targets.compile import executable_of
+from raido.targets.target import Target
+from raido.targets.vulkan.compile import VulkanCompilation
+from raido.targets.vulkan.library import validation_messages
+
+DEFAULTS = 4
+
+
+class CompletedForDevice(Completed, VulkanCompilation):
+    """A compilation for a device under a schedule that is complete."""
+
+
+def check(seed: int, shape: Shape | None = None, target: str = "vulkan") -> int:
+    """Checks program number `seed`; returns how many runs were compared. Raises `Broken`."""
+    shape = shape or shape_of(seed)
+    program = random_program(seed, shape.statements, shape.grammar)
+    traced = program.algorithm.trace(*program.arguments)
+    want = outcome(lambda: interpret(traced, *program.algorithm.flatten(program.arguments)))
+    chosen, runs = Target.parse(target), 0
+    for steps in (0, shape.steps) if seed % DEFAULTS == 0 else (shape.steps,):
+        schedule = random_schedule(traced, 1000 * seed, steps, chosen).complete(chosen.machine)
+        runs += hold(program, schedule, chosen, want)
+    return runs
+
+
+def check_validated(seed: int, compiled: bool = True) -> int:
+    """`check`, where a message of the validation layer is a fault too."""
+    os.environ["RAIDO_VULKAN_VALIDATE"] = "1"
+    before = validation_messages()[0]
+    runs = check(seed)
+    if validation_messages()[0] != before:
+        raise AssertionError(validation_messages()[1])
+    return runs
+
+
+def hold(program: RandomProgram, schedule: Schedule, target: Target, want: Any) -> int:
+    """Runs a program on a device under a complete schedule; returns how many answers were compared. Raises `Broken`."""
+
+    def compare(way: str, want: Any, got: Any, exact: Sequence[bool]) -> None:
+        if fault := difference(want, leaves(got), exact):
+            raise Broken(repr(program), f"# {target}\n{schedule}", way, fault)
+
+    executable = executable_of(CompletedForDevice(schedule.graph.program, target, schedule, {}))
+    first = run_on(2, lambda: executable(*program.arguments))
+    compare("on the device", want, first, program.exact)
+    compare("on the device again", leaves(first), run_on(2, lambda: executable(*program.arguments)), (True,) * 99)
+    if program.seed % DEFAULTS or "f16" in program.source:
+        return 2
+    arguments = resized(program, random.Random(program.seed))
+    traced = program.algorithm.trace(*arguments)
+    other = outcome(lambda: interpret(traced, *program.algorithm.flatten(arguments)))
+    if not isinstance(other, type):
+        got = run_on(2, lambda: executable(*arguments))
+        compare(f"arguments of the sizes {[getattr(a, 'shape', a) for a in arguments]}", other, got, program.exact)
+    return 3
