@@ -29,7 +29,8 @@ from raido.schedule.machine import Gpu
 from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.strategies import strategies_of
+from raido.schedule.state import axes_of
+from raido.schedule.strategies import STEPS_FOR_A_BIN, strategies_of
 from raido.schedule.strategy_parts import part_name, part_stage
 
 THREADS = 256  # of a block: a power of two that all devices hold some of at a time, and that few registers suffice for
@@ -272,17 +273,46 @@ def say_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
     if stage.update.mode == "combine" and say_shared_bins(draft, stage, gpu):
         return
     atomic = stage.update.mode == "combine" and draft.say(name, "strategy", name="atomic")
+    whole = [axis for axis in stage.axes if axis in stage.whole_axes]
+    rows = [axis for axis in stage.axes if axis not in stage.whole_axes]
     if atomic or stage.update.mode == "unique":
-        say_steps(draft, stage, steps, gpu)
+        say_threads(draft, stage, [*steps, *(axis for axis in rows if not is_small(axis.extent))], gpu)
     elif stage.update.mode == "combine":
-        draft.say(name, "strategy", name="private")
+        bins = " * ".join(axis.name for axis in stage.axes)
+        draft.say(
+            name,
+            "strategy",
+            name="private",
+            chunks=f"min({many_chunks(gpu)}, {product(steps)} // ({STEPS_FOR_A_BIN} * {bins}))",
+        )
+    elif rows:
+        say_threads(draft, stage, rows, gpu)  # each of which takes all steps, in order
     else:
-        count = " * ".join(axis.name for axis in steps)
-        draft.say(name, "strategy", name="sorted", chunks=f"{count} // {draft.machine.task}")
-    result = [axis for axis in stage.axes if axis not in stage.reduction_axes]
-    line = result[-1] if result and all(axis.name not in bound_axes(draft, name) for axis in result) else None
-    if line is not None and draft.say(name, "split", axis=line.name, factor=min(THREADS, gpu.threads)):
-        bind(draft, name, [line.name + "o"], "block")
+        draft.say(name, "strategy", name="sorted", chunks=f"{product(steps)} // {draft.machine.task}")
+    say_start(draft, stage, whole or rows, gpu)
+
+
+def product(axes: Sequence[Axis]) -> str:
+    """The number of indices of some axes, as a text."""
+    return " * ".join(axis.name for axis in axes)
+
+
+def many_chunks(gpu: Gpu) -> int:
+    """So many threads keep all processors at work, if each waits for memory part of the time."""
+    return gpu.processors * gpu.resident >> 4
+
+
+def say_start(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> None:
+    """What the steps of an update change is set before them: a thread for each element, or for some of a column where steps change rows."""
+    name, plan, (*planes, line) = stage.name, draft.state.plan(stage.name), axes
+    bound = [loop.name for loop in plan.loops if loop.level]
+    if any(line.name in axes_of(plan, loop) for loop in bound):
+        return
+    threads = min(THREADS, gpu.threads)
+    steps = {axis.name for axis in stage.reduction_axes}
+    apart = all(steps & set(axes_of(plan, loop)) for loop in bound)
+    if apart and draft.say(name, "split", axis=line.name, factor=threads):
+        bind(draft, name, [*(axis.name for axis in planes), line.name + "o"][-3:], "block")
         bind(draft, name, [line.name + "i"], "thread")
 
 
@@ -301,23 +331,10 @@ def say_shared_bins(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
     ):  # what indivisible steps cannot do, threads of a block cannot together
         return False
     each = threads * max(2, draft.machine.task >> 5)
-    draft.say(stage.name, "strategy", name="private", chunks=f"min({4 * gpu.processors}, {r} // {each})")
+    draft.say(stage.name, "strategy", name="private", chunks=f"min({many_chunks(gpu)}, {r} // {each})")
     draft.say(stage.name, "split", axis=r, factor=threads)
     draft.say(stage.name, "reorder", axes=(r + "i", r + "o"))
     return draft.say(stage.name, "bind", axis=r + "i", place="thread.x")
-
-
-def bound_axes(draft: Draft, name: str) -> set[str]:
-    """The names of the loops of a stage that are bound."""
-    return {loop.name for loop in draft.state.plan(name).loops if loop.level}
-
-
-def say_steps(draft: Draft, stage: Stage, steps: Sequence[Axis], gpu: Gpu) -> None:
-    """The steps of an update to threads: those that follow each other to neighbours."""
-    name, last = stage.name, steps[-1]
-    if draft.say(name, "split", axis=last.name, factor=fitting(draft, last, min(THREADS, gpu.threads), gpu.along[0])):
-        bind(draft, name, [*(axis.name for axis in steps[:-1]), last.name + "o"][-3:], "block")
-        bind(draft, name, [last.name + "i"], "thread")
 
 
 def say_gpu_parts(draft: Draft, name: str) -> None:

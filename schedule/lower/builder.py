@@ -98,6 +98,10 @@ class Builder:
         if new := [e for e in dict.fromkeys(known) if e not in facts.known]:
             facts = facts.with_known(*new)
         parallel, level = how.get("kind") == "parallel", how.get("level", "")
+        if (
+            level and self.threaded and not any(self.levels)
+        ):  # a thread of a parallel loop that is bound to none has no others beside it
+            parallel, level, how = False, "", {**how, "kind": "serial", "level": "", "threads": 0}
         self.threaded += parallel
         self.levels.append(level)
         with self.block(facts, loop=True) as scope:

@@ -22,7 +22,7 @@ from raido.schedule.lower.sort_keys import comes_before, sortable, unsigned
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Certificate, If, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
-from raido.schedule.strategies import strategies_of
+from raido.schedule.strategies import USUAL_CHUNKS, strategies_of
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
@@ -36,7 +36,8 @@ class Sorting:
     insertion.
 
     `values[j][side, element]` is memory for two of every array, the keys first; the elements are on the side that `side` holds.
-    `some[k][chunk]` and `every[k][chunk]` are the bits that any, and that all, of the keys in a chunk have.
+    `some[k][chunk]` and `every[k][chunk]` are the bits that any, and that all, of the keys in a chunk have. `many`: there may be more
+    chunks than are worth going through one after the other.
     """
 
     axis: Axis
@@ -49,6 +50,7 @@ class Sorting:
     side: Buffer
     some: tuple[Buffer, ...]
     every: tuple[Buffer, ...]
+    many: bool
 
     @property
     def count(self) -> Expr:
@@ -109,6 +111,7 @@ class Sorts:
             builder.alloc("side", i64, (), "register"),
             tuple(builder.alloc("some", key, (chunks,), "heap") for key in keys),
             tuple(builder.alloc("every", key, (chunks,), "heap") for key in keys),
+            not (builder.threaded or builder.facts.less_equal(wanted, USUAL_CHUNKS)),
         )
 
     # Loops
@@ -256,6 +259,9 @@ class Sorts:
 
     def _places(self, sorting: Sorting, counts: Buffer) -> None:
         """Counts give way to the places of the first elements."""
+        if sorting.many:
+            self._places_by_digit(sorting, counts)
+            return
         builder = self.builder
         total = builder.alloc("total", i64, (), "register")
         builder.add(Store(total, (), ZERO))
@@ -268,6 +274,33 @@ class Sorts:
             before = builder.name("before", Read(total, (), None))
             builder.add(Store(counts, (chunk, d), before))
             builder.add(Store(total, (), Op("add", i64, (before, own))))
+
+    def _places_by_digit(self, sorting: Sorting, counts: Buffer) -> None:
+        """The same, the digits side by side: counts of earlier chunks, then those of smaller digits."""
+        builder, digits = self.builder, ix.as_index(1 << sorting.bits)
+        totals = builder.alloc("totals", i64, (digits,), "heap")
+        d, chunk, smaller, total = fresh("d"), fresh("chunk"), fresh("d"), builder.alloc("total", i64, (), "register")
+
+        def take_in(register: Buffer, buffer: Buffer, at: tuple[Expr, ...]) -> None:
+            own, before = builder.name("own", Read(buffer, at, None)), builder.name("before", Read(register, (), None))
+            builder.add(Store(buffer, at, before))
+            builder.add(Store(register, (), Op("add", i64, (before, own))))
+
+        with builder.loop(d, ZERO, digits, 1, kind="parallel"):
+            running = builder.alloc("running", i64, (), "register")
+            builder.add(Store(running, (), ZERO))
+            with builder.loop(chunk, ZERO, sorting.chunks, 1):
+                take_in(running, counts, (chunk, d))
+            builder.add(Store(totals, (d,), Read(running, (), None)))
+        builder.add(Store(total, (), ZERO))
+        with builder.loop(smaller, ZERO, digits, 1):
+            take_in(total, totals, (smaller,))
+        d, chunk = fresh("d"), fresh("chunk")
+        with builder.loop(d, ZERO, digits, 1, kind="parallel"):
+            first = builder.name("first", Read(totals, (d,), None))
+            with builder.loop(chunk, ZERO, sorting.chunks, 1):
+                place = (chunk, d)
+                builder.add(Store(counts, place, Op("add", i64, (Read(counts, place, None), first))))
 
 
 def digit_of(key: NestExpr, low: NestExpr, bits: int) -> NestExpr:
