@@ -16,18 +16,18 @@ A barrier stands only where all threads come by; a loop over threads around othe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Expr, Node, Op, Var
+from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
 from raido.algo.graph.facts import Interval
 from raido.algo.graph.rewrite import free_variables, substitute, topological, transform
 from raido.schedule.kernels.iteration_memory import IterationMemory
 from raido.schedule.kernels.limits import Limits
-from raido.schedule.kernels.owners import Owner, largest, owner_of
+from raido.schedule.kernels.owners import Owner, Surroundings, largest, merged, owner_of
 from raido.schedule.kernels.thread_code import replaced, thread_code, thread_memory
 from raido.schedule.nest.effects import bound_within, loads, writes, written
 from raido.schedule.nest.nodes import (
@@ -64,17 +64,22 @@ class _Access:
 
 @dataclass(slots=True)
 class _Scope:
-    """The axes that loops have bound, the meaning of names, the ranges of loops, and whether all threads are here (along other axes)."""
+    """The axes that loops have bound, the meaning of names, the ranges of loops, and whether all threads are here (along other axes).
+
+    most: how many threads take part in the loops that have bound axes. counted: variables of loops in terms of how often they went round.
+    """
 
     bound: frozenset[int]
     known: dict[Node, Expr]
     ranges: dict[Var, Interval]
     uniform: bool = True
+    most: dict[int, int] = field(default_factory=dict)
+    counted: dict[Node, Expr] = field(default_factory=dict)
 
     def inner(self, **changes: Any) -> _Scope:
         """A scope inside."""
         fields = {"bound": self.bound, "known": dict(self.known), "ranges": self.ranges, "uniform": self.uniform}
-        return _Scope(**{**fields, **changes})
+        return _Scope(**{**fields, "most": self.most, "counted": self.counted, **changes})
 
     def learn(self, s: Statement) -> None:
         """Remembers what an index is that a statement names."""
@@ -86,7 +91,24 @@ class _Scope:
     def enter(self, loop: For) -> _Scope:
         """The scope in a serial loop."""
         low, last = substitute(loop.low, self.known), ix.sub(substitute(loop.high, self.known), 1)
-        return self.inner(ranges={**self.ranges, loop.var: (low, last)})
+        ranges = {**self.ranges, loop.var: (low, last)}
+        if loop.step == 1:
+            return self.inner(ranges=ranges)
+        times = fresh("times")
+        ranges[times] = (ix.as_index(0), ix.floordiv(ix.sub(last, low), loop.step))
+        return self.inner(ranges=ranges, counted={**self.counted, loop.var: ix.add(low, ix.mul(times, loop.step))})
+
+    def meaning(self, index: NestExpr) -> Expr:
+        """An index in terms of places, sizes, and what is not known of them."""
+        return ix.canonical(substitute(index, self.known))
+
+    def times(self, index: Expr) -> Expr:
+        """A meaning in terms of how often loops went round."""
+        for _ in self.counted:
+            if self.counted.keys().isdisjoint(free_variables(index)):
+                break
+            index = ix.canonical(substitute(index, self.counted))
+        return index
 
 
 class _Serial(Exception):
@@ -271,10 +293,14 @@ class _BlockCode:
         found = []
         for kind, accesses in ((False, loads(s)), (True, writes(s))):
             for access in accesses:
-                indices = None if access.indices is None else [substitute(i, scope.known) for i in access.indices]
-                owner = None if indices is None else owner_of(indices, self.places, scope.ranges, self._is_steady)
+                owner = None if access.indices is None else self._owner(access.indices, scope)
                 found.append(_Access(access.buffer, kind, access.atomic, scope.bound & self.axes, owner, alone))
         return found
+
+    def _owner(self, indices: Sequence[NestExpr], scope: _Scope) -> Owner | None:
+        around = Surroundings(self.places, scope.most, scope.ranges, self._is_steady)
+        meanings = [scope.meaning(index) for index in indices]
+        return owner_of(meanings, around) or owner_of([scope.times(index) for index in meanings], around)
 
     def _is_steady(self, e: Expr) -> bool:
         return self.unsteady.isdisjoint(free_variables(e))
@@ -293,10 +319,9 @@ class _BlockCode:
                 self.copies.add(buffer)
                 self.moved[buffer] = thread_memory(buffer)
                 return 0
-            owners = {self._owner_below(a, bound) for a in found}
-            if len(deep) == 1 and len(owners) == 1 and None not in owners:
-                (owner,) = owners
-                self._own_tiles(buffer, owner or ())
+            owner = merged(self._owner_below(a, bound) for a in found)
+            if len(deep) == 1 and owner is not None:
+                self._own_tiles(buffer, owner)
                 return 0
         if bound:
             assert loop is not None
@@ -326,7 +351,8 @@ class _BlockCode:
         """A tile of each thread."""
         shape = list(buffer.shape)
         for _, tile in owner:
-            shape[tile.dimension] = ix.as_index(tile.width)
+            whole = shape[tile.dimension]
+            shape[tile.dimension] = ix.ceildiv(whole, tile.stride) if tile.stride else ix.as_index(tile.width)
         small = replaced(buffer, shape=tuple(shape), strides=())
         self.tiles[buffer] = owner
         constant = self._constant_size(small)
@@ -455,6 +481,7 @@ class _BlockCode:
             return inner, True
         exact = ix.constant_value(ix.canonical(ix.sub(high, low)))
         inner.known[s.var] = ix.add(low, ix.mul(self._place_of(axis), s.step))
+        inner.most = {**scope.most, axis: -(-trips // s.step)}
         inner.uniform = scope.uniform and exact is not None and -(-exact // s.step) == self.extent[axis]
         return inner, False
 
@@ -522,8 +549,8 @@ class _BlockCode:
         if a.buffer in self.copies or a.buffer in self.tiles:
             return False
         pinned = all(each.alone or each.bound == self.axes for each in (a, b))
-        same = a.bound == b.bound and a.owner is not None and a.owner == b.owner
-        return not (pinned and same and {axis for axis, _ in a.owner or ()} == a.bound)
+        owner = merged((a.owner, b.owner))
+        return not (pinned and owner is not None and a.bound == b.bound == {axis for axis, _ in owner})
 
     # --- what a thread does by itself
 
@@ -574,8 +601,8 @@ class _BlockCode:
         found: list[Any] = list(indices)
         for axis, tile in self.tiles.get(buffer, ()):
             index = substitute(found[tile.dimension], scope.known)
-            start = ix.add(tile.base, ix.mul(self.threads[axis], tile.width))
-            found[tile.dimension] = ix.sub(index, start)
+            rest = ix.sub(index, ix.add(tile.base, ix.mul(self.threads[axis], tile.width)))
+            found[tile.dimension] = ix.floordiv(rest, tile.stride) if tile.stride else rest
         if buffer in self.scratch:
             of = "block" if self.scratch[buffer].shape[0] is self.slots["block"][1] else "thread"
             found.insert(0, self.slots[of][0])

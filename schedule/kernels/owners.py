@@ -5,7 +5,7 @@ A thread owns tiles of an array: along some dimensions index i belongs to the th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from raido.algo.graph import index as ix
@@ -16,51 +16,115 @@ from raido.algo.graph.rewrite import free_variables
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Indices of one dimension that belong to a thread: `base + width * place`, and as many as `width` from there on."""
+    """Indices of one dimension that belong to a thread: `base + width * place`, and as many as `width` from there on.
+
+    Where `stride` is not 0, the width is 1, and every `stride`-th index belongs to the thread, too. `most`: how many threads there are.
+    """
 
     dimension: int
     width: int
     base: Expr
+    stride: int
+    most: int
 
 
 Owner = tuple[tuple[int, Tile], ...]  # for each axis of the threads, in order, the dimension that tells them apart
 
 
-def owner_of(
-    indices: Sequence[Expr],
-    places: Mapping[Var, int],
-    ranges: Mapping[Var, Interval],
-    is_steady: Callable[[Expr], bool],
-) -> Owner | None:
-    """The owner of the elements at some indices; None where several threads may reach one element, or it cannot be told.
-
-    places: the axis of each thread variable. ranges: of loop variables in the indices. is_steady: whether an expression has one value
-    as long as the array is there.
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What indices mean: the axis of each thread variable, how many threads take part along each axis, the ranges of loop variables, and
+    whether an expression has one value as long as the array is there.
     """
+
+    places: Mapping[Var, int]
+    most: Mapping[int, int]
+    ranges: Mapping[Var, Interval]
+    is_steady: Callable[[Expr], bool]
+
+    def is_base(self, e: Expr) -> bool:
+        """Whether tiles may be counted from an expression."""
+        named = free_variables(e)
+        return self.is_steady(e) and not self.places.keys() & named and not self.ranges.keys() & named
+
+
+def owner_of(indices: Sequence[Expr], around: Surroundings) -> Owner | None:
+    """The owner of the elements at some indices; None where several threads may reach one element, or it cannot be told."""
     found: dict[int, Tile] = {}
     for dimension, index in enumerate(indices):
-        bounds = _bounds(index, ranges)
+        bounds = _bounds(index, around.ranges)
+        mentioned = free_variables(index) if bounds is None else free_variables(bounds[0]) | free_variables(bounds[1])
+        if not around.places.keys() & mentioned:
+            continue
         if bounds is None:
-            if places.keys() & free_variables(index):
-                return None
-            continue
-        low, high = bounds
-        constant, terms = ix.linear(low)
-        own = [atom for atom in terms if atom in places]
-        if not own:
-            if places.keys() & (free_variables(low) | free_variables(high)):
-                return None
-            continue
-        place, *others = own
-        width = terms[place]
-        if others or width <= 0 or places[place] in found:  # type: ignore[index]
             return None
-        base = ix.sub(ix.sub(low, ix.mul(place, width)), constant)
-        end = ix.sub(ix.sub(high, base), ix.mul(place, width))
-        if not is_steady(base) or places.keys() & free_variables(base) or constant < 0 or not _at_most(end, width - 1):
+        own = [atom for atom in ix.linear(bounds[0])[1] if isinstance(atom, Var) and atom in around.places]
+        if len(own) != 1 or around.places[own[0]] in found:
             return None
-        found[places[place]] = Tile(dimension, width, base)  # type: ignore[index]
-    return tuple(sorted(found.items()))
+        axis = around.places[own[0]]
+        tile = _side_by_side(dimension, bounds, own[0], around) or _strided(dimension, index, own[0], around)
+        if tile is None:
+            return None
+        found[axis] = tile
+    return tuple(sorted(found.items(), key=lambda item: item[0]))
+
+
+def _side_by_side(dimension: int, bounds: Interval, place: Var, around: Surroundings) -> Tile | None:
+    """A tile of neighbouring indices."""
+    low, high = bounds
+    constant, terms = ix.linear(low)
+    width = terms[place]
+    start = ix.mul(place, width)
+    base = ix.sub(ix.sub(low, start), constant)
+    if width <= 0 or constant < 0 or not around.is_base(base):
+        return None
+    if not _at_most(ix.sub(ix.sub(high, base), start), width - 1):
+        return None
+    return Tile(dimension, width, base, 0, around.most.get(around.places[place], 0))
+
+
+def _strided(dimension: int, index: Expr, place: Var, around: Surroundings) -> Tile | None:
+    """A tile of every so many-th index: as many as threads take part."""
+    stride = around.most.get(around.places[place], 0)
+    constant, terms = ix.linear(index)
+    base: Expr = ix.as_index(0)
+    if not stride or terms.get(place) != 1 or constant < 0 or constant % stride:
+        return None
+    for atom, c in terms.items():
+        if atom is place:
+            continue
+        if around.is_base(atom):
+            base = ix.add(base, ix.mul(atom, c))
+        elif c % stride or around.places.keys() & free_variables(atom):
+            return None
+    return Tile(dimension, 1, base, stride, stride)
+
+
+def merged(owners: Iterable[Owner | None]) -> Owner | None:
+    """The tiles that several owners agree on; None where they do not."""
+    found: dict[int, Tile] | None = None
+    for owner in owners:
+        if owner is None or (found is not None and found.keys() != {axis for axis, _ in owner}):
+            return None
+        if found is None:
+            found = dict(owner)
+            continue
+        for axis, tile in owner:
+            both = _merged_tiles(found[axis], tile)
+            if both is None:
+                return None
+            found[axis] = both
+    return None if found is None else tuple(sorted(found.items(), key=lambda item: item[0]))
+
+
+def _merged_tiles(a: Tile, b: Tile) -> Tile | None:
+    """The tile that two are parts of: an element at the place of a thread is the first of a strided tile."""
+    if (a.dimension, a.width, a.base) != (b.dimension, b.width, b.base):
+        return None
+    if a.stride == b.stride:
+        return a if a.most >= b.most else b
+    strided, single = (a, b) if a.stride else (b, a)
+    return strided if not single.stride and single.most <= strided.stride else None
 
 
 def _bounds(index: Expr, ranges: Mapping[Var, Interval]) -> Interval | None:
@@ -99,8 +163,11 @@ def largest(e: Expr) -> int | None:
             return min((part for part in parts if part is not None), default=None)
     for atom, c in terms.items():
         k = ix.constant_value(atom.args[1]) if isinstance(atom, Op) and atom.name == "floordiv" else None
-        if isinstance(atom, Op) and k and k > 0 and c > 0:
-            inner = largest(atom.args[0])
-            rest = largest(ix.sub(e, ix.mul(atom, c)))
-            return None if inner is None or rest is None else rest + c * (inner // k)
+        rest = ix.linear(ix.sub(e, ix.mul(atom, c)))
+        if isinstance(atom, Op) and k and k > 0 and c > 0 and all(other % c == 0 for other in rest[1].values()):
+            moved = ix.floordiv(
+                ix.sub(ix.sub(e, ix.mul(atom, c)), rest[0] % c), c
+            )  # c (x // k) + c r = c ((x + k r) // k)
+            inner = largest(ix.add(atom.args[0], ix.mul(moved, k)))
+            return None if inner is None else c * (inner // k) + rest[0] % c
     return None

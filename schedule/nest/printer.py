@@ -43,7 +43,7 @@ _LARGE = 48
 
 def print_nest(nest: Nest) -> str:
     """The whole program as pseudo-code."""
-    printer = _Printer()
+    printer = NestPrinter()
     inputs = ", ".join(printer.declare(buffer) for buffer in nest.inputs)
     outputs = ", ".join(printer.declare(buffer) for buffer in nest.outputs)
     lines = [f"nest {nest.name}({inputs}) -> {outputs}"]
@@ -55,10 +55,10 @@ def print_nest(nest: Nest) -> str:
 
 def print_statement(statement: Statement) -> str:
     """One statement, or a block, as pseudo-code."""
-    return "\n".join(_Printer().statement(statement, 0)) + "\n"
+    return "\n".join(NestPrinter().statement(statement, 0)) + "\n"
 
 
-class _Printer(ExpressionText):
+class NestPrinter(ExpressionText):
     """The lines of every kind of statement."""
 
     def declare(self, buffer: Buffer) -> str:

@@ -47,7 +47,7 @@ class DeviceCompilation(Compilation):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        return ("schedule", "nest", "tir", self.code_kind)
+        return ("schedule", "nest", "kernels", "tir", self.code_kind)
 
     @functools.cached_property
     def signature(self) -> Signature:
@@ -109,6 +109,10 @@ class DeviceCompilation(Compilation):
         return DeviceExecutable(signature, DeviceCode.from_bytes(code), str(self.target), self.open_device, sources)
 
     def source(self, kind: str) -> str:
+        if kind == "kernels":
+            from raido.schedule.kernels.printer import print_program
+
+            return print_program(self.device_program)
         if kind == "tir":
             return "\n".join(function.script() for function in self.functions.values())
         if kind == self.code_kind:

@@ -105,7 +105,7 @@ def test_show_prints_code_for_a_gpu(program: str, capsys: pytest.CaptureFixture[
         assert run("show", program, "--as", kind, "--target", "vulkan:any") == 0
         assert word in capsys.readouterr().out
     assert run("show", program, "--as", "asm", "--target", "vulkan:any") == 1
-    assert "there is schedule, nest, tir, spirv" in capsys.readouterr().err
+    assert "there is schedule, nest, kernels, tir, spirv" in capsys.readouterr().err
 
 
 def test_show_writes_a_page(program: str, tmp_path: Path) -> None:

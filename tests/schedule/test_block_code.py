@@ -11,6 +11,7 @@ import pytest
 from block_schedules import bound
 from nests import add_up, at, f, loop, n, nest, op, parameter, put, scratch, w
 from programs import PROGRAMS
+from random_kernels import check_random_kernels
 from random_schedules import random_arguments
 from test_block_copies import chain, product
 from test_thread_folds import CASES
@@ -55,6 +56,36 @@ def test_threads_of_blocks_give_what_the_nest_gives(case: int) -> None:
     kernels = cut(scalar)
     for seed in range(3):
         hold(kernels, scalar, *random_arguments(program, random.Random(seed)), seed)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels_of_random_schedules_give_what_their_nests_give(name: str) -> None:
+    for seed in range(2):
+        check_random_kernels(name, seed)
+
+
+def test_threads_own_every_so_many_th_element() -> None:
+    """Columns of a thread lie a block's width apart: its sums are registers, at the edge of the matrix, too."""
+    steps: Any = [
+        ("c", "split", {"axis": "y", "factor": 6}),
+        ("c", "split", {"axis": "yi", "factor": 3}),
+        ("c", "split", {"axis": "x", "factor": 8}),
+        ("c", "split", {"axis": "xi", "factor": 4}),
+        ("c", "split", {"axis": "r", "factor": 3}),
+        ("c", "reorder", {"axes": ("yo", "xo", "ro", "yii", "xii", "ri", "yio", "xio")}),
+        ("c", "unroll", {"axis": "yio"}),
+        ("c", "unroll", {"axis": "xio"}),
+    ]
+    program = PROGRAMS["matmul"]()
+    levels = {"c": {"yo": "block.y", "xo": "block.x", "yii": "thread.y", "xii": "thread.x"}}
+    scalar = bound(program, steps, levels)
+    made = cut(scalar)
+    assert barriers(made) == [0]
+    (kernel,) = made.kernels
+    sums = [s.buffer for s in statements_within(kernel.body) if isinstance(s, Alloc)]
+    assert [[getattr(e, "value", None) for e in b.shape] for b in sums] == [[2, 2], [2, 2]]
+    for seed in range(6):
+        hold(made, scalar, *random_arguments(program, random.Random(seed)), seed)
 
 
 def test_a_product_has_its_sums_in_registers_and_two_barriers_a_step() -> None:
