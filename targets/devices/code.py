@@ -116,7 +116,17 @@ def _kernel_row(kernel: Kernel) -> dict[str, Any]:
     }
 
 
-_PLAIN = ("name", "mode", "argument_bytes", "inline", "block", "shared_bytes", "capabilities", "narrow_grid")
+_PLAIN = (
+    "name",
+    "mode",
+    "argument_bytes",
+    "inline",
+    "block",
+    "shared_bytes",
+    "capabilities",
+    "narrow_grid",
+    "narrow_limits",
+)
 
 
 def _read_kernel(row: Any, reader: _Reader) -> Kernel:
@@ -125,6 +135,6 @@ def _read_kernel(row: Any, reader: _Reader) -> Kernel:
     arguments = tuple(
         Argument(str(name), dtype_named(dtype), bool(p), int(at)) for name, dtype, p, at in row["arguments"]
     )
-    plain |= {name: tuple(row[name]) for name in ("block", "capabilities", "narrow_grid")}
+    plain |= {name: tuple(row[name]) for name in ("block", "capabilities", "narrow_grid", "narrow_limits")}
     code, narrow = map(reader.take, row["bytes"])
     return Kernel(code=code, narrow=narrow, arguments=arguments, **plain)

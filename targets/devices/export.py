@@ -161,6 +161,7 @@ def write_kernel(number: int, kernel: Kernel) -> str:
     offsets = [str(argument.offset) for argument in kernel.arguments if argument.pointer]
     tables = {"code": words_of(kernel.code), "narrow": words_of(kernel.narrow), "offsets": offsets}
     tables["number_offsets"] = [str(offset) for offset in kernel.number_offsets]
+    tables["narrow_limits"] = [str(limit) for limit in kernel.narrow_limits]
     return "\n".join(write_table("uint32_t", f"{name}_{number}", rows) for name, rows in tables.items())
 
 
@@ -182,5 +183,6 @@ def kernel_row(number: int, kernel: Kernel) -> str:
         "narrow_grid": f"{{{', '.join(map(str, kernel.narrow_grid))}}}",
         "numbers": len(kernel.number_offsets),
         "number_offsets": f"number_offsets_{number}",
+        "narrow_limits": f"narrow_limits_{number}",
     }
     return "{" + ", ".join(f".{name} = {text}" for name, text in fields.items()) + "}"

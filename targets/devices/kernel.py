@@ -42,6 +42,7 @@ class Kernel:
     capabilities: tuple[str, ...] = ()
     narrow: bytes = b""
     narrow_grid: tuple[int, int, int] = (0, 0, 0)
+    narrow_limits: tuple[int, ...] = ()
 
     @property
     def number_offsets(self) -> tuple[int, ...]:

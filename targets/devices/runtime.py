@@ -174,6 +174,7 @@ class LoadedKernel:
             (c_uint32 * 3)(*kernel.narrow_grid),
             len(kernel.number_offsets),
             (c_uint32 * len(kernel.number_offsets))(*kernel.number_offsets),
+            (c_uint32 * len(kernel.narrow_limits))(*kernel.narrow_limits),
         )
         self._handle = c_void_p()
         device.check(device.call.rd_kernel_new(device.handle, ctypes.byref(info), ctypes.byref(self._handle)))

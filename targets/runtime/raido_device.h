@@ -17,7 +17,7 @@
 #endif
 #define RD_HIDDEN __attribute__((visibility("hidden")))
 
-#define RD_DEVICE_VERSION 5
+#define RD_DEVICE_VERSION 6
 
 enum { RD_BUSY = 1, RD_FAILED = -1, RD_NO_MEMORY = -2, RD_LOST = -3 };
 
@@ -30,9 +30,9 @@ typedef struct RdKernel RdKernel;
  * axis, which SPIR-V says too.  shared_bytes: the shared memory of a block, which the code declares, or nothing of it (CUDA's with much).
  * CUDA's kernels have addresses, inline, and nothing narrow.
  *
- * narrow: the same kernel with indices of 32 bits, or NULL; it runs instead where arrays have less than 2^31 bytes, the absolute values
- * of the `numbers` integers of 64 bits at number_offsets in the block are at most RD_NARROW, and the blocks along each axis narrow_grid. */
-enum { RD_NARROW = 1 << 29 };
+ * narrow: the same kernel with indices of 32 bits, or NULL; it runs instead where arrays have less than 2^31 bytes, the blocks along
+ * each axis are at most narrow_grid, and of the `numbers` integers of 64 bits, at number_offsets in the block, none is negative or above
+ * its narrow_limits. */
 typedef struct RdKernelInfo {
   const char* name;
   const void* code;
@@ -43,7 +43,7 @@ typedef struct RdKernelInfo {
   const void* narrow;
   uint64_t narrow_bytes;
   uint32_t narrow_grid[3], numbers;
-  const uint32_t* number_offsets;
+  const uint32_t *number_offsets, *narrow_limits;
 } RdKernelInfo;
 
 RD_DEVICE_API int32_t rd_device_version(void);

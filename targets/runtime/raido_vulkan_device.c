@@ -68,7 +68,7 @@ struct RdKernel {
   uint64_t batch;
   RdKernel *next, *before;
   char* name;
-  uint32_t offsets[]; /* of pointers, then of numbers */
+  uint32_t offsets[]; /* of pointers, then of numbers, then the numbers' limits */
 };
 
 struct RdDevice {
@@ -514,7 +514,7 @@ static int32_t build_kernel(RdDevice* d, RdKernel* kernel, const RdKernelInfo* i
 
 static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out) {
   PASS(usable(d));
-  RdKernel* kernel = calloc(1, sizeof *kernel + (info->pointers + info->numbers) * sizeof(uint32_t));
+  RdKernel* kernel = calloc(1, sizeof *kernel + (info->pointers + 2 * (uint64_t)info->numbers) * sizeof(uint32_t));
   char* name = strdup(info->name);
   if (!kernel || !name) {
     free(kernel);
@@ -530,7 +530,10 @@ static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out)
   kernel->numbers = info->numbers;
   memcpy(kernel->narrow_grid, info->narrow_grid, sizeof kernel->narrow_grid);
   memcpy(kernel->offsets, info->offsets, info->pointers * sizeof(uint32_t));
-  if (info->numbers) memcpy(kernel->offsets + info->pointers, info->number_offsets, info->numbers * sizeof(uint32_t));
+  for (uint32_t i = 0; i < info->numbers; i++) {
+    kernel->offsets[info->pointers + i] = info->number_offsets[i];
+    kernel->offsets[info->pointers + info->numbers + i] = info->narrow_limits[i];
+  }
   kernel->bindings = info->addresses ? 0 : info->pointers + !info->inline_arguments;
   kernel->pushed = info->inline_arguments ? (info->argument_bytes + 3) / 4 * 4 : info->addresses ? 8 : 0;
   int32_t code = kernel->bindings > BATCH_DESCRIPTORS
@@ -610,7 +613,7 @@ static int choose_code(const RdKernel* kernel, const uint32_t grid[3], const cha
   for (uint32_t i = 0; i < kernel->numbers; i++) {
     int64_t number;
     memcpy(&number, arguments + kernel->offsets[kernel->pointers + i], sizeof number);
-    if (number < -RD_NARROW || number > RD_NARROW) return WIDE;
+    if (number < 0 || number > kernel->offsets[kernel->pointers + kernel->numbers + i]) return WIDE;
   }
   return NARROW;
 }

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from raido.algo.errors import TargetError, explain
-from raido.algo.graph.dtypes import DType, u16, u32, u64
+from raido.algo.graph.dtypes import DType, i64, u16, u32, u64
 from raido.targets.devices import tir
 from raido.targets.devices.kernel import Argument, Kernel, Mode, lay_out_arguments
 from raido.targets.vulkan.device import Device
@@ -22,7 +22,7 @@ from raido.targets.vulkan.spirv.memory import Array
 from raido.targets.vulkan.spirv.module import Module
 from raido.targets.vulkan.spirv.operations import convert, write_native
 from raido.targets.vulkan.spirv.statements import Statements
-from raido.targets.vulkan.spirv.strides import block_strides
+from raido.targets.vulkan.spirv.strides import strides_of
 
 
 def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> Kernel:
@@ -35,7 +35,9 @@ def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> 
     _check_limits(kernel, device)
     narrow = _generate(function, device, mode, narrow=True)
     same = narrow.code == kernel.code
-    return kernel if same else replace(kernel, narrow=narrow.code, narrow_grid=narrow.narrow_grid)
+    if same:
+        return kernel
+    return replace(kernel, narrow=narrow.code, narrow_grid=narrow.narrow_grid, narrow_limits=narrow.narrow_limits)
 
 
 def _generate(function: Any, device: Device, mode: Mode, narrow: bool) -> Kernel:
@@ -44,7 +46,7 @@ def _generate(function: Any, device: Device, mode: Mode, narrow: bool) -> Kernel
     module = Module(name, device)
     statements = Statements(Body(module), narrow)
     if narrow:
-        statements.strides = block_strides(function.body)
+        statements.strides = strides_of(function)
     if mode == "addresses":
         module.require(Capability.PhysicalStorageBufferAddresses, "an array given by its address")
     arguments, size = lay_out_arguments(function, mode)
@@ -54,8 +56,13 @@ def _generate(function: Any, device: Device, mode: Mode, narrow: bool) -> Kernel
     x, y, z = statements.block
     words = statements.body.finish((x, y, z))
     used = tuple(sorted(capability.name for capability in module.capabilities))
-    shared, (across, down, deep) = statements.shared, statements.grid
-    return Kernel(name, words, mode, arguments, size, inline, (x, y, z), shared, used, narrow_grid=(across, down, deep))
+    across, down, deep = statements.grid
+    numbers = [p for p, a in zip(function.params, arguments, strict=True) if not a.pointer and a.dtype is i64]
+    return Kernel(
+        *(name, words, mode, arguments, size, inline, (x, y, z), statements.shared, used),
+        narrow_grid=(across, down, deep),
+        narrow_limits=tuple(statements.limit(number) for number in numbers),
+    )
 
 
 # --- arguments

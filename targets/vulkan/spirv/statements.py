@@ -22,7 +22,7 @@ from raido.targets.vulkan.spirv.strides import Strides
 _UNROLLED = 3
 _AXES = ("x", "y", "z")
 MOST = 1 << 29
-"""What bounds integers, and indices as far as blocks decide them, where the narrow code of a kernel runs (`RD_NARROW`)."""
+"""What bounds integers, and indices as far as blocks decide them, where the narrow code of a kernel runs."""
 
 
 class Statements:
@@ -40,7 +40,11 @@ class Statements:
         """Gives a scalar parameter its value."""
         self.expressions.variables[parameter] = (value,)
         if self.expressions.narrow is not None and dtype is i64:
-            self._name(parameter, convert(self.body, i64, i32, value), (-MOST, MOST), (value,))
+            self._name(parameter, convert(self.body, i64, i32, value), (0, self.limit(parameter)), (value,))
+
+    def limit(self, variable: Any) -> int:
+        """The most that a number, or the blocks along an axis, may be where narrow code runs."""
+        return max(MOST // max(self.strides[variable], 1), 1)
 
     def write(self, node: Any) -> None:
         """Appends a statement."""
@@ -185,7 +189,7 @@ class Statements:
         if (narrow := self.expressions.narrow) is not None:
             count = self.block[dimension]
             if which is BuiltIn.WorkgroupId:
-                count = self.grid[dimension] = max(MOST // self.strides[node.node.var], 1)
+                count = self.grid[dimension] = self.limit(node.node.var)
             narrow.name(node.node.var, number, (0, count - 1))
 
 

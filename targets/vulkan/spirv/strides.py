@@ -1,4 +1,4 @@
-"""How far apart the indices of neighbouring blocks lie: it decides how many blocks a launch may have whose indices have 32 bits."""
+"""How far apart indices lie where a number or a place of a launch differs by one: how large these may be for indices of 32 bits."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from raido.targets.devices import tir
 Strides = Counter[Any]
 
 
-def block_strides(body: Any) -> Strides:
-    """For each variable of a launch's axis the largest factor that it is multiplied by, through names and sums; at least 1."""
-    known: dict[Any, Strides] = {}
+def strides_of(function: Any) -> Strides:
+    """For each parameter and each axis of a launch the largest constant that it is multiplied by, through names and sums."""
+    known: dict[Any, Strides] = {parameter: Counter({parameter: 1}) for parameter in function.params}
     largest: Strides = Counter()
-    for node in tir.walk(body):
+    for node in tir.walk(function.body):
         kind = tir.kind(node)
         if kind == "AttrStmt" and node.attr_key == "thread_extent":
             known[node.node.var] = Counter({node.node.var: 1})
-            largest |= known[node.node.var]
         elif kind == "Bind":
             known[node.var] = _strides(node.value, known)
         elif kind == "For":
