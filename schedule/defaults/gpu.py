@@ -14,6 +14,8 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
+from raido.schedule.defaults.bindings import bind, bind_planes, fold_alone
+from raido.schedule.defaults.block_products import say_tiles
 from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.demand import Point, is_long_scan
 from raido.schedule.defaults.draft import Draft, extent, known
@@ -21,8 +23,6 @@ from raido.schedule.defaults.facts import (
     contiguity,
     function_axes,
     is_small,
-    is_tiled_product,
-    shared_axis,
     vector_axis,
 )
 from raido.schedule.machine import Gpu
@@ -94,23 +94,6 @@ def say_threads(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> N
     if stage.scan is None and prod(extent(draft, axis.extent) for axis in short) <= MOST_UNROLLED:
         for axis in short:
             draft.say(name, "unroll", axis=axis.name)
-
-
-def bind(draft: Draft, name: str, loops: Sequence[str], level: str) -> None:
-    """Neighbouring loops, at most three, to the dimensions of a level, the innermost to x."""
-    for loop, dimension in zip(loops, "zyx"[-len(loops) :], strict=True):
-        draft.say(name, "bind", axis=loop, place=f"{level}.{dimension}")
-
-
-def bind_planes(draft: Draft, name: str, planes: Sequence[str]) -> None:
-    """The outermost loops to blocks along z, as one loop where they are several."""
-    if not planes:
-        return
-    whole, *others = planes
-    for each in others:
-        draft.say(name, "fuse", a=whole, b=each)
-        whole += each
-    draft.say(name, "bind", axis=whole, place="block.z")
 
 
 def bindable_axes(draft: Draft, stage: Stage) -> list[Axis]:
@@ -185,37 +168,6 @@ def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool
     bind(draft, name, [y + "o"], "block")
     draft.say(name, "bind", axis=r + "i", place="thread.x")
     draft.say(name, "bind", axis=y + "i", place="thread.y")
-    return True
-
-
-def fold_alone(draft: Draft, stage: Stage) -> bool:
-    """Whether no other stage wants to share the loops of a reduction, and it is not made of arrays that are made for its elements."""
-    return stage.name not in draft.demand.hosts.values() and not function_axes(draft, stage)
-
-
-def say_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:
-    """Results that share what they read, as in a product of matrices: a thread has a tile of them in registers; whether they do."""
-    if len(stage.axes) < 2 or not is_tiled_product(draft, stage, stage.axes[-1]):
-        return False
-    i, j = stage.axes[-2], stage.axes[-1]
-    if shared_axis(draft, stage) is not i or not {i, j} <= set(axes) or not fold_alone(draft, stage):
-        return False
-    name, side = stage.name, 1 << (min(THREADS, gpu.threads).bit_length() - 1) // 2
-    tile = 1 << (max(1, gpu.registers // 4).bit_length() - 1) // 2  # a quarter of the registers holds the sums
-    for axis in (i, j):
-        if not draft.say(name, "split", axis=axis.name, factor=side * tile):
-            return False
-        draft.say(name, "split", axis=axis.name + "i", factor=tile)
-    rows, columns = (i.name + "io", i.name + "ii"), (j.name + "io", j.name + "ii")
-    planes = [axis.name for axis in stage.axes[:-2]]
-    reductions = [axis.name for axis in stage.reduction_axes]
-    outer = (i.name + "o", j.name + "o")
-    draft.say(name, "reorder", axes=(*planes, *outer, rows[0], columns[0], *reductions, rows[1], columns[1]))
-    bind_planes(draft, name, planes)
-    bind(draft, name, outer, "block")
-    bind(draft, name, (rows[0], columns[0]), "thread")
-    draft.say(name, "unroll", axis=rows[1])
-    draft.say(name, "unroll", axis=columns[1])
     return True
 
 

@@ -1,0 +1,31 @@
+"""Loops bound to blocks and threads of a GPU, several at a time; and who may have such loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.schedule.defaults.draft import Draft
+from raido.schedule.defaults.facts import function_axes
+from raido.schedule.stages.stage import Stage
+
+
+def bind(draft: Draft, name: str, loops: Sequence[str], level: str) -> None:
+    """Neighbouring loops, at most three, to the dimensions of a level, the innermost to x."""
+    for loop, dimension in zip(loops, "zyx"[-len(loops) :], strict=True):
+        draft.say(name, "bind", axis=loop, place=f"{level}.{dimension}")
+
+
+def bind_planes(draft: Draft, name: str, planes: Sequence[str]) -> None:
+    """The outermost loops to blocks along z, as one loop where they are several."""
+    if not planes:
+        return
+    whole, *others = planes
+    for each in others:
+        draft.say(name, "fuse", a=whole, b=each)
+        whole += each
+    draft.say(name, "bind", axis=whole, place="block.z")
+
+
+def fold_alone(draft: Draft, stage: Stage) -> bool:
+    """Whether no other stage wants to share the loops of a reduction, and it is not made of arrays that are made for its elements."""
+    return stage.name not in draft.demand.hosts.values() and not function_axes(draft, stage)

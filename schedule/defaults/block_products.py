@@ -1,0 +1,93 @@
+"""The default loops, on a GPU, of results that share what they read, as in a product of matrices.
+
+A block has a tile of the results, and each of its threads a tile of that in registers, as many sums as a thread has registers for while
+enough others are resident: a sum takes one multiply-add for two elements read, a square of t × t sums t/2 for each. What is read of
+both factors goes through shared memory, a few steps of the reduction at a time, copied by all threads side by side:
+
+    block.y, block.x: for ro: copy a, copy b;  thread.y, thread.x: for ri: t × t multiply-adds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis, SizeVar, Var
+from raido.schedule.defaults.bindings import bind, bind_planes, fold_alone
+from raido.schedule.defaults.block_stages import say_block_loops
+from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.facts import is_tiled_product, shared_axis
+from raido.schedule.machine import Gpu
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import is_inlined
+
+THREADS = 64  # of a block, two subgroups of most devices: few with many results each, since they wait for one another at every step
+
+
+def say_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:
+    """The loops of a stage whose results share what they read; whether they do."""
+    if len(stage.axes) < 2 or not is_tiled_product(draft, stage, stage.axes[-1]):
+        return False
+    i, j = stage.axes[-2], stage.axes[-1]
+    if shared_axis(draft, stage) is not i or not {i, j} <= set(axes) or not fold_alone(draft, stage):
+        return False
+    name = stage.name
+    side = square_side(min(THREADS, gpu.threads))
+    tile = square_side(gpu.registers)
+    for axis in (i, j):
+        side_here, tile_here = fitting_tile(draft, axis, side, tile)
+        if not draft.say(name, "split", axis=axis.name, factor=side_here * tile_here):
+            return False
+        draft.say(name, "split", axis=axis.name + "i", factor=tile_here)
+    rows, columns = (i.name + "io", i.name + "ii"), (j.name + "io", j.name + "ii")
+    planes = [axis.name for axis in stage.axes[:-2]]
+    outer, threads = (i.name + "o", j.name + "o"), (rows[0], columns[0])
+    folds = [axis.name for axis in stage.reduction_axes]
+    copied = arrays_to_copy(draft, stage)
+    steps: tuple[str, ...] = ()
+    if copied and len(folds) == 1 and draft.say(name, "split", axis=folds[0], factor=tile):
+        steps, folds = (folds[0] + "o",), [folds[0] + "i"]
+    draft.say(name, "reorder", axes=(*planes, *outer, *steps, *threads, *folds, rows[1], columns[1]))
+    bind_planes(draft, name, planes)
+    bind(draft, name, outer, "block")
+    bind(draft, name, threads, "thread")
+    draft.say(name, "unroll", axis=rows[1])
+    draft.say(name, "unroll", axis=columns[1])
+    for array in copied if steps else ():
+        before = set(draft.state.plans)
+        if draft.say(name, "cache", array=array, stage=name, axis=steps[0], scope="shared"):
+            (copy,) = set(draft.state.plans) - before
+            say_block_loops(draft, draft.state.stage(copy))
+    return True
+
+
+def square_side(count: int) -> int:
+    """The side of the largest square that holds at most so many, a power of two."""
+    return 1 << (max(1, count).bit_length() - 1) // 2
+
+
+def fitting_tile(draft: Draft, axis: Axis, side: int, tile: int) -> tuple[int, int]:
+    """Threads along an axis, and results of each: fewer where the axis is known to be shorter."""
+    count = index.constant_value(known(draft, axis.extent))
+    most = side * tile if count is None else min(side * tile, 1 << max(0, count - 1).bit_length())
+    return min(side, most), max(1, most // side)
+
+
+def arrays_to_copy(draft: Draft, stage: Stage) -> list[str]:
+    """The arrays that a tile of results reads boxes of constant size of; none where one of them is not kept, or read otherwise."""
+    variables = {axis.var for axis in stage.all_axes}
+    found = []
+    for array, loads in draft.state.uses.loads[stage.name].items():
+        indices = [index.canonical(i) for load in loads for i in load.indices]
+        atoms = {atom for i in indices for atom in index.linear(i)[1]}
+        plain = all(atom in variables if isinstance(atom, Var) else isinstance(atom, SizeVar) for atom in atoms)
+        alike = all(
+            index.constant_value(index.sub(i, first)) is not None
+            for load in loads
+            for i, first in zip(load.indices, next(iter(loads)).indices, strict=True)
+        )
+        if not (array and plain and alike) or (array in draft.state.plans and is_inlined(draft.state, array)):
+            return []
+        if variables & atoms:
+            found.append(array)
+    return found
