@@ -2,7 +2,7 @@
 
 before   for r in 0..n by threads: acc = op(acc, a[r])
 after    for t in 0..T by threads: partial[t] = fold of the elements of thread t
-         for t in 0..T/2 by threads: partial[t] = op(partial[t], partial[t + T/2]), then T/4, …, 1
+         for t in 0..T/4 by threads: partial[t] = op(op(partial[t], partial[t + T/2]), op(partial[t + T/4], partial[t + 3T/4])), …
          acc = op(acc, partial[0])
 
 The loop over threads is the inner half of a split, taken outside the outer one (every T-th element: neighbouring threads read
@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import ScheduleError, explain
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr, Reduce, fresh
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Expr, Op, Reduce, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.folds import folds_at
 from raido.schedule.lower.jobs import Job
@@ -215,11 +216,21 @@ class ThreadFolds:
     def _tree(self, work: Work, position: int, plan: LoopPlan, parts: Accumulators, live: Expr, threads: int) -> None:
         """The parts are combined into the first of them."""
         stage = work.job.stage.name
-        for count, apart, stride in rounds_of_tree(live, threads, _fold(work).commutative):
-            with self.over(plan, stage, count, threads) as t:
-                first = ix.mul(t, stride)
-                left, right = (replace(parts, prefix=(each,)) for each in (first, ix.add(first, apart)))
-                self._combine(work, position, left, right)
+        for each in rounds_of_tree(live, threads, _fold(work).commutative):
+            with self.over(plan, stage, each.count, threads) as t:
+                for left, right in self.pairs(each, t):
+                    self._combine(work, position, *(replace(parts, prefix=(place,)) for place in (left, right)))
+
+    def pairs(self, each: Round, t: Expr) -> Iterator[tuple[Expr, Expr]]:
+        """The places of the parts that thread t combines in a round, where there are such; what is emitted meanwhile is under that test."""
+        first = ix.mul(t, each.stride)
+        for a, b in each.pairs:
+            left, right = ix.add(first, a), ix.add(first, b)
+            if self.builder.facts.less(right, each.limit):
+                yield left, right
+            else:
+                with self.builder.when(Op("lt", bool_, (right, each.limit)), ix.sub(ix.sub(each.limit, right), 1)):
+                    yield left, right
 
     def _combine(self, work: Work, position: int, left: Accumulators, right: Accumulators) -> None:
         """`left` = the operator of `left` and `right`, over the loops inside the one at `position`."""
@@ -238,16 +249,30 @@ class ThreadFolds:
         )
 
 
-def rounds_of_tree(live: Expr, threads: int, commutative: bool) -> Iterator[tuple[Expr, int, int]]:
-    """The rounds that combine the first `live` of `threads` parts: how many pairs, how far apart the two of a pair are, and two pairs."""
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What threads do between two barriers: thread t of `count` combines part t·stride + b, if it is below `limit`, into t·stride + a, for
+    each of `pairs` (a, b) in turn."""
+
+    count: Expr
+    stride: int
+    pairs: tuple[tuple[int, int], ...]
+    limit: Expr
+
+
+def rounds_of_tree(live: Expr, threads: int, commutative: bool) -> Iterator[Round]:
+    """The rounds that combine the first `live` of `threads` parts: of a binary tree two levels at a time, as every round is a barrier."""
     left, apart = threads, 1
     while left > 1:
         half = -(-left // 2)
+        quarter = -(-half // 2)
         if commutative:
-            yield ix.minimum(ix.as_index(left - half), ix.sub(live, half)), half, 1
+            pairs = ((0, half),) if half == 1 else ((0, half), (quarter, quarter + half), (0, quarter))
+            yield Round(ix.minimum(ix.as_index(quarter), live), 1, pairs, ix.minimum(ix.as_index(left), live))
         else:
-            yield ix.ceildiv(ix.sub(live, apart), 2 * apart), apart, 2 * apart
-        left, apart = half, 2 * apart
+            pairs = ((0, apart),) if half == 1 else ((0, apart), (2 * apart, 3 * apart), (0, 2 * apart))
+            yield Round(ix.ceildiv(live, 4 * apart), 4 * apart, pairs, live)
+        left, apart = quarter, 4 * apart
 
 
 def is_bound(loop: LoopPlan, level: str) -> bool:

@@ -2,11 +2,11 @@
 
 before   for x in xo..xo + B: out[x] = running = op(running, a[x])
 after    for t in 0..T by threads: part[t] = fold of piece t
-         for t in 0..T by threads: part[t] = op(part[t - 1], part[t]), then with t - 2, t - 4, …
+         for t in 0..T by threads: part[t] = op(op(part[t - 3], part[t - 2]), op(part[t - 1], part[t])), then 4 apart, 16, …
          for t in 0..T by threads: out of piece t, from op(before, part[t - 1]) on
 
-(Hillis & Steele, Data parallel algorithms, 1986.) The values of blocks are scanned likewise, by the threads of one block, each of
-which has a piece of them. The order is that of the elements, and grouping follows from the schedule and sizes alone.
+(Hillis & Steele, Data parallel algorithms, 1986, two rounds at a time.) The values of blocks are scanned likewise, by the threads of one
+block, each of which has a piece of them. The order is that of the elements, and grouping follows from the schedule and sizes alone.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Expr, Op, fresh
-from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.thread_folds import ThreadFolds, is_bound, refused, rounds_of_tree
 from raido.schedule.lower.work import Phase, Work
-from raido.schedule.nest.nodes import Certificate, If, Store
+from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
 
@@ -109,12 +109,12 @@ class ThreadScans:
 
     def total(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine) -> None:
         """All threads' values are combined into that of the first, in order."""
-        for count, apart, stride in rounds_of_tree(pieces.live, pieces.threads, False):
-            with self.over(pieces, count) as t:
-                first = ix.mul(t, stride)
-                left = [self.builder.name("left", Read(b, (first,), None)) for b in parts]
-                right = [self.builder.name("right", Read(b, (ix.add(first, apart),), None)) for b in parts]
-                combine(parts, (first,), left, right)
+        for each in rounds_of_tree(pieces.live, pieces.threads, False):
+            with self.over(pieces, each.count) as t:
+                for at, other in self.folds.pairs(each, t):
+                    left = [self.builder.name("left", Read(b, (at,), None)) for b in parts]
+                    right = [self.builder.name("right", Read(b, (other,), None)) for b in parts]
+                    combine(parts, (at,), left, right)
 
     def scan(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine) -> tuple[Buffer, ...]:
         """Where each thread's value is combined with those of all the threads before."""
@@ -122,16 +122,39 @@ class ThreadScans:
         here, there = tuple(parts), self.parts(pieces, [b.dtype for b in parts])
         while apart < pieces.threads:
             with self.over(pieces, pieces.live) as t:
-                own = [builder.name("right", Read(b, (t,), None)) for b in here]
-                with builder.block(builder.facts.with_known(ix.sub(t, apart)), branch=True) as some:
-                    before = [builder.name("left", Read(b, (ix.sub(t, apart),), None)) for b in here]
-                    combine(there, (t,), before, own)
-                with builder.block(branch=True) as none:
-                    for buffer, value in zip(there, own, strict=True):
-                        builder.add(Store(buffer, (t,), value))
-                builder.add(If(Op("le", bool_, (ix.as_index(apart), t)), closed(some), closed(none)))
-            here, there, apart = there, here, 2 * apart
+                own = self._read("own", here, t)
+                self._with(own, here, t, apart, combine)
+                if 2 * apart < pieces.threads:
+                    with self._reaches(t, 2 * apart):
+                        others = self._read("others", here, ix.sub(t, 2 * apart))
+                        self._with(others, here, t, 3 * apart, combine)
+                        left, right = (
+                            [builder.name(name, Read(b, (), None)) for b in registers]
+                            for name, registers in (("left", others), ("right", own))
+                        )
+                        combine(own, (), left, right)
+                for register, buffer in zip(own, there, strict=True):
+                    builder.add(Store(buffer, (t,), Read(register, (), None)))
+            here, there, apart = there, here, 4 * apart
         return here
+
+    def _read(self, name: str, buffers: Sequence[Buffer], place: Expr) -> tuple[Buffer, ...]:
+        """Registers that hold the elements at a place."""
+        made = tuple(self.builder.alloc(name, b.dtype, (), "register") for b in buffers)
+        for register, buffer in zip(made, buffers, strict=True):
+            self.builder.add(Store(register, (), Read(buffer, (place,), None)))
+        return made
+
+    def _with(self, own: Sequence[Buffer], buffers: Sequence[Buffer], t: Expr, apart: int, combine: Combine) -> None:
+        """Registers take in, on the left, the elements so many places before, where there are such."""
+        builder = self.builder
+        with self._reaches(t, apart):
+            left = [builder.name("left", Read(b, (ix.sub(t, apart),), None)) for b in buffers]
+            combine(own, (), left, [builder.name("right", Read(b, (), None)) for b in own])
+
+    def _reaches(self, t: Expr, apart: int) -> AbstractContextManager[object]:
+        """Whether there is a thread so many places before."""
+        return self.builder.when(Op("le", bool_, (ix.as_index(apart), t)), ix.sub(t, apart))
 
     def follow(self, registers: Sequence[Buffer], scanned: Sequence[Buffer], t: Expr, combine: Combine) -> None:
         """Registers that hold what came before all threads take in what the threads before this one have."""

@@ -74,9 +74,11 @@ def test_a_tree_takes_each_part_once(threads: int, commutative: bool) -> None:
 
     for live in range(1, threads + 1):
         parts = [[k] for k in range(live)]
-        for count, apart, stride in rounds_of_tree(ix.as_index(live), threads, commutative):
-            for t in range(max(0, ix.constant_value(count) or 0)):
-                parts[t * stride] = parts[t * stride] + parts[t * stride + apart]
+        for each in rounds_of_tree(ix.as_index(live), threads, commutative):
+            for t in range(ix.constant_value(each.count) or 0):
+                for a, b in each.pairs:
+                    if t * each.stride + b < (ix.constant_value(each.limit) or 0):
+                        parts[t * each.stride + a] += parts[t * each.stride + b]
         assert (sorted(parts[0]) if commutative else parts[0]) == list(range(live))
 
 
