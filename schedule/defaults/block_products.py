@@ -44,9 +44,9 @@ def say_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> boo
     outer, threads = (i.name + "o", j.name + "o"), (rows[0], columns[0])
     folds = [axis.name for axis in stage.reduction_axes]
     copied = arrays_to_copy(draft, stage)
-    steps: tuple[str, ...] = ()
+    steps: list[str] = []
     if copied and len(folds) == 1 and draft.say(name, "split", axis=folds[0], factor=tile):
-        steps, folds = (folds[0] + "o",), [folds[0] + "i"]
+        steps, folds = [folds[0] + "o"], [folds[0] + "i"]
     draft.say(name, "reorder", axes=(*planes, *outer, *steps, *threads, *folds, rows[1], columns[1]))
     bind_planes(draft, name, planes)
     bind(draft, name, outer, "block")

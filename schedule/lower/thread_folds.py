@@ -13,11 +13,12 @@ Where there are fewer parts than threads, the rounds of the tree are shorter. Th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from raido.algo.errors import ScheduleError, explain
 from raido.algo.graph import index as ix
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
     from raido.schedule.lower.reductions import Reductions
 
+Pair: TypeAlias = tuple[Accumulators, Accumulators]
 SHARED_BYTES = 16 << 10  # of partial results: every device of Vulkan has as much for a block
 
 
@@ -71,7 +73,7 @@ class ThreadFolds:
             self._tree(work, position, plan, parts, live, threads)
             total = work.accumulators
             assert total is not None
-            self._combine(work, position, total, replace(parts, prefix=(ix.as_index(0),)))
+            self._combine(work, position, lambda: iter(((total, replace(parts, prefix=(ix.as_index(0),))),)))
 
     def join(self, work: Work, position: int, total: Accumulators, partials: Sequence[Buffer]) -> bool:
         """Combines what blocks have folded into the total, which is clear. False where the loop over chunks is not bound to blocks.
@@ -139,7 +141,7 @@ class ThreadFolds:
                 self.reductions.combine_where(work, self.loops.environment(work, 0), own, (), left, right)
             self.reductions.copy(own, (), parts.buffers, (t,))
         self._tree(work, position, loop, parts, live, threads)
-        self._combine(work, position, total, replace(parts, prefix=(ix.as_index(0),)))
+        self._combine(work, position, lambda: iter(((total, replace(parts, prefix=(ix.as_index(0),))),)))
 
     def threads(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> int:
         """How many iterations the loop has at most."""
@@ -218,8 +220,11 @@ class ThreadFolds:
         stage = work.job.stage.name
         for each in rounds_of_tree(live, threads, _fold(work).commutative):
             with self.over(plan, stage, each.count, threads) as t:
-                for left, right in self.pairs(each, t):
-                    self._combine(work, position, *(replace(parts, prefix=(place,)) for place in (left, right)))
+                self._combine(work, position, partial(self._pairs, each, t, parts))
+
+    def _pairs(self, each: Round, t: Expr, parts: Accumulators) -> Iterator[Pair]:
+        for left, right in self.pairs(each, t):
+            yield replace(parts, prefix=(left,)), replace(parts, prefix=(right,))
 
     def pairs(self, each: Round, t: Expr) -> Iterator[tuple[Expr, Expr]]:
         """The places of the parts that thread t combines in a round, where there are such; what is emitted meanwhile is under that test."""
@@ -232,21 +237,22 @@ class ThreadFolds:
                 with self.builder.when(Op("lt", bool_, (right, each.limit)), ix.sub(ix.sub(each.limit, right), 1)):
                     yield left, right
 
-    def _combine(self, work: Work, position: int, left: Accumulators, right: Accumulators) -> None:
-        """`left` = the operator of `left` and `right`, over the loops inside the one at `position`."""
+    def _combine(self, work: Work, position: int, pairs: Callable[[], Iterator[Pair]]) -> None:
+        """The left of each pair = the operator of both, over the loops inside the one at `position`, which stand around the pairs."""
 
         def element(inner: Work) -> None:
-            for k in range(len(inner.copies)):
-                where = self._at(inner, left, k) if left.prefix else self.reductions.place(inner, left, k)
-                one = [self.builder.name("left", Read(b, where, None)) for b in left.buffers]
-                other = [self.builder.name("right", Read(b, self._at(inner, right, k), None)) for b in right.buffers]
-                values = self.loops.environment(inner, k)
-                self.reductions.combine_where(inner, values, left.buffers, where, one, other)
+            for left, right in pairs():
+                for k in range(len(inner.copies)):
+                    where = self._at(inner, left, k) if left.prefix else self.reductions.place(inner, left, k)
+                    one = [self.builder.name("left", Read(b, where, None)) for b in left.buffers]
+                    other = [
+                        self.builder.name("right", Read(b, self._at(inner, right, k), None)) for b in right.buffers
+                    ]
+                    values = self.loops.environment(inner, k)
+                    self.reductions.combine_where(inner, values, left.buffers, where, one, other)
 
         phase = Phase(element, over_reduced, reads=False)
-        self.loops.level(
-            replace(work, copies=[c.copy() for c in work.copies], phase=phase, accumulators=left), position + 1
-        )
+        self.loops.level(replace(work, copies=[c.copy() for c in work.copies], phase=phase), position + 1)
 
 
 @dataclass(frozen=True, slots=True)
