@@ -202,7 +202,11 @@ class Target:
 
     @property
     def runs_here(self) -> bool:
-        """Whether this machine can run the code of a CPU."""
+        """Whether this machine can run the code: its processor has all features, or the device is here."""
+        if self.kind == "vulkan":
+            from raido.targets.vulkan.known import is_here
+
+            return is_here(self.vulkan_device)
         return (
             self.kind == "llvm"
             and platform.machine() in ("x86_64", "AMD64")

@@ -29,7 +29,7 @@ from raido.autotune.records.database import Database
 from raido.autotune.space import Space
 from raido.schedule.fingerprint import fingerprint
 from raido.schedule.schedule import Schedule
-from raido.targets.compile import Compilation, versions
+from raido.targets.compile import compilation_for, versions
 from raido.targets.target import Target
 
 
@@ -175,17 +175,12 @@ def prepare_job(
     if not isinstance(like, (tuple, list)):
         raise ArgumentError(f"like is a sequence of arguments, as for compile, not {like!r}")
     chosen = Target.parse(target)
-    if chosen.machine.gpu is not None:
-        headline = f"raido tunes schedules for CPUs only, and {chosen} is none"
-        raise ArgumentError(
-            explain(headline, **{"try": f'compile(target="{chosen.kind}"), under the default schedule or one of yours'})
-        )
     if workers is None and budget.trials:
         checks.check_runs_here(chosen)
     start = algorithm.schedule(*(arguments if arguments is not None else like), target=chosen, **(static or {}))
     schedule = start if space is None else _belonging(space, start)
     program = schedule.graph.program
-    signature = Compilation(program, chosen, None, {}).signature
+    signature = compilation_for(program, chosen, None, {}).signature
     if arguments is not None and ranges:
         raise ArgumentError(
             "`ranges` says from what arrays are made up, and these are given: leave it out, or give sizes"
@@ -195,7 +190,7 @@ def prepare_job(
         if arguments is None
         else given_inputs(signature, arguments)
     )
-    default = Space(Schedule(schedule.graph), chosen.machine, inputs.sizes).default()
+    default = Space(Schedule(schedule.graph, (), chosen), chosen.machine, inputs.sizes).default()
     task = Task(program, chosen, inputs, default.schedule.to_json(), bounds, timing, tolerance)
     candidates = Space(schedule, chosen.machine, inputs.sizes)
     where = this_machine(chosen).digest if workers is None else "cluster"

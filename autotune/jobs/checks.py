@@ -72,7 +72,7 @@ def _check_pem(path: Any, what: str) -> None:
 
 
 def check_runs_here(target: Target) -> None:
-    """TargetError for a processor whose code this one cannot run."""
+    """TargetError for a processor whose code this one cannot run, or a device that is not here."""
     if not target.runs_here:
         raise TargetError(
             f"this machine cannot run code for {target}, so it cannot measure any: name workers= that can, or trials=0, "

@@ -18,7 +18,7 @@ SURE = 0.5  # and what must be left of it then, in logarithms, where nothing is 
 
 def make_guide(search: str, space: Space, seed: int) -> Guide:
     """A search over a space: by the shipped model ("model"), which learns as the job goes on, at random ("random"), or one candidate
-    after another ("grid")."""
+    after another ("grid"). The shipped model knows CPUs; on a GPU the search is led by what the job itself has measured."""
     from raido.autotune.features import VERSION
     from raido.autotune.search import Evolutionary, GridSearch, RandomSearch
 
@@ -31,7 +31,7 @@ def make_guide(search: str, space: Space, seed: int) -> Guide:
 
     from raido.autotune.model import CostModel
 
-    model = CostModel.shipped()
+    model = CostModel.shipped() if space.machine.gpu is None else CostModel.of_no_machine()
 
     def score(candidate: Candidate) -> float:
         scores, _ = model.predict(features.of(candidate)[None])

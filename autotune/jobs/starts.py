@@ -31,7 +31,7 @@ def starts(space: Space, schedules: Sequence[str]) -> list[Candidate]:
     found: dict[str, Candidate] = {}
     for text in schedules:
         try:
-            candidate = space.take(Schedule.from_json(text, space.schedule.graph))
+            candidate = space.take(Schedule.from_json(text, Schedule(space.schedule.graph, (), space.schedule.target)))
         except RaidoError:  # of another raido, which knew other directives
             continue
         if candidate.key != space.default().key and can_lower(candidate):

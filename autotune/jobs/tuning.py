@@ -20,6 +20,7 @@ from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.stage import StageGraph
 from raido.schedule.steps import Step
+from raido.targets.target import Target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +57,7 @@ class Tuning(NearAttributes):
         ]
         if not tests or any(step.branches_program for step in self.tuned.steps):
             return self.tuned
-        return Schedule(self.graph, (Step("", "when", (), ((" and ".join(tests), self.tuned.steps),)),))
+        return Schedule(self.graph, (Step("", "when", (), ((" and ".join(tests), self.tuned.steps),)),), self.tuned.target)
 
     @cached_property
     def tuned(self) -> Schedule:
@@ -169,7 +170,7 @@ class Tuning(NearAttributes):
         return choice.record, printable(choice.why)
 
     def _schedule(self, record: Record) -> Schedule:
-        return Schedule.from_json(record.schedule, self.graph)
+        return Schedule.from_json(record.schedule, Schedule(self.graph, (), Target.parse(self.target)))
 
 
 def _restored(name: str, program: Program, sizes: Mapping[str, int], *rest: Any) -> Tuning:

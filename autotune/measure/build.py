@@ -11,9 +11,8 @@ from raido.autotune.measure.programs import unpack_program
 from raido.schedule.lower import lower
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
-from raido.schedule.stages.stage import StageGraph
 from raido.targets.child import ChildFailed
-from raido.targets.compile import Compilation
+from raido.targets.compile import compilation_for
 from raido.targets.serve import Answer
 from raido.targets.target import Target
 
@@ -22,14 +21,14 @@ class Builder:
     """The builder's requests: `program` says once for what, `build` makes the object of one schedule, `features` what a cost model sees."""
 
     def __init__(self) -> None:
-        self._graph: StageGraph | None = None
+        self._empty: Schedule | None = None
         self._target = Target()
         self._sizes: dict[str, int] = {}
 
     def program(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"program", "cpu", "threads", "sizes"} and the program's constants: what later requests are about."""
-        self._graph = form_stages(unpack_program(message["program"], blobs))
-        self._target = Target("llvm", message["cpu"], message["threads"])
+        """{"program", "target", "sizes"} and the program's constants: what later requests are about."""
+        self._target = Target(**message["target"])
+        self._empty = Schedule(form_stages(unpack_program(message["program"], blobs)), (), self._target)
         self._sizes = message["sizes"]
         import raido.targets.tvm_corner  # noqa: F401  loaded now: the first candidate is not the slower for it
 
@@ -37,11 +36,11 @@ class Builder:
 
     def build(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
         """{"schedule": JSON} gives {"signature", "seconds"} and the object, of code for the sizes."""
-        assert self._graph is not None
+        assert self._empty is not None
         start = time.perf_counter()
         try:
-            schedule = Schedule.from_json(message["schedule"], self._graph)
-            work = Compilation(self._graph.program, self._target, schedule, self._sizes)
+            schedule = Schedule.from_json(message["schedule"], self._empty)
+            work = compilation_for(schedule.graph.program, self._target, schedule, self._sizes)
             code, signature = work.object_bytes, work.signature.to_json()
         except RaidoError as error:
             raise ChildFailed("compile", f"{type(error).__name__}: {error}") from None
@@ -49,9 +48,9 @@ class Builder:
 
     def features(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
         """{"schedule": JSON} gives {"features"}, as numbers."""
-        assert self._graph is not None
+        assert self._empty is not None
         try:
-            schedule = Schedule.from_json(message["schedule"], self._graph)
+            schedule = Schedule.from_json(message["schedule"], self._empty)
             nest = lower(schedule.graph, schedule.variants(), self._target.machine)
         except RaidoError as error:
             raise ChildFailed("compile", f"{type(error).__name__}: {error}") from None

@@ -24,7 +24,7 @@ from raido.algo.errors import TuningError, explain
 from raido.autotune.measure.inputs import Inputs
 from raido.autotune.measure.local import BuilderProcess, Built, Request, RunnerProcess, Task
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
-from raido.autotune.measure.programs import pack_program, unpack_program
+from raido.autotune.measure.programs import pack_program, pack_target, unpack_program
 from raido.targets.target import Target
 
 _PATIENCE = 30  # seconds to wait for the scheduler, and for its first worker
@@ -213,8 +213,7 @@ def packed_task(task: Task) -> dict[str, Any]:
     return {
         "program": data,
         "constants": blobs,
-        "cpu": task.target.cpu,
-        "threads": task.target.threads,
+        "target": pack_target(task.target),
         "specs": task.inputs.specs,
         "sizes": task.inputs.sizes,
         "inputs": [len(blob) for blob in task.inputs.blobs],
@@ -230,7 +229,7 @@ def unpacked_task(data: dict[str, Any], blobs: Sequence[bytearray]) -> Task:
     """The task that `packed_task` packed, with the bytes of its inputs."""
     views = tuple(memoryview(blob) for blob in blobs)
     inputs = Inputs(tuple(data["specs"]), data["sizes"], views, tuple(data["places"]))
-    program, target = unpack_program(data["program"], data["constants"]), Target("llvm", data["cpu"], data["threads"])
+    program, target = unpack_program(data["program"], data["constants"]), Target(**data["target"])
     limits, protocol = Limits(**data["limits"]), Protocol(**data["protocol"])
     return Task(program, target, inputs, data["reference"], limits, protocol, data["tolerance"])
 

@@ -19,7 +19,7 @@ from raido.autotune.measure.agreement import bounds_of
 from raido.autotune.measure.inputs import Inputs, describe_made_up
 from raido.autotune.measure.machine import cpus_for, free_memory, measuring_alone, this_machine
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
-from raido.autotune.measure.programs import pack_program
+from raido.autotune.measure.programs import pack_program, pack_target
 from raido.targets.child import Child, ChildFailed
 from raido.targets.target import Target, count_cpus
 
@@ -90,13 +90,7 @@ class BuilderProcess:
     def __init__(self, task: Task) -> None:
         self._limit = task.limits.compile
         data, blobs = pack_program(task.program)
-        about = {
-            "do": "program",
-            "program": data,
-            "cpu": task.target.cpu,
-            "threads": task.target.threads,
-            "sizes": task.inputs.sizes,
-        }
+        about = {"do": "program", "program": data, "target": pack_target(task.target), "sizes": task.inputs.sizes}
         self._child = Child(
             BUILDER,
             {"memory": task.limits.compile_memory},
@@ -217,6 +211,7 @@ class RunnerProcess:
         task, first = self._task, self._task.limits.first
         inputs = task.inputs
         about = {"do": "inputs", "specs": inputs.specs, "sizes": inputs.sizes, "places": inputs.places}
+        about["target"] = pack_target(task.target)
         child.request(about, inputs.blobs, first)
         bounds = bounds_of(task.program, inputs.sizes, task.tolerance)
         message = {"do": "reference", "signature": self._reference.signature, "bounds": bounds}

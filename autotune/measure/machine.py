@@ -10,7 +10,7 @@ import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ def this_machine(target: Target) -> MachineRecord:
 
     `_DESCRIBED` alone makes the digest: what schedules learn of machines later leaves the measurements of today where they are found.
     """
+    if target.machine.gpu is not None:
+        return MachineRecord({"model": str(target), "cpu": _model(), **asdict(target.machine.gpu)})
     here, machine = host_cpu(), target.machine
     caches = {"l1": here.l1, "l2": here.l2, "l3": here.l3}
     described = {name: getattr(machine, name) for name in _DESCRIBED}
@@ -52,8 +54,10 @@ def free_memory() -> int:
 
 
 def cpus_for(target: Target) -> list[int]:
-    """The processors that a run is pinned to: as many as the target uses, the last of those that this process may use."""
-    return sorted(os.sched_getaffinity(0))[-target.machine.cores :]
+    """The processors that a run is pinned to: as many as the target uses, the last of those that this process may use; for a device all,
+    as its driver may use them."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores if target.machine.gpu is not None else cores[-target.machine.cores :]
 
 
 @contextmanager

@@ -19,6 +19,12 @@ from raido.algo.graph.expr import Parameter, Var, fresh, fresh_parameter
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.program import Program, Site, SizeCheck
 from raido.algo.graph.rewrite import topological
+from raido.targets.target import Target
+
+
+def pack_target(target: Target) -> dict[str, Any]:
+    """The target as the arguments that make it, JSON-able."""
+    return {"kind": target.kind, "cpu": target.cpu, "threads": target.threads, "device": target.device}
 
 
 def pack_program(program: Program) -> tuple[dict[str, Any], list[bytes]]:

@@ -1,4 +1,4 @@
-"""In a runner's process: objects are loaded, run on the inputs, checked against the reference and timed. TVM is never loaded.
+"""In a runner's process: code is loaded, run on the inputs, checked against the reference and timed. TVM is never loaded.
 
 The inputs and the reference (what the default schedule gives) are made once and kept; each candidate's code and results go when it
 has been measured. What must not happen here takes the process along: the parent starts another and asks anew.
@@ -13,31 +13,42 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import RaidoError
+from raido.algo.graph.program import Program
 from raido.autotune.measure.agreement import difference, flat_results
 from raido.autotune.measure.inputs import made_inputs
 from raido.autotune.measure.measurement import Protocol
 from raido.targets.child import ChildFailed
-from raido.targets.executable import Call, Executable
-from raido.targets.loader import load_object
+from raido.targets.compile import compilation_for
+from raido.targets.executable import Call
 from raido.targets.outputs import build_result
 from raido.targets.serve import Answer
 from raido.targets.signature import Signature, Tree
+from raido.targets.target import Target
+
+NO_PROGRAM = Program("", (), (), (), {"tuple": []}, {"tuple": []})
+"""Code that has been made is loaded for its target, whatever program it came from."""
 
 
 class Runner:
     """The runner's requests: `inputs` first, `reference` next, then `measure` and `compare` as often as wanted."""
 
     def __init__(self) -> None:
-        self._arrays: list[np.ndarray] = []
+        self._target = Target()
+        self._arrays: list[Any] = []
         self._sizes: dict[str, int] = {}
         self._default: Call | None = None
         self._reference: list[np.ndarray] = []
         self._bounds: list[float] = []
 
     def inputs(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"specs", "sizes", "places"} and the bytes of given arrays: what every candidate is run on."""
+        """{"specs", "sizes", "places", "target"} and the bytes of given arrays: what every candidate is run on, and on which device."""
+        self._target = Target(**message["target"])
         self._arrays = made_inputs(message["specs"], blobs, message["places"])
         self._sizes = message["sizes"]
+        if self._target.machine.gpu is not None:
+            from raido.targets.devices.array import device_array
+
+            self._arrays = [device_array(array, self._target) for array in self._arrays]
         return {}, ()
 
     def reference(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
@@ -70,19 +81,21 @@ class Runner:
         return {"seconds": in_turns(calls, protocol)}, ()
 
     def _call(self, signature: str, code: bytearray, like: Call | None = None) -> Call:
-        """A call on the inputs; with the same memory for results as `like`, so that candidates differ by their code alone."""
+        """A call on the inputs; with the same memory for results as `like`, so that candidates differ by their code alone.
+
+        On a device results have memory of their own: it is allocated in blocks that begin alike.
+        """
         interface = Signature.from_json(signature)
-        loaded = load_object(bytes(code))
-        executable = Executable(interface, loaded.address(interface.entry), loaded)
+        executable = compilation_for(NO_PROGRAM, self._target, None, {}).load(bytes(code), interface, {})
         arguments = [_argument(tree, self._arrays, self._sizes) for tree in interface.input_tree["tuple"]]
-        out = None if like is None else build_result(interface.output_tree, like.outputs)
-        return executable.bind(*arguments, out=out)
+        shared = like is not None and self._target.machine.gpu is None
+        return executable.bind(*arguments, out=build_result(interface.output_tree, like.outputs) if shared else None)
 
     def _checked(self, call: Call) -> None:
         _run(call)
         found = flat_results(call.result())
         for number, (got, want, bound) in enumerate(zip(found, self._reference, self._bounds, strict=True)):
-            wrong = difference(got, want, bound)
+            wrong = difference(np.asarray(got), want, bound)
             if wrong:
                 raise ChildFailed("wrong", f"result {number}: {wrong}")
 
@@ -144,7 +157,7 @@ def _run(call: Call) -> None:
         raise ChildFailed("fault", f"{type(error).__name__}: {error}") from None
 
 
-def _argument(tree: Tree, arrays: list[np.ndarray], sizes: dict[str, int]) -> Any:
+def _argument(tree: Tree, arrays: list[Any], sizes: dict[str, int]) -> Any:
     """One argument in the structure that the signature says."""
     if isinstance(tree, int):
         return arrays[tree]

@@ -68,6 +68,11 @@ class CostModel:
         return cls.load(SHIPPED)
 
     @classmethod
+    def of_no_machine(cls) -> CostModel:
+        """The model for a machine of a kind that nothing was learned of: no estimate, until `update` is told of measurements."""
+        return cls((), 0.0, cls.shipped()._scales.tolist())
+
+    @classmethod
     def load(cls, folder: str | Path) -> CostModel:
         """A model that `save` wrote; TuningError when there is none, it is damaged, or it is of other features."""
         xgboost, folder = import_xgboost(), Path(folder)

@@ -39,9 +39,9 @@ def _found(
     with Database(db, create=False) as database:
         records = database.records(program=fingerprint(graph.program), target=str(target))
     passed_over: set[str] = set()
-    name = graph.program.name
+    name, empty = graph.program.name, Schedule(graph, (), target)
     while choice := best_record(records, this_machine(target).digest, sizes, passed_over):
-        schedule = _schedule(choice, graph)
+        schedule = _schedule(choice, empty)
         if schedule is not None:
             skipped = f"; {len(passed_over)} faster ones are refused by this version" if passed_over else ""
             return (
@@ -52,8 +52,8 @@ def _found(
     return None, f"{name}: the default schedule: {db} has no measurement of it for {target}"
 
 
-def _schedule(choice: Choice, graph: StageGraph) -> Schedule | None:
+def _schedule(choice: Choice, empty: Schedule) -> Schedule | None:
     try:
-        return Schedule.from_json(choice.record.schedule, graph)
+        return Schedule.from_json(choice.record.schedule, empty)
     except ScheduleError:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from raido.autotune.space import loops, memory, places
+from raido.autotune.space import loops, memory, places, threads
 from raido.autotune.space.walk import Walk
 from raido.schedule.stages.stage import Stage
 
@@ -31,6 +31,7 @@ PLACING = (
 RUNNING = (
     Question(("strategy",), places.ask_strategy),
     Question(("split", "reorder", "unroll", "vectorize", "fuse", "parallel", "tail"), loops.ask_loops, of_parts=True),
+    Question(("bind",), threads.ask_threads),
     Question(("compute_with",), places.ask_guests),
 )
 KEEPING = (
@@ -42,7 +43,6 @@ KEEPING = (
 )
 
 LEFT_OUT = {
-    "bind": "spaces are of schedules for CPUs, which have no blocks",
     "tile": "it is split and reorder, which are asked for",
     "align": "it pays where quotients of an axis are read, by a number that the program says",
 }

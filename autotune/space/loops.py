@@ -58,9 +58,9 @@ class Sketch:
 
 
 def ask_loops(walk: Walk, stage: str) -> None:
-    """Asks for all loops of a stage, or of a part of its strategy, of which nothing was said."""
+    """Asks for all loops of a stage, or of a part of its strategy, of which nothing was said; those of GPUs are `threads`'."""
     loops = [loop.name for loop in walk.free_loops(stage)]
-    if has_loops_said(walk.state, stage) or not loops:
+    if has_loops_said(walk.state, stage) or not loops or walk.machine.gpu is not None:
         return
     placed = isinstance(walk.plan(stage).compute, At)
     own = 0.1 if walk.is_copy(stage) else 0.3 if PART in stage else 0.5 if placed else 3.0

@@ -37,3 +37,8 @@ def device_for(which: str) -> Device:
         if (which or "any") in KNOWN:
             return KNOWN[which or "any"]
         raise TargetError(f"{error}; code can be made for these without one: {', '.join(KNOWN)}") from None
+
+
+def is_here(device: Device) -> bool:
+    """Whether a device is one of this machine's, and not only known."""
+    return all(device is not known for known in KNOWN.values())

@@ -62,7 +62,7 @@ REQUESTS: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "like as a number": (blur, SIZES, {"like": 9}, "like is a sequence of arguments, as for compile, not 9"),
     "another search": (blur, SIZES, {"search": "luck"}, "search='luck': there is model"),
     "another target": (blur, SIZES, {"target": "abacus"}, 'unknown target "abacus"'),
-    "a target that is no CPU": (blur, SIZES, {"target": "vulkan"}, "tunes schedules for CPUs only"),
+    "a device that is not here": (blur, SIZES, {"target": "vulkan:any"}, "cannot run code for vulkan:any"),
     "a range of nothing": (blur, SIZES, {"ranges": {"z": (0, 1)}}, "blur has no array 'z'; it has img"),
     "a range that is none": (blur, SIZES, {"ranges": {"img": 3}}, "the range of img is 3: write ranges="),
     "ranges as a list": (blur, SIZES, {"ranges": ["img"]}, 'ranges is a table by name, such as {"img": (0, 10)}'),

@@ -1,0 +1,100 @@
+"""Questions about a stage's loops on a GPU: the default ones, or results dealt out to threads in tiles.
+
+A block has a tile of results, a thread a few of them: along each of two axes every n-th element of the tile, with n threads there, so
+that neighbours in a block are neighbours in memory (thread.x runs along the axis of most contiguous accesses). The other axes are blocks;
+axes that are folded stay in the thread, outside the elements that it has, which are unrolled and share what they read.
+(The block and thread tiles of Zheng et al., Ansor, OSDI 2020, section 4.1.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from raido.autotune.space.factors import powers
+from raido.autotune.space.walk import DEFAULT, Option, Walk
+from raido.schedule.defaults.gpu import THREADS, line_axis
+from raido.schedule.plan import At
+from raido.schedule.state import has_loops_said, is_reduction
+
+MOST_ELEMENTS = 8
+MOST_UNROLLED = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The part of one axis that a block has: `threads` of them, each with `elements`."""
+
+    axis: str
+    threads: int
+    elements: int
+
+
+def ask_threads(walk: Walk, stage: str) -> None:
+    """Asks for the loops of a stage of which nothing was said; of one computed inside a block, all threads make what is needed there."""
+    whole, plan = walk.stage(stage), walk.plan(stage)
+    if walk.machine.gpu is None or has_loops_said(walk.state, stage) or isinstance(plan.compute, At):
+        return
+    if any((whole.scan, whole.sort, whole.update, whole.filter)) or plan.strategy is not None:
+        return
+    results = [loop.name for loop in walk.free_loops(stage) if not is_reduction(whole, plan, loop.name)]
+    if not results or walk.choose(stage, "loops", [Option(DEFAULT), Option("own", weight=3.0)]) == DEFAULT:
+        return
+    tiles = ask_tiles(walk, stage, results)
+    say_tiles(walk, stage, results, tiles)
+
+
+def ask_tiles(walk: Walk, stage: str, results: list[str]) -> list[Tile]:
+    """The tiles of a block, that along thread.x last."""
+    gpu, whole = walk.machine.gpu, walk.stage(stage)
+    assert gpu is not None
+    best = line_axis(walk.facts(stage), whole, [axis for axis in whole.axes if axis.name in results]).name
+    options = [Option(name, weight=8.0 if name == best else 1.0) for name in sorted(results, key=lambda n: n != best)]
+    x = str(walk.choose(stage, "thread.x", options))
+    left = min(gpu.threads, 4 * THREADS)
+    tiles = [ask_tile(walk, stage, x, min(left, gpu.along[0]), THREADS // 4, MOST_UNROLLED)]
+    rows = [name for name in results if name != x]
+    if rows:
+        used = tiles[0]
+        y = str(walk.choose(stage, "thread.y", [Option(name, weight=1.0) for name in reversed(rows)]))
+        most = min(left // used.threads, gpu.along[1])
+        tiles.insert(0, ask_tile(walk, stage, y, most, max(1, THREADS // used.threads), MOST_UNROLLED // used.elements))
+    return tiles
+
+
+def ask_tile(walk: Walk, stage: str, axis: str, most: int, usual: int, unrolled: int) -> Tile:
+    """How many threads run along an axis, at most `most`, and how many elements each has."""
+    extent = walk.rounds(stage, axis)
+    counts = [n for n in powers(1, most) if n < 2 * extent]
+    near = lambda n: 3.0 if n == usual else 1.0 if usual // 4 <= n <= 4 * usual else 0.2
+    threads = int(walk.choose(stage, f"threads {axis}", [Option(n, weight=near(n)) for n in counts]))  # type: ignore[arg-type]
+    several = [n for n in powers(1, min(MOST_ELEMENTS, unrolled)) if n == 1 or n * threads < 2 * extent]
+    weights = {1: 3.0, 2: 2.0, 4: 2.0}
+    chosen = walk.choose(stage, f"elements {axis}", [Option(n, weight=weights.get(n, 1.0)) for n in several])
+    return Tile(axis, threads, int(chosen))  # type: ignore[arg-type]
+
+
+def say_tiles(walk: Walk, stage: str, results: list[str], tiles: list[Tile]) -> None:
+    """The loops of these tiles: blocks, threads, what is left of the stage's loops, and the elements of a thread."""
+    planes = [name for name in results if all(tile.axis != name for tile in tiles)]
+    inside = [loop.name for loop in walk.plan(stage).loops if loop.name not in results]
+    blocks, threads, elements = [], [], []
+    for tile in tiles:
+        walk.say(stage, "split", axis=tile.axis, factor=tile.threads * tile.elements)
+        blocks.append(tile.axis + "o")
+        thread = tile.axis + "i"
+        if tile.elements > 1:
+            walk.say(stage, "split", axis=thread, factor=tile.threads)
+            elements.append(thread + "o")
+            thread += "i"
+        threads.append(thread)
+    walk.say(stage, "reorder", axes=(*planes, *blocks, *threads, *inside, *elements))
+    for name in planes[1:]:
+        walk.say(stage, "fuse", a=planes[0], b=name)
+        planes[0] += name
+    places = {**dict(zip(planes[:1], "z", strict=False)), **dict(zip(reversed(blocks), "xy", strict=False))}
+    for name, dimension in places.items():
+        walk.say(stage, "bind", axis=name, place=f"block.{dimension}")
+    for name, dimension in zip(reversed(threads), "xy", strict=False):
+        walk.say(stage, "bind", axis=name, place=f"thread.{dimension}")
+    for name in elements:
+        walk.say(stage, "unroll", axis=name)
