@@ -57,7 +57,9 @@ class Tuning(NearAttributes):
         ]
         if not tests or any(step.branches_program for step in self.tuned.steps):
             return self.tuned
-        return Schedule(self.graph, (Step("", "when", (), ((" and ".join(tests), self.tuned.steps),)),), self.tuned.target)
+        return Schedule(
+            self.graph, (Step("", "when", (), ((" and ".join(tests), self.tuned.steps),)),), self.tuned.target
+        )
 
     @cached_property
     def tuned(self) -> Schedule:

@@ -88,8 +88,9 @@ class Runner:
         interface = Signature.from_json(signature)
         executable = compilation_for(NO_PROGRAM, self._target, None, {}).load(bytes(code), interface, {})
         arguments = [_argument(tree, self._arrays, self._sizes) for tree in interface.input_tree["tuple"]]
-        shared = like is not None and self._target.machine.gpu is None
-        return executable.bind(*arguments, out=build_result(interface.output_tree, like.outputs) if shared else None)
+        if like is None or self._target.machine.gpu is not None:
+            return executable.bind(*arguments)
+        return executable.bind(*arguments, out=build_result(interface.output_tree, like.outputs))
 
     def _checked(self, call: Call) -> None:
         _run(call)

@@ -42,6 +42,9 @@ KEEPING = (
     Question(("prefetch",), memory.ask_prefetch),
 )
 
+OF_GPUS = ("bind",)
+"""Asked of stages on GPUs alone; the parts of their strategies have default loops there."""
+
 LEFT_OUT = {
     "tile": "it is split and reorder, which are asked for",
     "align": "it pays where quotients of an axis are read, by a number that the program says",

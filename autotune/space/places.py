@@ -100,7 +100,8 @@ def _inline(walk: Walk, stage: str) -> list[Option]:
 
 
 def _loops_around(walk: Walk, stage: str) -> list[Option]:
-    """The loops of its readers, and those around them, inside which the stage may be computed: outer halves of splits most likely."""
+    """The loops of its readers, and those around them, inside which the stage may be computed: outer halves of splits most likely. On a GPU
+    loops over blocks, whose threads then make together what is needed there."""
     around: dict[tuple[str, str], None] = {}
     for reader in readers_of(walk.state, stage):
         if not isinstance(walk.state.uses.stages[reader], Stage):
@@ -112,7 +113,10 @@ def _loops_around(walk: Walk, stage: str) -> list[Option]:
         step = make_step(stage, "compute_at", stage=other, axis=loop)
         if walk.allows(step):
             plan = walk.plan(other)
-            kind = next(each.kind for each in plan.loops if each.name == loop)
+            at = next(each for each in plan.loops if each.name == loop)
+            kind = at.kind
+            if walk.machine.gpu is not None and not at.level.startswith("block"):
+                continue
             strip = any(isinstance(r, Split) and r.outer == loop for r in plan.relations)
             weight = 0.1 if kind in ("vector", "unroll") else 2.0 if strip else 0.6
             options.append(Option(f"{other} {loop}", (step,), weight))

@@ -36,7 +36,10 @@ def ask_threads(walk: Walk, stage: str) -> None:
         return
     if any((whole.scan, whole.sort, whole.update, whole.filter)) or plan.strategy is not None:
         return
-    results = [loop.name for loop in walk.free_loops(stage) if not is_reduction(whole, plan, loop.name)]
+    axes = {axis.name for axis in whole.axes}
+    results = [
+        loop.name for loop in walk.free_loops(stage) if loop.name in axes and not is_reduction(whole, plan, loop.name)
+    ]
     if not results or walk.choose(stage, "loops", [Option(DEFAULT), Option("own", weight=3.0)]) == DEFAULT:
         return
     tiles = ask_tiles(walk, stage, results)

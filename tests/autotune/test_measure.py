@@ -23,11 +23,14 @@ from raido.autotune.jobs.guides import FeatureTable
 from raido.autotune.measure.local import RUNNER, BuilderProcess, Built, LocalMeasurer, Request, RunnerProcess
 from raido.autotune.measure.machine import measuring_alone
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
+from raido.autotune.measure.programs import pack_target
 from raido.autotune.measure.run import in_turns, timed
 from raido.autotune.space import Space
 from raido.targets.child import Child, ChildFailed
 from raido.targets.compile import Compilation
 from raido.targets.target import Target
+
+HERE = pack_target(Target())
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +135,7 @@ def test_processes_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
             from raido.targets.child import Child
             assert __name__ == "__main__", "a child ran the user's script"
             child = Child(RUNNER)
-            child.request({"do": "inputs", "specs": [], "sizes": {}, "places": []})
+            child.request({"do": "inputs", "specs": [], "sizes": {}, "places": [], "target": {"kind": "llvm"}})
             print(child.pid, flush=True)
             time.sleep(60)
         """)
@@ -156,7 +159,10 @@ def test_what_a_child_cannot_do_is_a_failure_and_leaves_it_alive() -> None:
     with pytest.raises(ChildFailed, match="AttributeError"):
         child.request({"do": "nothing of the kind"})
     pid = child.pid
-    assert child.request({"do": "inputs", "specs": [], "sizes": {}, "places": []}) == ({}, []) and child.pid == pid
+    assert (
+        child.request({"do": "inputs", "specs": [], "sizes": {}, "places": [], "target": HERE}) == ({}, [])
+        and child.pid == pid
+    )
     child.close()
 
 
@@ -247,7 +253,9 @@ def test_large_arrays_travel() -> None:
     array = np.arange(3_000_000, dtype=np.float32)
     child = Child(RUNNER)
     specs = [{"given": 0, "dtype": "<f4", "shape": [3_000_000]}]
-    assert child.request({"do": "inputs", "specs": specs, "sizes": {}, "places": [0]}, (memoryview(array),), 20) == (
+    assert child.request(
+        {"do": "inputs", "specs": specs, "sizes": {}, "places": [0], "target": HERE}, (memoryview(array),), 20
+    ) == (
         {},
         [],
     )

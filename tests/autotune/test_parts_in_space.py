@@ -10,7 +10,7 @@ from space_programs import AVX512, histogram, row_sums, running, space_of
 
 from raido.autotune.features import features_of
 from raido.autotune.space import Candidate, Space, key_of
-from raido.autotune.space.choices import KEEPING, LEFT_OUT, PLACING, RUNNING
+from raido.autotune.space.choices import KEEPING, LEFT_OUT, OF_GPUS, PLACING, RUNNING
 from raido.autotune.space.space import stage_of
 from raido.schedule.lower import lower
 from raido.schedule.parts import DIRECTIVES
@@ -30,7 +30,7 @@ def features(space: Space, candidate: Candidate) -> tuple[float, ...]:
 
 def test_parts_are_asked_for_every_directive_that_they_take() -> None:
     asked = {d for question in (*PLACING, *RUNNING, *KEEPING) if question.of_parts for d in question.directives}
-    assert asked == set(DIRECTIVES) - set(LEFT_OUT)
+    assert asked == set(DIRECTIVES) - set(LEFT_OUT) - set(OF_GPUS)
 
 
 def test_every_part_of_every_strategy_is_scheduled_by_some_candidate() -> None:

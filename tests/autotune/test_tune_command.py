@@ -68,7 +68,7 @@ def test_an_algorithm_is_tuned_measured_and_used(folder: Path, capsys: pytest.Ca
     program = f"{folder.name}.py:blur"
     assert run("tune", program, "--sizes", "h=30,w=40", "--space", "holes", "--search", "grid", "-o", "best.json") == 0
     said = capsys.readouterr().out
-    assert "times as fast as the default; 2 trials" in said and 's["rows"].split("y"' in said
+    assert "times as fast as the default; 2 trials" in said and 'sw["rows"].split("y"' in said
     np.save("in.npy", np.ones((30, 40), np.float32))
     assert run("run", program, "-i", "in.npy", "--schedule", "best.json") == 0
     assert run("run", program, "-i", "in.npy", "--db", "tuning.db") == 0
