@@ -94,6 +94,10 @@ def compilation_for(
         from raido.targets.vulkan.compile import VulkanCompilation
 
         return VulkanCompilation(program, target, schedule, sizes)
+    if target.kind == "cuda":
+        from raido.targets.cuda.program import CudaCompilation
+
+        return CudaCompilation(program, target, schedule, sizes)
     return Compilation(program, target, schedule, sizes)
 
 

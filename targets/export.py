@@ -81,6 +81,11 @@ def write_library(
     library = header_of(target).stem
     if not algorithms:
         raise ExportError(f"{target.name} would be empty: name at least one algorithm")
+    for name, _, code in algorithms:
+        if isinstance(code, DeviceCode) and code.api != "vulkan":
+            raise ExportError(
+                f'{name} is compiled for CUDA, which has no exports yet: compile it for "llvm" or "vulkan"'
+            )
     command = find_compiler(cc)
     functions = [
         describe_function(library, name, f"raido_{i}_{signature.entry}", signature, isinstance(code, DeviceCode))

@@ -23,6 +23,7 @@ from raido.targets.features import FEATURES, TURNED_OFF, name_features
 from raido.targets.llvm.capabilities import Capabilities
 
 if TYPE_CHECKING:
+    from raido.targets.cuda.device import CudaInfo
     from raido.targets.vulkan.device import Device
 
 # What LLVM may use on a processor of that name: a subset of `FEATURES`, kept here so that most compilations need not ask TVM.
@@ -126,8 +127,9 @@ GPU_TASK = (
 @bordered
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What to compile for. `kind` is "llvm" or "vulkan"; `cpu` an LLVM processor name ("" is this host); `threads` bounds each call
-    (None: no bound); `device` is a GPU's index, or a part of its name ("" is the one of most use, or what every device has).
+    """What to compile for. `kind` is "llvm", "vulkan" or "cuda"; `cpu` an LLVM processor name ("" is this host); `threads` bounds each
+    call (None: no bound); `device` is a GPU's index, or a part of its name ("" is the one of most use, or what every device has); `arch` is
+    an architecture of CUDA that this machine need not have ("sm_90", or "compute_75" for PTX; "" is the device's).
 
     `hidden`: instruction sets that this machine is taken to lack, named as in /proc/cpuinfo (see `host_features`).
     """
@@ -136,13 +138,16 @@ class Target:
     cpu: str = ""
     threads: int | None = None
     device: str = ""
+    arch: str = ""
     hidden: tuple[str, ...] | None = field(default=None, compare=False)
     machine: Machine = field(init=False, compare=False)
     features: tuple[str, ...] = field(init=False, compare=False)
     turned_off: tuple[str, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.kind == "vulkan":
+        if self.arch and self.kind != "cuda":
+            raise TargetError(f'arch="{self.arch}" is of CUDA; a CPU is chosen by cpu=…, a Vulkan device by device=…')
+        if self.kind in ("vulkan", "cuda"):
             self._describe_device()
             return
         if self.kind != "llvm":
@@ -163,11 +168,25 @@ class Target:
             raise TargetError(
                 'a GPU has no cpu=… and no threads=…; it is chosen by device=…, such as "0" or a part of its name'
             )
-        device = self.vulkan_device
-        gpu = Gpu(threads=device.threads, along=device.block, subgroup=device.subgroup, shared=device.shared)
+        gpu = self._cuda_gpu() if self.kind == "cuda" else self._vulkan_gpu()
         object.__setattr__(self, "features", ())
         object.__setattr__(self, "turned_off", ())
         object.__setattr__(self, "machine", Machine(task=GPU_TASK, gpu=gpu))
+
+    def _vulkan_gpu(self) -> Gpu:
+        device = self.vulkan_device
+        return Gpu(threads=device.threads, along=device.block, subgroup=device.subgroup, shared=device.shared)
+
+    def _cuda_gpu(self) -> Gpu:
+        device = self.cuda_device
+        return Gpu(device.threads, device.block, device.warp, device.shared, device.processors)
+
+    @property
+    def cuda_device(self) -> CudaInfo:
+        """The device as code generation sees it, of a target whose kind is "cuda"; TargetError where there is none such."""
+        from raido.targets.cuda.known import device_for
+
+        return device_for(self.device, self.arch)
 
     @property
     def vulkan_device(self) -> Device:
@@ -178,7 +197,8 @@ class Target:
 
     @staticmethod
     def parse(text: str | Target | None) -> Target:
-        """A target from "llvm", "llvm:haswell", "vulkan", "vulkan:0" (a device by its index, or a part of its name), or what is one already."""
+        """A target from "llvm", "llvm:haswell", "vulkan", "vulkan:0" (a device by its index, or a part of its name), "cuda:sm_90", or
+        what is one already."""
         if isinstance(text, Target):
             return text
         if text is not None and not isinstance(text, str):
@@ -186,7 +206,9 @@ class Target:
             headline = f'a target is a rd.Target or a name such as "llvm", not {text!r}'
             raise TargetError(explain(headline, **{"try": given}))
         kind, _, which = (text or "llvm").partition(":")
-        return Target(kind, device=which) if kind == "vulkan" else Target(kind, which)
+        if kind == "cuda" and which.startswith(("sm_", "compute_")):
+            return Target(kind, arch=which)
+        return Target(kind, device=which) if kind in ("vulkan", "cuda") else Target(kind, which)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -214,7 +236,9 @@ class Target:
         )
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.vulkan_device.name if self.kind == 'vulkan' else self.cpu}"
+        if self.kind == "vulkan":
+            return f"vulkan:{self.vulkan_device.name}"
+        return f"cuda:{self.cuda_device.name}" if self.kind == "cuda" else f"llvm:{self.cpu}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,38 +264,32 @@ def targets() -> tuple[TargetEntry, ...]:
         llvm = TargetEntry("llvm", True, f"{host.cpu}, {m.vector_bits}-bit vectors, {m.cores} threads, {caches}{less}")
     return (
         llvm,
-        TargetEntry("cuda", False, f"raido makes no kernels of programs for CUDA yet; {_cuda_devices()}"),
-        *_vulkan_devices(),
+        *_device_entries("cuda"),
+        *_device_entries("vulkan"),
     )
 
 
-def _cuda_devices() -> str:
-    """The devices with their limits, or why there is none."""
-    from raido.targets.cuda.library import list_devices
-
-    try:
-        return "; ".join(f"device {device.index}: {device.describe()}" for device in list_devices())
-    except TargetError as error:
-        return str(error)
-
-
-def _vulkan_devices() -> tuple[TargetEntry, ...]:
-    """A row for each device, with its limits, or one that says why there is none."""
-    from raido.targets.vulkan.library import list_devices
+def _device_entries(kind: str) -> tuple[TargetEntry, ...]:
+    """A row for each device of an API, with its limits, or one that says why there is none."""
+    if kind == "cuda":
+        from raido.targets.cuda.library import list_devices
+    else:
+        from raido.targets.vulkan.library import list_devices
 
     try:
         devices = list_devices()
     except TargetError as error:
-        return (TargetEntry("vulkan", False, str(error)),)
+        return (TargetEntry(kind, False, str(error)),)
     if not devices:
-        return (TargetEntry("vulkan", False, "this machine has no driver for it (Mesa's lavapipe runs on the CPU)"),)
-    return tuple(TargetEntry(f"vulkan:{device.index}", True, device.describe()) for device in devices)
+        return (TargetEntry(kind, False, "this machine has no driver for it"),)
+    return tuple(TargetEntry(f"{kind}:{device.index}", True, device.describe()) for device in devices)
 
 
 def _unknown_kind(kind: str) -> str:
-    if kind == "cuda":
-        return f'target "{kind}" is not there yet; there is: "llvm", "vulkan"'
-    return f'unknown target "{kind}"; there is: "llvm" (or "llvm:haswell" for a named processor), "vulkan" (or "vulkan:0" for a device)'
+    return (
+        f'unknown target "{kind}"; there is: "llvm" (or "llvm:haswell" for a named processor), "vulkan" and "cuda" (or "vulkan:0" for a '
+        'device, "cuda:sm_90" for an architecture)'
+    )
 
 
 def _find_cpu(name: str) -> Cpu:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from raido.targets.cuda.nvrtc import Resources, compile_source
+from raido.targets.cuda.nvrtc import MachineCode, Resources, compile_source
 from raido.targets.cuda.source.generate import Source, generate_source
 from raido.targets.devices.kernel import Kernel
 
@@ -26,8 +26,12 @@ def compile_kernels(functions: Sequence[Any], architecture: str) -> CudaCode:
 
     TargetError when NVRTC is missing or does not know the architecture; CompileError for what kernels are not made of.
     """
-    source = generate_source(functions)
-    compiled = compile_source(source.text, architecture)
+    return make_kernels(generate_source(functions), architecture)
+
+
+def make_kernels(source: Source, architecture: str) -> CudaCode:
+    """Machine code of a text; without an architecture kernels that have none."""
+    compiled = compile_source(source.text, architecture) if architecture else MachineCode("", b"", {})
     kernels = {
         k.name: Kernel(k.name, compiled.code, "addresses", k.arguments, k.argument_bytes, True, k.block, k.shared_bytes)
         for k in source.kernels

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CudaInfo:
-    """A device, by its index among the devices of this machine. Sizes are in bytes; `capability` is 90 for compute capability 9.0.
+    """A device, by its index among the devices of this machine. Sizes are in bytes; `capability` is 90 for compute capability 9.0,
+    and `architecture` what code is made for it: "sm_90", or "compute_75" for PTX.
 
     `grid` and `block` bound blocks and threads along x, y and z, `threads` bounds the threads of a block, `shared` its shared memory;
     `driver` is the version of CUDA that the driver belongs to.
@@ -17,19 +18,15 @@ class CudaInfo:
     index: int
     identity: str
     capability: int
+    architecture: str
     driver: str
     memory: int
     processors: int
     warp: int
     threads: int
     shared: int
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-
-    @property
-    def architecture(self) -> str:
-        """The architecture of its machine code, "sm_90"."""
-        return f"sm_{self.capability}"
+    grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    block: tuple[int, int, int] = (1024, 1024, 64)
 
     def describe(self) -> str:
         """A line for people: the limits that schedules meet."""

@@ -69,6 +69,7 @@ def _describe(index: int, info: Info) -> CudaInfo:
         index=index,
         identity=bytes(info.identity).hex(),
         capability=info.capability,
+        architecture=f"sm_{info.capability}",
         driver=f"{info.driver // 1000}.{info.driver % 1000 // 10}",
         memory=info.memory,
         processors=info.processors,

@@ -122,9 +122,9 @@ class DeviceArray(NearAttributes):
 def device_array(array: Any, target: str | Target = "vulkan") -> DeviceArray:
     """A copy of an array in the memory of a device.
 
-    array: what `np.asarray` or DLPack can read, of any shape, of a dtype that raido has; or an array of a device. target: "vulkan" is
-    the first device, "vulkan:1" that with an index, "vulkan:radeon" that with a part of its name. Raises `ArgumentError` for what is no
-    such array, `TargetError` where there is no such device, `MemoryError` where the device has no room.
+    array: what `np.asarray` or DLPack can read, of any shape, of a dtype that raido has; or an array of a device. target: "vulkan" or
+    "cuda" is the first device, "vulkan:1" that with an index, "vulkan:radeon" that with a part of its name. Raises `ArgumentError`
+    for what is no such array, `TargetError` where there is no such device, `MemoryError` where the device has no room.
 
     Example:
         >>> x = rd.device_array([[1.0, 2.0], [3.0, 4.0]], "vulkan")
@@ -160,9 +160,16 @@ def upload(array: np.ndarray, device: OpenDevice) -> DeviceArray:
 
 def _open_device(target: str | Target) -> OpenDevice:
     """The open device of a target."""
-    from raido.targets.vulkan.opened import open_device
+    from raido.targets.target import Target
 
-    kind, _, which = str(target).partition(":")
-    if kind != "vulkan":
-        raise TargetError(explain(f'arrays cannot be kept on "{target}"', **{"try": '"vulkan", "vulkan:0"'}))
+    if isinstance(target, Target):
+        kind, which = target.kind, target.device
+    else:
+        kind, _, which = target.partition(":")
+    if kind == "vulkan":
+        from raido.targets.vulkan.opened import open_device
+    elif kind == "cuda":
+        from raido.targets.cuda.opened import open_device
+    else:
+        raise TargetError(explain(f'arrays cannot be kept on "{target}"', **{"try": '"vulkan", "vulkan:0", "cuda"'}))
     return open_device(int(which) if which.isdecimal() else which)

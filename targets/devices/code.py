@@ -1,12 +1,12 @@
 """A program for a device as plain data: what an executable runs, the code cache keeps and an exported library holds.
 
-As bytes it is a line of JSON and then, one after the other, the code of the kernels and the contents of constant arrays.
+As bytes it is a line of JSON and then, one after the other, the codes of the kernels and the contents of constant arrays.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ class DeviceCode:
 
     `inputs`, `outputs` and `sizes` are in the order of the signature. `results` are those of the outputs that the plan allocates,
     `counts` the sizes that data decides, each with the number that is it when the plan has run. `fault` is the fault record ("": the
-    program cannot fail): 40 bytes laid out as `RdFault`, all zeros before the plan runs.
+    program cannot fail): 40 bytes laid out as `RdFault`, all zeros before the plan runs. `api` is the device API: "vulkan" or "cuda".
     """
 
     kernels: Mapping[str, Kernel]
@@ -39,15 +39,18 @@ class DeviceCode:
     sizes: tuple[str, ...]
     counts: Mapping[str, str]
     fault: str
+    api: str = "vulkan"
 
     def to_bytes(self) -> bytes:
         """The program as bytes."""
-        blobs = [part for kernel in self.kernels.values() for part in (kernel.code, kernel.narrow)]
+        blobs = list(dict.fromkeys(part for kernel in self.kernels.values() for part in (kernel.code, kernel.narrow)))
         arrays = [np.ascontiguousarray(array) for array in self.constants.values()]
         plan = self.plan
         head = {
             "format": FORMAT,
-            "kernels": [_kernel_row(kernel) for kernel in self.kernels.values()],
+            "api": self.api,
+            "codes": [len(blob) for blob in blobs],
+            "kernels": [_kernel_row(kernel, blobs) for kernel in self.kernels.values()],
             "plan": [plan.words, plan.registers, plan.register_count, plan.slots, plan.hosts],
             "names": [self.inputs, self.outputs, self.results, self.sizes, self.counts, self.fault],
             "constants": [
@@ -67,7 +70,8 @@ class DeviceCode:
             if head["format"] != FORMAT:
                 raise TargetError("the device program was written by another version of raido")
             reader = _Reader(blobs)
-            kernels = [_read_kernel(row, reader) for row in head["kernels"]]
+            blobs = [reader.take(size) for size in head["codes"]]
+            kernels = [_read_kernel(row, blobs) for row in head["kernels"]]
             words, registers, count, slots, hosts = head["plan"]
             inputs, outputs, results, sizes, counts, fault = head["names"]
             constants = {
@@ -85,8 +89,9 @@ class DeviceCode:
                 tuple(sizes),
                 counts,
                 fault,
+                str(head["api"]),
             )
-        except (Unreadable, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (Unreadable, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, TargetError):
                 raise
             raise TargetError(f"not a device program: {error}") from error
@@ -106,13 +111,13 @@ class _Reader:
         return part
 
 
-def _kernel_row(kernel: Kernel) -> dict[str, Any]:
-    """All of a kernel but its codes, of which there are the sizes."""
+def _kernel_row(kernel: Kernel, blobs: Sequence[bytes]) -> dict[str, Any]:
+    """All of a kernel but its codes, of which there are the numbers: kernels of CUDA share one."""
     arguments = [[a.name, a.dtype.name, a.pointer, a.offset] for a in kernel.arguments]
     return {
         **{name: getattr(kernel, name) for name in _PLAIN},
         "arguments": arguments,
-        "bytes": [len(kernel.code), len(kernel.narrow)],
+        "codes": [blobs.index(kernel.code), blobs.index(kernel.narrow)],
     }
 
 
@@ -129,12 +134,12 @@ _PLAIN = (
 )
 
 
-def _read_kernel(row: Any, reader: _Reader) -> Kernel:
-    """A kernel from its row, its codes taken from the bytes."""
+def _read_kernel(row: Any, blobs: Sequence[bytes]) -> Kernel:
+    """A kernel from its row and the codes of all."""
     plain = {name: row[name] for name in _PLAIN}
     arguments = tuple(
         Argument(str(name), dtype_named(dtype), bool(p), int(at)) for name, dtype, p, at in row["arguments"]
     )
     plain |= {name: tuple(row[name]) for name in ("block", "capabilities", "narrow_grid", "narrow_limits")}
-    code, narrow = map(reader.take, row["bytes"])
+    code, narrow = (blobs[index] for index in row["codes"])
     return Kernel(code=code, narrow=narrow, arguments=arguments, **plain)

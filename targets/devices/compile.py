@@ -34,12 +34,12 @@ class DeviceCompilation(Compilation):
         return 0
 
     @abstractmethod
-    def generate(self, function: Any) -> Kernel:
-        """The code of a kernel in TIR."""
+    def generate(self) -> dict[str, Kernel]:
+        """The code of the kernels (`functions`), by name."""
 
     @abstractmethod
-    def listing(self, kernel: Kernel, function: Any) -> str:
-        """The code of a kernel as text."""
+    def listing(self) -> str:
+        """The code of the kernels as text."""
 
     @abstractmethod
     def open_device(self) -> OpenDevice:
@@ -76,7 +76,7 @@ class DeviceCompilation(Compilation):
     @functools.cached_property
     def kernels(self) -> dict[str, Kernel]:
         """The kernels as code, by name."""
-        return {name: self.generate(function) for name, function in self.functions.items()}
+        return self.generate()
 
     @functools.cached_property
     def code(self) -> DeviceCode:
@@ -99,6 +99,7 @@ class DeviceCompilation(Compilation):
             program.sizes,
             counts,
             program.fault,
+            self.target.kind,
         )
 
     @functools.cached_property
@@ -116,7 +117,7 @@ class DeviceCompilation(Compilation):
         if kind == "tir":
             return "\n".join(function.script() for function in self.functions.values())
         if kind == self.code_kind:
-            return "\n".join(self.listing(self.kernels[name], function) for name, function in self.functions.items())
+            return self.listing()
         if kind not in self.sources:
             raise CompileError(f"internal: no source of kind {kind}")
         return super().source(kind)

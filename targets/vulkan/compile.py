@@ -36,13 +36,13 @@ class VulkanCompilation(DeviceCompilation):
     def iterations(self) -> int:
         return self.device.iterations
 
-    def generate(self, function: Any) -> Kernel:
-        return generate_kernel(function, self.device)
+    def generate(self) -> dict[str, Kernel]:
+        return {name: generate_kernel(function, self.device) for name, function in self.functions.items()}
 
-    def listing(self, kernel: Kernel, function: Any) -> str:
+    def listing(self) -> str:
         from raido.targets.vulkan.spirv.listing import disassemble
 
-        return disassemble(kernel.code)
+        return "\n".join(disassemble(kernel.code) for kernel in self.kernels.values())
 
     def open_device(self) -> Any:
         from raido.targets.vulkan.opened import open_device

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,15 @@ _SHARED = re.compile(r"__shared__ alignas\(16\) (\w+) (\w+)\[(\d+)\];")
 _CARVED = "extern __shared__ __align__(16) u8 raido_shared[];"
 
 
-def twin_source(source: Source) -> str:
-    """C++ for the CPU."""
-    kernels = re.split(r'(?=extern "C" __global__)', source.body)
-    wrappers = "".join(_wrapper(kernel.name, kernel.arguments) for kernel in source.kernels)
-    parts = ['#include "cuda_on_cpu.h"', prelude(), *map(_with_rubbish, kernels)]
-    return "\n".join([*parts, wrappers])
+def twin_source(sources: Mapping[str, Source]) -> str:
+    """C++ for the CPU of several texts; the names of each text's twins begin with its prefix, by which they are told apart."""
+    parts = ['#include "cuda_on_cpu.h"', prelude()]
+    for prefix, source in sources.items():
+        kernels = re.split(r'(?=extern "C" __global__)', source.body)
+        body = "\n".join(map(_with_rubbish, kernels)).replace('extern "C" __global__', "__global__")
+        wrappers = "".join(_wrapper(prefix, kernel.name, kernel.arguments) for kernel in source.kernels)
+        parts.append(f"namespace text_{prefix} {{\n{body}\n{wrappers}}}")
+    return "\n".join(parts)
 
 
 def _with_rubbish(kernel: str) -> str:
@@ -52,14 +55,14 @@ def _with_rubbish(kernel: str) -> str:
     return _SHARED.sub(place, kernel).replace(_CARVED, "u8* const raido_shared = on_cpu::shared;")
 
 
-def _wrapper(name: str, arguments: Sequence[Argument]) -> str:
+def _wrapper(prefix: str, name: str, arguments: Sequence[Argument]) -> str:
     values = []
     for argument in arguments:
         made_of = argument.dtype if argument.dtype.bits >= 32 else u32
         kind = f"{memory_type(argument.dtype)}*" if argument.pointer else made_of.name
         values.append(f"*({kind}*)(arguments + {argument.offset})")
     return f"""
-extern "C" void twin_{name}(char* arguments, const unsigned* grid, const unsigned* block, unsigned seed, int workers) {{
+extern "C" void twin_{prefix}{name}(char* arguments, const unsigned* grid, const unsigned* block, unsigned seed, int workers) {{
   on_cpu::launch([=] {{ {name}({", ".join(values)}); }}, {{grid[0], grid[1], grid[2]}}, {{block[0], block[1], block[2]}}, seed, workers);
 }}
 """
@@ -75,7 +78,7 @@ def find_compiler() -> str:
 
 def compile_twin(source: Source) -> bytes:
     """The shared library; the test is skipped where there is no C++ compiler."""
-    return compile_text(twin_source(source))
+    return compile_text(twin_source({"": source}))
 
 
 @functools.cache

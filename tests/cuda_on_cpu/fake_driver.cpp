@@ -35,10 +35,16 @@ struct Function {
 };
 struct Module {
   void* library;
+  std::string prefix;
   std::map<std::string, Function> functions;
 };
 
+struct Registered {
+  std::string path, prefix;
+};
+
 std::mutex lock;
+std::map<std::string, Registered> registered;
 std::map<std::string, int64_t> settings = {
     {"version", 13000}, {"devices", 2}, {"capability", 90}, {"memory", 1 << 30}, {"declared", 0}, {"fail_kernel", 0},
     {"fail_load", 0},   {"start", 0},   {"workers", 1},     {"seed", 1},        {"endless", 0}};
@@ -80,6 +86,8 @@ CUresult drain(Stream* stream) {
   if (CUresult unready = ready()) return unready
 
 DRIVER void fake_set(const char* name, int64_t value) { settings[name] = value; }
+// The machine code that consists of a key alone: the twins in a library whose names begin with a prefix.
+DRIVER void fake_register(const char* key, const char* path, const char* prefix) { registered[key] = {path, prefix}; }
 DRIVER int64_t fake_get(const char* name) { return alive[name]; }
 DRIVER void fake_recover() { sticky = 0; }
 
@@ -188,6 +196,14 @@ DRIVER CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t by
 DRIVER CUresult cuModuleLoadData(CUmodule* out, const void* image) {
   READY;
   if (settings["fail_load"]) return (CUresult)settings["fail_load"];
+  auto found = registered.find((const char*)image);
+  if (found != registered.end()) {
+    void* library = dlopen(found->second.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) return CUDA_ERROR_INVALID_IMAGE;
+    alive["modules"]++;
+    *out = (CUmodule) new Module{library, found->second.prefix, {}};
+    return 0;
+  }
   if (std::memcmp(image, "\177ELF", 4)) return CUDA_ERROR_INVALID_IMAGE;
   uint64_t sections;  // the table of sections ends the file
   uint16_t size, count;
@@ -202,14 +218,14 @@ DRIVER CUresult cuModuleLoadData(CUmodule* out, const void* image) {
   if (!library) return CUDA_ERROR_INVALID_IMAGE;
   alive["modules"]++;
   alive["loads"]++;
-  *out = (CUmodule) new Module{library, {}};
+  *out = (CUmodule) new Module{library, "", {}};
   return 0;
 }
 DRIVER CUresult cuModuleUnload(CUmodule module) { return alive["modules"]--, delete (Module*)module, 0; }
 DRIVER CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name) {
   READY;
   Module* m = (Module*)module;
-  Run run = (Run)dlsym(m->library, (std::string("twin_") + name).c_str());
+  Run run = (Run)dlsym(m->library, ("twin_" + m->prefix + name).c_str());
   if (!run) return 500;
   *out = (CUfunction) & (m->functions[name] = {run, (int)settings["declared"], 0});
   return 0;

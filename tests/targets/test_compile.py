@@ -213,7 +213,8 @@ def test_named_processors_have_the_vectors_that_llvm_says():
     "make, message",
     [
         (lambda: Target("llvm", "haswel"), "haswell"),
-        (lambda: Target("cuda"), "not there yet"),
+        (lambda: Target("cuda", arch="sm_61"), 'unknown architecture "sm_61"; there is: sm_75, sm_80'),
+        (lambda: Target("vulkan", arch="sm_90"), 'arch="sm_90" is of CUDA'),
         (lambda: Target("metal"), 'unknown target "metal"'),
         (lambda: Target("llvm", threads=0), "at least 1"),
         (lambda: Target.parse("llvm:pentium9"), "unknown cpu"),

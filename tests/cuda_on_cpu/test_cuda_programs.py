@@ -1,0 +1,133 @@
+"""Whole programs for CUDA, from their default schedules to calls, over the driver without a GPU: the corpus, faults, device arrays."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_driver import FakeDriver, load_driver
+from twin_compiler import TwinCompiler, twin_compiler
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "algo"))
+from corpus import CASES, Case
+from test_corpus import check
+
+import raido as rd
+from raido.algo.errors import ArithmeticFault, IndexOutOfRange, TargetError
+from raido.targets.compile import executable_of
+from raido.targets.cuda import program
+from raido.targets.cuda.compile import make_kernels
+from raido.targets.cuda.opened import open_device
+from raido.targets.cuda.program import CudaCompilation
+from raido.targets.target import Target
+
+PROGRAMS: dict[str, list[Case]] = {}
+for case in CASES:
+    PROGRAMS.setdefault(case.algorithm.name, []).append(case)
+SM_90 = Target("cuda", arch="sm_90")
+
+
+@rd.algorithm(a="f32[n]", index="i64[m]")
+def gathered(a: rd.Array, index: rd.Array) -> rd.Array:
+    return a[index] * 2
+
+
+@rd.algorithm(a="i32[n]", b="i32[n]")
+def divided(a: rd.Array, b: rd.Array) -> rd.Array:
+    return a // b
+
+
+@rd.algorithm(a="f32[n]")
+def positive(a: rd.Array) -> rd.Array:
+    return rd.filter(lambda x: x > 0, a)
+
+
+OWN = (gathered, divided, positive)
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[FakeDriver]:
+    driver = load_driver()
+    yield driver
+    open_device().close()
+
+
+@pytest.fixture(scope="module")
+def compiler(driver: FakeDriver) -> Iterator[TwinCompiler]:
+    with twin_compiler(driver) as compiler:
+        yield compiler
+
+
+def compiled(algorithm: Any, *like: Any) -> Any:
+    return executable_of(CudaCompilation(algorithm.trace(*like), SM_90, None, {}))
+
+
+@pytest.fixture(scope="module")
+def executables(compiler: TwinCompiler) -> dict[str, Any]:
+    """All programs, their twins compiled together."""
+    found = {name: compiled(cases[0].algorithm, *cases[0].arguments) for name, cases in PROGRAMS.items()}
+    found |= {algorithm.name: compiled(algorithm) for algorithm in OWN}
+    compiler.build()
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_give_what_numpy_gives(executables: dict[str, Any], name: str) -> None:
+    for case in PROGRAMS[name]:
+        check(executables[name](*case.arguments), case.expected, case.close)
+
+
+def test_faults_name_the_line_and_later_calls_are_well(executables: dict[str, Any]) -> None:
+    gathered, divided = executables["gathered"], executables["divided"]
+    a = np.arange(5, dtype="f4")
+    with pytest.raises(
+        IndexOutOfRange, match=r"index 7 is out of range for dimension 0 of size 5(?s:.)*test_cuda_programs"
+    ):
+        gathered(a, np.array([0, 7, 1]))
+    np.testing.assert_array_equal(gathered(a, np.array([4, 0])), np.float32([8, 0]))
+    with pytest.raises(ArithmeticFault, match="integer division of 3 by zero"):
+        divided(np.int32([3, 3]), np.int32([1, 0]))
+
+
+def test_device_arrays_stay_on_the_device(executables: dict[str, Any], driver: FakeDriver) -> None:
+    a = np.random.default_rng(1).standard_normal(300).astype("f4")
+    there = rd.device_array(a, "cuda")
+    kept = executables["positive"](there)
+    assert kept.device == there.device == "cuda:0"
+    np.testing.assert_array_equal(kept.to("cpu"), a[a > 0])
+
+
+def test_the_source_is_cuda_c(executables: dict[str, Any]) -> None:
+    text = executables["gathered"].source("cuda")
+    assert 'extern "C" __global__' in text and "#include" not in text
+    assert executables["gathered"].source("schedule").startswith('s = gathered.schedule(target="cuda")')
+
+
+def test_an_executable_is_pickled(executables: dict[str, Any]) -> None:
+    again = pickle.loads(pickle.dumps(executables["gathered"]))
+    np.testing.assert_array_equal(again(np.float32([1, 2]), np.array([1])), np.float32([4]))
+
+
+def test_without_nvrtc_the_text_is_there_and_a_call_names_the_package(
+    monkeypatch: pytest.MonkeyPatch, driver: FakeDriver
+) -> None:
+    def missing() -> Any:
+        raise TargetError('compiling for CUDA needs NVRTC, which is not installed: pip install "raido[cuda]"')
+
+    monkeypatch.setattr(program, "make_kernels", make_kernels)
+    monkeypatch.setattr(program, "version", missing)
+    monkeypatch.setattr(program, "load_nvrtc", missing)
+    executable = compiled(gathered)
+    assert 'extern "C" __global__' in executable.source("cuda")
+    with pytest.raises(TargetError, match=r'pip install "raido\[cuda\]"'):
+        executable(np.float32([1]), np.array([0]))
+
+
+def test_exports_are_refused(executables: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(rd.ExportError, match="gathered is compiled for CUDA, which has no exports yet"):
+        executables["gathered"].export(tmp_path / "libgathered.so")

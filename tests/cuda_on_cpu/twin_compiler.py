@@ -1,0 +1,58 @@
+"""A compiler of CUDA C in place of NVRTC whose machine code the driver without a GPU runs: many texts in one library.
+
+Machine code is a key. What the keys stand for is compiled together when `build` is called, before any of it is loaded: a compiler of C++
+takes seconds to begin, and a program's kernels some hundredths of that.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cuda_twin import compile_text, twin_source
+from fake_driver import FakeDriver
+
+from raido.targets.cuda import program
+from raido.targets.cuda.compile import CudaCode
+from raido.targets.cuda.source.generate import Source
+from raido.targets.devices.kernel import Kernel
+
+
+class TwinCompiler:
+    """Keeps the texts that it is given; `build` compiles those that are new."""
+
+    def __init__(self, driver: FakeDriver, folder: Path) -> None:
+        self.driver, self.folder = driver, folder
+        self.waiting: dict[str, Source] = {}
+        self.count = 0
+
+    def make_kernels(self, source: Source, architecture: str) -> CudaCode:
+        """Stands in for `raido.targets.cuda.compile.make_kernels`."""
+        prefix, self.count = f"t{self.count}_", self.count + 1
+        self.waiting[prefix] = source
+        code = f"twin of {prefix}".encode() + b"\0"
+        kernels = {
+            k.name: Kernel(k.name, code, "addresses", k.arguments, k.argument_bytes, True, k.block, k.shared_bytes)
+            for k in source.kernels
+        }
+        return CudaCode(architecture, kernels, {}, source)
+
+    def build(self) -> None:
+        """Compiles the texts of which there is no twin yet."""
+        library = self.folder / f"twins{self.count}.so"
+        library.write_bytes(compile_text(twin_source(self.waiting)))
+        for prefix in self.waiting:
+            self.driver.register(f"twin of {prefix}", library, prefix)
+        self.waiting = {}
+
+
+@contextmanager
+def twin_compiler(driver: FakeDriver) -> Iterator[TwinCompiler]:
+    """The compiler, in the place of NVRTC."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        compiler = TwinCompiler(driver, Path(folder))
+        patch.setattr(program, "make_kernels", compiler.make_kernels)
+        yield compiler
