@@ -29,7 +29,7 @@ from raido.schedule.machine import Gpu
 from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import axes_of
+from raido.schedule.state import axes_of, placed_at
 from raido.schedule.strategies import STEPS_FOR_A_BIN, strategies_of
 from raido.schedule.strategy_parts import part_name, part_stage
 
@@ -69,7 +69,10 @@ def say_gpu_loops(draft: Draft, name: str) -> None:
 def say_threads(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> None:
     """Some axes of a stage to blocks and threads; its other loops stay inside, unrolled where they are short."""
     name = stage.name
-    if not axes:
+    hosts = [axis for axis in axes if placed_at(draft.state, name, axis.name)]
+    if hosts:
+        say_around(draft, stage, axes, hosts, gpu)
+    if not axes or hosts:
         return
     x = line_axis(draft, stage, axes)
     rows = [axis for axis in axes if axis is not x]
@@ -94,6 +97,28 @@ def say_threads(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> N
     if stage.scan is None and prod(extent(draft, axis.extent) for axis in short) <= MOST_UNROLLED:
         for axis in short:
             draft.say(name, "unroll", axis=axis.name)
+
+
+def say_around(draft: Draft, stage: Stage, axes: Sequence[Axis], hosts: Sequence[Axis], gpu: Gpu) -> None:
+    """Blocks and threads of a stage in whose loops the user has placed others, so that these can be split no more.
+
+    The axes outside of those loops, if there are any; else the outermost such loop is blocks, whose threads go along another axis.
+    """
+    name, first = stage.name, axes.index(hosts[0])
+    after = [axis for axis in axes[first + 1 :] if axis not in hosts]
+    if first:
+        say_threads(draft, stage, axes[:first], gpu)
+    elif not after:
+        draft.say(name, "parallel", axis=hosts[0].name)
+    else:
+        line = line_axis(draft, stage, after)
+        factor = fitting(draft, line, min(THREADS, gpu.threads), gpu.along[0])
+        if draft.say(name, "split", axis=line.name, factor=factor):
+            inside = [axis.name for axis in stage.all_axes if axis not in axes]
+            others = [axis.name for axis in axes[1:] if axis is not line]
+            draft.say(name, "reorder", axes=(hosts[0].name, *others, line.name + "o", line.name + "i", *inside))
+            bind(draft, name, [hosts[0].name], "block")
+            bind(draft, name, [line.name + "i"], "thread")
 
 
 def bindable_axes(draft: Draft, stage: Stage) -> list[Axis]:

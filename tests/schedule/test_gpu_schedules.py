@@ -15,7 +15,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 import golden
 from programs import PROGRAMS
-from random_schedules import check_random
+from random_schedules import check_random, random_arguments
 from scheduled_programs import TABLES, corpus_programs
 from scheduled_programs import trace as trace_of
 
@@ -128,6 +128,17 @@ def test_a_default_schedule_binds_what_it_says() -> None:
     places = re.findall(r'bind\("(\w+)", "([a-z.]+)"\)', text)
     assert places[:4] == [("yo", "block.y"), ("xo", "block.x"), ("yi", "thread.y"), ("xi", "thread.x")]
     assert "vectorize" not in text and "parallel" not in text
+
+
+@pytest.mark.parametrize("axis", ("y", "x"))
+def test_loops_in_which_others_are_placed_are_dealt_out_too(axis: str) -> None:
+    program = PROGRAMS["blur"]()
+    schedule = Schedule(form_stages(program), (), SMALL)
+    schedule["rows"].compute_at("cols", axis)
+    complete = schedule.complete()
+    assert {"block", "thread"} <= {loop.level.partition(".")[0] for loop in complete["cols"].plan.loops}
+    nest = check_nest(lower(complete.graph, complete.variants(), SMALL), "scalar")
+    check_same(nest, program, *random_arguments(program, random.Random(1)))
 
 
 def test_bind_is_a_legal_step_on_a_gpu_alone() -> None:
