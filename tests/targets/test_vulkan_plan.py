@@ -217,7 +217,8 @@ def test_a_damaged_plan_does_nothing(opened: VulkanDevice, loaded: dict[str, Loa
                 run_plan(damaged, opened, {})
             except (TargetError, MemoryError) as error:
                 assert str(error)
-    with pytest.raises(TargetError, match="a plan is damaged before word 2"):
-        run_plan(encode_plan([Free("a")], {}), opened, {})
+    run_plan(encode_plan([Free("a")], {}), opened, {})  # what has no memory may be freed
+    with pytest.raises(TargetError, match=r"a plan is damaged before word \d+"):
+        run_plan(encode_plan([ReadBack("x", "a", u8)], {}), opened, {})
     with pytest.raises(TargetError, match='a plan needs the array of the caller "out"'):
         run_plan(encode_plan([Download("out", "a", 4)], {}), opened, {})
