@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i32, i64
@@ -42,7 +42,7 @@ from raido.schedule.kernels.host_plan import (
 from raido.schedule.kernels.iteration_memory import IterationMemory, iteration_memory, place_memory
 from raido.schedule.kernels.kernel import DeviceArray, DeviceProgram, Kernel
 from raido.schedule.kernels.limits import Limits
-from raido.schedule.kernels.make_kernel import Known, Places, clean_name, make_kernel
+from raido.schedule.kernels.make_kernel import Known, Places, clean_name, kernel_key, make_kernel
 from raido.schedule.kernels.numbers import divided_up, mentions, minus, no_less_than, number_of, plus, times
 from raido.schedule.kernels.thread_code import thread_code
 from raido.schedule.kernels.thread_loops import folded, one_iteration, strided_loop
@@ -103,6 +103,7 @@ class _Cutter:
         self.pending = _Pending()
         self.stage = nest.name
         self.kernels: list[Kernel] = []
+        self.alike: dict[tuple[Any, ...], str] = {}  # names of kernels
         self.users: dict[Node, set[nodes.Statement]] = {}
         self.fails = any(isinstance(s, nodes.Check) for s in statements_within(nest.body))
         self.failed = self.fresh("failed") if self.fails else ""
@@ -564,16 +565,17 @@ class _Cutter:
         places: Places,
         given: Mapping[Node, Number],
     ) -> None:
-        """A kernel, its launch, and the memory that it needs meanwhile."""
+        """A launch of a kernel, one that is alike if there is any, and the memory that it needs meanwhile."""
         arrays = [self.allocate(buffer) for buffer in scratch]
         self.may_have_failed |= Uses(code).faults
-        kernel = make_kernel(
-            self.fresh(clean_name(name)), code, extent, places, self.known, given, self.may_have_failed
-        )
-        self.kernels.append(kernel)
+        kernel = make_kernel(code, extent, places, self.known, given, self.may_have_failed)
+        known = self.alike.get(key := kernel_key(kernel))
+        if known is None:
+            known = self.alike[key] = self.fresh(clean_name(name))
+            self.kernels.append(replace(kernel, name=known))
         numbers = [given[v] if v in given else self.known.numbers[v] for v in kernel.numbers]
         arguments = (*(self.known.arrays[b] for b in kernel.arrays), *numbers)
-        self.plan.append(Launch(kernel.name, grid, (*arguments, self.fault) if kernel.faults else arguments))
+        self.plan.append(Launch(known, grid, (*arguments, self.fault) if kernel.faults else arguments))
         self._free(arrays)
 
     def _in_flight(self, memory: IterationMemory, count: Number) -> Number:

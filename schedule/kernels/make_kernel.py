@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Node, SizeVar, Var, fresh
 from raido.schedule.kernels.host_plan import Number
 from raido.schedule.kernels.kernel import Kernel
+from raido.schedule.nest.alike import KeyRows
 from raido.schedule.nest.nodes import Block, Let, Statement
 from raido.schedule.nest.uses import Uses
 from raido.schedule.nest.values import Buffer, NestExpr, Read
@@ -41,7 +43,6 @@ class Places:
 
 
 def make_kernel(
-    name: str,
     code: Block,
     extent: tuple[int, int, int],
     places: Places,
@@ -49,7 +50,9 @@ def make_kernel(
     given: Mapping[Node, Number],
     faults: bool,
 ) -> Kernel:
-    """The kernel. `given`: numbers that belong to the launch alone; `faults`: whether something may have failed before its end."""
+    """The kernel, without a name. `given`: numbers that belong to the launch alone; `faults`: whether something may have failed when
+    it ends.
+    """
     own = {*places.blocks, *places.threads}
     entry: list[Statement] = []
     while True:
@@ -60,7 +63,7 @@ def make_kernel(
         entry[:0] = [Let(v, _value(v, known)) for v in missing]  # type: ignore[arg-type]
     numbers = tuple(v for v in uses.variables if v not in own)
     body = Block((*entry, *code.statements)) if entry else code
-    return Kernel(name, tuple(uses.buffers), numbers, places.blocks, places.threads, extent, body, faults)
+    return Kernel("", tuple(uses.buffers), numbers, places.blocks, places.threads, extent, body, faults)
 
 
 def _is_number(v: Node, known: Known) -> bool:
@@ -72,6 +75,15 @@ def _value(v: Node, known: Known) -> NestExpr:
     if v in known.pure:
         return known.pure[v]
     return Read(known.cells[v], (), None)
+
+
+def kernel_key(kernel: Kernel) -> tuple[Any, ...]:
+    """The key of a kernel, equal for those that do the same with what a launch gives them, in the same order."""
+    rows = KeyRows()
+    rows.statement(kernel.body)
+    for node in (*kernel.arrays, *kernel.numbers, *kernel.blocks, *kernel.threads):
+        rows.add(rows.expression(node))
+    return (*rows.rows, kernel.extent, kernel.faults)
 
 
 def clean_name(name: str) -> str:

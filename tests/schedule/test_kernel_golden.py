@@ -17,7 +17,7 @@ from test_block_copies import chain, product
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.printer import print_program
 from raido.schedule.lower import lower
-from raido.schedule.machine import Gpu, Machine
+from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
@@ -25,26 +25,20 @@ from raido.schedule.stages.form_stages import form_stages
 GOLDEN = Path(__file__).with_name("golden_kernels.txt")
 
 
-def by_default(name: str) -> Nest:
-    """The nest of a program under its default schedule for a GPU."""
-    complete = Schedule(form_stages(PROGRAMS[name]()), (), Machine(task=1 << 10, gpu=Gpu())).complete()
-    return lower(complete.graph, complete.variants())
-
-
 def for_cpu(name: str) -> Nest:
-    """The nest of a strategy under its default schedule for a CPU."""
-    complete = with_strategy(name).complete(Machine())
+    """The nest of a program under its default schedule for a CPU."""
+    schedule = with_strategy(name) if "/" in name else Schedule(form_stages(PROGRAMS[name]()))
+    complete = schedule.complete(Machine())
     return lower(complete.graph, complete.variants())
 
 
 CASES: dict[str, Callable[[], Nest]] = {
-    "blur": lambda: by_default("blur"),
     "blur, tiles of both stages in shared memory": lambda: bound(PROGRAMS["blur"](), *chain(4, 8, 32, 8)),
     "matmul, tiles in shared memory, sums in registers": lambda: bound(
         PROGRAMS["matmul"](), *product(8, 8, 4, 2, 16, 8)
     ),
-    "argmin": lambda: by_default("argmin"),
-    "jacobi": lambda: by_default("jacobi"),
+    "jacobi, for a CPU": lambda: for_cpu("jacobi"),
+    "checked_gather, for a CPU": lambda: for_cpu("checked_gather"),
     "filters/several_arrays count_write, for a CPU": lambda: for_cpu("filters/several_arrays count_write"),
 }
 

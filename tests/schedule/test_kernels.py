@@ -58,6 +58,15 @@ def test_serial_statements_that_need_nothing_between_are_one_kernel():
     assert len(made.kernels) == 2 and not any(isinstance(s, Allocate) for s in made.plan)
 
 
+def test_launches_of_kernels_that_are_alike_share_one():
+    a, out, x, y = parameter("a", f32, n), parameter("out", f32, n), fresh("x"), fresh("y")
+    between = scratch("between", f32, n, scope="heap")
+    first = loop(x, n, put(between, x, op("add", at(a, x), f(1))), kind="parallel")
+    second = loop(y, n, put(out, y, op("add", at(between, y), f(1))), kind="parallel")
+    made = gives_the_same(nest([a], [out], Alloc(between), first, second), [np.arange(5, dtype=np.float32)], n=5)
+    assert len(made.kernels) == 1 and sum(isinstance(s, Launch) for s in made.plan) == 2
+
+
 def test_iterations_have_memory_of_their_own():
     out, x, y = parameter("out", f32, n, w), fresh("x"), fresh("y")
     row = scratch("row", f32, w, scope="heap")
