@@ -82,7 +82,7 @@ def bind_device_call(signature: Signature, device: OpenDevice, arguments: Sequen
     if any(_overlap(a, b) for i, a in enumerate(given) for b in given[:i]):
         raise overlapping(signature)
     stays = any(isinstance(array, DeviceArray) for array in (*arrays, *given))
-    inputs = [a.memory if isinstance(a, DeviceArray) else upload(a, device).memory for a in arrays]
+    inputs = [_on_device(signature, value, a, device) for value, a in zip(signature.inputs, arrays, strict=True)]
     outputs: list[Memory | None] = []
     for value, shape, array in zip(signature.outputs, shapes, given, strict=True):
         if shape is None:
@@ -112,6 +112,16 @@ def _overlap(first: Given, second: Given) -> bool:
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
         return bool(np.may_share_memory(first, second))
     return False
+
+
+def _on_device(signature: Signature, value: Value, array: Any, device: OpenDevice) -> Memory:
+    """The memory of an argument, a copy where it is elsewhere."""
+    if isinstance(array, DeviceArray):
+        return array.memory
+    try:
+        return upload(array, device).memory
+    except MemoryError as error:
+        raise MemoryError(f'{signature.name}: argument "{value.name}": {error}') from None
 
 
 def _allocate(signature: Signature, value: Value, shape: tuple[int, ...], device: OpenDevice) -> Memory:

@@ -9,6 +9,7 @@ from raido.algo.errors import TargetError
 from raido.targets.devices.compile import DeviceCompilation
 from raido.targets.devices.kernel import Kernel
 from raido.targets.vulkan.device import Device
+from raido.targets.vulkan.known import ANY
 from raido.targets.vulkan.spirv.generate import generate_kernel
 
 
@@ -26,11 +27,18 @@ class VulkanCompilation(DeviceCompilation):
     @functools.cached_property
     def device(self) -> Device:
         """The device as code generation sees it: examined where it is, else as it is known."""
+        from raido.targets.vulkan.opened import open_device
+
         described = self.target.vulkan_device
         try:
-            return self.open_device().device
+            return open_device(self._which).device
         except TargetError:
             return described
+
+    @property
+    def _which(self) -> int | str:
+        """The device of the target, as devices of this machine are found."""
+        return int(self.target.device) if self.target.device.isdigit() else self.target.device
 
     @property
     def iterations(self) -> int:
@@ -47,4 +55,4 @@ class VulkanCompilation(DeviceCompilation):
     def open_device(self) -> Any:
         from raido.targets.vulkan.opened import open_device
 
-        return open_device(self.target.vulkan_device.index)
+        return open_device("" if self._which == ANY else self._which)

@@ -15,11 +15,20 @@ _NUMBERS = frozenset(
     )
 )
 
+ANY = "any"
 KNOWN = {
     # The limits that Vulkan 1.2 requires of every device (specification, "Required Limits"); number types are the device's choice, and
-    # a kernel needs those that its program has. Subgroups of 32 are the most usual.
-    "any": Device(
-        "any", "other", _NUMBERS, block=(128, 128, 64), threads=128, shared=16 << 10, subgroup=32, unified=False
+    # a kernel needs those that its program has. Subgroups of 32 are the most usual. Loops may end as early as lavapipe's.
+    ANY: Device(
+        ANY,
+        "other",
+        _NUMBERS,
+        block=(128, 128, 64),
+        threads=128,
+        shared=16 << 10,
+        subgroup=32,
+        unified=False,
+        iterations=65535,
     ),
     # llvmpipe with 256-bit vectors, as Mesa's lavapipe describes itself.
     "lavapipe": Device("lavapipe", "cpu", _NUMBERS, block=(1024, 1024, 1024), subgroup=8, iterations=65535),
@@ -34,8 +43,8 @@ def device_for(which: str) -> Device:
     try:
         return find_device(int(which) if which.isdigit() else which)
     except TargetError as error:
-        if (which or "any") in KNOWN:
-            return KNOWN[which or "any"]
+        if (which or ANY) in KNOWN:
+            return KNOWN[which or ANY]
         raise TargetError(f"{error}; code can be made for these without one: {', '.join(KNOWN)}") from None
 
 

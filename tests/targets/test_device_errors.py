@@ -1,0 +1,97 @@
+"""Bad input of programs on devices: each is one clear error, before anything runs where that can be told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from vulkan_devices import ANYTHING, validated_device
+
+import raido as rd
+from raido.algo.errors import TargetError
+from raido.targets.devices.executable import DeviceExecutable
+from raido.targets.target import Target
+from raido.targets.vulkan.compile import VulkanCompilation
+from raido.targets.vulkan.library import validation_messages
+from raido.targets.vulkan.opened import open_device
+from raido.targets.vulkan.runtime import VulkanDevice
+from raido.targets.vulkan.spirv.grammar import Capability
+
+
+@rd.algorithm(a="f64[n]")
+def halves(a: rd.Array) -> rd.Array:
+    return a / 2
+
+
+@rd.algorithm(a="f32[n]")
+def table(a: rd.Array) -> rd.Array:
+    return rd.tabulate((a.shape[0], a.shape[0]), lambda i, j: a[i] * a[j])
+
+
+@rd.algorithm(a="f32[n]")
+def sorted_twice(a: rd.Array) -> rd.Array:
+    return rd.sort(rd.sort(a) * -1)
+
+
+@pytest.fixture
+def validated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    validated_device()
+    monkeypatch.setenv("RAIDO_VULKAN_VALIDATE", "1")
+    yield
+    assert validation_messages() == (0, "")
+
+
+def test_a_machine_without_a_driver_compiles_and_cannot_run() -> None:
+    program = """import numpy as np, raido as rd
+@rd.algorithm(a="f32[n]")
+def twice(a): return a * 2
+exe = twice.compile("vulkan")
+assert "OpFMul" in exe.source("spirv")
+exe(np.ones(3, np.float32))
+"""
+    environment = {"PATH": "/usr/bin", "VK_ICD_FILENAMES": "/nowhere.json", "VK_DRIVER_FILES": "/nowhere.json"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("raido.algo.errors.TargetError: ")
+    assert "Vulkan" in done.stderr.splitlines()[-1]
+
+
+def test_there_is_no_such_device() -> None:
+    validated_device()
+    for target in ("vulkan:99", "vulkan:abacus"):
+        with pytest.raises(TargetError, match=r"there is no Vulkan device .* there is: 0 "):
+            halves.compile(target)
+
+
+class WithoutF64(VulkanCompilation):
+    device = replace(ANYTHING, name="a small device", capabilities=frozenset(Capability) - {Capability.Float64})  # type: ignore[assignment]
+
+
+def test_a_device_without_a_number_type_names_it() -> None:
+    work = WithoutF64(halves.trace(), Target("vulkan", device="any"), None, {})
+    with pytest.raises(TargetError, match=r"cannot run on a small device: .*f64 needs the capability Float64"):
+        _ = work.kernels
+
+
+@pytest.mark.usefixtures("validated")
+def test_results_beyond_the_memory_of_a_device() -> None:
+    executable = table.compile("vulkan")
+    with pytest.raises(MemoryError, match=r"table: .* bytes(?s:.)*algorithm .*test_device_errors.py"):
+        executable(np.ones(300_000, np.float32))
+    np.testing.assert_array_equal(executable(np.float32([1, 2])), [[1, 2], [2, 4]])
+
+
+@pytest.mark.usefixtures("validated")
+def test_temporary_arrays_beyond_the_memory_of_a_device() -> None:
+    made = sorted_twice.compile("vulkan")
+    with VulkanDevice(open_device().device, validate=True, memory=32 << 20) as small:
+        executable = DeviceExecutable(made.signature, made.code, "a small device", lambda: small)
+        a = np.random.default_rng(1).random(1000).astype(np.float32)
+        for n in (1_000_000, 2_000_000):
+            np.testing.assert_array_equal(executable(a), np.sort(-np.sort(a)))
+            with pytest.raises(MemoryError, match="sorted_twice: "):
+                executable(np.ones(n, np.float32))
