@@ -166,3 +166,28 @@ def test_blocks_of_a_launch_are_bounded_by_how_far_apart_they_lie() -> None:
 
     made = generate_kernel(kernel("tiles", (i64,), make), ANYTHING)
     assert made.narrow_grid == (1 << 20, 16, 1 << 23)
+
+
+def test_bounds_see_what_cancels() -> None:
+    bounds = Bounds()
+    n, first, t = (T.Var(name, "int64") for name in ("n", "first", "t"))
+    bounds.known.update({n: (0, MOST), first: (0, MOST), t: (0, 255)})
+    number = lambda value: integer(value, "int64")
+    live = T.Div(T.Min(n, first + 4096) + first * number(-1) + 15, number(16))
+    assert bounds.of(T.Min(n, first + 4096) - first + 15)[1] == 4111
+    assert bounds.of(T.Div(T.Max(T.Min(live, number(256)) - t + 255, number(0)), number(256))) == (0, 1)
+    inner = T.Min(T.Min(first + 15, n - 1), number(1 << 20) + t) + 1 - first
+    assert bounds.of(inner)[1] == 16
+    assert bounds.of(first - T.Max(n, first - 3))[1] == 3
+
+
+def test_a_loop_of_one_iteration_is_a_branch() -> None:
+    """The loop of a thread over every 256th element of at most 256."""
+
+    def make(x: Any, out: Any, n: Any) -> list[Any]:
+        k, first = T.Var("k", "int64"), x.i - T.Cast("int64", x.t[0])
+        count = T.Div(T.Max(T.Min(n, first + 64) - x.i + 63, integer(0, "int64")), integer(64, "int64"))
+        return [T.For(k, integer(0, "int64"), count, T.ForKind.SERIAL, put(out, x.i + k * 64, n))]
+
+    made = generate_kernel(kernel("strided", (i64, "int64"), make), ANYTHING)
+    assert "OpLoopMerge" in list_instructions(made.code) and "OpLoopMerge" not in list_instructions(made.narrow)

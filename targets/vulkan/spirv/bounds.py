@@ -10,8 +10,8 @@ from typing import Any
 
 from raido.algo.graph.dtypes import DType, bool_
 from raido.targets.devices import tir
+from raido.targets.vulkan.spirv.linear import Interval, bound, sum_of
 
-Interval = tuple[int, int]
 INT32: Interval = (-(1 << 31), (1 << 31) - 1)
 
 
@@ -57,9 +57,23 @@ class Bounds:
             return _hull(self.of(node.true_value), self.of(node.false_value))
         if kind == "Call":
             return self._call(node)
-        if kind in _OPERATORS:
-            return _OPERATORS[kind](self.of(node.a), self.of(node.b))
-        return None
+        if kind not in _OPERATORS:
+            return None
+        found = _OPERATORS[kind](self.of(node.a), self.of(node.b))
+        if kind in ("Add", "Sub") and found is not None:
+            low, high = bound(
+                sum_of(node.a, self._exact).add(sum_of(node.b, self._exact), 1 if kind == "Add" else -1),
+                self.of,
+                self._exact,
+            )
+            found = (max(found[0], low), min(found[1], high))
+        return found
+
+    def _exact(self, node: Any) -> bool:
+        """Whether an expression is what arithmetic without bounds gives."""
+        low, high = whole_range(tir.type_of(node)[0])
+        found = self.of(node)
+        return low < found[0] and found[1] < high
 
     def _call(self, node: Any) -> Interval | None:
         name, arguments = tir.callee(node)

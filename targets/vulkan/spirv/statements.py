@@ -16,7 +16,7 @@ from raido.targets.vulkan.spirv.expressions import Expressions, consecutive
 from raido.targets.vulkan.spirv.grammar import BuiltIn, Op, Storage
 from raido.targets.vulkan.spirv.memory import Array
 from raido.targets.vulkan.spirv.narrow import Narrow
-from raido.targets.vulkan.spirv.operations import convert
+from raido.targets.vulkan.spirv.operations import compare, convert
 from raido.targets.vulkan.spirv.strides import Strides
 
 _UNROLLED = 3
@@ -151,6 +151,9 @@ class Statements:
         if not narrow.bounds.fit(node.min, node.extent) or not inside((low[0] + min(extent[0], 0), end), INT32):
             return False
         indices = (low[0], max(low[0], low[1] + extent[1] - 1))
+        if extent[1] <= 1:
+            self._run_once(node, narrow, indices)
+            return True
         start, module = narrow.low(node.min), self.body.module
         stop = self.body.compute(Op.IAdd, i32, start, narrow.low(node.extent))
         by = module.constant(i32, 1) if node.step is None else narrow.low(node.step)
@@ -161,6 +164,19 @@ class Statements:
 
         self.body.loop_over(i32, start, stop, by, run, unroll=int(node.kind) == _UNROLLED)
         return True
+
+    def _run_once(self, node: Any, narrow: Narrow, indices: Interval) -> None:
+        """A loop of one iteration at most."""
+
+        def run() -> None:
+            self._name(node.loop_var, narrow.low(node.min), indices)
+            self.write(node.body)
+
+        if narrow.bounds.of(node.extent) == (1, 1):
+            run()
+            return
+        some = compare(self.body, "gt", i32, narrow.low(node.extent), self.body.module.constant(i32, 0))
+        self.body.branch(some, run)
 
     def _While(self, node: Any) -> None:
         self.body.loop_while(lambda: self.expressions.one(node.condition), lambda: self.write(node.body))
