@@ -142,7 +142,7 @@ def build(
 def show(
     program: Program,
     what: Annotated[
-        str, typer.Option("--as", metavar="KIND", help="nest, gang, schedule, tir, llvm, asm; spirv")
+        str, typer.Option("--as", metavar="KIND", help="nest, gang, schedule, tir, llvm, asm; kernels, spirv")
     ] = "nest",
     html: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="write a page with all of it instead, for screen or paper")
@@ -156,7 +156,7 @@ def show(
     """Print the loops of an algorithm, or another stage of compiling it.
 
     KIND is what is printed: the scalar loop nest, the nest with its vectors (gang), the schedule with every default written out,
-    TVM's TIR, LLVM's IR after optimisation, or assembly; of a GPU (--target vulkan) the nest, schedule, tir and spirv.
+    TVM's TIR, LLVM's IR after optimisation, or assembly; of a GPU (--target vulkan) the nest, schedule, kernels, tir and spirv.
 
     Example: raido show examples/unsharp_mask.py:unsharp --as asm
     """
