@@ -144,3 +144,33 @@ def test_loops_that_the_device_ends_by_itself_are_said() -> None:
         with pytest.raises(TargetError, match="a loop was stopped"):
             compiled(round_and_round)(a)
     np.testing.assert_array_equal(executable(a, 501), walk(a, 501))
+
+
+@rd.algorithm(a="f32[n, 2]")
+def with_zeros(a: rd.Array) -> tuple[rd.Array, ...]:
+    zero, minus = rd.f32(0.0), rd.f32(-0.0)
+    x = a[:, 0]
+    unrolled = rd.map(lambda row: rd.tabulate((2,), lambda i: row[i] / rd.f32(i)), a)
+    return (
+        x + zero,
+        x - minus,
+        x * zero,
+        x * minus,
+        x / zero,
+        x / minus,
+        zero / x,
+        minus / x,
+        x - x,
+        zero - x,
+        minus + x,
+        unrolled,
+    )
+
+
+def test_arithmetic_with_zero_keeps_signs_infinities_and_nan() -> None:
+    """Compilers of devices take x · 0 for 0, and x / 0 for anything, wherever they see the zero."""
+    special = np.float32([1, -2, np.inf, -np.inf, 0, -0.0, np.nan])
+    a = np.stack([special, special[::-1]], 1)
+    for k, (got, want) in enumerate(zip(compiled(with_zeros)(a), with_zeros.interpret(a), strict=True)):
+        same = ((got == want) & (np.signbit(got) == np.signbit(want))) | (np.isnan(got) & np.isnan(want))
+        assert same.all(), (k, got, want)

@@ -6,13 +6,15 @@ Mesa's llvmpipe takes x + 0 for x, x · 0, 0 / x and x - x for 0, and x / 0 for 
 
 from __future__ import annotations
 
-from raido.algo.graph.dtypes import DType, unsigned
+from raido.algo.graph.dtypes import DType, u32, unsigned
 from raido.targets.vulkan.spirv.body import Body
-from raido.targets.vulkan.spirv.grammar import Glsl, Op
+from raido.targets.vulkan.spirv.grammar import BuiltIn, Glsl, Op
 
 
 def arithmetic_of_zero(b: Body, name: str, dtype: DType, x: int, y: int) -> int | None:
     """The result where an operand is a literal 0, or both are one value of which the difference is taken; else None."""
+    if name == "div" and y not in b.module.known and _sign_of_zero(b, dtype, x) is None:
+        return b.compute(Op.FDiv, dtype, x, _hidden(b, dtype, y))
     signs = _sign_of_zero(b, dtype, x), _sign_of_zero(b, dtype, y)
     if name == "sub":
         if x == y:
@@ -31,6 +33,18 @@ def arithmetic_of_zero(b: Body, name: str, dtype: DType, x: int, y: int) -> int 
         return b.compute(Op.FMul, dtype, x, b.module.constant(dtype, float("-inf" if sign else "inf")))
     some = b.test(Op.FOrdLessThan, b.module.constant(dtype, 0.0), b.glsl(Glsl.FAbs, dtype, other))  # neither 0 nor NaN
     return b.select(some, dtype, _zero_signed(b, dtype, other, bool(sign)), _nan(b, dtype))
+
+
+def _hidden(b: Body, dtype: DType, x: int) -> int:
+    """The same number, of which the device's compiler cannot find out that it is 0, where it unrolls a loop: its bits, joined with the
+    highest one of the block's number, which no grid has."""
+    whole = unsigned(dtype.bits)
+    place = b.value(Op.Load, b.module.vector(b.module.compute(u32), 3), b.module.built_in(BuiltIn.WorkgroupId))
+    top = b.compute(
+        Op.ShiftRightLogical, u32, b.compute(Op.CompositeExtract, u32, place, 0), b.module.constant(u32, 31)
+    )
+    wide = top if whole is u32 else b.value(Op.UConvert, b.module.compute(whole), top)
+    return b.compute(Op.Bitcast, dtype, b.compute(Op.BitwiseOr, whole, b.compute(Op.Bitcast, whole, x), wide))
 
 
 def _sign_of_zero(b: Body, dtype: DType, x: int) -> bool | None:
