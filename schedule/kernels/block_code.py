@@ -246,6 +246,7 @@ class _BlockCode:
         self.axes = frozenset(axis for axis in range(3) if extent[axis] > 1)
         self.places: dict[Var, int] = {threads[axis]: axis for axis in self.axes}
         self.unsteady = bound_within(body)
+        self.changed = written(body)  # who reads other arrays meets nobody
         self.around: list[For] = []  # loops over threads
         self.allocated: dict[Buffer, tuple[frozenset[int], For | None]] = {}
         self.accesses: dict[Buffer, list[_Access]] = {}
@@ -289,10 +290,12 @@ class _BlockCode:
                 self._survey(each, inner)
 
     def _reached(self, s: Statement, scope: _Scope, alone: bool = False) -> list[_Access]:
-        """The elements that a statement itself reaches."""
+        """The elements of arrays that change which a statement itself reaches."""
         found = []
         for kind, accesses in ((False, loads(s)), (True, writes(s))):
             for access in accesses:
+                if access.buffer not in self.changed:
+                    continue
                 owner = None if access.indices is None else self._owner(access.indices, scope)
                 found.append(_Access(access.buffer, kind, access.atomic, scope.bound & self.axes, owner, alone))
         return found
@@ -300,7 +303,10 @@ class _BlockCode:
     def _owner(self, indices: Sequence[NestExpr], scope: _Scope) -> Owner | None:
         around = Surroundings(self.places, scope.most, scope.ranges, self._is_steady)
         meanings = [scope.meaning(index) for index in indices]
-        return owner_of(meanings, around) or owner_of([scope.times(index) for index in meanings], around)
+        owner = owner_of(meanings, around)
+        if owner is None and scope.counted:
+            owner = owner_of([scope.times(index) for index in meanings], around)
+        return owner
 
     def _is_steady(self, e: Expr) -> bool:
         return self.unsteady.isdisjoint(free_variables(e))

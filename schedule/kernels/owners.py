@@ -52,6 +52,8 @@ def owner_of(indices: Sequence[Expr], around: Surroundings) -> Owner | None:
     """The owner of the elements at some indices; None where several threads may reach one element, or it cannot be told."""
     found: dict[int, Tile] = {}
     for dimension, index in enumerate(indices):
+        if free_variables(index).isdisjoint(around.places) and free_variables(index).isdisjoint(around.ranges):
+            continue
         bounds = _bounds(index, around.ranges)
         mentioned = free_variables(index) if bounds is None else free_variables(bounds[0]) | free_variables(bounds[1])
         if not around.places.keys() & mentioned:
