@@ -9,7 +9,7 @@
 Outside loops over threads names are everybody's: all threads compute them. Stores are done by the thread whose places along the axes
 that no loop has bound are 0, but memory that only such statements write is a copy of each thread's, as large as it may be private.
 Memory that each thread reaches at its own elements alone is its own, too, and as small (`owners.py`). What else a block allocates is
-shared, or lies in device memory, with a slot for each block.
+shared, by both branches of a test where it is alike, or lies in device memory, with a slot for each block.
 A barrier stands only where all threads come by; a loop over threads around others that would need one elsewhere runs these serially.
 """
 
@@ -248,7 +248,9 @@ class _BlockCode:
         self.unsteady = bound_within(body)
         self.changed = written(body)  # who reads other arrays meets nobody
         self.around: list[For] = []  # loops over threads
-        self.allocated: dict[Buffer, tuple[frozenset[int], For | None]] = {}
+        self.branches: tuple[tuple[If, Block], ...] = ()  # those around
+        self.allocated: dict[Buffer, tuple[frozenset[int], For | None, tuple[tuple[If, Block], ...]]] = {}
+        self.shared: dict[Buffer, list[tuple[tuple[If, Block], ...]]] = {}  # arrays, and the branches that have them
         self.accesses: dict[Buffer, list[_Access]] = {}
         self.copies: set[Buffer] = set()
         self.tiles: dict[Buffer, Owner] = {}
@@ -261,16 +263,17 @@ class _BlockCode:
         """The statements of a thread."""
         self._survey(self.body, _Scope(frozenset(), {}, {}))
         shared = 0
-        for buffer, (bound, loop) in self.allocated.items():
-            shared += self._place(buffer, bound, loop, shared)
-        return self._together(self.body.statements, _Scope(frozenset(), {}, {}))
+        for buffer, (bound, loop, branches) in self.allocated.items():
+            shared += self._place(buffer, bound, loop, branches, shared)
+        code = self._together(self.body.statements, _Scope(frozenset(), {}, {}))
+        return [*map(Alloc, self.shared), *code]
 
     # --- where memory is
 
     def _survey(self, s: Statement, scope: _Scope) -> None:
         """Notes who reaches the elements of each array."""
         if isinstance(s, Alloc):
-            self.allocated[s.buffer] = (scope.bound, self.around[-1] if self.around else None)
+            self.allocated[s.buffer] = (scope.bound, self.around[-1] if self.around else None, self.branches)
         for access in self._reached(s, scope):
             self.accesses.setdefault(access.buffer, []).append(access)
         scope.learn(s)
@@ -286,8 +289,10 @@ class _BlockCode:
             return
         for block in (s,) if isinstance(s, Block) else blocks_of(s):
             inner = scope.enter(s) if isinstance(s, For) else scope.inner()
+            outer, self.branches = self.branches, (*self.branches, (s, block)) if isinstance(s, If) else self.branches
             for each in block.statements:
                 self._survey(each, inner)
+            self.branches = outer
 
     def _reached(self, s: Statement, scope: _Scope, alone: bool = False) -> list[_Access]:
         """The elements of arrays that change which a statement itself reaches."""
@@ -311,7 +316,14 @@ class _BlockCode:
     def _is_steady(self, e: Expr) -> bool:
         return self.unsteady.isdisjoint(free_variables(e))
 
-    def _place(self, buffer: Buffer, bound: frozenset[int], loop: For | None, shared: int) -> int:
+    def _place(
+        self,
+        buffer: Buffer,
+        bound: frozenset[int],
+        loop: For | None,
+        branches: tuple[tuple[If, Block], ...],
+        shared: int,
+    ) -> int:
         """Decides where an array is; returns how many bytes of shared memory it takes."""
         bound &= self.axes
         found = self.accesses.get(buffer, [])
@@ -333,8 +345,15 @@ class _BlockCode:
             assert loop is not None
             raise _Serial(loop)
         size = self._constant_size(buffer)
+        for other, users in self.shared.items():
+            alike = (other.dtype, other.shape) == (buffer.dtype, buffer.shape)
+            if alike and all(_exclude(branches, each) for each in users):
+                users.append(branches)
+                self.moved[buffer] = other
+                return 0
         if size is not None and shared + size <= self.limits.shared:
-            self.moved[buffer] = replaced(buffer, scope="shared", strides=())
+            made = self.moved[buffer] = replaced(buffer, scope="shared", strides=())
+            self.shared[made] = [branches]
             return size
         self._in_slots(buffer, "block")
         return 0
@@ -591,7 +610,7 @@ class _BlockCode:
     # --- memory where it is
 
     def _alloc(self, s: Alloc) -> Iterator[Statement]:
-        if s.buffer not in self.scratch:
+        if s.buffer not in self.scratch and self.moved[s.buffer] not in self.shared:
             yield Alloc(self.moved[s.buffer])
 
     def _value(self, e: NestExpr, scope: _Scope) -> Any:
@@ -620,6 +639,11 @@ class _BlockCode:
             indices = tuple(self._value(i, scope) for i in self._indices(s.buffer, s.indices, scope))
             made = replace(made, buffer=self.moved[s.buffer], indices=indices)
         return made
+
+
+def _exclude(a: Sequence[tuple[If, Block]], b: Sequence[tuple[If, Block]]) -> bool:
+    """Whether statements in some branches never run where those in others do."""
+    return any(one is other and here is not there for one, here in a for other, there in b)
 
 
 def _union(a: Sequence[_Access], b: Sequence[_Access]) -> list[_Access]:

@@ -98,6 +98,15 @@ def test_a_product_has_its_sums_in_registers_and_two_barriers_a_step() -> None:
     assert [sum(isinstance(s, Barrier) for s in each.body.statements) for each in steps_of_k] == [2, 2]
 
 
+def test_branches_share_what_is_alike() -> None:
+    name, steps, levels = PRODUCT
+    (kernel,) = cut(bound(PROGRAMS[name](), steps, levels)).kernels
+    shared = [
+        s.buffer.name for s in statements_within(kernel.body) if isinstance(s, Alloc) and s.buffer.scope == "shared"
+    ]
+    assert sorted(shared) == ["a_copy", "b_copy"]
+
+
 def without_barrier(block: Block, which: int) -> Block:
     """The block without one of its barriers."""
     left = [which]
