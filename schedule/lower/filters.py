@@ -22,7 +22,7 @@ from raido.algo.graph.expr import Expr, Op, Result, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import spread
-from raido.schedule.lower.thread_scans import Pieces, ThreadScans
+from raido.schedule.lower.thread_scans import ThreadScans
 from raido.schedule.lower.work import Phase, Work, over_reduced
 from raido.schedule.nest.nodes import Append, Fold, Ordered, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
@@ -156,34 +156,29 @@ class Filters:
         how: dict[str, Any] = {"kind": "parallel", "level": plan.level, "stage": job.stage.name, "loop": plan.name}
         certificates = self.loops.certificates("count_write", job)
 
-        def counted(inner: Work) -> tuple[Pieces, tuple[Buffer, ...]]:
+        pieces_before = threads.before_pieces(work, position, (counts,))
+        var = fresh(plan.name)
+        with builder.loop(var, low, high, step, **how):
+            inner = self._block(work, position, var)
             pieces = threads.pieces(inner, position + 1)
             parts = threads.parts(pieces, [i64])
 
-            def one(piece: Work, first: int, t: Expr) -> None:
+            def count(piece: Work, first: int, t: Expr) -> None:
                 own = self._register("own")
                 self._count(piece, first, own)
                 builder.add(Store(parts[0], (t,), Read(own, (), None)))
 
-            threads.each(inner, position + 1, pieces, one)
-            return pieces, parts
-
-        var = fresh(plan.name)
-        with builder.loop(var, low, high, step, **how):
-            pieces, parts = counted(self._block(work, position, var))
-            threads.total(pieces, parts, self._add)
-            builder.add(Store(counts, (ix.floordiv(ix.sub(var, low), step),), Read(parts[0], (ZERO,), None)))
+            threads.each(inner, position + 1, pieces, count)
+            scanned = threads.scan(pieces, parts, self._add)
+            threads.keep(pieces, scanned, ix.floordiv(ix.sub(var, low), step), pieces_before, (counts,))
         threads.exchange(work, position, (ZERO,), (counts,), self._add, (total,))
         start = fresh(plan.name)
         with builder.loop(start, low, high, step, **how, certificates=certificates):
-            inner = self._block(work, position, start)
-            pieces, parts = counted(inner)
-            scanned = threads.scan(pieces, parts, self._add)
             block = ix.floordiv(ix.sub(start, low), step)
 
             def write(piece: Work, first: int, t: Expr) -> None:
                 kept = self._register("kept", Read(counts, (block,), None))
-                threads.follow((kept,), scanned, t, self._add)
+                threads.follow((kept,), pieces_before, (block,), t, self._add)
                 positions = [kept]
                 if _is_partition(job):
                     before = builder.name("before", Read(kept, (), None))
@@ -192,7 +187,8 @@ class Filters:
                     positions.append(self._register("rest", ix.add(everything, ix.sub(ix.sub(begin, low), before))))
                 self._write(piece, first, tuple(positions))
 
-            threads.each(inner, position + 1, pieces, write, certificates)
+            inner = self._block(work, position, start)
+            threads.each(inner, position + 1, threads.pieces(inner, position + 1), write, certificates)
 
     def _add(
         self, buffers: Sequence[Buffer], at: tuple[Expr, ...], left: Sequence[NestExpr], right: Sequence[NestExpr]

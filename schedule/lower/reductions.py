@@ -186,22 +186,25 @@ class Reductions:
         low, high, step = work.copies[0].bounds(plan.name)
         span = step if step > 1 else (plan.grain or CHUNK)
         count = ix.ceildiv(ix.sub(high, low), span)
-        total = self.allocate(work, position, registers=False)
         within = [axis.extent for axis in work.job.stage.reduction_axes if axis.name not in work.job.axis_of[plan.name]]
+        if not builder.can_be_empty(within) and self.loops.thread_folds.folds_one_value(work, position):
+            partials = self.partials(work, (), count)
+            self._fold_chunks(work, position, partials, span)
+            self.loops.thread_folds.finish(work, position, partials)
+            return
+        total = self.allocate(work, position, registers=False)
         if guarded := builder.can_be_empty(within):  # chunks of nothing, however many, are not counted
             self.clear(work, total)
         with builder.unless_empty(within):
-            partials = self.partials(work, total, count)
-            self._fold_chunks(work, position, total, partials, span)
+            partials = self.partials(work, total.buffers[0].shape, count)
+            self._fold_chunks(work, position, partials, span)
             if not guarded:
                 self.clear(work, total)
             if not self.loops.thread_folds.join(work, position, total, partials):
                 self.join(work, total, partials)
         self.part(work, position, self.finish, total)
 
-    def _fold_chunks(
-        self, work: Work, position: int, total: Accumulators, partials: Sequence[Buffer], span: int
-    ) -> None:
+    def _fold_chunks(self, work: Work, position: int, partials: Sequence[Buffer], span: int) -> None:
         """The loop over chunks, each of which folds its part into accumulators of its own."""
         plan, builder = work.job.plan.loops[position], self.builder
         low, high, step = work.copies[0].bounds(plan.name)
@@ -229,10 +232,9 @@ class Reductions:
                 self.loops.loop(fold, position, "serial")
             self.keep(work.job, own, partials, chunk)
 
-    def partials(self, work: Work, total: Accumulators, count: Expr) -> tuple[Buffer, ...]:
-        """Memory for the accumulators of every chunk."""
-        shape = (count, *total.buffers[0].shape)
-        return tuple(self.builder.alloc("partial", v.dtype, shape, "heap") for v in _reduction(work).left)
+    def partials(self, work: Work, shape: tuple[Expr, ...], count: Expr) -> tuple[Buffer, ...]:
+        """Memory for the accumulators of every chunk, which have that shape."""
+        return tuple(self.builder.alloc("partial", v.dtype, (count, *shape), "heap") for v in _reduction(work).left)
 
     def keep(self, job: Job, own: Accumulators, partials: Sequence[Buffer], chunk: Expr) -> None:
         """Stores one chunk's accumulators."""

@@ -23,7 +23,7 @@ from raido.algo.graph.expr import Expr, Reduce, Result, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.folds import folds_in_lanes
 from raido.schedule.lower.steps import known_neutral, replace_neutral
-from raido.schedule.lower.thread_scans import Pieces, ThreadScans
+from raido.schedule.lower.thread_scans import ThreadScans
 from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Accumulators, Phase, Work, over_reduced
 from raido.schedule.nest.nodes import Ordered, Store
@@ -123,7 +123,7 @@ class Scans:
         low, high, step = work.copies[0].bounds(work.job.plan.loops[position].name)
         running = reductions.allocate(work, position, registers=False, label="running")
         count = ix.ceildiv(ix.sub(high, low), step)
-        partials = reductions.partials(work, running, count)
+        partials = reductions.partials(work, running.buffers[0].shape, count)
 
         def total(inner: Work, at: int, own: Accumulators) -> None:
             self._total(inner, at, own)
@@ -141,19 +141,20 @@ class Scans:
         self._blocks(work, position, work.job.plan.loops[position], scan, "running")
 
     def _three_phase_on_threads(self, work: Work, position: int) -> None:
-        """The same where the threads of a block have pieces of it."""
+        """The same where the threads of a block have pieces of it: what comes before each piece in its block is kept from the first pass."""
         job, builder, reductions, threads = work.job, self.builder, self.reductions, self.threads
         plan, dtypes = job.plan.loops[position], [v.dtype for v in _fold(work).left]
         low, high, step = work.copies[0].bounds(plan.name)
         running = reductions.allocate(work, position, registers=False, label="running")
-        partials = reductions.partials(work, running, ix.ceildiv(ix.sub(high, low), step))
+        partials = reductions.partials(work, running.buffers[0].shape, ix.ceildiv(ix.sub(high, low), step))
+        before = threads.before_pieces(work, position, partials)
         environment = self.loops.environment(work, 0)
 
         def combine(buffers: Sequence[Buffer], at: tuple[Expr, ...], left: Sequence[Any], right: Sequence[Any]) -> None:
             reductions.combine_where(work, environment, buffers, at, left, right)
 
-        def parts_of(inner: Work, at: int) -> tuple[Pieces, tuple[Buffer, ...]]:
-            pieces = threads.pieces(inner, at)
+        def total(inner: Work, at: int) -> None:
+            pieces, number = threads.pieces(inner, at), self._number(inner)
             parts = threads.parts(pieces, dtypes)
 
             def one(piece: Work, first: int, t: Expr) -> None:
@@ -162,22 +163,15 @@ class Scans:
                 reductions.copy(own.buffers, (), parts, (t,))
 
             threads.each(inner, at, pieces, one)
-            return pieces, parts
-
-        def total(inner: Work, at: int) -> None:
-            pieces, parts = parts_of(inner, at)
-            threads.total(pieces, parts, combine)
-            reductions.copy(parts, (ix.as_index(0),), partials, (self._number(inner),))
+            threads.keep(pieces, threads.scan(pieces, parts, combine), number, before, partials)
 
         def scan(inner: Work, at: int) -> None:
-            pieces, parts = parts_of(inner, at)
-            scanned = threads.scan(pieces, parts, combine)
-            number = self._number(inner)
+            pieces, number = threads.pieces(inner, at), self._number(inner)
 
             def one(piece: Work, first: int, t: Expr) -> None:
                 own = reductions.allocate(piece, first, registers=False, label="running")
                 reductions.copy(partials, (number,), own.buffers, ())
-                threads.follow(own.buffers, scanned, t, combine)
+                threads.follow(own.buffers, before, (number,), t, combine)
                 reductions.part(piece, first, self.running, own)
 
             threads.each(inner, at, pieces, one)

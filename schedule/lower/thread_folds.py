@@ -14,7 +14,7 @@ Where there are fewer parts than threads, the rounds of the tree are shorter. Th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -80,14 +80,12 @@ class ThreadFolds:
 
         One value is folded by the threads of one block; of several each is folded by itself, in order.
         """
-        job, builder = work.job, self.builder
-        plan = job.plan.loops[position]
-        names: dict[str, Any] = {"stage": job.stage.name, "loop": plan.name}
-        if not is_bound(plan, "block"):
+        builder = self.builder
+        if not is_bound(work.job.plan.loops[position], "block"):
             return False
         count = partials[0].shape[0]
         if total.lengths:
-            how = {"kind": "parallel", **names}
+            how = {"kind": "parallel", **self._names(work, position)}
 
             def take_in(at: tuple[Expr, ...]) -> None:
                 with builder.loop(chunk := fresh("chunk"), ix.as_index(0), count, 1):
@@ -95,16 +93,33 @@ class ThreadFolds:
 
             self.reductions.each(total.lengths, take_in, outermost=how)
             return True
-        inside = self.threads_inside(work, position)
-        if inside is None:
+        if self.threads_inside(work, position) is None:
             return False
-        loop, threads = inside
-        with (
-            builder.unless_empty([count]),
-            builder.loop(fresh("block"), ix.as_index(0), ix.as_index(1), 1, kind="parallel", level="block.x", **names),
-        ):
-            self._join_chunks(work, position, loop, threads, total, partials)
+        with builder.unless_empty([count]), self._one_block(work, position):
+            self._join_chunks(work, position, total, partials)
         return True
+
+    def folds_one_value(self, work: Work, position: int) -> bool:
+        """Whether blocks, at the loop at `position`, and threads inside it fold all to one value."""
+        bound = is_bound(work.job.plan.loops[position], "block") and self.threads_inside(work, position) is not None
+        return bound and not self.reductions.open_box(work)[0]
+
+    def finish(self, work: Work, position: int, partials: Sequence[Buffer]) -> None:
+        """One block combines what blocks have folded to one value, and stores what the stage makes of it."""
+        reductions = self.reductions
+        with self._one_block(work, position):
+            total = reductions.allocate(work, position, registers=False)
+            reductions.clear(work, total)
+            with self.builder.unless_empty([partials[0].shape[0]]):
+                self._join_chunks(work, position, total, partials)
+            reductions.part(work, position, reductions.finish, total)
+
+    def _names(self, work: Work, position: int) -> dict[str, Any]:
+        return {"stage": work.job.stage.name, "loop": work.job.plan.loops[position].name}
+
+    def _one_block(self, work: Work, position: int) -> AbstractContextManager[object]:
+        how = {"kind": "parallel", "level": "block.x", **self._names(work, position)}
+        return self.builder.loop(fresh("block"), ix.as_index(0), ix.as_index(1), 1, **how)
 
     def threads_inside(self, work: Work, position: int) -> tuple[LoopPlan, int] | None:
         """The loop of the reduction inside that is bound to threads, and how many they are."""
@@ -116,10 +131,11 @@ class ThreadFolds:
                 return loop, self.threads(part, p, *coordinates.bounds(loop.name))
         return None
 
-    def _join_chunks(
-        self, work: Work, position: int, loop: LoopPlan, threads: int, total: Accumulators, partials: Sequence[Buffer]
-    ) -> None:
+    def _join_chunks(self, work: Work, position: int, total: Accumulators, partials: Sequence[Buffer]) -> None:
         """The threads of a block fold values of all chunks, of which there are some, into the total."""
+        inside = self.threads_inside(work, position)
+        assert inside is not None
+        loop, threads = inside
         builder, stage, count = self.builder, work.job.stage.name, partials[0].shape[0]
         commutative = _fold(work).commutative
         piece = ix.as_index(1) if commutative else builder.name("piece", ix.ceildiv(count, threads))

@@ -20,7 +20,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Expr, Op, fresh
 from raido.schedule.lower.builder import Builder
-from raido.schedule.lower.thread_folds import ThreadFolds, is_bound, refused, rounds_of_tree
+from raido.schedule.lower.thread_folds import ThreadFolds, is_bound, refused
 from raido.schedule.lower.work import Phase, Work
 from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
@@ -107,14 +107,23 @@ class ThreadScans:
         shape = (ix.as_index(pieces.threads),)
         return tuple(self.builder.alloc("part", dtype, shape, "shared") for dtype in dtypes)
 
-    def total(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine) -> None:
-        """All threads' values are combined into that of the first, in order."""
-        for each in rounds_of_tree(pieces.live, pieces.threads, False):
-            with self.over(pieces, each.count) as t:
-                for at, other in self.folds.pairs(each, t):
-                    left = [self.builder.name("left", Read(b, (at,), None)) for b in parts]
-                    right = [self.builder.name("right", Read(b, (other,), None)) for b in parts]
-                    combine(parts, (at,), left, right)
+    def before_pieces(self, work: Work, position: int, values: Sequence[Buffer]) -> tuple[Buffer, ...]:
+        """Memory for a value of every thread of every block that the loop at `position` makes, like `values`, which have one a block."""
+        inside = self.folds.threads_inside(work, position)
+        assert inside is not None
+        shape = (values[0].shape[0], ix.as_index(inside[1]))
+        return tuple(self.builder.alloc("pieces", b.dtype, shape, "heap") for b in values)
+
+    def keep(
+        self, pieces: Pieces, scanned: Sequence[Buffer], block: Expr, before: Sequence[Buffer], values: Sequence[Buffer]
+    ) -> None:
+        """What a block's threads have scanned goes to memory, and the last of it is the block's value."""
+        builder = self.builder
+        with self.over(pieces, pieces.live) as t:
+            for source, target in zip(scanned, before, strict=True):
+                builder.add(Store(target, (block, t), Read(source, (t,), None)))
+        for source, target in zip(scanned, values, strict=True):
+            builder.add(Store(target, (block,), Read(source, (ix.sub(pieces.live, 1),), None)))
 
     def scan(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine) -> tuple[Buffer, ...]:
         """Where each thread's value is combined with those of all the threads before."""
@@ -156,12 +165,14 @@ class ThreadScans:
         """Whether there is a thread so many places before."""
         return self.builder.when(Op("le", bool_, (ix.as_index(apart), t)), ix.sub(t, apart))
 
-    def follow(self, registers: Sequence[Buffer], scanned: Sequence[Buffer], t: Expr, combine: Combine) -> None:
-        """Registers that hold what came before all threads take in what the threads before this one have."""
+    def follow(
+        self, registers: Sequence[Buffer], scanned: Sequence[Buffer], row: tuple[Expr, ...], t: Expr, combine: Combine
+    ) -> None:
+        """Registers that hold what came before all threads take in what the threads before this one have, in that row."""
         builder = self.builder
         with builder.when(Op("lt", bool_, (ix.as_index(0), t)), ix.sub(t, 1)):
             before = [builder.name("before", Read(b, (), None)) for b in registers]
-            others = [builder.name("others", Read(b, (ix.sub(t, 1),), None)) for b in scanned]
+            others = [builder.name("others", Read(b, (*row, ix.sub(t, 1)), None)) for b in scanned]
             combine(registers, (), before, others)
 
     def exchange(
@@ -210,7 +221,7 @@ class ThreadScans:
             with self.over(pieces, live) as t:
                 start = builder.name("first", ix.mul(t, length))
                 running = registers("running", first)
-                self.follow(running, scanned, t, combine)
+                self.follow(running, scanned, (), t, combine)
                 with builder.loop(block := fresh("block"), start, self._end(start, length, count), 1):
                     own_value = [builder.name("own", Read(b, (block,), None)) for b in values]
                     before = [builder.name("before", Read(b, (), None)) for b in running]
