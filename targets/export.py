@@ -107,7 +107,7 @@ def write_library(
             if programs := [code for _, _, code in algorithms if isinstance(code, DeviceCode)]:
                 from raido.targets.vulkan.export import SOURCES, write_needs
 
-                (here / "needs.c").write_text(write_needs(k for code in programs for k in code.kernels.values()))
+                (here / "needs.c").write_text(write_needs(programs))
                 parts += ["needs.c", *SOURCES, "-ldl"]
             header = here / f"{library}.h"
             header.write_text(write_header(library, functions), encoding="ascii")

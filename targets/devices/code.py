@@ -28,6 +28,7 @@ class DeviceCode:
     `inputs`, `outputs` and `sizes` are in the order of the signature. `results` are those of the outputs that the plan allocates,
     `counts` the sizes that data decides, each with the number that is it when the plan has run. `fault` is the fault record ("": the
     program cannot fail): 40 bytes laid out as `RdFault`, all zeros before the plan runs. `api` is the device API: "vulkan" or "cuda".
+    `iterations`: the code minds that loops of a thread end by themselves after so many; 0: it takes for granted that they do not.
     """
 
     kernels: Mapping[str, Kernel]
@@ -40,6 +41,7 @@ class DeviceCode:
     counts: Mapping[str, str]
     fault: str
     api: str = "vulkan"
+    iterations: int = 0
 
     def to_bytes(self) -> bytes:
         """The program as bytes."""
@@ -49,6 +51,7 @@ class DeviceCode:
         head = {
             "format": FORMAT,
             "api": self.api,
+            "iterations": self.iterations,
             "codes": [len(blob) for blob in blobs],
             "kernels": [_kernel_row(kernel, blobs) for kernel in self.kernels.values()],
             "plan": [plan.words, plan.registers, plan.register_count, plan.slots, plan.hosts],
@@ -90,6 +93,7 @@ class DeviceCode:
                 counts,
                 fault,
                 str(head["api"]),
+                int(head["iterations"]),
             )
         except (Unreadable, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, TargetError):

@@ -100,6 +100,7 @@ class DeviceCompilation(Compilation):
             counts,
             program.fault,
             self.target.kind,
+            self.iterations,
         )
 
     @functools.cached_property

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from raido.algo.graph.dtypes import f32, f64
+from raido.targets.c_text import c_string
+from raido.targets.devices.code import DeviceCode
 from raido.targets.devices.export import kernel_row, words_of, write_kernel, write_table
 from raido.targets.devices.kernel import Kernel
 from raido.targets.vulkan.device import FLOAT_WIDTHS, Device
 from raido.targets.vulkan.library import ATOMICS, FEATURES
-from raido.targets.vulkan.probe import fusing_probe
+from raido.targets.vulkan.probe import MANY, fusing_probe, loop_probe
 from raido.targets.vulkan.spirv.grammar import Capability, Glsl, Mode, Op, Storage
 from raido.targets.vulkan.spirv.listing import read_instructions
 
@@ -28,7 +30,8 @@ _FIELDS = (*("features", "threads", "block", "shared", "arguments", "bindings"),
 
 @dataclass
 class _Needs:
-    """`RdVulkanNeeds` of raido_vulkan_program.h; and whether kernels take addresses, and at which widths they fuse multiply-adds."""
+    """`RdVulkanNeeds` of raido_vulkan_program.h; and whether kernels take addresses, at which widths they
+    fuse multiply-adds, and whether they have loops that must run to their end."""
 
     features: int = 0
     threads: int = 0
@@ -41,13 +44,16 @@ class _Needs:
     round_to_even: int = 0
     addresses: bool = False
     fused: set[int] = field(default_factory=set)
+    loops: bool = False
 
 
-def write_needs(kernels: Iterable[Kernel]) -> str:
+def write_needs(programs: Iterable[DeviceCode]) -> str:
     """The C file with the needs of all kernels together."""
     needs = _Needs()
-    for kernel in kernels:
-        _add_kernel(needs, kernel)
+    for code in programs:
+        for kernel in code.kernels.values():
+            _add_kernel(needs, kernel)
+            needs.loops |= not code.iterations and any(op is Op.LoopMerge for op, _ in read_instructions(kernel.code))
     rows = [getattr(needs, name) for name in _FIELDS]
     texts = [f"{{{', '.join(map(str, row))}}}" if isinstance(row, list) else str(row) for row in rows]
     text = ", ".join(f".{name} = {value}" for name, value in zip(_FIELDS, texts, strict=True))
@@ -56,16 +62,21 @@ def write_needs(kernels: Iterable[Kernel]) -> str:
 
 
 def _write_probes(needs: _Needs) -> list[str]:
-    """The tables of probes for multiply-adds that the kernels leave to the device."""
+    """The tables of probes: of multiply-adds that the kernels leave to the device, and of loops."""
     rows, parts = [], []
     asked = Device("a probe", "other", frozenset(Capability), addresses=needs.addresses)
-    for k, dtype in enumerate(dtype for dtype in (f32, f64) if dtype.bits in needs.fused):
-        kernel, given, expected = fusing_probe(asked, dtype)
+    probes = {
+        f"{dtype.bits}-bit multiply-adds that are rounded once": fusing_probe(asked, dtype)
+        for dtype in (f32, f64)
+        if dtype.bits in needs.fused
+    }
+    if needs.loops:
+        probes[f"loops of {MANY:,} iterations"] = loop_probe(asked)
+    for k, (lacking, (kernel, given, expected)) in enumerate(probes.items()):
         parts += [write_kernel(k, kernel), write_table("uint32_t", f"given_{k}", words_of(given.tobytes()))]
         parts.append(write_table("uint32_t", f"expected_{k}", words_of(expected.tobytes())))
-        lacking = f'"{dtype.bits}-bit multiply-adds that are rounded once"'
         sizes = f"{given.nbytes}, {expected.nbytes}"
-        rows.append(f"{{{kernel_row(k, kernel)}, given_{k}, expected_{k}, {sizes}, {lacking}}}")
+        rows.append(f"{{{kernel_row(k, kernel)}, given_{k}, expected_{k}, {sizes}, {c_string(lacking)}}}")
     return [*parts, f"const RdVulkanProbe rd_vulkan_probes[] = {{{', '.join([*rows, '{{0}}'])}}};\n"]
 
 

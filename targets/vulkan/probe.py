@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,8 +26,9 @@ def examine(device: Device, validate: bool = False) -> Device:
     """The device with `fused` and `iterations` as they are, found out by running kernels; once in a process."""
     widths = (f32, f64) if Capability.Float64 in device.capabilities else (f32,)
     with VulkanDevice(device, validate=validate) as opened:
-        fused = frozenset(dtype.bits for dtype in widths if _fuses(opened, dtype))
-        done = _iterate(opened, MANY)
+        probes = {dtype.bits: fusing_probe(device, dtype) for dtype in widths}
+        fused = frozenset(bits for bits, probe in probes.items() if _left(opened, probe) == probe[2])
+        done = int(_left(opened, loop_probe(device))[0])
         return replace(device, fused=fused, iterations=0 if done == MANY else done)
 
 
@@ -34,41 +36,47 @@ MANY = 100_000
 """Iterations: more than the limit of any device that is known to have one."""
 
 
-def _fuses(opened: VulkanDevice, dtype: DType) -> bool:
+Probe: TypeAlias = "tuple[Kernel, np.ndarray, np.ndarray]"
+"""A kernel of one thread over two arrays: what it is given, and what it leaves on a device that has what is asked for."""
+
+
+def fusing_probe(device: Device, dtype: DType) -> Probe:
     """Whether the device rounds (1 + e)² - (1 + 2 e) = e² once, where e² is half a unit in the last place of the product."""
-    kernel, given, expected = fusing_probe(opened.device, dtype)
-    operands, result = Memory(opened, given.nbytes), Memory(opened, expected.nbytes)
-    operands.write(given)
-    LoadedKernel(opened, kernel).launch((1, 1, 1), [operands, result])
-    return bool(result.read(np.empty_like(expected)) == expected)
-
-
-def fusing_probe(device: Device, dtype: DType) -> tuple[Kernel, np.ndarray, np.ndarray]:
-    """A kernel of one thread, the operands that it is given, and its result on a device that rounds a multiply-add once."""
     e = 2.0 ** -{32: 12, 64: 27}[dtype.bits]
     native = replace(device, fused=frozenset({32, 64}))
     given = np.array([1 + e, 1 + e, -(1 + 2 * e)], dtype.numpy)
     return generate_kernel(_multiply_add(dtype), native), given, np.array([e * e], dtype.numpy)
 
 
-def _iterate(opened: VulkanDevice, count: int) -> int:
-    """The iterations that a loop of so many makes."""
-    kernel, result = LoadedKernel(opened, generate_kernel(_count(), opened.device)), Memory(opened, 4)
-    result.write(np.zeros(1, np.int32))
-    kernel.launch((1, 1, 1), [result, count])
-    return int(result.read(np.empty(1, np.int32))[0])
+def loop_probe(device: Device) -> Probe:
+    """Whether a loop runs to its end, however many iterations that are."""
+    many = np.array([MANY], np.int32)
+    return generate_kernel(_count(), device), many, many
+
+
+def _left(opened: VulkanDevice, probe: Probe) -> np.ndarray:
+    """What the kernel of a probe leaves on a device."""
+    kernel, given, expected = probe
+    first, second = Memory(opened, given.nbytes), Memory(opened, expected.nbytes)
+    first.write(given)
+    LoadedKernel(opened, kernel).launch((1, 1, 1), [first, second])
+    return second.read(np.empty_like(expected))
 
 
 def _count() -> object:
-    """A kernel of one thread that adds 1 to out[0] in each iteration of a loop over its second argument."""
+    """A kernel of one thread: out[0] is the number of iterations of a loop over given[0]."""
     from raido.targets import tvm_corner as T
 
-    pointer, count, index = T.pointer("out", i32), T.Var("count", "int32"), T.Var("index", "int32")
-    out, zero = T.flat_buffer("out", i32, 1, pointer), T.IntImm("int32", 0)
+    pointers = [T.pointer(name, i32) for name in ("given", "out")]
+    given, out = (T.flat_buffer(p.name, i32, 1, p) for p in pointers)
+    index, zero = T.Var("index", "int32"), T.IntImm("int32", 0)
     more = T.Add(T.BufferLoad(out, [zero]), T.IntImm("int32", 1))
-    loop = T.For(index, zero, count, T.ForKind.SERIAL, T.BufferStore(out, more, [zero]))
-    body = T.sequence([T.DeclBuffer(out, data=pointer), loop])
-    return T.PrimFunc([pointer, count], body).with_attr("global_symbol", "count")
+    body = [
+        *(T.DeclBuffer(buffer, data=pointer) for buffer, pointer in zip((given, out), pointers, strict=True)),
+        T.BufferStore(out, zero, [zero]),
+        T.For(index, zero, T.BufferLoad(given, [zero]), T.ForKind.SERIAL, T.BufferStore(out, more, [zero])),
+    ]
+    return T.PrimFunc(pointers, T.sequence(body)).with_attr("global_symbol", "count")
 
 
 def _multiply_add(dtype: DType) -> object:

@@ -58,7 +58,7 @@ def ones(x: Any, a: Any, n: Any) -> list[Any]:
 def code(functions: Sequence[Any], plan: Sequence[Statement], sizes: tuple[str, ...], **names: Any) -> DeviceCode:
     device = validated_device()
     made = {str(f.attrs["global_symbol"]): generate_kernel(f, device) for f in functions}
-    rest: dict[str, Any] = {"results": (), "constants": {}, "counts": {}, "fault": ""}
+    rest: dict[str, Any] = {"results": (), "constants": {}, "counts": {}, "fault": "", "iterations": 65535}
     return DeviceCode(kernels=made, plan=encode_plan(plan, made, sizes), sizes=sizes, **{**rest, **names})
 
 
@@ -244,20 +244,25 @@ def test_a_library_is_loaded_back(tmp_path: Path) -> None:
     assert "THREE_BAD_DEVICE = 7" in header and "int32_t three_set_device(const char* device);" in header
 
 
-def test_a_device_that_rounds_multiply_adds_twice_is_refused(tmp_path: Path) -> None:
-    """A library of kernels that leave them to the device asks it, since no driver says how it rounds."""
-    device = validated_device()
-    if 32 in examine(device).fused:
-        pytest.skip(f"{device.name} rounds them once")
+def test_devices_are_asked_what_no_driver_says(tmp_path: Path) -> None:
+    """Kernels that leave multiply-adds to the device want them rounded once; loops made without a limit want none."""
+    device = examine(validated_device(), validate=True)
+    if 32 in device.fused or not device.iterations:
+        pytest.skip(f"{device.name} can do both")
     name, signature, program = smooth_program()
     body = lambda x, a, b, c, n: [
         when(x.i < n, put(b, x.i, kernels.native("fma", f32, at(a, x.i), at(c, x.i), at(a, x.i))))
     ]
     function = kernel("blur", (f32, f32, f32, "int64"), body)
     fused = generate_kernel(function, replace(device, fused=frozenset({32})))
-    rows = [(name, signature, replace(program, kernels={"blur": fused}))]
-    with pytest.raises(TargetError, match=r"smooth: .* has no 32-bit multiply-adds that are rounded once"):
-        export.load(export.write_library(tmp_path / "libfused.so", rows))(np.zeros(3, "f4"), 1)
+    endless, takes, picking = pick_program()
+    for row, lacking in (
+        ((name, signature, replace(program, kernels={"blur": fused})), "32-bit multiply-adds that are rounded once"),
+        ((endless, takes, replace(picking, iterations=0)), "loops of 100,000 iterations"),
+    ):
+        path = export.write_library(tmp_path / f"lib{row[0]}.so", [row])
+        with pytest.raises(TargetError, match=f"{row[0]}: .* has no {lacking}"):
+            export.load(path)(np.zeros(3, "f4"), 1)
 
 
 def test_a_device_that_cannot_run_it_is_refused(tmp_path: Path) -> None:
