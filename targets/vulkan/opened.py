@@ -5,6 +5,7 @@ A process that was forked from this one opens devices of its own: the arrays and
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import threading
@@ -33,8 +34,17 @@ def open_device(which: int | str = "", validate: bool | None = None) -> VulkanDe
         found = _open.get((device.index, validate))
         if found is None or not found.is_open:
             found = VulkanDevice(_examined(device, validate), validate=validate, cache=_cache())
+            if not _open:
+                atexit.register(_keep_pipelines)  # behind the hook that closes devices, and so before it at the end
             _open[device.index, validate] = found
         return found
+
+
+def _keep_pipelines() -> None:
+    """At the end of the process: what the driver has compiled goes to the cache."""
+    for device in _open.values():
+        if device.is_open:
+            device.keep_pipelines()
 
 
 def _examined(device: Device, validate: bool) -> Device:

@@ -19,7 +19,10 @@ from test_corpus import check
 
 import raido as rd
 from raido.algo.errors import ArithmeticFault, IndexOutOfRange, SizeMismatch, TargetError
+from raido.targets.cache import Cache
+from raido.targets.compile import compile_program
 from raido.targets.devices.code import DeviceCode
+from raido.targets.devices.compile import DeviceCompilation
 from raido.targets.vulkan.library import validation_messages
 from raido.targets.vulkan.opened import open_device
 
@@ -174,3 +177,13 @@ def test_arithmetic_with_zero_keeps_signs_infinities_and_nan() -> None:
     for k, (got, want) in enumerate(zip(compiled(with_zeros)(a), with_zeros.interpret(a), strict=True)):
         same = ((got == want) & (np.signbit(got) == np.signbit(want))) | (np.isnan(got) & np.isnan(want))
         assert same.all(), (k, got, want)
+
+
+def test_kept_code_is_called_without_making_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, cache = gathered.trace(), Cache(tmp_path / "cache")
+    compile_program(program, "vulkan", cache=cache)
+    monkeypatch.setattr(DeviceCompilation, "nest", property(lambda self: pytest.fail("a nest was made")))
+    kept = compile_program(program, "vulkan", cache=cache)
+    np.testing.assert_array_equal(kept(np.float32([1, 2, 3]), np.array([2, 0])), np.float32([6, 2]))
+    with pytest.raises(IndexOutOfRange, match=r"index 3 is out of range(?s:.)*test_device_programs.py.*a\[index\]"):
+        kept(np.float32([1, 2, 3]), np.array([3]))
