@@ -37,6 +37,7 @@ THREADS = 256  # of a block: a power of two that all devices hold some of at a t
 LINE = 128  # bytes that neighbouring threads read at a time, of the memory of most devices
 SMALLEST = 4  # bytes of the elements that most programs have: so many fit into a line
 MOST_UNROLLED = 32
+MANY_RANGES = 128  # of `sorted`, and chunks: one thread goes through all pairs of them
 
 
 def say_gpu_loops(draft: Draft, name: str) -> None:
@@ -255,18 +256,27 @@ def say_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
     if atomic or stage.update.mode == "unique":
         say_threads(draft, stage, [*steps, *(axis for axis in rows if not is_small(axis.extent))], gpu)
     elif stage.update.mode == "combine":
-        bins = " * ".join(axis.name for axis in stage.axes)
-        draft.say(
-            name,
-            "strategy",
-            name="private",
-            chunks=f"min({many_chunks(gpu)}, {product(steps)} // ({STEPS_FOR_A_BIN} * {bins}))",
-        )
+        bins = product(stage.axes)
+        far = draft.branch()
+        if len(stage.axes) == len(whole) and say_sorted(far, stage) and bins.isidentifier():
+            say_start(far, stage, whole, gpu)
+            few = f"{product(steps)} < {MANY_RANGES * STEPS_FOR_A_BIN} * {bins}"  # chunks with bins of their own
+            draft.accept(far.when(name, f"{bins} >= {MANY_RANGES * draft.machine.task} and {few}"))
+        chunks = f"min({many_chunks(gpu)}, {product(steps)} // ({STEPS_FOR_A_BIN} * {bins}))"
+        draft.say(name, "strategy", name="private", chunks=chunks)
     elif rows:
         say_threads(draft, stage, rows, gpu)  # each of which takes all steps, in order
     else:
-        draft.say(name, "strategy", name="sorted", chunks=f"{product(steps)} // {draft.machine.task}")
+        say_sorted(draft, stage)
     say_start(draft, stage, whole or rows, gpu)
+
+
+def say_sorted(draft: Draft, stage: Stage) -> bool:
+    """Steps sorted by ranges of what they change, of which each is gone through by a thread, and so is each chunk of the steps."""
+    task, steps = draft.machine.task, product(stage.reduction_axes)
+    return draft.say(
+        stage.name, "strategy", name="sorted", bins=8 * task, chunks=f"min({MANY_RANGES}, {steps} // {task})"
+    )
 
 
 def product(axes: Sequence[Axis]) -> str:
