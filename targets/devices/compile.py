@@ -33,6 +33,11 @@ class DeviceCompilation(Compilation):
         """After so many, of all its loops together, the loops of a thread end by themselves on the device; 0: they do not."""
         return 0
 
+    @property
+    def largest_array(self) -> int:
+        """Bytes that an array of the device has at most."""
+        return 1 << 62
+
     @abstractmethod
     def generate(self) -> dict[str, Kernel]:
         """The code of the kernels (`functions`), by name."""
@@ -58,20 +63,26 @@ class DeviceCompilation(Compilation):
         """The nest as kernels and the plan of their launches."""
         from raido.schedule.kernels.cut import cut
         from raido.schedule.kernels.limits import Limits, limits_of
-        from raido.targets.kernels.long_loops import has_long_loops, with_fault_record
+        from raido.targets.kernels.long_loops import with_fault_record
 
         gpu = self.target.machine.gpu
         program = cut(self.nest, Limits() if gpu is None else limits_of(gpu))
-        long = any(has_long_loops(kernel, self.iterations) for kernel in program.kernels)
-        return with_fault_record(program) if long else program
+        return with_fault_record(program) if self._long_kernels(program) else program
+
+    def _long_kernels(self, program: DeviceProgram) -> frozenset[str]:
+        """The names of kernels whose loops may be longer than the device allows."""
+        from raido.targets.kernels.long_loops import long_kernels
+
+        return long_kernels(program, self.iterations, self.largest_array)
 
     @functools.cached_property
     def functions(self) -> dict[str, Any]:
         """The kernels in TIR, by name."""
         from raido.targets.kernels.kernel import emit_kernel
 
-        kernels = self.device_program.kernels
-        return {kernel.name: emit_kernel(kernel, iterations=self.iterations) for kernel in kernels}
+        program = self.device_program
+        limits = dict.fromkeys(self._long_kernels(program), self.iterations)
+        return {kernel.name: emit_kernel(kernel, iterations=limits.get(kernel.name, 0)) for kernel in program.kernels}
 
     @functools.cached_property
     def kernels(self) -> dict[str, Kernel]:

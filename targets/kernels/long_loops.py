@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr, Node
 from raido.algo.graph.facts import Facts
-from raido.algo.graph.index import sub
+from raido.algo.graph.index import as_index, sub
+from raido.algo.graph.rewrite import substitute
 from raido.schedule.kernels.host_plan import If, Launch, Loop, Statement, While
 from raido.schedule.kernels.kernel import DeviceProgram, Kernel
 from raido.schedule.nest import nodes
@@ -21,12 +24,21 @@ _NAME = "fault record"
 _ENDLESS = 1 << 62
 
 
-def has_long_loops(kernel: Kernel, iterations: int) -> bool:
-    """Whether a thread may make more than so many iterations of all its loops together, as far as sizes and literals tell; 0: of no
-    loop whose end data decides, either."""
+def long_kernels(program: DeviceProgram, iterations: int, largest: int) -> frozenset[str]:
+    """The kernels in which a thread may make more than so many iterations of all its loops together, as far as sizes and literals tell,
+    on a device whose arrays have at most `largest` bytes; 0 iterations: those with loops whose end data decides."""
+    arrays = (array.buffer for array in (*program.inputs, *program.outputs))
+    lines = [buffer for buffer in arrays if len(buffer.shape) == 1]
+    facts = Facts(sub(largest // buffer.dtype.itemsize, as_index(buffer.shape[0])) for buffer in lines)
+    return frozenset(kernel.name for kernel in program.kernels if _has_long_loops(kernel, iterations, facts))
+
+
+def _has_long_loops(kernel: Kernel, iterations: int, facts: Facts) -> bool:
     if any(isinstance(s, nodes.While) for statement in kernel.body.statements for s in statements_within(statement)):
         return True
-    return iterations > 0 and _iterations(kernel.body, iterations) > iterations
+    for variable, extent in zip(kernel.threads, kernel.extent, strict=True):
+        facts = facts.with_range(variable, 0, extent - 1)
+    return iterations > 0 and _iterations(kernel.body, iterations, facts, {}) > iterations
 
 
 def with_fault_record(program: DeviceProgram) -> DeviceProgram:
@@ -37,20 +49,23 @@ def with_fault_record(program: DeviceProgram) -> DeviceProgram:
     return replace(program, kernels=kernels, plan=_given(program.plan, fault, lacking), fault=fault)
 
 
-def _iterations(block: nodes.Block, most: int) -> int:
-    """Iterations of all loops of a block, at most."""
+def _iterations(block: nodes.Block, most: int, facts: Facts, named: dict[Node, Expr]) -> int:
+    """Iterations of all loops of a block, at most; `named` has the values of names."""
     total = 0
     for s in block.statements:
-        inside = sum(_iterations(part, most) for part in blocks_of(s))
-        if isinstance(s, nodes.Block):
-            inside = _iterations(s, most)
-        total += _trips(s, most) * (1 + inside) if isinstance(s, nodes.For) else inside
+        if isinstance(s, nodes.Let) and s.var.dtype is i64:
+            named = {**named, s.var: substitute(s.value, named)}
+        elif isinstance(s, nodes.Block):
+            total += _iterations(s, most, facts, named)
+        else:
+            inside = sum(_iterations(part, most, facts, named) for part in blocks_of(s))
+            total += _trips(s, most, facts, named) * (1 + inside) if isinstance(s, nodes.For) else inside
     return total
 
 
-def _trips(loop: nodes.For, most: int) -> int:
+def _trips(loop: nodes.For, most: int, facts: Facts, named: dict[Node, Expr]) -> int:
     """A bound of a loop's iterations: a power of two."""
-    distance, facts = sub(loop.high, loop.low), Facts()
+    distance = substitute(sub(loop.high, loop.low), named)
     bound = 1
     while bound <= most:
         if facts.less_equal(distance, bound * loop.step):

@@ -44,6 +44,10 @@ class VulkanCompilation(DeviceCompilation):
     def iterations(self) -> int:
         return self.device.iterations
 
+    @property
+    def largest_array(self) -> int:
+        return self.device.allocation
+
     def generate(self) -> dict[str, Kernel]:
         return {name: generate_kernel(function, self.device) for name, function in self.functions.items()}
 
