@@ -1,0 +1,152 @@
+"""Loops over the threads of a block before they become places of threads: how many threads there are, and loops that need none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
+from raido.algo.graph.facts import Interval
+from raido.algo.graph.rewrite import free_variables, substitute, topological
+from raido.schedule.kernels.limits import Limits
+from raido.schedule.kernels.owners import largest
+from raido.schedule.kernels.thread_code import thread_code
+from raido.schedule.nest.nodes import (
+    Block,
+    For,
+    If,
+    Let,
+    Statement,
+    While,
+)
+from raido.schedule.nest.values import NestExpr, Read
+from raido.schedule.nest.walk import blocks_of, statements_within
+
+AXES = {"thread.x": 0, "thread.y": 1, "thread.z": 2}
+
+
+@dataclass(slots=True)
+class Scope:
+    """The axes that loops have bound, the meaning of names, the ranges of loops, and whether all threads are here (along other axes).
+
+    most: how many threads take part in the loops that have bound axes. counted: variables of loops in terms of how often they went round.
+    """
+
+    bound: frozenset[int]
+    known: dict[Node, Expr]
+    ranges: dict[Var, Interval]
+    uniform: bool = True
+    most: dict[int, int] = field(default_factory=dict)
+    counted: dict[Node, Expr] = field(default_factory=dict)
+
+    def inner(self, **changes: Any) -> Scope:
+        """A scope inside."""
+        fields = {"bound": self.bound, "known": dict(self.known), "ranges": self.ranges, "uniform": self.uniform}
+        return Scope(**{**fields, "most": self.most, "counted": self.counted, **changes})
+
+    def learn(self, s: Statement) -> None:
+        """Remembers what an index is that a statement names."""
+        if isinstance(s, Let) and isinstance(s.var, Var) and s.var.dtype is i64:
+            value = substitute(s.value, self.known)
+            if not any(isinstance(node, Read) for node in topological(value)):
+                self.known[s.var] = value
+
+    def enter(self, loop: For) -> Scope:
+        """The scope in a serial loop."""
+        low, last = substitute(loop.low, self.known), ix.sub(substitute(loop.high, self.known), 1)
+        ranges = {**self.ranges, loop.var: (low, last)}
+        if loop.step == 1:
+            return self.inner(ranges=ranges)
+        times = fresh("times")
+        ranges[times] = (ix.as_index(0), ix.floordiv(ix.sub(last, low), loop.step))
+        return self.inner(ranges=ranges, counted={**self.counted, loop.var: ix.add(low, ix.mul(times, loop.step))})
+
+    def meaning(self, index: NestExpr) -> Expr:
+        """An index in terms of places, sizes, and what is not known of them."""
+        return ix.canonical(substitute(index, self.known))
+
+    def times(self, index: Expr) -> Expr:
+        """A meaning in terms of how often loops went round."""
+        for _ in self.counted:
+            if self.counted.keys().isdisjoint(free_variables(index)):
+                break
+            index = ix.canonical(substitute(index, self.counted))
+        return index
+
+
+def block_extent(body: Block, limits: Limits) -> tuple[int, int, int]:
+    """How many threads a block needs along each axis: as many as its longest loop there has iterations, within a block's limit."""
+    extent = [1, 1, 1]
+    _measure(body, {}, {}, extent, limits)
+    while prod(extent) > limits.most_threads:
+        largest_axis = extent.index(max(extent))
+        extent[largest_axis] = (extent[largest_axis] + 1) // 2
+    return (extent[0], extent[1], extent[2])
+
+
+def _measure(
+    s: Statement, known: dict[Node, Expr], ranges: dict[Var, Interval], extent: list[int], limits: Limits
+) -> None:
+    scope = Scope(frozenset(), known, ranges)
+    scope.learn(s)
+    if isinstance(s, For) and s.kind == "parallel":
+        axis = AXES[s.level]
+        trips = ix.sub(substitute(s.high, known), substitute(s.low, known))
+        most = largest(ix.canonical(trips))
+        needed = s.threads or (limits.threads if most is None else -(-most // s.step))
+        extent[axis] = max(extent[axis], min(needed, limits.along[axis]))
+    for block in (s,) if isinstance(s, Block) else blocks_of(s):
+        inner = dict(known)
+        for each in block.statements:
+            _measure(each, inner, ranges, extent, limits)
+
+
+def without_single(block: Block, scope: Scope) -> Block:
+    """The block with loops over threads that have one iteration at most as what the first thread does, if there is one."""
+
+    def change(s: Any) -> Any:
+        if isinstance(s, Block):
+            return without_single(s, scope.inner())
+        if isinstance(s, For):
+            body = without_single(s.body, scope.inner())
+            trips = largest(ix.canonical(substitute(ix.sub(s.high, s.low), scope.known)))
+            if s.kind != "parallel" or trips is None or trips > s.step:
+                return replace(s, body=body)
+            return If(Op("lt", bool_, (s.low, s.high)), Block((Let(s.var, s.low), *body.statements)))
+        if isinstance(s, If):
+            orelse = None if s.orelse is None else without_single(s.orelse, scope.inner())
+            return If(s.condition, without_single(s.then, scope.inner()), orelse)
+        if isinstance(s, While):
+            return While(without_single(s.setup, scope), s.condition, without_single(s.body, scope.inner()))
+        scope.learn(s)
+        return s
+
+    return Block(tuple(map(change, block.statements)))
+
+
+def made_serial(block: Block, loop: For) -> Block:
+    """The block with loops over threads inside one of them made serial."""
+
+    def change(s: Any) -> Any:
+        if s is loop:
+            return replace(s, body=thread_code(s.body))
+        if isinstance(s, Block):
+            return made_serial(s, loop)
+        if isinstance(s, For):
+            return replace(s, body=made_serial(s.body, loop))
+        if isinstance(s, If):
+            orelse = None if s.orelse is None else made_serial(s.orelse, loop)
+            return If(s.condition, made_serial(s.then, loop), orelse)
+        if isinstance(s, While):
+            return While(made_serial(s.setup, loop), s.condition, made_serial(s.body, loop))
+        return s
+
+    return Block(tuple(map(change, block.statements)))
+
+
+def has_shared_loop(s: Statement) -> bool:
+    """Whether a statement is a loop over threads, or holds one."""
+    return any(isinstance(inner, For) and inner.kind == "parallel" for inner in statements_within(s))

@@ -1,0 +1,204 @@
+"""Launches: kernels of the statements of a nest, the numbers and the memory that they need, and their statements of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from math import prod
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr, Node, Var, const, fresh
+from raido.schedule.kernels.block_code import ThreadBlock, block_code
+from raido.schedule.kernels.block_loops import AXES as BLOCK_AXES
+from raido.schedule.kernels.block_loops import Chain, block_chain, in_turn, placed
+from raido.schedule.kernels.block_scope import block_extent
+from raido.schedule.kernels.host_plan import (
+    Launch,
+    Loop,
+    Number,
+)
+from raido.schedule.kernels.iteration_memory import IterationMemory, iteration_memory, place_memory
+from raido.schedule.kernels.make_kernel import Places, clean_name, kernel_key, make_kernel
+from raido.schedule.kernels.numbers import divided_up, minus, no_less_than, plus, times
+from raido.schedule.kernels.plan_writer import Pending, PlanWriter
+from raido.schedule.kernels.thread_code import thread_code
+from raido.schedule.kernels.thread_loops import folded, one_iteration, strided_loop
+from raido.schedule.lower.builder import new_serial
+from raido.schedule.nest import nodes
+from raido.schedule.nest.uses import Uses
+from raido.schedule.nest.values import Buffer, NestExpr
+
+
+class Launcher(PlanWriter):
+    """Makes kernels, one of those that are alike, and launches them."""
+
+    def flush(self) -> None:
+        """Launches a kernel of one thread for the statements that wait, if there are any."""
+        pending, self.pending = self.pending, Pending()
+        mine = set(pending.statements)
+        body: list[nodes.Statement] = []
+        for s in pending.statements:
+            if isinstance(s, nodes.Alloc) and self.users.get(s.buffer, mine) - mine:
+                self.frames[-1].append(self.allocate(s.buffer))
+                continue
+            body.append(s)
+            if isinstance(s, nodes.Let) and (s.var in pending.exported or self.users.get(s.var, mine) - mine):
+                cell = Buffer(s.var.name, s.var.dtype, (), "heap", new_serial(), (), 1, None)
+                self.frames[-1].append(self.allocate(cell))
+                self.known.cells[s.var] = cell
+                body.append(nodes.Store(cell, (), s.var))
+        if any(not isinstance(s, (nodes.Let, nodes.Alloc)) for s in body):
+            block = nodes.Block(tuple(body))
+            memory = iteration_memory(block, self.limits)
+            self._prepare(block, memory)
+            code, scratch = place_memory(thread_code(block), memory, const(i64, 0), const(i64, 1))
+            self._launch(self.stage, code, scratch, (1, 1, 1), (1, 1, 1), Places(), {})
+
+    def _loop(self, s: nodes.For) -> None:
+        """Launches a loop over threads."""
+        memory = iteration_memory(s, self.limits)
+        self._prepare(s, memory)
+        loop, given, count = self._ends(s)
+        places, threads = Places(), self.limits.threads
+        if memory.slots:
+            slot, slots, trips = fresh("slot"), fresh("slots"), fresh("trips")
+            in_flight = self._short(self._in_flight(memory, count))
+            given |= {slots: in_flight, trips: count}
+            self.known.numbers[slots] = self._name(in_flight)
+            code = strided_loop(loop, places, self.limits, slot, slots, trips)
+            code, scratch = place_memory(code, memory, slot, slots)
+            count = in_flight
+        else:
+            code, scratch = place_memory(one_iteration(loop, places, self.limits), memory, const(i64, 0), const(i64, 1))
+        name = f"{s.stage or self.stage}_{s.loop or s.var.name}"
+        self._launch(name, code, scratch, (threads, 1, 1), folded(count, self.limits), places, given)
+
+    def _blocks(self, s: nodes.For) -> None:
+        """Launches a loop over blocks."""
+        memory = iteration_memory(s, self.limits)
+        self._prepare(s, memory)
+        chain = block_chain(s)
+        given: dict[Node, Number] = {}
+        around: list[nodes.For | nodes.Let | nodes.If] = []
+        trips: list[Number] = []
+        for each in chain.around:
+            if isinstance(each, nodes.For):
+                each, more, count = self._ends(each)
+                given |= more
+                trips.append(count)
+            around.append(each)
+        body = Chain(tuple(around), thread_code(chain.body, together=True))
+        extent, places = block_extent(body.body, self.limits), Places()
+        grid: list[Number] = [1, 1, 1]
+        numbers: list[Expr] = []
+        parts: list[tuple[str, Number]] = []
+        firsts: set[Node] = set()
+        for each, count in zip(chain.loops, trips, strict=True):
+            axis = BLOCK_AXES[each.level]
+            number: Expr = places.blocks[axis]
+            grid[axis] = count
+            if not isinstance(count, int) or count > self.limits.blocks:
+                part, first = self.fresh("part"), fresh("first")
+                begin = times(part, self.limits.blocks)
+                parts.append((part, divided_up(count, self.limits.blocks)))
+                grid[axis] = ("min", minus(count, begin), self.limits.blocks)
+                given[first] = begin
+                firsts.add(first)
+                number = ix.add(number, first)
+            numbers.append(number)
+        name = f"{s.stage or self.stage}_{s.loop or s.var.name}"
+        slot, slots = fresh("slot"), fresh("slots")
+        made = block_code(placed(body, numbers), places.threads, extent, memory, (slot, slots), self.limits)
+        if not made.scratch:
+            self._in_parts(
+                parts, partial(self._launch, name, made.code, (), extent, (grid[0], grid[1], grid[2]), places, given)
+            )
+            return
+        given = {v: n for v, n in given.items() if v not in firsts}
+        counts = [fresh("trips") for _ in trips]
+        given |= dict(zip(counts, trips, strict=True))
+        turns = in_turn(body, slot, slots, counts)
+        code = nodes.Block((nodes.Let(slot, places.blocks[0]), *turns.statements))
+        made = block_code(code, places.threads, extent, memory, (slot, slots), self.limits)
+        total: Number = 1
+        for each in trips:
+            total = times(total, each)
+        in_flight = self._short(self._blocks_in_flight(made, total, slots))
+        given[slots] = in_flight
+        self.known.numbers[slots] = self._name(in_flight)
+        self._launch(name, made.code, made.scratch, extent, (in_flight, 1, 1), places, given)
+
+    def _blocks_in_flight(self, made: ThreadBlock, total: Number, slots: Var) -> Number:
+        """How many blocks run at a time where they have arrays in device memory."""
+        threads = prod(made.extent)
+        each: Number = 0
+        for buffer in made.scratch:
+            nbytes: Number = buffer.dtype.itemsize * (1 if buffer.shape[0] is slots else threads)
+            for e in buffer.shape[1:]:
+                nbytes = times(nbytes, self._extent(e))
+            each = plus(each, nbytes)
+        fitting = ("max", 1, ("//", self.limits.scratch, ("max", 1, each)))
+        return ("min", ("min", total, max(1, self.limits.resident // threads)), fitting)
+
+    def _in_parts(self, parts: Sequence[tuple[str, Number]], launch: Callable[[], None]) -> None:
+        """A launch, in loops over parts of axes that may be longer than one launch has them."""
+        outer, self.plan = self.plan, []
+        launch()
+        body = tuple(self.plan)
+        for part, count in reversed(parts):
+            body = (Loop(part, count, body),)
+        self.plan = [*outer, *body]
+
+    def _ends(self, s: nodes.For) -> tuple[nodes.For, dict[Node, Number], Number]:
+        """A loop whose bounds are known before its launch, the numbers that these need, and how many iterations it has."""
+        given: dict[Node, Number] = {}
+        low, high = self.number(s.low), self.number(s.high)
+        ends: list[NestExpr] = []
+        for e, number in ((s.low, low), (s.high, high)):
+            ends.append(e if self._plain(e) is not None else fresh("end"))
+            if ends[-1] is not e:
+                given[ends[-1]] = number
+        count = self._short(no_less_than(0, divided_up(minus(high, low), s.step)))
+        return replace(s, low=ends[0], high=ends[1]), given, count
+
+    def _launch(
+        self,
+        name: str,
+        code: nodes.Block,
+        scratch: Sequence[Buffer],
+        extent: tuple[int, int, int],
+        grid: tuple[Number, Number, Number],
+        places: Places,
+        given: Mapping[Node, Number],
+    ) -> None:
+        """A launch of a kernel, one that is alike if there is any, and the memory that it needs meanwhile."""
+        arrays = [self.allocate(buffer) for buffer in scratch]
+        self.may_have_failed |= Uses(code).faults
+        kernel = make_kernel(code, extent, places, self.known, given, self.may_have_failed)
+        known = self.alike.get(key := kernel_key(kernel))
+        if known is None:
+            known = self.alike[key] = self.fresh(clean_name(name))
+            self.kernels.append(replace(kernel, name=known))
+        numbers = [given[v] if v in given else self.known.numbers[v] for v in kernel.numbers]
+        arguments = (*(self.known.arrays[b] for b in kernel.arrays), *numbers)
+        self.plan.append(Launch(known, grid, (*arguments, self.fault) if kernel.faults else arguments))
+        self._free(arrays)
+
+    def _in_flight(self, memory: IterationMemory, count: Number) -> Number:
+        """How many iterations run at a time where each has memory of its own."""
+        each: Number = 0
+        for buffer, shape in memory.slots.items():
+            nbytes: Number = buffer.dtype.itemsize
+            for e in shape:
+                nbytes = times(nbytes, self._extent(e))
+            each = plus(each, nbytes)
+        fitting = ("max", 1, ("//", self.limits.scratch, ("max", 1, each)))
+        return ("min", ("min", count, self.limits.resident), fitting)
+
+    def _prepare(self, s: nodes.Statement, memory: IterationMemory) -> None:
+        """Makes numbers of all that the shapes of a kernel's arrays mention."""
+        for buffer in (*Uses(s).buffers, *memory.slots):
+            for e in (*memory.slots.get(buffer, buffer.shape), *buffer.strides):
+                self._extent(e)
