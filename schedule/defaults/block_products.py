@@ -1,8 +1,9 @@
 """The default loops, on a GPU, of results that share what they read, as in a product of matrices.
 
-A block has a tile of the results, and each of its threads a tile of that in registers, as many sums as a thread has registers for while
-enough others are resident: a sum takes one multiply-add for two elements read, a square of t × t sums t/2 for each. What is read of
-both factors goes through shared memory, a few steps of the reduction at a time, copied by all threads side by side:
+A block has a tile of the results, and each of its threads a square of them in registers, as many sums as a thread has registers for
+while enough others are resident: t × t sums take t / 2 multiply-adds for each element read. A thread has rows and columns of the tile
+that are as far apart as there are threads along them, so that neighbours read and store neighbouring elements. What is read of both
+factors goes through shared memory, a few steps of the reduction at a time, copied by all threads side by side:
 
     block.y, block.x: for ro: copy a, copy b;  thread.y, thread.x: for ri: t × t multiply-adds
 """
@@ -38,8 +39,8 @@ def say_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> boo
         side_here, tile_here = fitting_tile(draft, axis, side, tile)
         if not draft.say(name, "split", axis=axis.name, factor=side_here * tile_here):
             return False
-        draft.say(name, "split", axis=axis.name + "i", factor=tile_here)
-    rows, columns = (i.name + "io", i.name + "ii"), (j.name + "io", j.name + "ii")
+        draft.say(name, "split", axis=axis.name + "i", factor=side_here)
+    rows, columns = (i.name + "ii", i.name + "io"), (j.name + "ii", j.name + "io")
     planes = [axis.name for axis in stage.axes[:-2]]
     outer, threads = (i.name + "o", j.name + "o"), (rows[0], columns[0])
     folds = [axis.name for axis in stage.reduction_axes]
