@@ -21,6 +21,7 @@ Memory. Stencils get boundary loops of their own; outputs larger than the last-l
 not known before) that nothing reads again are streamed, unless their rows are short or their elements take long. Where a stencil reads
 neighbouring planes and is not streamed, rows are fetched four ahead: there are more streams than the processor follows by itself.
 
+On a GPU, placement is the same but for strips, which are a cache's, and `gpu` says the loops.
 A stage with any loop directive keeps exactly those loops. Readers are settled before what they read. Completing twice changes nothing.
 """
 
