@@ -3,7 +3,9 @@
 before   for x in xo..xo + B: out[x] = running = op(running, a[x])
 after    for t in 0..T by threads: part[t] = fold of piece t
          for t in 0..T by threads: part[t] = op(op(part[t - 3], part[t - 2]), op(part[t - 1], part[t])), then 4 apart, 16, …
-         for t in 0..T by threads: out of piece t, from op(before, part[t - 1]) on
+         for t in 0..T by threads: pieces[block, t] = part[t]
+         … once all blocks' totals are scanned, and before[block] is what came before a block:
+         for t in 0..T by threads: out of piece t, from op(before[block], pieces[block, t - 1]) on
 
 (Hillis & Steele, Data parallel algorithms, 1986, two rounds at a time.) The values of blocks are scanned likewise, by the threads of one
 block, each of which has a piece of them. The order is that of the elements, and grouping follows from the schedule and sizes alone.
