@@ -91,22 +91,26 @@ class Control:
     def _rounds(self, stage: ControlStage, form: ArrayLoop | ArrayWhile) -> None:
         host, builder = self.host, self.builder
         changing = self._changing(stage.state)
+        direct, host.direct = host.direct, {}
+        body_stages = host.plan_memory(
+            stage.body, stage.results, {state for m, state in enumerate(stage.state) if m not in changing}
+        )
         current: list[Buffer] = []
         for m, (parameter, init) in enumerate(zip(stage.state, stage.init, strict=True)):
             if Result(form, m) in host.hands.taken:
                 buffer = host.buffer(init)
             else:
-                buffer = self._new(
-                    parameter.name, parameter, host.converter.shape_of(init if m in changing else parameter)
-                )
+                shape = host.converter.shape_of(init if m in changing else parameter)
+                output = direct.get(Result(form, m))
+                if output is not None and m not in changing and output.shape == shape and self._stays(stage, m):
+                    buffer = output
+                    builder.level_of[buffer] = 0
+                else:
+                    buffer = self._new(parameter.name, parameter, shape)
                 host.copy(init, buffer)
                 host.note_copy(stage, init)
             host.storages[parameter] = Storage(buffer)
             current.append(buffer)
-        direct, host.direct = host.direct, {}
-        body_stages = host.plan_memory(
-            stage.body, stage.results, {state for m, state in enumerate(stage.state) if m not in changing}
-        )
         given = self._given(stage, changing)
         following = self._following(stage, current, (*changing, *given))
         host.rounds += 1
@@ -139,6 +143,15 @@ class Control:
             assert condition is not None
             builder.add(While(closed(setup), condition, closed(body)))
         self._end(form, current, changing)
+
+    def _stays(self, stage: ControlStage, m: int) -> bool:
+        """Whether a state changes in place in every round, by stages alone: loops and branches inside may swap memory."""
+        array, taken = stage.results[m], self.host.hands.taken
+        while array in taken:
+            if not isinstance(array, Result) or isinstance(array.form, (ArrayLoop, ArrayWhile, ArrayCond)):
+                return False
+            array = taken[array]
+        return array is stage.state[m]
 
     def _given(self, stage: ControlStage, changing: Sequence[int]) -> list[int]:
         """The states that become what loops and branches of the body leave in memory of their own, which they take over."""

@@ -309,6 +309,13 @@ def doubled_below(x: rd.i64["h", "w"]):
     return rd.loop(3, lambda t, m: m.at[1:, :].set(m[1:, :] * 2), x)
 
 
+@pytest.mark.parametrize("algorithm", [rows, rows_in_maps, elimination, as_long_as], ids=lambda a: a.name)
+def test_states_that_stay_where_they_are_stay_in_the_result(algorithm):
+    statements = lowered(algorithm).body.statements
+    copies = [s for s in statements if isinstance(s, Copy)]
+    assert [c.destination.name.rstrip("01") for c in copies if c.destination.shape] == ["out"]
+
+
 def test_maps_that_choose_rows_by_data_and_read_others_make_a_new_array():
     """The new values of all elements, and where they go, would take more memory than another array, and as many steps."""
 
