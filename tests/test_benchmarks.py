@@ -19,11 +19,14 @@ import report
 from glsl import glsl_side
 from host import describe, machine
 from measure import DEFAULT, HAND, ITSELF, Contestant, Outcome, best_of, check, finalists, run_row, same_as_default
+from nested import plain_c
 from peers.contestant import Arena
 from peers.glsl import INSTALL, unavailable
+from peers.tools import missing
 from report import cells, keep, origin
 from rows import ROWS
 from rows.device import DEVICE_ROWS
+from rows.nested import NESTED
 from store import read_rows
 
 import raido as rd
@@ -64,6 +67,19 @@ def test_glsl_agrees_with_numpy(name: str) -> None:
     side.start()
     np.testing.assert_array_equal(side.result(), want)
     assert validation_messages() == (0, "")
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_plain_c_agrees_with_numpy_and_the_program(name: str) -> None:
+    row = NESTED[name]
+    inputs = row.inputs(128)
+    want = row.answers(inputs)
+    room = row.room(inputs, want)
+    if lacking := missing(None, "gcc"):
+        pytest.skip(f"{', '.join(lacking)} is not installed")
+    check(name, row, plain_c(Arena(name, row, inputs, room, None, ExitStack())).results(), want)
+    if name != "tiles_in_loops":  # whose 2,621,440 numbers the interpreter makes one by one
+        check(name, row, [np.asarray(row.algorithm.interpret(*inputs))], want)
 
 
 def test_each_step_of_compiling_is_timed_apart() -> None:
