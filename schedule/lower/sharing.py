@@ -125,7 +125,7 @@ class Sharing:
                 low, high, step = work.copies[0].bounds(work.job.plan.loops[position].name)
                 running.low, running.span = low, step
                 count = ix.ceildiv(ix.sub(high, low), step)
-                running.partials = self.reductions.partials(outer, total, count)
+                running.partials = self.reductions.partials(outer, total.buffers[0].shape, count)
             else:
                 self.reductions.part(outer, position, self.reductions.start, total)
             self.running[guest.job.stage.name] = running
