@@ -214,6 +214,8 @@ class _Run:
     def _read_back(self, s: ReadBack) -> int:
         if s.array == self.program.fault:
             return int(bool(self.faults))
+        if self.faults:
+            return 0  # kernels have done nothing since, and nobody uses it
         element = self.number(s.offset) // s.dtype.itemsize
         memory = self.arrays[s.array].memory(s.array, s.dtype, (element + 1,), ())
         return int(memory.read((element,)))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from nests import add_up, at, f, loop, n, nest, op, parameter, put, scalar_register, scratch, w
 
+from raido.algo.errors import IndexOutOfRange
 from raido.algo.graph.dtypes import f32, i64
 from raido.algo.graph.expr import const, fresh
 from raido.algo.graph.index import add
@@ -15,7 +16,7 @@ from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.memory import NestError
-from raido.schedule.nest.nodes import Alloc
+from raido.schedule.nest.nodes import Alloc, Check
 
 
 def gives_the_same(program, arrays=(), limits=None, **sizes):
@@ -85,6 +86,20 @@ def test_a_size_that_memory_holds_is_read_back():
     program = nest([a], [out], first, loop(y, at(a), put(out, y, f(2)), kind="parallel"))
     made = gives_the_same(program, [np.array(3)], n=5)
     assert sum(isinstance(s, ReadBack) for s in made.plan) == 1
+
+
+def test_nothing_is_used_that_was_read_back_after_a_fault():
+    """The kernel that would have written the size does nothing, and the plan goes no further."""
+    out, x, y, z = parameter("out", f32, n), fresh("x"), fresh("y"), fresh("z")
+    size = scratch("size", i64, scope="heap")
+    checked = loop(x, n, Check(op("lt", x, const(i64, 2)), "index", 0, (const(i64, 0), x, n)), kind="parallel")
+    written = loop(y, const(i64, 1), put(size, n), kind="parallel")
+    last = loop(z, at(size), put(out, z, f(1)), kind="parallel")
+    program = cut(nest([], [out], Alloc(size), checked, written, last, sites=(None,)))
+    with pytest.raises(IndexOutOfRange):
+        interpret_program(program, [], {"n": 5})
+    (result,) = interpret_program(program, [], {"n": 2})
+    assert list(result) == [1, 1]
 
 
 def test_an_array_too_small_for_its_kernel_is_found():
