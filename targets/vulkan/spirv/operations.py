@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from raido.algo.errors import CompileError
-from raido.algo.graph.dtypes import DType, bool_, i32
+from raido.algo.graph.dtypes import DType, bool_, f16, i32
 from raido.targets.vulkan.spirv.body import Body
 from raido.targets.vulkan.spirv.grammar import Glsl, Op
-from raido.targets.vulkan.spirv.zeros import arithmetic_of_zero
+from raido.targets.vulkan.spirv.zeros import arithmetic_of_zero, hidden
 
 Operand = tuple[DType, int]
 Writer = Callable[..., int]
@@ -212,7 +212,8 @@ def convert(b: Body, source: DType, dtype: DType, x: int) -> int:
         return b.value(Op.ConvertFToS if dtype.kind == "i" else Op.ConvertFToU, b.module.compute(dtype), x)
     if dtype.is_float:
         b.module.compute(source)
-        return b.value(Op.ConvertSToF if source.kind == "i" else Op.ConvertUToF, b.module.moved(dtype), x)
+        made = b.value(Op.ConvertSToF if source.kind == "i" else Op.ConvertUToF, b.module.moved(dtype), x)
+        return made if dtype is f16 or b.module.known.get(x) else hidden(b, dtype, made)
     if source.bits == dtype.bits:
         return x
     if source is i32 and dtype.bits == 64:

@@ -1,7 +1,8 @@
 """Sums, products and quotients of floats with a literal 0, and differences of a value and itself, by other instructions.
 
 Mesa's llvmpipe takes x + 0 for x, x · 0, 0 / x and x - x for 0, and x / 0 for anything, wherever it sees such an operand
-(src/gallium/auxiliary/gallivm/lp_bld_arit.c), though their results depend on signs, infinities and NaN.
+(src/gallium/auxiliary/gallivm/lp_bld_arit.c), though their results depend on signs, infinities and NaN. It sees more of them than are
+written: where a loop is unrolled, say. So divisors are `hidden` from it, and floats made of integers, which are what is 0 most often.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from raido.targets.vulkan.spirv.grammar import BuiltIn, Glsl, Op
 def arithmetic_of_zero(b: Body, name: str, dtype: DType, x: int, y: int) -> int | None:
     """The result where an operand is a literal 0, or both are one value of which the difference is taken; else None."""
     if name == "div" and y not in b.module.known and _sign_of_zero(b, dtype, x) is None:
-        return b.compute(Op.FDiv, dtype, x, _hidden(b, dtype, y))
+        return b.compute(Op.FDiv, dtype, x, hidden(b, dtype, y))
     signs = _sign_of_zero(b, dtype, x), _sign_of_zero(b, dtype, y)
     if name == "sub":
         if x == y:
@@ -35,7 +36,7 @@ def arithmetic_of_zero(b: Body, name: str, dtype: DType, x: int, y: int) -> int 
     return b.select(some, dtype, _zero_signed(b, dtype, other, bool(sign)), _nan(b, dtype))
 
 
-def _hidden(b: Body, dtype: DType, x: int) -> int:
+def hidden(b: Body, dtype: DType, x: int) -> int:
     """The same number, of which the device's compiler cannot find out that it is 0, where it unrolls a loop: its bits, joined with the
     highest one of the block's number, which no grid has."""
     whole = unsigned(dtype.bits)
