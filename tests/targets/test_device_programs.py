@@ -23,6 +23,8 @@ from raido.targets.cache import Cache
 from raido.targets.compile import compile_program
 from raido.targets.devices.code import DeviceCode
 from raido.targets.devices.compile import DeviceCompilation
+from raido.targets.target import Target
+from raido.targets.vulkan.compile import VulkanCompilation
 from raido.targets.vulkan.library import validation_messages
 from raido.targets.vulkan.opened import open_device
 
@@ -187,3 +189,20 @@ def test_kept_code_is_called_without_making_any(tmp_path: Path, monkeypatch: pyt
     np.testing.assert_array_equal(kept(np.float32([1, 2, 3]), np.array([2, 0])), np.float32([6, 2]))
     with pytest.raises(IndexOutOfRange, match=r"index 3 is out of range(?s:.)*test_device_programs.py.*a\[index\]"):
         kept(np.float32([1, 2, 3]), np.array([3]))
+
+
+@rd.algorithm
+def whole_sum(a: rd.f32["n"]):
+    return rd.sum(a)
+
+
+@rd.algorithm
+def product(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
+    return a @ b
+
+
+def test_loops_that_no_array_makes_long_need_no_record() -> None:
+    """Those over the chunks of a sum: arrays that the device holds are not so long. The rows of a product may be."""
+    ends = VulkanCompilation(whole_sum.trace(), Target("vulkan"), None, {})
+    assert not ends.code.fault
+    assert bool(VulkanCompilation(product.trace(), Target("vulkan"), None, {}).code.fault) == bool(ends.iterations)
