@@ -14,9 +14,11 @@ from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.lower import lower
-from raido.schedule.machine import Machine
+from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.interpret import interpret_nest, sizes_of
 from raido.schedule.nest.nodes import Nest
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,23 @@ class Drawn:
     sizes: Mapping[str, int]
 
 
+SMALL = Machine(
+    task=8, gpu=Gpu(threads=16, along=(16, 8, 4), subgroup=4)
+)  # programs of some dozen elements have several blocks
+
+
 def random_nest(seed: int) -> Drawn:
-    """The nest of random program number `seed`, every other one under its default schedule."""
+    """The nest of random program number `seed`: of three, one under a random schedule, and two by default, for a CPU and for a GPU."""
     shape = shape_of(seed)
     program = random_program(seed, shape.statements, shape.grammar)
     traced = program.algorithm.trace(*program.arguments)
-    schedule = random_schedule(traced, 1000 * seed, shape.steps if seed % 2 else 0).complete(Machine(cores=4))
+    if seed % 3 == 2:
+        machine, schedule = SMALL, Schedule(form_stages(traced), (), SMALL).complete()
+    else:
+        machine = Machine(cores=4)
+        schedule = random_schedule(traced, 1000 * seed, shape.steps if seed % 3 else 0).complete(machine)
     arrays, given = program.algorithm.flatten(program.arguments)
-    nest = lower(schedule.graph, schedule.variants())
+    nest = lower(schedule.graph, schedule.variants(), machine)
     return Drawn(nest, arrays, sizes_of(nest, arrays, given))
 
 

@@ -7,15 +7,15 @@ from kernel_law import differs, random_nest
 
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.limits import Limits
-from raido.schedule.nest.nodes import Alloc, AtomicUpdate, Block, Check, For, If, Let, Store, While
+from raido.schedule.nest.nodes import Alloc, AtomicUpdate, Barrier, Block, Check, For, If, Let, Store, While
 from raido.schedule.nest.walk import statements_within
 
-LEFT = {Alloc, AtomicUpdate, Block, Check, For, If, Let, Store, While}
+LEFT = {Alloc, AtomicUpdate, Barrier, Block, Check, For, If, Let, Store, While}
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_kernels_give_what_the_nest_gives(seed):
-    assert not differs(random_nest(seed), Limits(threads=4, private=(16, 1024)[seed % 2]), seed)
+    assert not differs(random_nest(seed), Limits(threads=4, most_threads=16, private=(16, 1024)[seed % 2]), seed)
 
 
 @pytest.mark.parametrize("seed", range(3))
