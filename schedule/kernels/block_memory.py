@@ -173,7 +173,7 @@ class BlockMemory:
                 self.moved[buffer] = thread_memory(buffer)
                 return 0
             owner = merged(self._owner_below(a, bound) for a in found)
-            if len(deep) == 1 and owner is not None:
+            if len(deep) == 1 and deep != {bound} and owner is not None:
                 self._own_tiles(buffer, owner)
                 return 0
         if bound:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from block_schedules import bound
 from nests import add_up, at, f, loop, n, nest, op, parameter, put, scratch, w
+from nests import name as name_of
 from programs import PROGRAMS
 from random_kernels import check_random_kernels
 from random_schedules import random_arguments
@@ -185,6 +186,20 @@ def test_names_and_small_memory_of_a_block_are_copies_of_each_thread() -> None:
     made = cut(scalar)
     assert barriers(made) == [0]
     hold(made, scalar, [np.arange(10, dtype=np.float32)], {"n": 10})
+
+
+def test_large_memory_that_no_thread_reaches_alone_is_the_blocks() -> None:
+    """Stored by the first thread, read by all."""
+    out, b, t, x = parameter("out", f32, n), fresh("b"), fresh("t"), fresh("x")
+    large = scratch("large", f32, 40, scope="heap")
+    fill = loop(x, const(i64, 40), put(large, x, op("cast", x, dtype=f32)))
+    total, named = name_of("total", at(large, const(i64, 39)))
+    then = over_threads(t, b, put(out, t, total))
+    scalar = nest([], [out], in_blocks(Alloc(large), fill, named, then, var=b))
+    for limits in (Limits(private=16), Limits(private=16, shared=16)):
+        made = cut(scalar, limits)
+        assert barriers(made) == [2 if limits.shared == 16 else 1]
+        hold(made, scalar, [], {"n": 10})
 
 
 def test_large_memory_of_blocks_has_slots_for_those_in_flight() -> None:
