@@ -15,8 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <random>
+#include <sys/mman.h>
 #include <thread>
 #include <ucontext.h>
 #include <vector>
@@ -63,16 +63,29 @@ inline unsigned short raido_narrow(double a) { return on_cpu::bits<unsigned shor
 
 namespace on_cpu {
 enum Waits { nothing, barrier, warp };
+constexpr size_t stack_bytes = 1 << 18, guard_bytes = 1 << 12;
+
+// A stack below which lies a page that nothing may touch.
+struct Stack {
+  char* base = nullptr;
+  void take() {
+    base = (char*)mmap(nullptr, guard_bytes + stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED || mprotect(base, guard_bytes, PROT_NONE)) std::abort();
+  }
+  ~Stack() {
+    if (base) munmap(base, guard_bytes + stack_bytes);
+  }
+};
 struct Fiber {
   ucontext_t begin;
   jmp_buf at;
-  std::unique_ptr<char[]> stack;
+  Stack stack;
   bool begun = false, done = true;
   Waits waits = nothing;
   dim3 id;
 };
 constexpr int most_threads = 1024, warp_size = 32;
-constexpr size_t stack_bytes = 1 << 16, shared_bytes = 232448;
+constexpr size_t shared_bytes = 232448;
 inline thread_local Fiber fibers[most_threads];
 inline thread_local jmp_buf scheduler;
 inline thread_local int now, threads;
@@ -119,10 +132,10 @@ inline void prepare(int which, dim3 size) {
   fiber.done = false;
   fiber.waits = nothing;
   fiber.id = {which % size.x, which / size.x % size.y, which / (size.x * size.y)};
-  if (fiber.begun || fiber.stack) return;
-  fiber.stack.reset(new char[stack_bytes]);
+  if (fiber.begun || fiber.stack.base) return;
+  fiber.stack.take();
   getcontext(&fiber.begin);
-  fiber.begin.uc_stack.ss_sp = fiber.stack.get();
+  fiber.begin.uc_stack.ss_sp = fiber.stack.base + guard_bytes;
   fiber.begin.uc_stack.ss_size = stack_bytes;
   fiber.begin.uc_link = nullptr;
   makecontext(&fiber.begin, run_threads, 0);

@@ -24,9 +24,7 @@ from raido.targets.cuda.source.values import memory_type
 from raido.targets.devices.kernel import Argument, Kernel
 
 HERE = Path(__file__).parent
-_FLAGS = (
-    "-std=c++17 -O0 -w -fPIC -shared -pthread -ffp-contract=off -fno-strict-aliasing -U_FORTIFY_SOURCE -Wl,-z,nodelete"
-)
+_FLAGS = "-std=c++17 -O0 -w -fPIC -shared -pthread -ffp-contract=off -fno-strict-aliasing -fno-gnu-unique -U_FORTIFY_SOURCE -Wl,-z,nodelete"
 _SHARED = re.compile(r"__shared__ alignas\(16\) (\w+) (\w+)\[(\d+)\];")
 _CARVED = "extern __shared__ __align__(16) u8 raido_shared[];"
 

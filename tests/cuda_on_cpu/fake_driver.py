@@ -12,7 +12,7 @@ from cuda_twin import HERE, find_compiler
 
 from raido.targets.native import RUNTIME_SOURCES
 
-_FLAGS = "-std=c++17 -O1 -w -fPIC -shared -pthread -fvisibility=hidden -Wl,-soname,libcuda.so.1"
+_FLAGS = "-std=c++17 -O1 -w -fPIC -shared -pthread -fno-gnu-unique -fvisibility=hidden -Wl,-soname,libcuda.so.1"
 
 
 @functools.cache
