@@ -144,8 +144,8 @@ def test_a_missing_barrier_is_found(case: int) -> None:
                 hold(damaged, scalar, *random_arguments(program, random.Random(seed)), seed)
 
 
-def in_blocks(*body: Any, width: int = 4, **how: Any) -> tuple[Any, Any]:
-    """A loop over blocks of so many indices, and its variable."""
+def in_blocks(*body: Any, width: int = 4, **how: Any) -> For:
+    """A loop over blocks of so many indices."""
     b = how.pop("var")
     return loop(b, n, *body, step=width, kind="parallel", level="block.x", **how)
 
