@@ -160,11 +160,6 @@ def run(state: State, steps: Iterable[Step]) -> State:
     return state
 
 
-def derive(graph: StageGraph, steps: Iterable[Step]) -> StageGraph:
-    """The graph with the stages that `clone` and `cache` add (outside `when` branches)."""
-    return run(initial_state(graph), steps).graph
-
-
 def replay(graph: StageGraph, steps: Iterable[Step], gpu: Gpu | None = None) -> tuple[Variant, ...]:
     """The plans of all stages: one variant for each `when`, in order, and the general one last."""
     state, branches = run_with_branches(initial_state(graph, gpu), steps)

@@ -67,7 +67,7 @@ FAULT_KINDS = (
         "steps",
         27,
         TargetError,
-        "a loop was stopped after {0} iterations of one thread: bind more of its axes to threads",
+        "a loop was stopped after {0} iterations of one thread: bind more loops of the schedule to blocks and threads",
     ),
     FaultKind("exact", 10, SizeMismatch, 'tail "exact": an extent of {0} is not a multiple of {1}'),
 )

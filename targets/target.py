@@ -7,6 +7,7 @@ Whoever needs to know what a target can do asks for capabilities (`machine`, `ca
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import os
@@ -145,6 +146,8 @@ class Target:
     turned_off: tuple[str, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.device, str):
+            raise TargetError(f'device=… is a text, a number or a part of a name, such as "0", not {self.device!r}')
         if self.arch and self.kind != "cuda":
             raise TargetError(f'arch="{self.arch}" is of CUDA; a CPU is chosen by cpu=…, a Vulkan device by device=…')
         if self.kind in ("vulkan", "cuda"):
@@ -229,6 +232,12 @@ class Target:
             from raido.targets.vulkan.known import is_here
 
             return is_here(self.vulkan_device)
+        if self.kind == "cuda":
+            from raido.targets.cuda.library import list_devices
+
+            with contextlib.suppress(TargetError):
+                return bool(list_devices())
+            return False
         return (
             self.kind == "llvm"
             and platform.machine() in ("x86_64", "AMD64")

@@ -24,7 +24,7 @@ from raido.targets.target import Target
 
 def pack_target(target: Target) -> dict[str, Any]:
     """The target as the arguments that make it, JSON-able."""
-    return {"kind": target.kind, "cpu": target.cpu, "threads": target.threads, "device": target.device}
+    return {name: getattr(target, name) for name in ("kind", "cpu", "threads", "device", "arch")}
 
 
 def pack_program(program: Program) -> tuple[dict[str, Any], list[bytes]]:

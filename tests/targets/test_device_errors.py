@@ -95,3 +95,8 @@ def test_temporary_arrays_beyond_the_memory_of_a_device() -> None:
             np.testing.assert_array_equal(executable(a), np.sort(-np.sort(a)))
             with pytest.raises(MemoryError, match="sorted_twice: "):
                 executable(np.ones(n, np.float32))
+
+
+def test_a_device_is_a_text() -> None:
+    with pytest.raises(TargetError, match=r'device=… is a text, a number or a part of a name, such as "0", not 17'):
+        rd.Target("vulkan", device=17)  # type: ignore[arg-type]
