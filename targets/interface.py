@@ -1,4 +1,4 @@
-"""What every executable says of itself, whatever runs it: its arguments by position and keyword, its sources, how it prints."""
+"""The common part of executables, whatever runs them: arguments by position and keyword, sources, how they print."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from raido.algo.html import table, titled
 from raido.algo.trace.arguments import arrange, parameter_names
 from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.remedies import near_names
+from raido.algo.trace.tracebacks import bordered
 from raido.targets.signature import Signature, size_text
 
 Source = str | Callable[[], str]
 
 
+@bordered
 class Interface(NearAttributes):
     """The base of executables. `_sources` maps kinds to text, or to functions that make it when asked."""
 
@@ -61,5 +63,5 @@ class Interface(NearAttributes):
         return titled(f"Executable {self.signature.name}{self._described()}", table(("", "name", "type"), rows))
 
     def _described(self) -> str:
-        """What there is to say of it beside its name."""
+        """Details beside its name."""
         return ""

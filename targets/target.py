@@ -1,4 +1,4 @@
-"""What code is made for: `Target("llvm", cpu="znver4", threads=2)`, and what this machine offers.
+"""Targets of code: `Target("llvm", cpu="znver4", threads=2)`, and what this machine offers.
 
 A target without `cpu` is this host. The host is recognised from /proc and /sys, without TVM; a name outside the table here is looked
 up in LLVM's list, and a wrong one is a `TargetError` (LLVM itself would only print a message and make code for something else).
@@ -128,7 +128,7 @@ GPU_TASK = (
 @bordered
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What to compile for. `kind` is "llvm", "vulkan" or "cuda"; `cpu` an LLVM processor name ("" is this host); `threads` bounds each
+    """The target of a compilation. `kind` is "llvm", "vulkan" or "cuda"; `cpu` an LLVM processor name ("" is this host); `threads` bounds each
     call (None: no bound); `device` is a GPU's index, or a part of its name ("" is the one of most use, or what every device has); `arch` is
     an architecture of CUDA that this machine need not have ("sm_90", or "compute_75" for PTX; "" is the device's).
 
@@ -215,7 +215,7 @@ class Target:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What code for it may rely on."""
+        """The capabilities that its code may rely on."""
         return Capabilities(self.machine.vector_bits, "fma" in self.features, "ssse3" in self.features)
 
     @property
@@ -260,7 +260,7 @@ class TargetEntry:
 
 
 def targets() -> tuple[TargetEntry, ...]:
-    """What this machine can compile for, and why the rest is missing."""
+    """The targets that this machine can compile for, and why the others are missing."""
     try:
         host = Target()
     except TargetError as error:
@@ -378,7 +378,7 @@ def _host_with(features: frozenset[str]) -> Cpu:
 
 
 def _host_caches(there: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, int]:
-    """What Linux knows of the data caches, as fields of `Cpu`: their ways, and bytes (of one core; of all cores that share the last)."""
+    """The data caches that Linux reports, as fields of `Cpu`: their ways, and bytes (of one core; of all cores that share the last)."""
     found: dict[str, int] = {}
     for folder in sorted(there.glob("index*")):
         try:

@@ -290,7 +290,7 @@ def many_chunks(gpu: Gpu) -> int:
 
 
 def say_start(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> None:
-    """What the steps of an update change is set before them: a thread for each element, or for some of a column where steps change rows."""
+    """Loops that initialise what the steps of an update change: a thread for each element, or for some of a column where steps change rows."""
     name, plan, (*planes, line) = stage.name, draft.state.plan(stage.name), axes
     bound = [loop.name for loop in plan.loops if loop.level]
     if any(line.name in axes_of(plan, loop) for loop in bound):

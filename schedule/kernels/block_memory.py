@@ -1,4 +1,4 @@
-"""Where the memory of a block is: each thread's own, copies in all threads, shared, or in device memory with a slot for each block.
+"""The memory of a block: each thread's own, copies in all threads, shared, or in device memory with a slot for each block.
 
 Memory that only statements outside loops over threads write is a copy of each thread's, if it is small. Memory that each thread reaches
 at its own elements alone is its own, and as small (`owners.py`). What else a block allocates is shared, by both branches of a test
@@ -57,7 +57,7 @@ class NeedsSerial(Exception):
 
 
 class BlockMemory:
-    """Who reaches the arrays of a block, where each is, and statements with them there."""
+    """The users of a block's arrays, the memory of each, and statements with them there."""
 
     def __init__(
         self,

@@ -136,7 +136,7 @@ class _Run:
         return self.number(number)
 
     def outputs(self, shapes: Sequence[Sequence[Expr]]) -> list[np.ndarray]:
-        """What the program leaves in its outputs."""
+        """The contents of the program's outputs."""
         counts = {name: self.number(number) for name, number in self.program.counts}
         self.numbers |= counts
         found = []

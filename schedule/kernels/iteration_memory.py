@@ -39,7 +39,7 @@ class IterationMemory:
 
 
 def iteration_memory(statement: Statement, limits: Limits) -> IterationMemory:
-    """What becomes of the memory that a statement, or those inside it, allocate."""
+    """Replaces the memory that a statement, or those inside it, allocate."""
     found = IterationMemory()
     _look(statement, {}, {}, frozenset(bound_within(statement)), limits, found)
     return found

@@ -1,4 +1,4 @@
-"""What a device runs: kernels as plain data, and a whole program of them.
+"""The code of a device: kernels as plain data, and a whole program of them.
 
 A kernel's body is what one thread does. It is a scalar nest of serial loops, whose statements may mention the thread's place, and
 `Barrier`, at which the threads of a block wait for one another; all of a block's threads come to each, or none does.

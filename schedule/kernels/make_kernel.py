@@ -71,7 +71,7 @@ def _is_number(v: Node, known: Known) -> bool:
 
 
 def _value(v: Node, known: Known) -> NestExpr:
-    """What a variable is that is no number of the plan."""
+    """The meaning of a variable that is no number of the plan."""
     if v in known.pure:
         return known.pure[v]
     return Read(known.cells[v], (), None)

@@ -33,7 +33,7 @@ Owner = tuple[tuple[int, Tile], ...]  # for each axis of the threads, in order, 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What indices mean: the axis of each thread variable, how many threads take part along each axis, the ranges of loop variables, and
+    """The meaning of indices: the axis of each thread variable, how many threads take part along each axis, the ranges of loop variables, and
     whether an expression has one value as long as the array is there.
     """
 

@@ -163,7 +163,7 @@ class PlanWriter(ABC):
         return self.known.numbers[e]
 
     def _place(self, e: Read) -> Number | None:
-        """Where an element lies in its array, in elements; None where the host does not know."""
+        """The offset of an element in its array, in elements; None if the host does not know it."""
         place: Number = 0
         if e.buffer.strides or e.buffer.scope == "constant":
             return None

@@ -273,7 +273,7 @@ class ThreadFolds:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What threads do between two barriers: thread t of `count` combines part t·stride + b, if it is below `limit`, into t·stride + a, for
+    """The work of threads between two barriers: thread t of `count` combines part t·stride + b, if it is below `limit`, into t·stride + a, for
     each of `pairs` (a, b) in turn."""
 
     count: Expr

@@ -119,7 +119,7 @@ class ThreadScans:
     def keep(
         self, pieces: Pieces, scanned: Sequence[Buffer], block: Expr, before: Sequence[Buffer], values: Sequence[Buffer]
     ) -> None:
-        """What a block's threads have scanned goes to memory, and the last of it is the block's value."""
+        """Stores the scan of a block's threads; its last element is the block's value."""
         builder = self.builder
         with self.over(pieces, pieces.live) as t:
             for source, target in zip(scanned, before, strict=True):
@@ -128,7 +128,7 @@ class ThreadScans:
             builder.add(Store(target, (block,), Read(source, (ix.sub(pieces.live, 1),), None)))
 
     def scan(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine) -> tuple[Buffer, ...]:
-        """Where each thread's value is combined with those of all the threads before."""
+        """Combines each thread's value with those of all the threads before."""
         builder, apart = self.builder, 1
         here, there = tuple(parts), self.parts(pieces, [b.dtype for b in parts])
         while apart < pieces.threads:

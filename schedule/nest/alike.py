@@ -1,4 +1,4 @@
-"""What tells statements apart, names left out: equal keys are of statements that become each other by renaming variables and buffers.
+"""Keys of statements with names left out: equal keys are of statements that become each other by renaming variables and buffers.
 
 A key is everything that code depends on: statements and expressions, with variables, buffers and shared expressions numbered in the
 order in which they are met. Names of stages, loops and variables decide nothing but names.

@@ -123,7 +123,7 @@ class AtomicUpdate:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Append:
-    """Where `predicate` holds, `values` go to `buffers` at the place that `position` (a scalar) holds, which moves on by one."""
+    """If `predicate` holds, stores `values` into `buffers` at the index that `position` (a scalar) holds, and increments it."""
 
     buffers: tuple[Buffer, ...]
     position: Buffer
@@ -144,7 +144,7 @@ class Ordered:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Barrier:
-    """Where the threads of a block wait until all of them have come; what each wrote before is seen by all after it (kernels only)."""
+    """The threads of a block wait until all of them have come; all see afterwards what each wrote before (kernels only)."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -208,7 +208,7 @@ class While:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Check:
-    """Where `holds` is false (and `predicate`, or None, true): record fault `kind` of site number `site` with `values`, once; go on."""
+    """If `holds` is false (and `predicate`, or None, true): records fault `kind` of site number `site` with `values`, once; goes on."""
 
     holds: NestExpr
     kind: str

@@ -1,4 +1,4 @@
-"""What statements use: the free variables and buffers that become parameters where statements become functions or kernels."""
+"""Uses of statements: the free variables and buffers that become parameters where statements become functions or kernels."""
 
 from __future__ import annotations
 

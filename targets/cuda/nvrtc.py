@@ -26,7 +26,7 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a thread, or a block, of a compiled kernel takes: registers of a thread, bytes of its local memory and of spills, and of
+    """The resources of a compiled kernel: registers of a thread, bytes of its local memory and of spills, and of
     the block's shared memory."""
 
     registers: int
@@ -121,7 +121,7 @@ def load_nvrtc() -> ctypes.CDLL:
 
 
 def _candidates() -> list[str]:
-    """Where NVRTC may be: in NVIDIA's wheels, then wherever the loader looks."""
+    """The paths of NVRTC: in NVIDIA's wheels, then wherever the loader looks."""
     spec = importlib.util.find_spec("nvidia")
     folders = list(spec.submodule_search_locations or ()) if spec else []
     return [*(str(Path(folder) / "cu13" / "lib" / "libnvrtc.so.13") for folder in folders), "libnvrtc.so.13"]

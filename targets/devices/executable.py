@@ -36,7 +36,7 @@ Opener = Callable[[], OpenDevice]
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """What a program has on a device that is open."""
+    """The state of a program on an open device."""
 
     device: OpenDevice
     kernels: Mapping[str, LoadedKernel]

@@ -1,4 +1,4 @@
-"""Where memory is taken, shared between threads, and handed over, in what becomes functions.
+"""Memory of functions: where it is allocated, shared between threads, and handed over.
 
 Everything here looks and rewrites; nothing emits.
 """

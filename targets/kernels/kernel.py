@@ -47,7 +47,7 @@ def emit_kernel(kernel: Kernel, steps: int = STEPS, iterations: int = 0) -> Any:
 
 
 def _body(kernel: Kernel, unit: Unit, statements: Statements, iterations: int) -> Any:
-    """What a thread does: nothing, if the kernel can see that something failed."""
+    """The code of a thread, which does nothing if the kernel can see that something failed."""
     for variable in (*kernel.blocks, *kernel.threads):
         unit.variables[variable] = T.Var(unit.fresh_name(variable.name), "int64")
     declared, unit.out = unit.out, []

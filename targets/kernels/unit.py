@@ -22,7 +22,7 @@ Form = Literal["plain", "bits", "words"]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Where the elements of a buffer lie: a buffer of TIR, and in which form.
+    """The storage of a buffer's elements: a buffer of TIR, and its form.
 
     "plain": as elements. "bits": as unsigned integers of their width, and "words": several to a word of 32 bits, for elements that are
     updated by compare-and-swap, which devices have for integers of 32 and 64 bits. `own`: the thread's own memory, plain always.
@@ -75,7 +75,7 @@ class Unit:
         self.out.append(T.BufferStore(cell, value, [tir(index)]))
 
     def held(self, buffer: Buffer) -> Held:
-        """Where a buffer lies."""
+        """The storage of a buffer."""
         if buffer not in self.memory:
             raise CompileError(f"internal: buffer {buffer.name} ({buffer.scope}) is not visible where a kernel uses it")
         return self.memory[buffer]

@@ -64,7 +64,7 @@ class Values:
     # --- memory
 
     def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Held, Term]:
-        """Where an element lies, and its offset there; the indices have been prepared."""
+        """The buffer of an element, and its offset there; the indices have been prepared."""
         return self.unit.held(buffer), self.offset(buffer, [self.memo[i] for i in indices])
 
     def offset(self, buffer: Buffer, indices: Sequence[Term]) -> Term:

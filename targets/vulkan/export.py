@@ -1,4 +1,4 @@
-"""What the kernels of an exported library need of a Vulkan device, as a table in C: raido_vulkan_program.c compares it with what there is."""
+"""The needs of an exported library's kernels on a Vulkan device, as a table in C: raido_vulkan_program.c compares it with what there is."""
 
 from __future__ import annotations
 

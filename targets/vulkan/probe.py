@@ -55,7 +55,7 @@ def loop_probe(device: Device) -> Probe:
 
 
 def _left(opened: VulkanDevice, probe: Probe) -> np.ndarray:
-    """What the kernel of a probe leaves on a device."""
+    """The result of a probe's kernel on a device."""
     kernel, given, expected = probe
     first, second = Memory(opened, given.nbytes), Memory(opened, expected.nbytes)
     first.write(given)

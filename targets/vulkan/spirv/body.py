@@ -19,7 +19,7 @@ _EFFECTS = {
     *(Op.AtomicExchange, Op.AtomicCompareExchange, Op.AtomicIAdd, Op.AtomicSMin, Op.AtomicUMin, Op.AtomicSMax),
     *(Op.AtomicUMax, Op.AtomicAnd, Op.AtomicOr, Op.AtomicXor, Op.AtomicFAddEXT),
 }
-"""What must not run where its value is not wanted."""
+"""Nodes that must not run if their value is not wanted."""
 
 
 class Body:

@@ -250,7 +250,7 @@ class Module:
         return struct.pack(f"<{len(words)}I", *words)
 
     def _float_modes(self, entry: int) -> list[Instruction]:
-        """What floats must keep: denormals, infinities and NaN, rounding to nearest even; as far as the device promises it."""
+        """The execution modes of floats: denormals, infinities and NaN, rounding to nearest even; as far as the device promises it."""
         device, found = self.device, []
         for mode, offer in (
             (Mode.DenormPreserve, device.denormals),

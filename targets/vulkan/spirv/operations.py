@@ -78,7 +78,7 @@ def extreme(b: Body, test: str, dtype: DType, x: int, y: int) -> int:
 
 
 def remainder(b: Body, dtype: DType, x: int, y: int) -> int:
-    """What a quotient rounded towards zero leaves: it has the dividend's sign (Vulkan defines OpSRem for positive numbers only)."""
+    """The remainder of a quotient rounded towards zero: it has the dividend's sign (Vulkan defines OpSRem for positive numbers only)."""
     if dtype.kind == "u":
         return b.compute(Op.UMod, dtype, x, y)
     quotient = b.compute(Op.SDiv, dtype, x, y)

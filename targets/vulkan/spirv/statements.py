@@ -22,7 +22,7 @@ from raido.targets.vulkan.spirv.strides import Strides
 _UNROLLED = 3
 _AXES = ("x", "y", "z")
 MOST = 1 << 29
-"""What bounds integers, and indices as far as blocks decide them, where the narrow code of a kernel runs."""
+"""Bounds of integers, and of indices as far as blocks decide them, under which the narrow code of a kernel runs."""
 
 
 class Statements:
