@@ -245,12 +245,12 @@ class ThreadFolds:
     def pairs(self, each: Round, t: Expr) -> Iterator[tuple[Expr, Expr]]:
         """The places of the parts that thread t combines in a round, where there are such; what is emitted meanwhile is under that test."""
         first = ix.mul(t, each.stride)
-        for a, b in each.pairs:
+        for a, b, limit in each.pairs:
             left, right = ix.add(first, a), ix.add(first, b)
-            if self.builder.facts.less(right, each.limit):
+            if self.builder.facts.less(right, limit):
                 yield left, right
             else:
-                with self.builder.when(Op("lt", bool_, (right, each.limit)), ix.sub(ix.sub(each.limit, right), 1)):
+                with self.builder.when(Op("lt", bool_, (right, limit)), ix.sub(ix.sub(limit, right), 1)):
                     yield left, right
 
     def _combine(self, work: Work, position: int, pairs: Callable[[], Iterator[Pair]]) -> None:
@@ -274,12 +274,11 @@ class ThreadFolds:
 @dataclass(frozen=True, slots=True)
 class Round:
     """The work of threads between two barriers: thread t of `count` combines part t·stride + b, if it is below `limit`, into t·stride + a, for
-    each of `pairs` (a, b) in turn."""
+    each of `pairs` (a, b, limit) in turn."""
 
     count: Expr
     stride: int
-    pairs: tuple[tuple[int, int], ...]
-    limit: Expr
+    pairs: tuple[tuple[int, int, Expr], ...]
 
 
 def rounds_of_tree(live: Expr, threads: int, commutative: bool) -> Iterator[Round]:
@@ -289,11 +288,12 @@ def rounds_of_tree(live: Expr, threads: int, commutative: bool) -> Iterator[Roun
         half = -(-left // 2)
         quarter = -(-half // 2)
         if commutative:
-            pairs = ((0, half),) if half == 1 else ((0, half), (quarter, quarter + half), (0, quarter))
-            yield Round(ix.minimum(ix.as_index(quarter), live), 1, pairs, ix.minimum(ix.as_index(left), live))
+            all_parts, halves = (ix.minimum(ix.as_index(count), live) for count in (left, half))
+            several = ((0, half, all_parts), (quarter, quarter + half, all_parts), (0, quarter, halves))
+            yield Round(ix.minimum(ix.as_index(quarter), live), 1, several[:1] if half == 1 else several)
         else:
-            pairs = ((0, apart),) if half == 1 else ((0, apart), (2 * apart, 3 * apart), (0, 2 * apart))
-            yield Round(ix.ceildiv(live, 4 * apart), 4 * apart, pairs, live)
+            several = ((0, apart, live), (2 * apart, 3 * apart, live), (0, 2 * apart, live))
+            yield Round(ix.ceildiv(live, 4 * apart), 4 * apart, several[:1] if half == 1 else several)
         left, apart = quarter, 4 * apart
 
 
