@@ -5,6 +5,7 @@ Parameters are the kernel's arrays, as pointers, then its numbers, then the faul
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from raido.algo.graph.dtypes import i32
@@ -19,6 +20,10 @@ from raido.targets.kernels.unit import UNKNOWN_EXTENT, Held, Unit, atomic, load,
 
 STEPS = 1 << 30
 """Iterations of a loop in one thread whose end data decides: a loop with more is taken for one that never ends."""
+
+FULL = 8
+"""Threads that a device runs together, on which loops end by themselves (lavapipe, 256 bits): where a block has fewer, loops go on for
+those that are missing, which read zeros. So blocks are filled, and the threads added do nothing."""
 
 
 def emit_kernel(kernel: Kernel, steps: int = STEPS, iterations: int = 0) -> Any:
@@ -43,7 +48,15 @@ def emit_kernel(kernel: Kernel, steps: int = STEPS, iterations: int = 0) -> Any:
         unit.fault = T.flat_buffer("fault_record", i32, RECORD_WORDS, parameters[-1])
         unit.out.append(T.DeclBuffer(unit.fault, data=parameters[-1]))
     body = _body(kernel, unit, Statements(unit, forms, steps), iterations)
-    return T.kernel(kernel.name, parameters, _with_axes(kernel, unit, body))
+    width, *others = kernel.extent
+    if iterations and width % FULL and others == [1, 1] and not _has_barriers(kernel):
+        here = T.LT(unit.variables[kernel.threads[0]], T.IntImm("int64", width))
+        body, width = T.IfThenElse(here, body, None), -(-width // FULL) * FULL
+    return T.kernel(kernel.name, parameters, _with_axes(kernel, unit, body, (width, *others)))
+
+
+def _has_barriers(kernel: Kernel) -> bool:
+    return any(isinstance(s, Barrier) for s in statements_within(kernel.body))
 
 
 def _body(kernel: Kernel, unit: Unit, statements: Statements, iterations: int) -> Any:
@@ -81,7 +94,7 @@ def _test(kernel: Kernel, unit: Unit) -> Any:
     """The condition that nothing is on record: where threads wait for one another, all of a block go by what the first has seen."""
     if unit.fault is None:
         return None
-    if not any(isinstance(s, Barrier) for s in statements_within(kernel.body)):
+    if not _has_barriers(kernel):
         return nothing_failed(unit)
     seen = T.flat_buffer(unit.fresh_name("seen"), i32, 1, scope="shared")
     unit.out.append(T.AllocBuffer(seen))
@@ -97,10 +110,10 @@ def _test(kernel: Kernel, unit: Unit) -> Any:
     return T.EQ(load(seen), T.IntImm("int32", 0))
 
 
-def _with_axes(kernel: Kernel, unit: Unit, body: Any) -> Any:
+def _with_axes(kernel: Kernel, unit: Unit, body: Any, extent: Sequence[int]) -> Any:
     """The body inside the axes of the launch, whose places are i64 there."""
     axes = [
-        *((f"threadIdx.{name}", v, n) for name, v, n in zip("xyz", kernel.threads, kernel.extent, strict=True)),
+        *((f"threadIdx.{name}", v, n) for name, v, n in zip("xyz", kernel.threads, extent, strict=True)),
         *((f"blockIdx.{name}", v, 1) for name, v in zip("xyz", kernel.blocks, strict=True)),
     ]
     places = []

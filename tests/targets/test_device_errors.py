@@ -100,3 +100,14 @@ def test_temporary_arrays_beyond_the_memory_of_a_device() -> None:
 def test_a_device_is_a_text() -> None:
     with pytest.raises(TargetError, match=r'device=… is a text, a number or a part of a name, such as "0", not 17'):
         rd.Target("vulkan", device=17)  # type: ignore[arg-type]
+
+
+def test_a_short_loop_of_one_thread_is_not_taken_for_one_that_was_ended() -> None:
+    """The lanes of a block of one thread that stand for no thread read zeros, of which the condition stays true."""
+    validated_device()
+
+    @rd.algorithm
+    def doubled(a: rd.f32["k"]):
+        return rd.while_loop(lambda v: v[1] < 3.0, lambda v: (v[0] + 1, v[1] * 2), (rd.i32(0), a[0]))
+
+    assert doubled.compile("vulkan")(np.ones(4, np.float32)) == (2, 4.0)
