@@ -110,10 +110,10 @@ def _test(kernel: Kernel, unit: Unit) -> Any:
     return T.EQ(load(seen), T.IntImm("int32", 0))
 
 
-def _with_axes(kernel: Kernel, unit: Unit, body: Any, extent: Sequence[int]) -> Any:
+def _with_axes(kernel: Kernel, unit: Unit, body: Any, threads: Sequence[int]) -> Any:
     """The body inside the axes of the launch, whose places are i64 there."""
     axes = [
-        *((f"threadIdx.{name}", v, n) for name, v, n in zip("xyz", kernel.threads, extent, strict=True)),
+        *((f"threadIdx.{name}", v, n) for name, v, n in zip("xyz", kernel.threads, threads, strict=True)),
         *((f"blockIdx.{name}", v, 1) for name, v in zip("xyz", kernel.blocks, strict=True)),
     ]
     places = []
