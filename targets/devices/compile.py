@@ -82,7 +82,9 @@ class DeviceCompilation(Compilation):
 
         program = self.device_program
         limits = dict.fromkeys(self._long_kernels(program), self.iterations)
-        return {kernel.name: emit_kernel(kernel, iterations=limits.get(kernel.name, 0)) for kernel in program.kernels}
+        gpu = self.target.machine.gpu
+        subgroup = 1 if gpu is None else gpu.subgroup
+        return {k.name: emit_kernel(k, iterations=limits.get(k.name, 0), subgroup=subgroup) for k in program.kernels}
 
     @functools.cached_property
     def kernels(self) -> dict[str, Kernel]:

@@ -21,15 +21,12 @@ from raido.targets.kernels.unit import UNKNOWN_EXTENT, Held, Unit, atomic, load,
 STEPS = 1 << 30
 """Iterations of a loop in one thread whose end data decides: a loop with more is taken for one that never ends."""
 
-FULL = 8
-"""Threads that a device runs together, on which loops end by themselves (lavapipe, 256 bits): where a block has fewer, loops go on for
-those that are missing, which read zeros. So blocks are filled, and the threads added do nothing."""
 
-
-def emit_kernel(kernel: Kernel, steps: int = STEPS, iterations: int = 0) -> Any:
+def emit_kernel(kernel: Kernel, steps: int = STEPS, iterations: int = 0, subgroup: int = 1) -> Any:
     """The function of a kernel, called by its name. `steps` bounds each loop whose end data decides; `iterations`: after so many, of
     all its loops together, the loops of a thread end by themselves on the device (0: they do not, or the kernel makes fewer), which is
-    then a fault."""
+    then a fault. There, loops go on for lanes of a subgroup that stand for no thread, and read zeros: blocks are filled with threads that
+    do nothing, up to a multiple of `subgroup`."""
     unit = Unit()
     forms = forms_of(kernel.body.statements)
     parameters: list[Any] = []
@@ -49,9 +46,9 @@ def emit_kernel(kernel: Kernel, steps: int = STEPS, iterations: int = 0) -> Any:
         unit.out.append(T.DeclBuffer(unit.fault, data=parameters[-1]))
     body = _body(kernel, unit, Statements(unit, forms, steps), iterations)
     width, *others = kernel.extent
-    if iterations and width % FULL and others == [1, 1] and not _has_barriers(kernel):
+    if iterations and width % subgroup and others == [1, 1] and not _has_barriers(kernel):
         here = T.LT(unit.variables[kernel.threads[0]], T.IntImm("int64", width))
-        body, width = T.IfThenElse(here, body, None), -(-width // FULL) * FULL
+        body, width = T.IfThenElse(here, body, None), -(-width // subgroup) * subgroup
     return T.kernel(kernel.name, parameters, _with_axes(kernel, unit, body, (width, *others)))
 
 
