@@ -13,7 +13,7 @@ from raido.algo.graph.facts import Interval
 from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.kernels.owners import largest
-from raido.schedule.kernels.thread_code import thread_code
+from raido.schedule.kernels.thread_code import map_blocks, thread_code
 from raido.schedule.nest.nodes import (
     Block,
     For,
@@ -133,16 +133,7 @@ def made_serial(block: Block, loop: For) -> Block:
     def change(s: Any) -> Any:
         if s is loop:
             return replace(s, body=thread_code(s.body))
-        if isinstance(s, Block):
-            return made_serial(s, loop)
-        if isinstance(s, For):
-            return replace(s, body=made_serial(s.body, loop))
-        if isinstance(s, If):
-            orelse = None if s.orelse is None else made_serial(s.orelse, loop)
-            return If(s.condition, made_serial(s.then, loop), orelse)
-        if isinstance(s, While):
-            return While(made_serial(s.setup, loop), s.condition, made_serial(s.body, loop))
-        return s
+        return map_blocks(s, lambda inner: made_serial(inner, loop))
 
     return Block(tuple(map(change, block.statements)))
 

@@ -107,17 +107,23 @@ def map_statements(block: Block, change: Callable[[Statement], Iterable[Statemen
 
 
 def _mapped(s: Statement, change: Callable[[Statement], Iterable[Statement]]) -> Iterator[Statement]:
-    if isinstance(s, Block):
-        yield map_statements(s, change)
-    elif isinstance(s, For):
-        yield replace(s, body=map_statements(s.body, change))
-    elif isinstance(s, If):
-        orelse = None if s.orelse is None else map_statements(s.orelse, change)
-        yield If(s.condition, map_statements(s.then, change), orelse)
-    elif isinstance(s, While):
-        yield While(map_statements(s.setup, change), s.condition, map_statements(s.body, change))
+    if isinstance(s, (Block, For, If, While)):
+        yield map_blocks(s, lambda block: map_statements(block, change))
     else:
         yield from change(s)
+
+
+def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
+    """A statement of a thread with the blocks that it holds replaced, or the block that it is; others as they are."""
+    if isinstance(s, Block):
+        return change(s)
+    if isinstance(s, For):
+        return replace(s, body=change(s.body))
+    if isinstance(s, If):
+        return If(s.condition, change(s.then), None if s.orelse is None else change(s.orelse))
+    if isinstance(s, While):
+        return While(change(s.setup), s.condition, change(s.body))
+    return s
 
 
 def thread_memory(buffer: Buffer) -> Buffer:
