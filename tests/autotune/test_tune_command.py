@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def dice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times are made up, so that only what is around them is tried."""
-    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders: Dice())
+    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders: Dice(spares_first=True))
 
 
 def run(*arguments: str) -> int:
@@ -138,7 +138,7 @@ def test_a_job_that_fails_does_not_keep_the_others(
         def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
             raise rd.TuningError("blur faults under its default schedule\n  why       h is odd")
 
-    made = iter([Dice(), Failing(), Dice()])
+    made = iter([Dice(spares_first=True), Failing(), Dice(spares_first=True)])
     monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders: next(made))
     sizes = [option for height in (2, 3, 4) for option in ("--sizes", f"h={height},w=4")]
     options = ["--trials", "3", "--search", "random", "-o", "best.json"]
@@ -333,7 +333,7 @@ def test_plots_name_trials_by_their_numbers(tmp_path: Path) -> None:
 
 def test_arrays_of_the_user_are_what_is_run_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tasks: list[local.Task] = []
-    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders: tasks.append(task) or Dice())
+    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders: tasks.append(task) or Dice(spares_first=True))
     algorithm = rd.algorithm(a="f32[n]")(lambda a: (a + 1).named("out"))
     x = np.arange(10, dtype=np.float32)
     tuning = rd.autotune(algorithm, (x,), trials=2, db=tmp_path / "a.db", search="random", protocol=QUICK)
