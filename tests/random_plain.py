@@ -183,7 +183,7 @@ class PlainWriter(ProgramWriter):
         body = terms[0]
         for term in terms[1:]:
             left, right, dtype = self.unify(body, term)
-            operators = ("+", "+", "-", "*") if letter(dtype) != "f" else ("+", "+", "-", "* 0.5 +")
+            operators = ("+", "+", "-", "*") if letter(left.dtype) != "f" else ("+", "+", "-", "* 0.5 +")
             body = Value(f"({left.source} {random.choice(operators)} {right.source})", dtype)
         if random.random() < 0.4:
             body = self.expression([body, *terms], 2)
