@@ -35,18 +35,27 @@ def write_plan(signature: Signature, entry: int, threads: int | None, calls: Run
     tests, code = written
     limiting: Any = calls.set_thread_limit
     set_limit = ctypes.cast(limiting, ctypes.c_void_p).value or 0
-    takes_out = signature.output_tree == 0 and signature.outputs[0].shape and not signature.existentials
+    out = _plan_tree(signature.output_tree, len(signature.outputs), []) if _takes_out(signature) else None
     counts = map(len, (signature.inputs, explicit, tests, signature.sizes, signature.existentials, signature.outputs))
-    numbers = array("q", (entry, set_limit, threads or 0, LARGE_BLOCK, *counts, 1 if takes_out else 0, *code))
+    numbers = array("q", (entry, set_limit, threads or 0, LARGE_BLOCK, *counts, *code))
     types: list[Any] = []
     for value in (*signature.inputs, *signature.outputs):
         dtype = numpy_dtype(value.dtype)
         types += (dtype, dtype.type, _LITERALS.get(dtype.kind))
-    return numbers.tobytes(), tree, tuple(types), allocate_array, _finisher(signature)
+    return numbers.tobytes(), tree, out, tuple(types), allocate_array, _finisher(signature)
+
+
+def _takes_out(signature: Signature) -> bool:
+    """Whether results may be written to the user's arrays as they are: each stands once in what is returned, and no data decides a size."""
+    return not signature.existentials and _is_each_once(signature.output_tree, len(signature.outputs))
+
+
+def _is_each_once(tree: Tree, count: int) -> bool:
+    return sorted(number for number, _ in leaf_paths(tree)) == [*range(count)]
 
 
 def _plan_tree(tree: Tree, inputs: int, explicit: list[str]) -> Any:
-    """How arguments nest: numbers of inputs and, after them, of `explicit` sizes, in tuples and dicts."""
+    """How arguments or results nest: their numbers and, after those of inputs, the ones of `explicit` sizes, in tuples and dicts."""
     if isinstance(tree, int):
         return tree
     ((kind, body),) = tree.items()
@@ -68,7 +77,7 @@ def _write_code(signature: Signature, explicit: Sequence[str]) -> tuple[list[lis
     whole = [size for v in signature.outputs for k, size in enumerate(v.shape) if k or isinstance(size, tuple)]
     if (
         not set(signature.sizes) <= places.keys()
-        or sorted(number for number, _ in leaf_paths(signature.input_tree)) != [*range(len(signature.inputs))]
+        or not _is_each_once(signature.input_tree, len(signature.inputs))
         or any(existential.bound is None for existential in signature.existentials)
         or any(name in ghosts for size in whole for name in size_names(size))
         or len(signature.inputs) + len(signature.sizes) + len(signature.outputs) + len(ghosts) >= _MOST

@@ -17,10 +17,10 @@
 #define MOST 64                    /* arguments of an entry, and dimensions of an array */
 #define LARGEST ((int64_t)1 << 60) /* a size in elements; an array has at most four times as many bytes (algo/graph/limits.py) */
 
-enum { PROGRAM, TREE, TYPES, ALLOCATE, FINISH }; /* the parts of a plan */
+enum { PROGRAM, TREE, OUT, TYPES, ALLOCATE, FINISH }; /* the parts of a plan */
 
 typedef struct {
-  int64_t entry, set_limit, threads, large, inputs, explicit_sizes, tests, sizes, existentials, outputs, takes_out, code[];
+  int64_t entry, set_limit, threads, large, inputs, explicit_sizes, tests, sizes, existentials, outputs, code[];
 } Program;
 
 /* The code from here on, and what is known: dimensions of the inputs, sizes that are arguments, bounds of existentials. */
@@ -53,7 +53,7 @@ static void know(Numbers* n, int64_t size) {
   n->known[n->count++] = size;
 }
 
-/* Takes hold of the ends of a nested argument; 0 where it nests in another way. */
+/* Takes hold of the ends of a nested argument, or of nested arrays for the results; 0 where it nests in another way. */
 static int unpack(PyObject* tree, PyObject* given, PyObject** leaves) {
   if (PyLong_Check(tree)) {
     Py_INCREF(given);
@@ -83,16 +83,16 @@ static int share_memory(PyObject* a, PyObject* b) {
   return PyArray_BYTES(x) < PyArray_BYTES(y) + PyArray_NBYTES(y) && PyArray_BYTES(y) < PyArray_BYTES(x) + PyArray_NBYTES(x);
 }
 
-/* The user's array for a result, or a new one; NULL where there is none that will do. */
-static PyObject* take_result(PyObject* plan, PyObject* out, PyObject* dtype, int rank, npy_intp* shape, PyObject** leaves) {
+/* The user's array for a result, apart from the arrays in `held`, or a new one; NULL where there is none that will do. */
+static PyObject* take_result(PyObject* plan, PyObject* out, PyObject* dtype, int rank, npy_intp* shape, PyObject** held, int count) {
   const Program* p = (const Program*)PyBytes_AsString(PyTuple_GetItem(plan, PROGRAM));
   int64_t bytes = PyDataType_ELSIZE((PyArray_Descr*)dtype), too_large = 0;
   for (int d = 0; d < rank; d++) too_large |= __builtin_mul_overflow(bytes, shape[d] ? shape[d] : 1, &bytes);
-  if (out != Py_None) {
-    if (!p->takes_out || !is_plain(out, dtype, rank, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE)) return NULL;
+  if (out) {
+    if (!is_plain(out, dtype, rank, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE)) return NULL;
     if (!PyArray_CompareLists(PyArray_DIMS((PyArrayObject*)out), shape, rank)) return NULL;
-    for (int64_t i = 0; i < p->inputs; i++)
-      if (PyArray_CheckExact(leaves[i]) && share_memory(leaves[i], out)) return NULL;
+    for (int i = 0; i < count; i++)
+      if (PyArray_CheckExact(held[i]) && share_memory(held[i], out)) return NULL;
     return Py_NewRef(out);
   }
   if (too_large || bytes > 4 * LARGEST) return NULL;
@@ -114,12 +114,18 @@ static int32_t run(const Program* p, const int64_t* w, int count) {
   return status;
 }
 
+/* The result's array where the user gave it, else a scalar if its rank is 0. */
+static PyObject* hand_over(PyObject* result, PyObject* given) {
+  Py_INCREF(result);
+  return given ? result : PyArray_Return((PyArrayObject*)result);
+}
+
 /* The only result (`finish` is None), or what that makes of all of them and of the sizes that data decided. */
-static PyObject* finish(PyObject* plan, PyObject** results, int made, const int64_t* found, int64_t existentials) {
+static PyObject* finish(PyObject* plan, PyObject** results, PyObject** given, int made, const int64_t* found, int64_t existentials) {
   PyObject *last = PyTuple_GetItem(plan, FINISH), *parts;
-  if (last == Py_None) return PyArray_Return((PyArrayObject*)Py_NewRef(results[0])); /* a scalar, where its rank is 0 */
+  if (last == Py_None) return hand_over(results[0], given[0]);
   if (!(parts = PyTuple_New(made + existentials))) return NULL;
-  for (int k = 0; k < made; k++) PyTuple_SetItem(parts, k, PyArray_Return((PyArrayObject*)Py_NewRef(results[k])));
+  for (int k = 0; k < made; k++) PyTuple_SetItem(parts, k, hand_over(results[k], given[k]));
   for (int64_t k = 0; k < existentials; k++) PyTuple_SetItem(parts, made + k, PyLong_FromLongLong(found[k]));
   return PyErr_Occurred() ? NULL : PyObject_CallFunction(last, "(N)", parts);
 }
@@ -128,7 +134,7 @@ static PyObject *plan_name, *out_name;
 
 static PyObject* call(PyObject* self, PyObject* arguments, PyObject* options) {
   PyObject *plan = PyObject_GetAttr(self, plan_name), *out = Py_None, *result = NULL;
-  PyObject *leaves[MOST], *results[MOST];
+  PyObject *leaves[2 * MOST], **results = leaves, *given[MOST] = {NULL}; /* the results stand behind the inputs */
   int64_t words[MOST] = {0}, found[MOST];
   _Alignas(16) char scalars[MOST][16];
   npy_intp shape[MOST];
@@ -143,7 +149,9 @@ static PyObject* call(PyObject* self, PyObject* arguments, PyObject* options) {
   Numbers n;
   n.next = p->code, n.count = 0, n.wrong = 0;
   while (held < p->inputs + p->explicit_sizes) leaves[held++] = NULL;
+  results = leaves + held;
   if (!unpack(PyTuple_GetItem(plan, TREE), arguments, leaves)) goto end;
+  if (out != Py_None && (PyTuple_GetItem(plan, OUT) == Py_None || !unpack(PyTuple_GetItem(plan, OUT), out, given))) goto end;
   for (int i = 0; i < p->inputs; i++) {
     PyObject *leaf = leaves[i], *type = (PyObject*)Py_TYPE(leaf), *dtype = PyTuple_GetItem(types, 3 * i);
     int rank = (int)*n.next++;
@@ -169,7 +177,7 @@ static PyObject* call(PyObject* self, PyObject* arguments, PyObject* options) {
     for (int d = 0; d < rank; d++)
       if ((shape[d] = evaluate(&n)) < 0) n.wrong = 1;
     PyObject* dtype = PyTuple_GetItem(types, 3 * (p->inputs + made));
-    if (n.wrong || !(results[made] = take_result(plan, out, dtype, rank, shape, leaves))) goto end;
+    if (n.wrong || !(results[made] = take_result(plan, given[made], dtype, rank, shape, leaves, held + made))) goto end;
     words[passed++] = (intptr_t)PyArray_DATA((PyArrayObject*)results[made]);
   }
   for (int64_t k = 0; k < p->existentials; k++) words[passed++] = (intptr_t)&found[k];
@@ -182,10 +190,11 @@ static PyObject* call(PyObject* self, PyObject* arguments, PyObject* options) {
   if (status || fault.kind)
     result = PyObject_CallMethod(self, "_fail", "iy#", (int)status, (char*)&fault, (Py_ssize_t)sizeof fault);
   else
-    result = finish(plan, results, made, found, p->existentials);
+    result = finish(plan, results, given, made, found, p->existentials);
 end:
-  while (held) Py_XDECREF(leaves[--held]);
   while (made) Py_DECREF(results[--made]);
+  while (held) Py_XDECREF(leaves[--held]);
+  for (int k = 0; out != Py_None && k < MOST; k++) Py_XDECREF(given[k]);
   Py_DECREF(plan);
   if (ran) return result;
   PyErr_Clear();

@@ -185,6 +185,7 @@ def test_scalars_and_structures(statistics: Executable) -> None:
     scale, n, y = np.zeros((), "float32"), np.zeros((), "int64"), np.zeros(2, "float32")
     result = statistics(x, 3, out=(scale, {"n": n, "y": y}))
     assert result[0] is scale and scale == 9 and n == 2 and y.tolist() == [3, 6]
+    assert result[1]["n"] is n and result[1]["y"] is y
     with pytest.raises(ArgumentError, match="overlap each other"):
         statistics(x, 3, out=(y[:1].reshape(()), {"n": n, "y": y}))
     assert np.isnan(statistics(np.array([np.nan], "float32"), 1)[0])
@@ -436,7 +437,7 @@ def trace(step: Any) -> None:
     monitor.set_events(tool, monitor.events.INSTRUCTION)
 
 
-@pytest.mark.parametrize("which", ["plain", "out", "faults", "existential", "structure"])
+@pytest.mark.parametrize("which", ["plain", "out", "faults", "existential", "structure", "structured out"])
 def test_a_call_is_hardly_any_python(add: Executable, gather: Executable, statistics: Executable, which: str) -> None:
     """But for the caller's own line, which is counted, only what nests results."""
     a, b = matrices(2, 2)
@@ -448,8 +449,10 @@ def test_a_call_is_hardly_any_python(add: Executable, gather: Executable, statis
     positive = programs.make_executable(programs.POSITIVE, programs.positive_signature())
     x, y = np.array([1, -1], "int32"), np.zeros(2, "float32")
     calls |= {"existential": lambda: positive(x), "structure": lambda: statistics(y, 2.0)}
+    results = (np.zeros((), "float32"), {"n": np.zeros((), "int64"), "y": y.copy()})
+    calls["structured out"] = lambda: statistics(y, 2.0, out=results)
     instructions, functions = python_work(calls[which])
-    assert 3 < instructions < (300 if which in ("existential", "structure") else 60)
+    assert 3 < instructions < (300 if which in ("existential", "structure", "structured out") else 60)
     assert functions < 12
 
 
