@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 LINE = 64  # bytes of a line of the cache
+UNKNOWN_GRAIN = 4  # iterations for a thread at least, where nobody knows before how long one takes
 
 
 @dataclass(frozen=True)
@@ -13,9 +14,9 @@ class Gpu:
     """A GPU as schedules see it.
 
     threads: of a block, at most; along: the same along x, y and z. subgroup: threads that run in lockstep. shared: bytes of memory that
-    the threads of a block share. processors: run blocks beside one another; resident: threads that each holds at a time, so that some
-    compute while others wait for memory. registers: of 32 bits, that a thread may use while so many are resident. ordered: whether a
-    block may wait for what another one writes; where it is False, it may wait for ever.
+    the threads of a block share. processors: run blocks beside one another; resident: threads that each holds at a time, those of
+    several blocks, so that some compute while others wait for memory or for each other. registers: of 32 bits, that a thread may use
+    while so many are resident. ordered: whether a block may wait for what another one writes; where it is False, it may wait for ever.
     """
 
     threads: int = 1024
@@ -26,6 +27,11 @@ class Gpu:
     resident: int = 1024
     registers: int = 64
     ordered: bool = False
+
+    @property
+    def usual_threads(self) -> int:
+        """The threads of a block, a power of two: of four blocks that a processor holds, three compute while one waits at a barrier."""
+        return min(self.threads, 1 << (max(1, self.resident // 4).bit_length() - 1))
 
 
 @dataclass(frozen=True)
@@ -68,3 +74,7 @@ class Machine:
         """The fields of a pickle; those that its version did not have keep their defaults."""
         names = (field.name for field in fields(self))
         self.__dict__.update(state if isinstance(state, Mapping) else zip(names, state, strict=False))
+
+
+USUAL = Machine()
+"""The machine for which directives have the numbers that a user leaves open: schedules are for no machine before they are completed."""

@@ -165,6 +165,17 @@ def trip_count(stage: Stage, plan: StagePlan, name: str) -> Expr:
     return axis_named(stage, name).extent
 
 
+def moves_by(plan: StagePlan, name: str) -> int:
+    """How many indices a loop moves by in each iteration, as splits say."""
+    for relation in reversed(plan.relations):
+        if isinstance(relation, Split) and name in (relation.inner, relation.outer):
+            earlier = replace(plan, relations=plan.relations[: plan.relations.index(relation)])
+            return moves_by(earlier, relation.parent) * (relation.factor if name == relation.outer else 1)
+        if isinstance(relation, Fuse) and name == relation.into:
+            return 1
+    return 1
+
+
 def axis_named(stage: Stage, name: str) -> Axis:
     """The stage's own axis of that name."""
     return next(axis for axis in stage.all_axes if axis.name == name)

@@ -14,20 +14,16 @@ from typing import TypeAlias
 from raido.algo.graph.expr import Axis, Expr, Node
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.atomics import check_atomic
+from raido.schedule.machine import USUAL, Machine
 from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, enclosing, is_reduction, places, position
 
-CHAIN_BYTES = 1 << 19  # a block of `chain` is gone over twice: half of a usual second-level cache
-PHASE_BYTES = 1 << 20
 PHASES = ("three_phase", "count_write")
-RANGE_BYTES = 1 << 20  # steps of `sorted` meet anywhere in a range of bins, which a second-level cache is to hold
 USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chunks keep apart is soon put together
 STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the steps
-STEPS_OF_A_CHUNK = 1 << 14  # of `sorted`, worth a thread's while
-KEYS_OF_A_CHUNK = 1 << 16  # of `radix`, the same
 BITS_OF_A_DIGIT = 8  # of `radix`: a line of the first-level cache for each of 256 places fits into 32 KiB
 
 Number: TypeAlias = "int | str"
@@ -42,14 +38,20 @@ class Strategy:
     parts: tuple[str, ...] = ()
 
 
-def strategies_of(stage: Stage) -> dict[str, Strategy]:
-    """The strategies of a stage by name, the plainest first; maps, stencils and reductions have none."""
+def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]:
+    """The strategies of a stage by name, the plainest first, with the numbers that suit a machine; maps, stencils and reductions have none.
+
+    A block that is gone over twice by the same thread (`chain`, `flat`) fills half of L2, beside what else is read and written. Where all
+    blocks are gone over before the first of them is again, it fills L2: none of it is left there by then. Steps of `sorted` meet
+    anywhere in a range of bins, which L2 holds. A chunk of `sorted` has half a task of steps, each of which is counted and then moved, and
+    one of `radix` two tasks of keys, as threads are started anew for every digit.
+    """
     if stage.update is not None:
         own = tuple(axis.name for axis in stage.all_axes)
         size = sum(body.dtype.itemsize for body in stage.bodies)
         serial = {"serial": Strategy({}, own)}
-        chunks = f"min({USUAL_CHUNKS}, {_steps(stage)} // {STEPS_OF_A_CHUNK})"
-        in_order = {"sorted": Strategy({"bins": block_of(RANGE_BYTES, size), "chunks": chunks}, own)}
+        chunks = f"min({USUAL_CHUNKS}, {_steps(stage)} // {max(1, machine.task // 2)})"
+        in_order = {"sorted": Strategy({"bins": block_of(machine.l2, size), "chunks": chunks}, own)}
         if stage.update.mode == "set":
             return {**serial, **in_order}
         if stage.update.mode == "unique":
@@ -62,11 +64,11 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
     if stage.sort is not None:
         along = stage.reduction_axes[0].name
         alone = len(stage.axes) == 1 and along.isidentifier()
-        chunks = f"min({USUAL_CHUNKS}, {along} // {KEYS_OF_A_CHUNK})" if alone else 1
+        chunks = f"min({USUAL_CHUNKS}, {along} // {2 * machine.task})" if alone else 1
         numbers: dict[str, Number] = {"bits": BITS_OF_A_DIGIT, "chunks": chunks, "insertion": _few_elements(stage)}
         return {"radix": Strategy(numbers, tuple(axis.name for axis in stage.all_axes))}
     if stage.scan is None and stage.filter is None:
-        return _of_segments(stage)
+        return _of_segments(stage, machine)
     axes = tuple(axis.name for axis in stage.axes)
     x = stage.reduction_axes[0].name
     blocks = tuple(name for axis in axes for name in ((axis + "o", axis + "i") if axis == x else (axis,)))
@@ -74,8 +76,8 @@ def strategies_of(stage: Stage) -> dict[str, Strategy]:
     phases, part = ("count_write", "count") if stage.filter else ("three_phase", "totals")
     return {
         "serial": Strategy({}, axes),
-        phases: Strategy({"block": block_of(PHASE_BYTES, size)}, blocks, (part,)),
-        "chain": Strategy({"block": block_of(CHAIN_BYTES, size)}, blocks, (part,)),
+        phases: Strategy({"block": block_of(machine.l2, size)}, blocks, (part,)),
+        "chain": Strategy({"block": block_of(machine.l2 // 2, size)}, blocks, (part,)),
     }
 
 
@@ -103,14 +105,14 @@ def _chunks_of_bins(stage: Stage) -> str:
     return f"min({USUAL_CHUNKS}, {_steps(stage)} // ({each}))"
 
 
-def _of_segments(stage: Stage) -> dict[str, Strategy]:
+def _of_segments(stage: Stage, machine: Machine) -> dict[str, Strategy]:
     """Those of a segmented reduction; none for other maps, stencils and reductions."""
     segments = segments_of(stage)
     if segments is None:
         return {}
     axes = tuple(axis.name for axis in stage.axes)
     size = sum(value.dtype.itemsize for value in segments.fold.values)
-    flat = Strategy({"block": block_of(CHAIN_BYTES, size)}, axes, ("check", "search", "fold"))
+    flat = Strategy({"block": block_of(machine.l2 // 2, size)}, axes, ("check", "search", "fold"))
     return {"rows": Strategy({}, axes), "flat": flat}
 
 

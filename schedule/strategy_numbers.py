@@ -1,4 +1,6 @@
-"""The numbers of strategies: those given, those that a strategy comes with, and what texts over sizes mean."""
+"""The numbers that directives come with where none are given: those of strategies, with what texts over sizes mean, and the iterations
+of a parallel loop that have a partial result together.
+"""
 
 from __future__ import annotations
 
@@ -8,32 +10,56 @@ from typing import TypeAlias, cast
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr
+from raido.schedule.machine import USUAL, Machine
+from raido.schedule.plan import StagePlan
 from raido.schedule.size_texts import parse_number, sizes_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, resolve
+from raido.schedule.state import State, is_reduction, moves_by, resolve
 from raido.schedule.steps import PART, Arguments, Step, Value
 from raido.schedule.strategies import strategies_of
 
 Numbers: TypeAlias = "tuple[tuple[str, int | Expr], ...]"
 OLD_NAMES = {"copies": "replicas"}  # as schedules wrote them before
 MOST_CHUNKS = 4096  # whatever sizes are: what chunks keep apart has sizes that 64 bits hold
+FOLDED = 8  # operations at least of an iteration that folds: loads, what is made of them, the operator, and what the loop takes
 
 
-def full_numbers(stage: Stage, name: str, numbers: Mapping[str, object]) -> dict[str, object]:
-    """All numbers of a strategy, those not given as it comes with them."""
+def full_numbers(stage: Stage, name: str, numbers: Mapping[str, object], machine: Machine = USUAL) -> dict[str, object]:
+    """All numbers of a strategy, those not given as it comes with them; those given alone where the stage has no such strategy."""
     renamed = {OLD_NAMES.get(each, each): value for each, value in numbers.items()}
-    return {**strategies_of(stage)[name].numbers, **renamed}
+    found = strategies_of(stage, machine)
+    return {**found[name].numbers, **renamed} if name in found else renamed
 
 
-def with_numbers(state: State, step: Step) -> Step:
-    """A step with all that it leaves to what a strategy comes with: other steps are as they were."""
-    if step.directive != "strategy" or PART in step.stage:
+def grain_of_partials(stage: Stage, plan: StagePlan, loop: str) -> int:
+    """The iterations of a parallel loop over a reduction axis that fold into one partial result, where none are given; 0 for other loops.
+
+    They are worth a thread's while. An iteration of a loop over chunks, which a split has made, has a partial result of its own.
+    """
+    stepwise = (stage.scan, stage.filter, stage.update, stage.sort) != (None,) * 4
+    if stepwise or not is_reduction(stage, plan, loop) or moves_by(plan, loop) > 1:
+        return 0
+    return USUAL.task // FOLDED
+
+
+def with_numbers(state: State, step: Step, machine: Machine = USUAL) -> Step:
+    """A step with all that it leaves to what its directive comes with: of a strategy the numbers, of a parallel reduction the grain."""
+    if step.directive not in ("strategy", "parallel") or PART in step.stage:
         return step
     given = dict(step.args)
-    name = str(given.pop("name"))
-    stage = state.stage(resolve(state.uses.stages, step.stage))
-    numbers = {each: cast(Value, value) for each, value in full_numbers(stage, name, given).items()}
-    args: Arguments = (("name", name), *numbers.items())
+    name = resolve(state.uses.stages, step.stage)
+    stage = state.stage(name)
+    if step.directive == "parallel":
+        axis = given.pop("axis")
+        grain = grain_of_partials(stage, state.plan(name), str(axis))
+        return (
+            step
+            if "grain" in given or not grain
+            else replace(step, args=(("axis", axis), ("grain", grain), *given.items()))
+        )
+    strategy = str(given.pop("name"))
+    numbers = {each: cast(Value, value) for each, value in full_numbers(stage, strategy, given, machine).items()}
+    args: Arguments = (("name", strategy), *numbers.items())
     return replace(step, args=args)
 
 

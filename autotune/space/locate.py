@@ -161,7 +161,7 @@ class Finder:
             plain = [n for n in labels if n and origins.get(str(n), str(n)) == origin]
             return plain or [n for n in labels if n]
         if question == "grain" and parallel:
-            return [parallel.grain]
+            return [parallel.grain, 0]  # 0: the one that the directive comes with, which need not be among the options
         if question == "place" and wanted.compute_with is not None:
             return [SHARED + wanted.compute_with.stage]
         if question.startswith("registers ") and "whole" in labels:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from raido.autotune.space.factors import powers
 from raido.autotune.space.walk import DEFAULT, Option, Walk
-from raido.schedule.defaults.gpu import THREADS, line_axis
+from raido.schedule.defaults.facts import WRITTEN_OUT
+from raido.schedule.defaults.gpu import line_axis
 from raido.schedule.plan import At
 from raido.schedule.state import has_loops_said, is_reduction
 
 MOST_ELEMENTS = 8
-MOST_UNROLLED = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,15 @@ def ask_tiles(walk: Walk, stage: str, results: list[str]) -> list[Tile]:
     best = line_axis(walk.facts(stage), whole, [axis for axis in whole.axes if axis.name in results]).name
     options = [Option(name, weight=8.0 if name == best else 1.0) for name in sorted(results, key=lambda n: n != best)]
     x = str(walk.choose(stage, "thread.x", options))
-    left = min(gpu.threads, 4 * THREADS)
-    tiles = [ask_tile(walk, stage, x, min(left, gpu.along[0]), THREADS // 4, MOST_UNROLLED)]
+    usual = gpu.usual_threads
+    left = min(gpu.threads, 4 * usual)
+    tiles = [ask_tile(walk, stage, x, min(left, gpu.along[0]), usual // 4, WRITTEN_OUT)]
     rows = [name for name in results if name != x]
     if rows:
         used = tiles[0]
         y = str(walk.choose(stage, "thread.y", [Option(name, weight=1.0) for name in reversed(rows)]))
         most = min(left // used.threads, gpu.along[1])
-        tiles.insert(0, ask_tile(walk, stage, y, most, max(1, THREADS // used.threads), MOST_UNROLLED // used.elements))
+        tiles.insert(0, ask_tile(walk, stage, y, most, max(1, usual // used.threads), WRITTEN_OUT // used.elements))
     return tiles
 
 

@@ -48,8 +48,8 @@ class Draft:
         ] = {}  # `facts.chain_in_strips`, as long as nothing more is said
 
     def say(self, stage: str, directive: str, /, **args: Value) -> bool:
-        """Records a step if it is legal; whether it was."""
-        return self.accept(Step(stage, directive, tuple(args.items())))
+        """Records a step if it is legal, with the numbers that suit the machine where it leaves some open; whether it was."""
+        return self.accept(with_numbers(self.state, Step(stage, directive, tuple(args.items())), self.machine))
 
     def accept(self, step: Step) -> bool:
         """Records a step if it is legal; whether it was."""

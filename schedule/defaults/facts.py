@@ -23,6 +23,7 @@ from raido.schedule.state import is_inlined
 
 MOST_ROWS, FEWEST_ROWS = 32, 8
 SMALL = 8
+WRITTEN_OUT = 32  # bodies of short axes, at most: as many values as the largest files of vector registers hold, or half of a thread's
 
 
 def vector_axis(draft: Draft, stage: Stage) -> Axis | None:

@@ -20,6 +20,7 @@ from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.demand import Point, is_long_scan
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
+    WRITTEN_OUT,
     contiguity,
     function_axes,
     is_small,
@@ -33,11 +34,8 @@ from raido.schedule.state import axes_of, placed_at
 from raido.schedule.strategies import STEPS_FOR_A_BIN, strategies_of
 from raido.schedule.strategy_parts import part_name, part_stage
 
-THREADS = 256  # of a block: a power of two that all devices hold some of at a time, and that few registers suffice for
 LINE = 128  # bytes that neighbouring threads read at a time, of the memory of most devices
-SMALLEST = 4  # bytes of the elements that most programs have: so many fit into a line
-MOST_UNROLLED = 32
-MANY_RANGES = 128  # of `sorted`, and chunks: one thread goes through all pairs of them
+MANY_RANGES = 128  # of `sorted`, and chunks: one thread goes through all pairs of them, and some devices end loops after 65,535 iterations
 
 
 def say_gpu_loops(draft: Draft, name: str) -> None:
@@ -77,10 +75,8 @@ def say_threads(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> N
         return
     x = line_axis(draft, stage, axes)
     rows = [axis for axis in axes if axis is not x]
-    threads = min(THREADS, gpu.threads)
-    width = fitting(
-        draft, x, max(gpu.subgroup, LINE // stage.bodies[0].dtype.itemsize) if rows else threads, gpu.along[0]
-    )
+    threads = gpu.usual_threads
+    width = fitting(draft, x, neighbours(stage, gpu) if rows else threads, gpu.along[0])
     tiles = {x.name: width}
     if rows:
         tiles = {rows[-1].name: fitting(draft, rows[-1], max(1, threads // width), gpu.along[1])} | tiles
@@ -95,7 +91,7 @@ def say_threads(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> N
     bind(draft, name, outer, "block")
     bind(draft, name, inner, "thread")
     short = [axis for axis in stage.all_axes if axis.name in inside and is_small(axis.extent)]
-    if stage.scan is None and prod(extent(draft, axis.extent) for axis in short) <= MOST_UNROLLED:
+    if stage.scan is None and prod(extent(draft, axis.extent) for axis in short) <= WRITTEN_OUT:
         for axis in short:
             draft.say(name, "unroll", axis=axis.name)
 
@@ -113,7 +109,7 @@ def say_around(draft: Draft, stage: Stage, axes: Sequence[Axis], hosts: Sequence
         draft.say(name, "parallel", axis=hosts[0].name)
     else:
         line = line_axis(draft, stage, after)
-        factor = fitting(draft, line, min(THREADS, gpu.threads), gpu.along[0])
+        factor = fitting(draft, line, gpu.usual_threads, gpu.along[0])
         if draft.say(name, "split", axis=line.name, factor=factor):
             inside = [axis.name for axis in stage.all_axes if axis not in axes]
             others = [axis.name for axis in axes[1:] if axis is not line]
@@ -138,6 +134,11 @@ def line_axis(draft: Draft, stage: Stage, axes: Sequence[Axis]) -> Axis:
     return next(axis for axis, score in zip(reversed(axes), reversed(scores), strict=True) if score == max(scores))
 
 
+def neighbours(stage: Stage, gpu: Gpu) -> int:
+    """Threads that follow each other in a row: a subgroup of them, or as many as there are elements in a line of memory."""
+    return max(gpu.subgroup, LINE // stage.bodies[0].dtype.itemsize)
+
+
 def fitting(draft: Draft, axis: Axis, threads: int, most: int) -> int:
     """A power of two of threads for an axis: as many as wanted, and not twice as many as it is long."""
     count = index.constant_value(known(draft, axis.extent))
@@ -149,7 +150,7 @@ def say_chunks(draft: Draft, stage: Stage, gpu: Gpu) -> None:
     """A reduction to one value: a block folds a chunk, each thread a part of that; one more block folds what blocks have folded."""
     assert stage.reduction is not None
     name, (first, *rest) = stage.name, stage.reduction_axes
-    threads = min(THREADS, gpu.threads)
+    threads = gpu.usual_threads
     row = prod(extent(draft, axis.extent) for axis in rest)
     each = max(2, draft.machine.task >> 5)
     outer, inner = first.name + "o", first.name + "i"
@@ -178,10 +179,10 @@ def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool
     if fold is None or not fold.commutative or len(fold.axes) != 1 or vector_axis(draft, stage) not in fold.axes:
         return False
     (reduced,), (*planes, rows) = fold.axes, axes
-    line = max(gpu.subgroup, LINE // SMALLEST)
+    line = neighbours(stage, gpu)
     if (index.constant_value(known(draft, reduced.extent)) or 2 * line) < 2 * line or not fold_alone(draft, stage):
         return False
-    threads = min(THREADS, gpu.threads)
+    threads = gpu.usual_threads
     count = prod(index.constant_value(known(draft, axis.extent)) or 0 for axis in axes)
     width = threads if 0 < count * line < gpu.processors * gpu.resident else min(line, threads)
     height = fitting(draft, rows, threads // width, gpu.along[1])
@@ -215,7 +216,7 @@ def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
         draft.say(stage.name, "strategy", name=strategy, block=max(1, task // row))
         return
     piece = max(2, task >> 6)
-    if draft.say(stage.name, "strategy", name=strategy, block=min(THREADS, gpu.threads) * piece):
+    if draft.say(stage.name, "strategy", name=strategy, block=gpu.usual_threads * piece):
         draft.say(stage.name, "split", axis=along.name + "i", factor=piece)
         draft.say(stage.name, "bind", axis=along.name + "o", place="block.x")
         draft.say(stage.name, "bind", axis=along.name + "io", place="thread.x")
@@ -295,7 +296,7 @@ def say_start(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> Non
     bound = [loop.name for loop in plan.loops if loop.level]
     if any(line.name in axes_of(plan, loop) for loop in bound):
         return
-    threads = min(THREADS, gpu.threads)
+    threads = gpu.usual_threads
     steps = {axis.name for axis in stage.reduction_axes}
     apart = all(steps & set(axes_of(plan, loop)) for loop in bound)
     if apart and draft.say(name, "split", axis=line.name, factor=threads):
@@ -311,7 +312,7 @@ def say_shared_bins(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
     size = prod(count or 0 for count in counts) * sum(body.dtype.itemsize for body in stage.bodies)
     if not 0 < size <= gpu.shared // 2 or others or not step.name.isidentifier():
         return False
-    threads, r = min(THREADS, gpu.threads), step.name
+    threads, r = gpu.usual_threads, step.name
     try_out = Draft(draft.state, draft.machine, draft.sizes, draft.demand)
     if not try_out.say(
         stage.name, "strategy", name="atomic"

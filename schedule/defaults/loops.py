@@ -9,6 +9,7 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.demand import cost, has_ragged_folds, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
+    WRITTEN_OUT,
     chain_rows,
     chain_work,
     fits_strips,
@@ -32,6 +33,7 @@ from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_
 from raido.schedule.defaults.transposes import say_turned_loops
 from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.lower.steps import is_plain_operator
+from raido.schedule.machine import UNKNOWN_GRAIN
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
@@ -39,9 +41,7 @@ FEWEST_ELEMENTS = 16
 COLUMN_JAM = 8  # rows added to a row of sums at a time: one load and one store of each sum serve them all
 FEWEST_ROWS = 64  # of a chunk of columns, or half as many: its row of sums is stored, and read again to be combined
 FEWEST_CHUNKS = 8
-UNKNOWN_GRAIN = 4
 AHEAD = 4  # rows
-MOST_UNROLLED = 32
 FEW_ROWS = 4  # of two gangs each: eight sums side by side
 
 
@@ -164,7 +164,7 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     if stage.reduction is None and vector is stage.axes[-1] and not is_streamed(draft, name):
         for array in read_by_planes(draft, stage):
             draft.say(name, "prefetch", array=array, axis=stage.axes[-2].name, ahead=AHEAD)
-    if prod(extent(draft, axis.extent) for axis in stage.all_axes if is_small(axis.extent)) <= MOST_UNROLLED:
+    if prod(extent(draft, axis.extent) for axis in stage.all_axes if is_small(axis.extent)) <= WRITTEN_OUT:
         for axis in stage.all_axes:
             if axis is not vector and axis is not rows and is_small(axis.extent):
                 draft.say(name, "unroll", axis=axis.name)
@@ -321,9 +321,9 @@ def say_register_tile(draft: Draft, stage: Stage) -> bool:
 
 def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     """Gangs side by side, to hide the latency of accumulating and of rounds that wait for the one before."""
-    few = prod(index.constant_value(axis.extent) or MOST_UNROLLED + 1 for axis in stage.reduction_axes)
+    few = prod(index.constant_value(axis.extent) or WRITTEN_OUT + 1 for axis in stage.reduction_axes)
     gangs = max(gangs_of_elements(stage), gangs_of_rounds(stage, vector, draft.machine))
-    if stage.reduction is not None and few > MOST_UNROLLED and gangs == 1:
+    if stage.reduction is not None and few > WRITTEN_OUT and gangs == 1:
         gangs = gangs_of_sums(stage, vector, draft.machine)
     if vector in stage.axes[-1:] and sums_in_pairs(draft, stage):
         return {"lanes": 2 * draft.machine.lanes(stage.bodies[0].dtype.bits), "interleave": gangs}

@@ -19,11 +19,12 @@ from raido.schedule.plan import LoopPlan, Split
 from raido.schedule.refusal import Refusal
 from raido.schedule.state import State, is_reduction, loop_of, put, trip_count, with_loop
 from raido.schedule.strategies import strategies_of
+from raido.schedule.strategy_numbers import grain_of_partials
 
 TAILS = ("mask", "shift", "scalar", "exact")
 IDEMPOTENT = ("minimum", "maximum", "logical_and", "logical_or", "bit_and", "bit_or")
 MOST_LANES = 64
-MOST_UNROLLED = 256
+MOST_UNROLLED = 256  # iterations of one loop: with sixteen instructions each, they fill a first-level cache of 32 KiB
 
 
 class KindDirectives(Recorder):
@@ -87,7 +88,8 @@ class KindDirectives(Recorder):
         """Hands the rounds of a loop to threads; on a GPU to blocks and threads of them, as many as suit it (`bind` says how many).
 
         axis: a loop; on a reduction axis each chunk keeps a partial, combined in order, whatever the number of threads.
-        grain: rounds that a thread takes at a time, at least. dynamic: they are handed out as threads become free, some hundred
+        grain: rounds that a thread takes at a time, at least; of a loop over a reduction axis that no split has cut into chunks,
+        those of a chunk, 4096 unless given. dynamic: they are handed out as threads become free, some hundred
         times to each, instead of evenly beforehand.
 
         before   for y in 0..h
@@ -173,8 +175,9 @@ def apply_parallel(state: State, stage: str, axis: str, grain: int | None = None
         positive(grain, "`grain`")
     if not isinstance(dynamic, bool):
         raise Refusal(f"`dynamic` is True or False, not {dynamic!r}")
-    parallel = replace(loop, kind="parallel", grain=grain or 0, dynamic=dynamic)
-    return put(state, with_loop(state.plan(stage), parallel), "loops")
+    plan = state.plan(stage)
+    grain = grain or grain_of_partials(state.stage(stage), plan, axis)
+    return put(state, with_loop(plan, replace(loop, kind="parallel", grain=grain, dynamic=dynamic)), "loops")
 
 
 def kindless(state: State, stage: str, axis: str) -> LoopPlan:

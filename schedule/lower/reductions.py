@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 REGISTER_BYTES = 8 << 10
 STACK_BYTES = 64 << 10
-CHUNK = 4096
 Step: TypeAlias = tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]
 """A fold, its accumulators, and their indices."""
 
@@ -184,7 +183,7 @@ class Reductions:
         """Partials per chunk of the loop at `position`, then combined in order into the accumulators."""
         plan, builder = work.job.plan.loops[position], self.builder
         low, high, step = work.copies[0].bounds(plan.name)
-        span = step if step > 1 else (plan.grain or CHUNK)
+        span = step if step > 1 else plan.grain
         count = ix.ceildiv(ix.sub(high, low), span)
         within = [axis.extent for axis in work.job.stage.reduction_axes if axis.name not in work.job.axis_of[plan.name]]
         if not builder.can_be_empty(within) and self.loops.thread_folds.folds_one_value(work, position):

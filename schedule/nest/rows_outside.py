@@ -23,7 +23,7 @@ from operator import is_
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Node, Var, fresh
 from raido.algo.graph.rewrite import topological
-from raido.schedule.machine import Machine
+from raido.schedule.machine import UNKNOWN_GRAIN, Machine
 from raido.schedule.nest.effects import accesses, writes
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -50,7 +50,6 @@ from raido.schedule.nest.rows import (
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
 
-GRAIN = 4  # chunks of rows in lanes, or single rows, for a thread at least
 FEW = 16  # numbers of a row that are exchanged rather than their memory swapped
 
 
@@ -160,7 +159,7 @@ def _over_pieces(rows: Rows, rounds: For, size: int) -> For:
 
 def _over_rows(rows: Rows, rounds: For, size: int) -> For:
     """The loops over rows, around the rounds of each; `size`: rows in lanes at a time, 0 where rows are made one by one."""
-    how = {"kind": "parallel", "grain": GRAIN, "stage": rows.stage}
+    how = {"kind": "parallel", "grain": UNKNOWN_GRAIN, "stage": rows.stage}
     *outer, row = rows.loops
     inside: Statement = replace(row, kind="serial", body=Block((rounds,)))
     if size:

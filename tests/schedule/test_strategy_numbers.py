@@ -1,4 +1,4 @@
-"""Numbers of strategies that sizes decide: texts over sizes and axes, those that are left out, older names."""
+"""Numbers of strategies that sizes decide: texts over sizes and axes, those that are left out, of parallel reductions too, older names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import raido as rd
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
 from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.nest.printer import print_nest
 from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
 
 
 @rd.algorithm
@@ -20,6 +22,16 @@ def into_bins(values: rd.i64["n"], bins: rd.i64["n"], start: rd.i64["m"]):
 @rd.algorithm
 def running(a: rd.i64["n"]):
     return rd.scan(rd.add, 0, a, name="sums")
+
+
+@rd.algorithm
+def ordered(a: rd.i64["n"]):
+    return rd.sort(a)
+
+
+@rd.algorithm
+def added(a: rd.i64["n"]):
+    return rd.reduce(rd.add, 0, a, name="sum")
 
 
 def ran(schedule: Schedule, n: int, m: int) -> None:
@@ -51,6 +63,29 @@ def test_numbers_that_are_left_out_are_written_down():
     scanned = running.schedule()
     scanned["sums"].strategy("chain")
     assert 'strategy("chain", block=65536)' in str(scanned.complete(Machine()))
+
+
+def test_defaults_take_the_numbers_that_suit_the_machine():
+    sorted_ = Schedule(form_stages(ordered.trace()))
+    assert 'chunks="min(64, x // 65536)"' in str(sorted_.complete(Machine()))
+    assert 'chunks="min(64, x // 1024)"' in str(sorted_.complete(Machine(task=512)))
+
+
+def test_a_parallel_reduction_states_the_iterations_of_its_partials():
+    schedule = Schedule(form_stages(added.trace()))
+    schedule["sum"].parallel("r", dynamic=True)
+    complete = schedule.complete(Machine())
+    assert '["sum"].parallel("r", grain=4096, dynamic=True)' in str(complete)
+    array = np.arange(10000)
+    nest = lower(complete.graph, complete.variants())
+    assert "parallel r in 0..n step 4096 dynamic" in print_nest(nest)
+    assert interpret_nest(nest, [array])[0] == array.sum()
+
+
+def test_iterations_over_chunks_have_a_partial_each():
+    schedule = Schedule(form_stages(added.trace()))
+    schedule["sum"].split("r", 64).parallel("ro")
+    assert '.parallel("ro")' in str(schedule.complete(Machine()))
 
 
 def test_schedules_written_with_older_names_are_read():
