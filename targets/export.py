@@ -27,7 +27,7 @@ from raido.algo.errors import ExportError, TargetError
 from raido.algo.trace.tracebacks import border
 from raido.targets.c_names import library_name
 from raido.targets.devices.code import DeviceCode
-from raido.targets.devices.export import write_program
+from raido.targets.devices.export import DevicePart, write_program
 from raido.targets.elf import rename_globals
 from raido.targets.executable import Executable
 from raido.targets.export_functions import (
@@ -81,11 +81,7 @@ def write_library(
     library = header_of(target).stem
     if not algorithms:
         raise ExportError(f"{target.name} would be empty: name at least one algorithm")
-    for name, _, code in algorithms:
-        if isinstance(code, DeviceCode) and code.api != "vulkan":
-            raise ExportError(
-                f'{name} is compiled for CUDA, which has no exports yet: compile it for "llvm" or "vulkan"'
-            )
+    device = _device_part(algorithms)
     command = find_compiler(cc)
     functions = [
         describe_function(library, name, f"raido_{i}_{signature.entry}", signature, isinstance(code, DeviceCode))
@@ -97,20 +93,20 @@ def write_library(
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".raido-") as folder:
             here = Path(folder)
             parts = ["wrapper.c", "raido_runtime.c"]
+            programs = []
             for i, (_, _, code) in enumerate(algorithms):
-                if isinstance(code, DeviceCode):
+                if device is not None and isinstance(code, DeviceCode):
                     parts.append(f"program_{i}.c")
-                    (here / parts[-1]).write_text(write_program(functions[i], code), encoding="ascii")
-                else:
+                    programs.append(device.prepare(code))
+                    (here / parts[-1]).write_text(write_program(functions[i], programs[-1]), encoding="ascii")
+                elif isinstance(code, bytes):
                     parts.append(f"program_{i}.o")
                     (here / parts[-1]).write_bytes(rename_globals(code, f"raido_{i}_"))
-            if programs := [code for _, _, code in algorithms if isinstance(code, DeviceCode)]:
-                from raido.targets.vulkan.export import SOURCES, write_needs
-
-                (here / "needs.c").write_text(write_needs(programs))
-                parts += ["needs.c", *SOURCES, "-ldl"]
+            if device is not None:
+                (here / "needs.c").write_text(device.write_needs(programs))
+                parts += ["needs.c", *device.sources, "-ldl"]
             header = here / f"{library}.h"
-            header.write_text(write_header(library, functions), encoding="ascii")
+            header.write_text(write_header(library, functions, device), encoding="ascii")
             (here / "wrapper.c").write_text(write_wrapper(library, functions), encoding="ascii")
             (here / "names.map").write_text(write_version_script(names))
             for source in RUNTIME_SOURCES.glob("raido_*.[ch]"):
@@ -136,6 +132,24 @@ def write_library(
     except OSError as error:
         raise ExportError(f"{target} cannot be written: {error}") from error
     return target
+
+
+def _device_part(algorithms: Sequence[tuple[str, Signature, bytes | DeviceCode]]) -> DevicePart | None:
+    """The part for devices that a library of these algorithms has; ExportError where they need two."""
+    first: dict[str, str] = {}
+    for name, _, code in algorithms:
+        if isinstance(code, DeviceCode):
+            first.setdefault(code.api, name)
+    if len(first) > 1:
+        said = " and ".join(f"{name} for {api}" for api, name in first.items())
+        raise ExportError(f"a library has programs for one kind of device, and {said} are two: export them apart")
+    if "cuda" in first:
+        from raido.targets.cuda.export import PART
+    elif first:
+        from raido.targets.vulkan.export import PART
+    else:
+        return None
+    return PART
 
 
 def header_of(path: str | os.PathLike[str]) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raido.targets.c_text import c_comment
+from raido.targets.devices.export import DevicePart
 from raido.targets.export_functions import Function, prototype
 from raido.targets.signature import SizeExpr, size_text
 
@@ -22,25 +23,28 @@ _ON_THREADS = """\
 Work is shared among the library's own threads:
  * as many as {library}_set_threads says, else the environment variable RAIDO_NUM_THREADS, else the CPUs this process may use."""
 _ON_DEVICE = """\
-Work is done by a GPU (any device of Vulkan 1.2),
+Work is done by a GPU ({devices}),
  * which is found and opened by the first call, and kept: see {library}_set_device. Arrays are copied there and back."""
 _CODE = """\
   {upper}_BAD_DEVICE = 7       /* there is no driver or no such device, it cannot run this library, or it has failed */
 """
 _CHOICE = """\
-/* The device of later calls in this process: its number ("0"), a part of its name ("radeon"), or NULL for the default: the first
- * discrete one, else an integrated one, else any. Waits for calls that run. Returns {upper}_OK or {upper}_BAD_DEVICE; after a failure
- * the device stays as it was. */
+/* The device of later calls in this process: its number ("0"), a part of its name ("{example}"), or NULL for the default:
+ * {default}. Waits for calls that run. Returns {upper}_OK or {upper}_BAD_DEVICE; after a
+ * failure the device stays as it was. */
 int32_t {library}_set_device(const char* device);
 """
 
 
-def write_header(library: str, functions: Sequence[Function]) -> str:
-    """The public C header."""
+def write_header(library: str, functions: Sequence[Function], device: DevicePart | None = None) -> str:
+    """The public C header; `device` is the part for devices of a library that runs on one."""
     upper = library.upper()
-    on_device = any(f.on_device for f in functions)
-    work = _ON_DEVICE if on_device else _ON_THREADS
-    code, choice = (_CODE, _CHOICE) if on_device else ("", "")
+    work = _ON_THREADS.format(library=library)
+    code = choice = ""
+    if device is not None:
+        work = _ON_DEVICE.format(library=library, devices=device.devices)
+        code = _CODE.format(upper=upper)
+        choice = _CHOICE.format(library=library, upper=upper, example=device.example, default=device.default)
     guard = f"RAIDO_{upper}_H"
     declarations = "\n".join(_document(f) + prototype(f) + ";\n" for f in functions)
     return f"""\
@@ -51,7 +55,7 @@ def write_header(library: str, functions: Sequence[Function]) -> str:
  * them all: nothing is kept after the call. Results must not overlap inputs or each other. Arrays of zero elements may be NULL.
  * A result whose size nothing bounds beforehand is a pointer to a pointer: the function allocates the array, once all has gone
  * well, and writes where it is; give it back with {library}_free. After a failure NULL is written.
- * All functions may be called from any number of threads at once. {work.format(library=library)}
+ * All functions may be called from any number of threads at once. {work}
  */
 #ifndef {guard}
 #define {guard}
@@ -69,8 +73,8 @@ enum {{
   {upper}_OVERLAP = 3,         /* a result overlaps an input or another result */
   {upper}_FAULT = 4,           /* a check of the algorithm failed: an index out of range, a division by zero */
   {upper}_NO_MEMORY = 5,       /* no memory for temporary buffers */
-  {upper}_UNSUPPORTED_CPU = 6{"," if on_device else " "} /* the library was compiled for instructions that this CPU lacks */
-{code.format(upper=upper)}}};
+  {upper}_UNSUPPORTED_CPU = 6{" " if device is None else ","} /* the library was compiled for instructions that this CPU lacks */
+{code}}};
 
 #define {upper}_ABI_VERSION {ABI_VERSION}
 
@@ -85,7 +89,7 @@ const char* {library}_metadata(void);
 void {library}_free(void* array);
 /* Threads of later calls in this process; 0: the default. */
 void {library}_set_threads(int32_t count);
-{choice.format(library=library, upper=upper)}
+{choice}
 #ifdef __cplusplus
 }}
 #endif

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from raido.algo.errors import TargetError
@@ -42,6 +43,10 @@ class CudaCompilation(DeviceCompilation):
     def text(self) -> Source:
         """The kernels in CUDA C."""
         return generate_source(list(self.functions.values()))
+
+    @functools.cached_property
+    def code(self) -> DeviceCode:
+        return replace(super().code, text=self.text.text)
 
     def generate(self) -> dict[str, Kernel]:
         return dict(make_kernels(self.text, self.device.architecture if _nvrtc() else "").kernels)

@@ -18,7 +18,7 @@ from raido.algo.graph.dtypes import dtype_named, numpy_dtype, text_of
 from raido.targets.devices.kernel import Argument, Kernel
 from raido.targets.devices.plan import Plan
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -29,6 +29,7 @@ class DeviceCode:
     `counts` the sizes that data decides, each with the number that is it when the plan has run. `fault` is the fault record ("": the
     program cannot fail): 40 bytes laid out as `RdFault`, all zeros before the plan runs. `api` is the device API: "vulkan" or "cuda".
     `iterations`: the code minds that loops of a thread end by themselves after so many; 0: it takes for granted that they do not.
+    `text` is that of all kernels, of which code for other devices of the API is made; "" where code is for every device.
     """
 
     kernels: Mapping[str, Kernel]
@@ -42,6 +43,7 @@ class DeviceCode:
     fault: str
     api: str = "vulkan"
     iterations: int = 0
+    text: str = ""
 
     def to_bytes(self) -> bytes:
         """The program as bytes."""
@@ -52,6 +54,7 @@ class DeviceCode:
             "format": FORMAT,
             "api": self.api,
             "iterations": self.iterations,
+            "text": self.text,
             "codes": [len(blob) for blob in blobs],
             "kernels": [_kernel_row(kernel, blobs) for kernel in self.kernels.values()],
             "plan": [plan.words, plan.registers, plan.register_count, plan.slots, plan.hosts],
@@ -94,6 +97,7 @@ class DeviceCode:
                 fault,
                 str(head["api"]),
                 int(head["iterations"]),
+                str(head["text"]),
             )
         except (Unreadable, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, TargetError):

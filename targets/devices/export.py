@@ -7,7 +7,8 @@ the device, one looks at the fault record and brings the results back.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +22,20 @@ from raido.targets.export_functions import Function, flat_prototype
 from raido.targets.native import Fault
 from raido.targets.signature import Signature, SizeExpr, Value
 
+
+@dataclass(frozen=True, slots=True)
+class DevicePart:
+    """The part of an exported library that a device API brings: the C that it is linked with, beside that of every library; its programs as
+    they stand in one; and the C file with the needs of all of them. `devices`, `default` and `example`, of a name, are for the header."""
+
+    sources: tuple[str, ...]
+    prepare: Callable[[DeviceCode], DeviceCode]
+    write_needs: Callable[[Iterable[DeviceCode]], str]
+    devices: str
+    default: str
+    example: str
+
+
 _RECORD = 40
 _FAULT, _KIND = "the caller's fault", "kind of fault"
 
@@ -33,8 +48,8 @@ def write_program(function: Function, code: DeviceCode) -> str:
     for k, words in enumerate(plans):
         parts.append(write_table("int64_t", f"plan_{k}", [f"INT64_C({word})" for word in words]))
     kernels = [code.kernels[name] for name in code.plan.kernels]
-    parts += [write_kernel(k, kernel) for k, kernel in enumerate(kernels)]
-    parts.append(write_table("RdKernelInfo", "kernels", [kernel_row(k, kernel) for k, kernel in enumerate(kernels)]))
+    tables, rows = write_kernels(kernels)
+    parts += [*tables, write_table("RdKernelInfo", "kernels", rows)]
     constants = {name: array for name, array in code.constants.items() if name in after.slots}
     for k, array in enumerate(constants.values()):
         parts.append(write_table("uint32_t", f"constant_{k}", words_of(np.ascontiguousarray(array).tobytes())))
@@ -156,20 +171,22 @@ def words_of(data: bytes) -> list[str]:
     return [f"0x{word:x}" for word in struct.unpack(f"<{len(data) // 4}I", data)]
 
 
-def write_kernel(number: int, kernel: Kernel) -> str:
-    """The tables of a kernel's codes and of places in its arguments, which have this number."""
-    offsets = [str(argument.offset) for argument in kernel.arguments if argument.pointer]
-    tables = {"code": words_of(kernel.code), "narrow": words_of(kernel.narrow), "offsets": offsets}
-    tables["number_offsets"] = [str(offset) for offset in kernel.number_offsets]
-    tables["narrow_limits"] = [str(limit) for limit in kernel.narrow_limits]
-    return "\n".join(write_table("uint32_t", f"{name}_{number}", rows) for name, rows in tables.items())
+def write_kernels(kernels: Sequence[Kernel]) -> tuple[list[str], list[str]]:
+    """The tables of kernels, each code once, and the `RdKernelInfo` of each kernel over them."""
+    codes = list(dict.fromkeys(code for kernel in kernels for code in (kernel.code, kernel.narrow) if code))
+    tables = [write_table("uint32_t", f"code_{k}", words_of(code)) for k, code in enumerate(codes)]
+    for k, kernel in enumerate(kernels):
+        columns = {"offsets": [argument.offset for argument in kernel.arguments if argument.pointer]}
+        columns |= {"number_offsets": list(kernel.number_offsets), "narrow_limits": list(kernel.narrow_limits)}
+        tables += [write_table("uint32_t", f"{name}_{k}", map(str, column)) for name, column in columns.items()]
+    return tables, [_kernel_row(k, kernel, codes) for k, kernel in enumerate(kernels)]
 
 
-def kernel_row(number: int, kernel: Kernel) -> str:
-    """The `RdKernelInfo` of a kernel, over the tables with this number."""
+def _kernel_row(number: int, kernel: Kernel, codes: Sequence[bytes]) -> str:
+    """The `RdKernelInfo` of a kernel, over the tables with this number and those of the codes."""
     fields = {
         "name": c_string(kernel.name),
-        "code": f"code_{number}",
+        "code": f"code_{codes.index(kernel.code)}",
         "bytes": len(kernel.code),
         "addresses": int(kernel.mode == "addresses"),
         "inline_arguments": int(kernel.inline),
@@ -178,7 +195,7 @@ def kernel_row(number: int, kernel: Kernel) -> str:
         "block": f"{{{', '.join(map(str, kernel.block))}}}",
         "shared_bytes": kernel.shared_bytes,
         "offsets": f"offsets_{number}",
-        "narrow": f"narrow_{number}" if kernel.narrow else 0,
+        "narrow": f"code_{codes.index(kernel.narrow)}" if kernel.narrow else 0,
         "narrow_bytes": len(kernel.narrow),
         "narrow_grid": f"{{{', '.join(map(str, kernel.narrow_grid))}}}",
         "numbers": len(kernel.number_offsets),

@@ -2,7 +2,7 @@
  *
  * Memory.  Freed arrays are kept by size and handed out again: the stream runs in order, so a later command may use one at once.  What is kept
  * goes back to the driver when memory is short, and on request.
- * Code.  Kernels that come with the same bytes share one module of the driver.
+ * Code.  Kernels that come with the same bytes share one module of the driver; of code for several architectures the device's is taken.
  */
 #define _GNU_SOURCE
 #include "raido_cuda.h"
@@ -338,20 +338,50 @@ static int32_t refused(RdDevice* d, const char* name, CUresult result) {
   return failed(d, result, "loading a kernel");
 }
 
+/* Whether a device of this capability runs a code, and runs it rather than `best`. */
+static int is_better(const RdCudaCode* code, const RdCudaCode* best, uint32_t capability) {
+  if (code->capability > capability || (!code->ptx && code->capability / 10 != capability / 10)) return 0;
+  if (!best->bytes || !code->ptx != !best->ptx) return !best->bytes || !code->ptx;
+  return code->capability > best->capability;
+}
+
+/* The code that a device gets: what the kernel has, or one of its table. */
+static int32_t choose_code(RdDevice* d, const RdKernelInfo* info, const char** code, uint64_t* bytes) {
+  const char* all = info->code;
+  RdCudaTable table;
+  RdCudaCode best = {0, 0, 0, 0}, row;
+  *code = all;
+  *bytes = info->bytes;
+  if (info->bytes < sizeof table || memcmp(all, RD_CUDA_TABLE, sizeof table.magic)) return 0;
+  memcpy(&table, all, sizeof table);
+  for (uint64_t i = 0; i < table.count && (i + 1) * sizeof row <= info->bytes - sizeof table; i++) {
+    memcpy(&row, all + sizeof table + i * sizeof row, sizeof row);
+    if (row.bytes && row.offset <= info->bytes && row.bytes <= info->bytes - row.offset && is_better(&row, &best, d->info.capability))
+      best = row;
+  }
+  *code = all + best.offset;
+  *bytes = best.bytes;
+  if (best.bytes) return 0;
+  return rd_fail(RD_FAILED, "kernel %s: there is no code for the architecture of %s, sm_%u", info->name, d->info.name, d->info.capability);
+}
+
 /* The module of a kernel's code, loaded if no other kernel has the same. */
 static int32_t find_module(RdDevice* d, const RdKernelInfo* info, Module** out) {
-  uint64_t hash = hash_of(info->code, info->bytes);
+  const char* chosen;
+  uint64_t bytes;
+  PASS(choose_code(d, info, &chosen, &bytes));
+  uint64_t hash = hash_of((const uint8_t*)chosen, bytes);
   for (Module* module = d->modules; module; module = module->next)
-    if (module->hash == hash && module->bytes == info->bytes) {
+    if (module->hash == hash && module->bytes == bytes) {
       *out = module;
       return 0;
     }
   Module* module = calloc(1, sizeof *module);
-  char* code = malloc(info->bytes + 1); /* PTX is text with an end */
+  char* code = malloc(bytes + 1); /* PTX is text with an end */
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   if (module && code) {
-    memcpy(code, info->code, info->bytes);
-    code[info->bytes] = 0;
+    memcpy(code, chosen, bytes);
+    code[bytes] = 0;
     result = cu.ModuleLoadData(&module->module, code);
   }
   free(code);
@@ -360,7 +390,7 @@ static int32_t find_module(RdDevice* d, const RdKernelInfo* info, Module** out) 
     return refused(d, info->name, result);
   }
   module->hash = hash;
-  module->bytes = info->bytes;
+  module->bytes = bytes;
   module->next = d->modules;
   *out = d->modules = module;
   return 0;

@@ -16,6 +16,19 @@ typedef struct RdCudaInfo {
   uint32_t capability, driver, processors, warp, threads, shared, grid[3], block[3];
 } RdCudaInfo;
 
+/* Code for several architectures is a table: this, then a row for each, then the codes, at their rows' offsets from the beginning of the
+ * table.  A kernel whose code is a table gets the machine code of the newest architecture that the device executes, which is one of its
+ * own major version, and PTX where there is none. */
+#define RD_CUDA_TABLE "RaidoCU"
+typedef struct RdCudaTable {
+  char magic[8];
+  uint64_t count;
+} RdCudaTable;
+typedef struct RdCudaCode {
+  uint32_t capability, ptx; /* the compute capability that it is for, or from which on; ptx: 0 for machine code */
+  uint64_t offset, bytes;
+} RdCudaCode;
+
 /* Opens the driver, once in a process. */
 RD_DEVICE_API int32_t rd_cuda_start(void);
 RD_DEVICE_API int32_t rd_cuda_count(void);

@@ -28,7 +28,7 @@ typedef struct RdKernel RdKernel;
 /* A kernel.  Its arguments are a block of bytes; of pointer k the address goes to offsets[k] in it (addresses != 0), or it is
  * binding k.  inline_arguments: the block is part of the launch; else it lies in memory.  block: the threads of a block along each
  * axis, which SPIR-V says too.  shared_bytes: the shared memory of a block, which the code declares, or nothing of it (CUDA's with much).
- * CUDA's kernels have addresses, inline, and nothing narrow.
+ * CUDA's kernels have addresses, inline, and nothing narrow; their code is machine code, PTX, or a table of both (RdCudaTable).
  *
  * narrow: the same kernel with indices of 32 bits, or NULL; it runs instead where arrays have less than 2^31 bytes, the blocks along
  * each axis are at most narrow_grid, and of the `numbers` integers of 64 bits, at number_offsets in the block, none is negative or above

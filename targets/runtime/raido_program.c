@@ -81,10 +81,19 @@ int32_t rd_library_choose(const char* which) {
   return code;
 }
 
+int rd_is_called(const char* which, int32_t index, const char* name) {
+  char digits[16];
+  snprintf(digits, sizeof digits, "%d", (int)index);
+  return !strcmp(which, digits) || strcasestr(name, which) != NULL;
+}
+
 /* ---------------------------------------------------------------- programs */
 
 static int32_t load_all(const RdProgram* program, RdKernel** kernels, RdBuffer** constants) {
-  for (uint32_t i = 0; i < program->kernel_count; i++) PASS(rd_kernel_new(device, &program->kernels[i], &kernels[i]));
+  for (uint32_t i = 0; i < program->kernel_count; i++) {
+    int32_t code = rd_kernel_new(device, &program->kernels[i], &kernels[i]);
+    if (code) return code == RD_FAILED ? RD_BAD_DEVICE : code; /* the device does not take it */
+  }
   for (uint32_t i = 0; i < program->constant_count; i++) {
     const RdConstant* constant = &program->constants[i];
     PASS(rd_buffer_new(device, constant->bytes, &constants[i]));

@@ -52,6 +52,9 @@ RD_HIDDEN int32_t rd_program_run(const RdProgram* program, RdLoaded* loaded, voi
 /* The device of later calls: "" for the one that is best, an index, or a part of a name. RD_BAD_DEVICE where there is none such. */
 RD_HIDDEN int32_t rd_library_choose(const char* which);
 
+/* Whether a device is called so: by its index, or by a part of its name in any case of letters. */
+RD_HIDDEN int rd_is_called(const char* which, int32_t index, const char* name);
+
 /* Opens a device as rd_library_choose names it, if it can run the library's programs: one function for each device API. */
 RD_HIDDEN int32_t rd_library_open(const char* which, RdDevice** out);
 

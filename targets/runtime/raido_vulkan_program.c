@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "raido_vulkan_program.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,19 +58,12 @@ static int rank_of(const RdVulkanInfo* info) {
   return info->type < 5 ? ranks[info->type] : 3;
 }
 
-/* Whether a device is called so: by its index, or a part of its name in any case of letters. */
-static int is_called(const char* which, int32_t index, const RdVulkanInfo* info) {
-  char digits[16];
-  snprintf(digits, sizeof digits, "%d", (int)index);
-  return !strcmp(which, digits) || strcasestr(info->name, which) != NULL;
-}
-
 static int32_t find(RdVulkan* vulkan, const char* which, int32_t* index, RdVulkanInfo* found) {
   int best = 9;
   for (int32_t i = 0; i < rd_vulkan_count(vulkan); i++) {
     RdVulkanInfo info;
     if (rd_vulkan_describe(vulkan, i, &info) || info.api < API_1_2) continue;
-    if (*which ? !is_called(which, i, &info) : rank_of(&info) >= best) continue;
+    if (*which ? !rd_is_called(which, i, info.name) : rank_of(&info) >= best) continue;
     *index = i;
     *found = info;
     if (*which) return 0;

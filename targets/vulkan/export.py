@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from raido.algo.graph.dtypes import f32, f64
 from raido.targets.c_text import c_string
 from raido.targets.devices.code import DeviceCode
-from raido.targets.devices.export import kernel_row, words_of, write_kernel, write_table
+from raido.targets.devices.export import DevicePart, words_of, write_kernels, write_table
 from raido.targets.devices.kernel import Kernel
 from raido.targets.vulkan.device import FLOAT_WIDTHS, Device
 from raido.targets.vulkan.library import ATOMICS, FEATURES
@@ -16,10 +16,7 @@ from raido.targets.vulkan.probe import MANY, fusing_probe, loop_probe
 from raido.targets.vulkan.spirv.grammar import Capability, Glsl, Mode, Op, Storage
 from raido.targets.vulkan.spirv.listing import read_instructions
 
-SOURCES = tuple(
-    f"raido_{part}" for part in ("program.c", "device.c", "plan.c", "vulkan.c", "vulkan_device.c", "vulkan_program.c")
-)
-"""The C that a library with Vulkan's programs is linked with, beside that of every library."""
+_SOURCES = ("program", "device", "plan", "vulkan", "vulkan_device", "vulkan_program")
 _MODES: dict[int, str] = {
     Mode.DenormPreserve: "denormals",
     Mode.SignedZeroInfNanPreserve: "infinities",
@@ -72,12 +69,13 @@ def _write_probes(needs: _Needs) -> list[str]:
     }
     if needs.loops:
         probes[f"loops of {MANY:,} iterations"] = loop_probe(asked)
-    for k, (lacking, (kernel, given, expected)) in enumerate(probes.items()):
-        parts += [write_kernel(k, kernel), write_table("uint32_t", f"given_{k}", words_of(given.tobytes()))]
+    tables, infos = write_kernels([kernel for kernel, _, _ in probes.values()])
+    for k, (lacking, (_, given, expected)) in enumerate(probes.items()):
+        parts.append(write_table("uint32_t", f"given_{k}", words_of(given.tobytes())))
         parts.append(write_table("uint32_t", f"expected_{k}", words_of(expected.tobytes())))
         sizes = f"{given.nbytes}, {expected.nbytes}"
-        rows.append(f"{{{kernel_row(k, kernel)}, given_{k}, expected_{k}, {sizes}, {c_string(lacking)}}}")
-    return [*parts, f"const RdVulkanProbe rd_vulkan_probes[] = {{{', '.join([*rows, '{{0}}'])}}};\n"]
+        rows.append(f"{{{infos[k]}, given_{k}, expected_{k}, {sizes}, {c_string(lacking)}}}")
+    return [*tables, *parts, f"const RdVulkanProbe rd_vulkan_probes[] = {{{', '.join([*rows, '{{0}}'])}}};\n"]
 
 
 def _add_kernel(needs: _Needs, kernel: Kernel) -> None:
@@ -131,3 +129,13 @@ def _updates_shared_memory(instructions: Iterable[tuple[Op, list[int]]]) -> bool
         elif op.name.startswith("Atomic") and operands[0 if op is Op.AtomicStore else 2] in pointers:
             return True
     return False
+
+
+PART = DevicePart(
+    tuple(f"raido_{part}.c" for part in _SOURCES),
+    lambda code: code,
+    write_needs,
+    "any device of Vulkan 1.2",
+    "the first discrete one, else an integrated one, else any",
+    "radeon",
+)

@@ -98,6 +98,8 @@ DRIVER CUresult cuGetErrorString(CUresult code, const char** out) {
   *out = code == 700 ? "an illegal memory access was encountered" : code == 2 ? "out of memory" : "something failed";
   return 0;
 }
+// NVRTC, in the same process, asks every driver for tables of functions that nobody documents.
+DRIVER CUresult cuGetExportTable(const void**, const CUuuid*) { return 500; }
 DRIVER CUresult cuDeviceGetCount(int* out) { return *out = (int)settings["devices"], 0; }
 DRIVER CUresult cuDeviceGet(CUdevice* out, int index) {
   *out = index;
@@ -213,8 +215,7 @@ DRIVER CUresult cuModuleLoadData(CUmodule* out, const void* image) {
   int file = memfd_create("twin", 0);
   size_t bytes = sections + (uint64_t)size * count;
   if (write(file, image, bytes) != (ssize_t)bytes) return 1;
-  void* library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(file);
+  void* library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);  // stays open: the loader knows it by its path
   if (!library) return CUDA_ERROR_INVALID_IMAGE;
   alive["modules"]++;
   alive["loads"]++;

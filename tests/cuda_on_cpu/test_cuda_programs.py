@@ -126,8 +126,3 @@ def test_without_nvrtc_the_text_is_there_and_a_call_names_the_package(
     assert 'extern "C" __global__' in executable.source("cuda")
     with pytest.raises(TargetError, match=r'pip install "raido\[cuda\]"'):
         executable(np.float32([1]), np.array([0]))
-
-
-def test_exports_are_refused(executables: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(rd.ExportError, match="gathered is compiled for CUDA, which has no exports yet"):
-        executables["gathered"].export(tmp_path / "libgathered.so")

@@ -21,7 +21,7 @@ from raido.algo.graph.dtypes import f32, i32, i64
 from raido.schedule.kernels.host_plan import Allocate, Copy, Launch, Let, Loop, ReadBack, Statement, Swap
 from raido.targets import export
 from raido.targets.devices.code import DeviceCode
-from raido.targets.devices.export import kernel_row
+from raido.targets.devices.export import write_kernels
 from raido.targets.devices.library import KernelInfo
 from raido.targets.devices.plan import encode_plan
 from raido.targets.signature import Existential, FaultSite, Signature, Value
@@ -214,14 +214,14 @@ def test_the_bytes_of_a_program_are_all_of_it() -> None:
         *(program.kernels, program.plan, program.counts, program.fault),
     )
     assert again.to_bytes() == program.to_bytes() and again.constants["zero"].tolist() == [0]
-    for broken in (program.to_bytes()[:-1], b"", b"{}\n", b'{"format": 1}\n'):
+    for broken in (program.to_bytes()[:-1], b"", b"{}\n", b'{"format": 2}\n'):
         with pytest.raises(TargetError, match="not a device program"):
             DeviceCode.from_bytes(broken)
 
 
 def test_libraries_hold_all_of_a_kernel() -> None:
     _, _, program = smooth_program()
-    row = kernel_row(0, program.kernels["blur"])
+    _, (row,) = write_kernels([program.kernels["blur"]])
     assert [name for name, _ in KernelInfo._fields_ if f".{name} = " not in row] == []
 
 
