@@ -155,7 +155,7 @@ def test_a_library_says_why_no_device_runs_it(main: Path) -> None:
 
 def test_a_library_is_loaded_back(library: Path, driver: FakeDriver) -> None:
     loaded = rd.load(library)
-    a = np.float32([1, 2, 4, 8, 16])
+    a = np.array([1, 2, 4, 8, 16], "f4")
     np.testing.assert_array_equal(loaded(a, np.array([4, 0, 1]), 1), np.array([12, 2.5], "f4"))
     with pytest.raises(
         IndexOutOfRange, match=r"index 9 is out of range for dimension 0 of size 5(?s:.)*test_cuda_export"
