@@ -78,13 +78,17 @@ class DeviceCompilation(Compilation):
     @functools.cached_property
     def functions(self) -> dict[str, Any]:
         """The kernels in TIR, by name."""
-        from raido.targets.kernels.kernel import emit_kernel
+        from raido.targets.kernels.kernel import STEPS, emit_kernel
+        from raido.targets.kernels.long_loops import steps_below
 
         program = self.device_program
+        steps = steps_below(program, self.iterations, self.largest_array)
         limits = dict.fromkeys(self._long_kernels(program), self.iterations)
         gpu = self.target.machine.gpu
         subgroup = 1 if gpu is None else gpu.subgroup
-        return {k.name: emit_kernel(k, iterations=limits.get(k.name, 0), subgroup=subgroup) for k in program.kernels}
+        return {
+            k.name: emit_kernel(k, steps.get(k.name, STEPS), limits.get(k.name, 0), subgroup) for k in program.kernels
+        }
 
     @functools.cached_property
     def kernels(self) -> dict[str, Kernel]:

@@ -24,9 +24,9 @@ STEPS = 1 << 30
 
 def emit_kernel(kernel: Kernel, steps: int = STEPS, iterations: int = 0, subgroup: int = 1) -> Any:
     """The function of a kernel, called by its name. `steps` bounds each loop whose end data decides; `iterations`: after so many, of
-    all its loops together, the loops of a thread end by themselves on the device (0: they do not, or the kernel makes fewer), which is
-    then a fault. There, loops go on for lanes of a subgroup that stand for no thread, and read zeros: blocks are filled with threads that
-    do nothing, up to a multiple of `subgroup`."""
+    all its loops together, the loops of a thread end by themselves on the device (0: they do not, or the kernel makes fewer). That is a
+    fault, and looked for unless `steps` is less (`long_loops.steps_below`). There, loops go on for lanes of a subgroup that stand for no
+    thread, and read zeros: blocks are filled with threads that do nothing, up to a multiple of `subgroup`."""
     unit = Unit()
     forms = forms_of(kernel.body.statements)
     parameters: list[Any] = []
@@ -64,7 +64,7 @@ def _body(kernel: Kernel, unit: Unit, statements: Statements, iterations: int) -
     test = _test(kernel, unit)
     before, unit.out = unit.out, []
     statements.block(kernel.body.statements)
-    if unit.fault is not None and iterations:
+    if unit.fault is not None and iterations and statements.steps >= iterations:
         _see_loops_end(unit, iterations)
     body = T.sequence(unit.out)
     return T.sequence([*declared, *before, body if test is None else T.IfThenElse(test, body, None)])

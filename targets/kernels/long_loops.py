@@ -1,7 +1,8 @@
 """Loops of a thread that may be longer than a device allows, and the fault record for programs that have some.
 
 A loop that data ends may never end, and a device that waits for it is lost: it is stopped at a limit. And there are devices on which the
-loops of a thread end by themselves after so many iterations of all its loops together, with no word about it (`probe`).
+loops of a thread end by themselves after so many iterations of all its loops together, with no word about it (`probe`). Where one loop
+is the only one that data ends, its own limit can lie below the device's, and nothing else need be looked at.
 """
 
 from __future__ import annotations
@@ -22,23 +23,59 @@ from raido.schedule.nest.walk import blocks_of, statements_within
 _NAME = "fault record"
 """A name that no array and no number of a program has."""
 _ENDLESS = 1 << 62
+_PASSES = 2
+"""Passes through a loop, at most, for each of its iterations: the last one finds its end."""
 
 
 def long_kernels(program: DeviceProgram, iterations: int, largest: int) -> frozenset[str]:
     """The kernels in which a thread may make more than so many iterations of all its loops together, as far as sizes and literals tell,
     on a device whose arrays have at most `largest` bytes; 0 iterations: those with loops whose end data decides."""
+    facts = _sizes(program, largest)
+    return frozenset(kernel.name for kernel in program.kernels if _has_long_loops(kernel, iterations, facts))
+
+
+def steps_below(program: DeviceProgram, iterations: int, largest: int) -> dict[str, int]:
+    """By kernel, the iterations that its loop may take whose end data decides, so that all loops of a thread together make fewer than
+    the device allows: of kernels that have one such loop, outside all others, and whose other loops are short by sizes and literals."""
+    facts, found = _sizes(program, largest), dict[str, int]()
+    for kernel in program.kernels if iterations else ():
+        if not _is_alone(list(statements_within(kernel.body))):
+            continue
+        others = _iterations(kernel.body, iterations, _of_threads(kernel, facts), {})
+        left = iterations - _PASSES * (1 + others)
+        if left >= iterations // 2:
+            found[kernel.name] = left
+    return found
+
+
+def _is_alone(statements: list[nodes.Statement]) -> bool:
+    """Whether these are one loop that data ends, neither inside another loop nor around one, and no loops around compare-and-swap."""
+    loops = [s for s in statements if isinstance(s, (nodes.For, nodes.While))]
+    ended = [s for s in loops if isinstance(s, nodes.While)]
+    inside = {loop: [s for part in blocks_of(loop) for s in statements_within(part)] for loop in loops}
+    nested = [s for loop in loops for s in inside[loop] if isinstance(s, (nodes.For, nodes.While))]
+    apart = len(ended) == 1 and ended[0] not in nested and not any(s in nested for s in inside[ended[0]])
+    return apart and not any(isinstance(s, nodes.AtomicUpdate) for s in statements)
+
+
+def _sizes(program: DeviceProgram, largest: int) -> Facts:
+    """The facts that arrays of one dimension fit into the device's memory."""
     arrays = (array.buffer for array in (*program.inputs, *program.outputs))
     lines = [buffer for buffer in arrays if len(buffer.shape) == 1]
-    facts = Facts(sub(largest // buffer.dtype.itemsize, as_index(buffer.shape[0])) for buffer in lines)
-    return frozenset(kernel.name for kernel in program.kernels if _has_long_loops(kernel, iterations, facts))
+    return Facts(sub(largest // buffer.dtype.itemsize, as_index(buffer.shape[0])) for buffer in lines)
+
+
+def _of_threads(kernel: Kernel, facts: Facts) -> Facts:
+    """The facts, and those of the numbers of a block's threads."""
+    for variable, extent in zip(kernel.threads, kernel.extent, strict=True):
+        facts = facts.with_range(variable, 0, extent - 1)
+    return facts
 
 
 def _has_long_loops(kernel: Kernel, iterations: int, facts: Facts) -> bool:
     if any(isinstance(s, nodes.While) for statement in kernel.body.statements for s in statements_within(statement)):
         return True
-    for variable, extent in zip(kernel.threads, kernel.extent, strict=True):
-        facts = facts.with_range(variable, 0, extent - 1)
-    return iterations > 0 and _iterations(kernel.body, iterations, facts, {}) > iterations
+    return iterations > 0 and _iterations(kernel.body, iterations, _of_threads(kernel, facts), {}) > iterations
 
 
 def with_fault_record(program: DeviceProgram) -> DeviceProgram:

@@ -137,6 +137,11 @@ def round_and_round(a: rd.Array) -> rd.Array:
     return rd.map(lambda x: rd.while_loop(lambda s: s >= 0, lambda s: (s + 1) % 7, x), a)
 
 
+@rd.algorithm(a="i32[n]")
+def down(a: rd.Array) -> rd.Array:
+    return rd.map(lambda x: rd.while_loop(lambda s: s > 0, lambda s: s - 1, x), a)
+
+
 def test_loops_that_the_device_ends_by_itself_are_said() -> None:
     """lavapipe ends the loops of a thread after 65,535 iterations; a device that does not makes all of them."""
     a = np.arange(8, dtype=np.int32)
@@ -148,6 +153,10 @@ def test_loops_that_the_device_ends_by_itself_are_said() -> None:
             executable(a, iterations + 1)
         with pytest.raises(TargetError, match="a loop was stopped"):
             compiled(round_and_round)(a)
+        falls = compiled(down)
+        np.testing.assert_array_equal(falls(np.int32([3, 0, iterations - 3])), 0)
+        with pytest.raises(TargetError, match=f"a loop was stopped after {iterations - 2} iterations of one thread"):
+            falls(np.int32([3, 0, iterations]))
     np.testing.assert_array_equal(executable(a, 501), walk(a, 501))
 
 
