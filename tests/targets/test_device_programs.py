@@ -165,6 +165,7 @@ def with_zeros(a: rd.Array) -> tuple[rd.Array, ...]:
     zero, minus = rd.f32(0.0), rd.f32(-0.0)
     x = a[:, 0]
     unrolled = rd.map(lambda row: rd.tabulate((2,), lambda i: row[i] / rd.f32(i)), a)
+    folded = rd.map(lambda row: rd.tabulate((2,), lambda i: rd.f32(i) * rd.f32(i) - row[i]), a)
     return (
         x + zero,
         x - minus,
@@ -178,6 +179,7 @@ def with_zeros(a: rd.Array) -> tuple[rd.Array, ...]:
         zero - x,
         minus + x,
         unrolled,
+        folded,
     )
 
 

@@ -52,6 +52,9 @@ class Body:
         return self.value(Op.ExtInst, self.module.compute(dtype), self.module.glsl, which, *operands)
 
     def select(self, condition: int, dtype: DType, yes: int, no: int) -> int:
+        """One of two values, both of which are there."""
+        if (known := self.module.known.get(condition)) is not None:
+            return yes if known else no
         return self.value(Op.Select, self.module.compute(dtype), condition, yes, no)
 
     def effect(self, op: Op, *operands: int) -> None:

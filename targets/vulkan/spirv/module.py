@@ -160,7 +160,9 @@ class Module:
         """A constant; integers wrap, floats are rounded to nearest even."""
         made_of = self.compute(dtype)
         if dtype is bool_:
-            return self._constant(Op.ConstantTrue if value else Op.ConstantFalse, made_of)
+            made = self._constant(Op.ConstantTrue if value else Op.ConstantFalse, made_of)
+            self.known[made] = int(bool(value))
+            return made
         if dtype.is_float:
             bits = int(dtype.numpy.type(value).view(f"u{dtype.itemsize}"))
         else:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, f16, i32
 from raido.targets.vulkan.spirv.body import Body
+from raido.targets.vulkan.spirv.folding import folded
 from raido.targets.vulkan.spirv.grammar import Glsl, Op
 from raido.targets.vulkan.spirv.zeros import arithmetic_of_zero, hidden
 
@@ -23,7 +24,8 @@ def write_native(b: Body, name: str, dtype: DType, operands: list[Operand]) -> i
     """Appends a native operation with a result of type `dtype`; CompileError for a name that is none."""
     if name not in _NATIVE:
         raise CompileError(f"SPIR-V has no native operation {name}: it must arrive expanded")
-    return _NATIVE[name](b, dtype, *operands)
+    literal = folded(b.module, name, dtype, operands)
+    return _NATIVE[name](b, dtype, *operands) if literal is None else literal
 
 
 def native_operations() -> tuple[str, ...]:
@@ -61,6 +63,8 @@ COMPARISONS = {
 
 def arithmetic(b: Body, name: str, dtype: DType, x: int, y: int) -> int:
     """A sum, difference, product or quotient; integers wrap, and quotients of integers are rounded towards zero."""
+    if dtype.is_float and (literal := folded(b.module, name, dtype, [(dtype, x), (dtype, y)])) is not None:
+        return literal
     if dtype.is_float and (exact := arithmetic_of_zero(b, name, dtype, x, y)) is not None:
         return exact
     return b.compute(ARITHMETIC[name]["fiu".index(dtype.kind)], dtype, x, y)
@@ -69,6 +73,8 @@ def arithmetic(b: Body, name: str, dtype: DType, x: int, y: int) -> int:
 def compare(b: Body, name: str, dtype: DType, x: int, y: int) -> int:
     """A comparison of two numbers of a dtype; those with NaN are false, but "ne" is true."""
     b.module.compute(dtype)
+    if (literal := folded(b.module, name, bool_, [(dtype, x), (dtype, y)])) is not None:
+        return literal
     return b.test(COMPARISONS[name]["fiub".index(dtype.kind)], x, y)
 
 
@@ -201,6 +207,8 @@ def convert(b: Body, source: DType, dtype: DType, x: int) -> int:
     """A number in another type: integers wrap, floats are rounded; a float beyond the range of an integer gives anything."""
     if source is dtype:
         return x
+    if (literal := folded(b.module, "convert", dtype, [(source, x)])) is not None:
+        return literal
     if source is bool_:
         return b.select(x, dtype, b.module.constant(dtype, 1), b.module.constant(dtype, 0))
     if dtype is bool_:
@@ -213,7 +221,7 @@ def convert(b: Body, source: DType, dtype: DType, x: int) -> int:
     if dtype.is_float:
         b.module.compute(source)
         made = b.value(Op.ConvertSToF if source.kind == "i" else Op.ConvertUToF, b.module.moved(dtype), x)
-        return made if dtype is f16 or b.module.known.get(x) else hidden(b, dtype, made)
+        return made if dtype is f16 else hidden(b, dtype, made)
     if source.bits == dtype.bits:
         return x
     if source is i32 and dtype.bits == 64:

@@ -14,6 +14,7 @@ from raido.algo.graph.dtypes import DType
 from raido.algo.graph.primitives import PRIMITIVES
 from raido.algo.recipes.native import NATIVE, is_native
 from raido.targets.vulkan.spirv.body import Body
+from raido.targets.vulkan.spirv.folding import literal_of
 from raido.targets.vulkan.spirv.operations import Operand, write_native
 
 
@@ -29,16 +30,8 @@ def write_operation(b: Body, name: str, dtype: DType, operands: Sequence[Operand
     from raido.algo.recipes.builder import Value
 
     builder = _RecipeBuilder(b)
-    given = (Value(builder, of, (of, x), _number(b, of, x)) for of, x in operands)
+    given = (Value(builder, of, (of, x), literal_of(b.module, of, x)) for of, x in operands)
     return build_recipe(name, dtype, *given).raw[1]
-
-
-def _number(b: Body, dtype: DType, operand: int) -> Any:
-    """The number that an integer operand is known to be: what its recipe asks of it is then decided here."""
-    bits = b.module.known.get(operand)
-    if bits is None or not dtype.is_integer:
-        return None
-    return dtype.numpy.type(bits - (bits >> dtype.bits - 1 << dtype.bits) if dtype.kind == "i" else bits)
 
 
 class _RecipeBuilder:
