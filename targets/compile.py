@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import CompileError, CopyWarning, TargetError
 from raido.algo.graph import index
-from raido.algo.graph.expr import ARRAY_FORMS
+from raido.algo.graph.expr import ARRAY_FORMS, While
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.program import Program, Site, SizeCheck
 from raido.algo.passes.specialise import specialise
@@ -177,9 +177,12 @@ class Compilation:
 
     @functools.cached_property
     def faulting(self) -> tuple[Site, ...]:
-        """The lines of checked loads, integer divisions and arrays, which messages name, in the order of the program's nodes."""
+        """The lines of checked loads, integer divisions, loops that data ends and arrays, which messages name, in the order of the
+        program's nodes."""
         found = ((node, self.program.sites.get(node)) for node in nodes_of(self.program))
-        return tuple(site for node, site in found if site and (can_fault(node) or isinstance(node, ARRAY_FORMS)))
+        return tuple(
+            site for node, site in found if site and (can_fault(node) or isinstance(node, (While, *ARRAY_FORMS)))
+        )
 
     def with_own_lines(self, kept: Mapping[str, Any]) -> tuple[Signature, list[list[Any]]]:
         """The signature that was kept with the code of the same program, and its copies, with the lines where this one stands.

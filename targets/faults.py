@@ -67,8 +67,9 @@ FAULT_KINDS = (
         "steps",
         27,
         TargetError,
-        "a loop was stopped after {0} iterations of one thread: bind more loops of the schedule to blocks and threads",
+        "a loop was stopped after {0} iterations of one thread: it never ends, or more loops should be bound to threads",
     ),
+    FaultKind("endless", 28, TargetError, "a loop was stopped after {0} iterations, as one that never ends"),
     FaultKind("exact", 10, SizeMismatch, 'tail "exact": an extent of {0} is not a multiple of {1}'),
 )
 FAULT_CODES = {kind.name: kind.code for kind in FAULT_KINDS}

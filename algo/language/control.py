@@ -286,7 +286,9 @@ class _Iteration:
         self, counter: Var, state: tuple[Var, ...], init: tuple[Expr, ...], body: tuple[Expr, ...], test: Expr | None
     ) -> Loop | While:
         if test is not None:
-            return While(test, state, init, body)
+            form = While(test, state, init, body)
+            self.trace.site(form)
+            return form
         assert self.count is not None
         return Loop(self.count, counter, state, init, body)
 

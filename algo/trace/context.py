@@ -73,7 +73,7 @@ class Trace:
             self.names[form] = (*known, path)
 
     def site(self, node: Node) -> None:
-        """Notes the user's line for a node that can fault."""
+        """Notes the user's line for a node that can fault, or a loop that may never end."""
         self.sites.setdefault(node, user_site())
 
     def axis(self, name: str, extent: Expr) -> Axis:

@@ -170,7 +170,12 @@ class _BlockCode(BlockMemory):
         setup = self._together(s.setup.statements, inner)
         setup += self._meet(self._reached(s, inner), inner)
         condition = self._value(s.condition, inner)
-        return While(Block(tuple(setup)), condition, Block(tuple(self._together(s.body.statements, inner))))
+        return replace(
+            s,
+            setup=Block(tuple(setup)),
+            condition=condition,
+            body=Block(tuple(self._together(s.body.statements, inner))),
+        )
 
     def _is_everybodys(self, scope: Scope, *expressions: NestExpr) -> bool:
         """Whether values are the same for all threads: they are outside loops over threads, and there where they are arithmetic on sizes."""
@@ -265,7 +270,7 @@ class _BlockCode(BlockMemory):
             inner = scope.inner()
             setup = self._plain_block(s.setup, inner, reached, alone)
             condition = self._value(s.condition, inner)
-            return [While(setup, condition, self._plain_block(s.body, inner, reached, alone))]
+            return [replace(s, setup=setup, condition=condition, body=self._plain_block(s.body, inner, reached, alone))]
         made = self._rewritten(s, scope)
         scope.learn(s)
         return [made]

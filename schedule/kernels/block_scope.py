@@ -120,7 +120,7 @@ def without_single(block: Block, scope: Scope) -> Block:
             orelse = None if s.orelse is None else without_single(s.orelse, scope.inner())
             return If(s.condition, without_single(s.then, scope.inner()), orelse)
         if isinstance(s, While):
-            return While(without_single(s.setup, scope), s.condition, without_single(s.body, scope.inner()))
+            return replace(s, setup=without_single(s.setup, scope), body=without_single(s.body, scope.inner()))
         scope.learn(s)
         return s
 

@@ -12,12 +12,13 @@ what else it must know (how long a loop runs, which branch is taken) a kernel le
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TypeGuard
 
-from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Node, SizeVar
+from raido.algo.graph.dtypes import bool_, i32, i64
+from raido.algo.graph.expr import Node, SizeVar, const
+from raido.algo.graph.index import as_index
 from raido.algo.graph.rewrite import topological
 from raido.schedule.kernels.host_plan import (
     Copy,
@@ -38,7 +39,7 @@ from raido.schedule.kernels.plan_writer import named
 from raido.schedule.nest import nodes
 from raido.schedule.nest.effects import binds, touched
 from raido.schedule.nest.nodes import Nest
-from raido.schedule.nest.uses import Uses
+from raido.schedule.nest.uses import Uses, may_fail
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import blocks_of, constants_of, expressions_of, statements_within
 
@@ -128,9 +129,9 @@ class _Cutter(Launcher):
 
     def _statement(self, s: nodes.Statement, mine: list[str]) -> None:
         if isinstance(s, nodes.Produce):
-            outer, self.stage = self.stage, s.stage
+            outer, self.stage, self.site = (self.stage, self.site), s.stage, s.site
             self._block(s.body)
-            self.stage = outer
+            self.stage, self.site = outer
         elif isinstance(s, nodes.Block):
             self._block(s)
         elif isinstance(s, nodes.Alloc) and s.buffer.scope == "heap":
@@ -140,7 +141,7 @@ class _Cutter(Launcher):
         elif isinstance(s, nodes.Store) and any(s.buffer is count for _, count in self.nest.counts):
             pass  # the plan has the number already
         elif self._is_code(s):
-            self.pending.statements.append(s)
+            self._wait(s)
             if Uses(s).faults:
                 self.flush()  # what comes next may rely on what was checked
         elif isinstance(s, nodes.Swap):
@@ -165,7 +166,7 @@ class _Cutter(Launcher):
 
     def _control(self, s: nodes.Statement) -> None:
         if isinstance(s, (nodes.For, nodes.While)):
-            self.may_have_failed |= any(isinstance(inner, nodes.Check) for inner in statements_within(s))
+            self.may_have_failed |= any(map(may_fail, statements_within(s)))
         if isinstance(s, nodes.For):
             made: Statement = self._for(s)
         elif isinstance(s, nodes.If):
@@ -173,8 +174,11 @@ class _Cutter(Launcher):
             then = self._list(partial(self._block, s.then))
             otherwise = () if s.orelse is None else self._list(partial(self._block, s.orelse))
             made = If(test, then, otherwise)
+        elif isinstance(s, nodes.While) and s.site >= 0:
+            self._endless(s)
+            return
         elif isinstance(s, nodes.While):
-            made = self._while(s)
+            made = self._while(s, [])
         else:
             raise TypeError(f"not a statement of the host: {type(s).__name__}")
         self.plan.append(made)
@@ -196,7 +200,23 @@ class _Cutter(Launcher):
             body = (If(("==", self.failed, 0), body),)
         return Loop(counter, divided_up(minus(high, low), s.step), body)
 
-    def _while(self, s: nodes.While) -> Statement:
+    def _endless(self, s: nodes.While) -> None:
+        """A loop that may never end, and what is recorded where it does not."""
+        done, steps = self.fresh("iterations"), self.limits.steps
+        self.plan.append(Let(done, 0))
+        loop = self._while(s, [Let(done, plus(done, 1))])
+        more = ("<", done, steps)
+        self.plan.append(While(("min", more, loop.condition), loop.body))
+
+        def record() -> None:
+            self._wait(nodes.Check(const(bool_, False), "endless", s.site, (as_index(steps),)))
+            self.flush()
+            self.plan.append(ReadBack(self.failed, self.fault, i32))
+
+        self.plan.append(If(("<", more, loop.condition), self._list(record)))
+        self._guard()
+
+    def _while(self, s: nodes.While, first: Sequence[Statement]) -> While:
         again = self.fresh("again")
         self.plan.append(Let(again, 1))
 
@@ -206,7 +226,7 @@ class _Cutter(Launcher):
             body = self._list(partial(self._block, s.body), [Let(again, 1)])
             self.plan.append(If(test, body))
 
-        body = self._list(iteration, [Let(again, 0)])
+        body = self._list(iteration, [*first, Let(again, 0)])
         return While(("min", again, ("==", self.failed, 0)) if self.fails else again, body)
 
     def _block_open(self, block: nodes.Block) -> None:
@@ -228,7 +248,7 @@ class _Cutter(Launcher):
             nodes_below = topological(s.value)
             waiting = {name for each in self.pending.statements for name in binds(each)}
             if any(isinstance(node, Read) for node in nodes_below) or not waiting.isdisjoint(nodes_below):
-                self.pending.statements.append(s)
+                self._wait(s)
             else:
                 self.known.pure[s.var] = s.value
             return

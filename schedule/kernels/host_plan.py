@@ -67,11 +67,12 @@ class Copy:
 @dataclass(frozen=True, slots=True)
 class Launch:
     """Runs a kernel on blocks along x, y and z. Arguments in the order of its parameters: names of arrays, and numbers; a float is
-    given by its bits."""
+    given by its bits. `site`: the number of the line for which it runs (-1: unknown)."""
 
     kernel: str
     grid: tuple[Number, Number, Number]
     arguments: tuple[Number, ...]
+    site: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ class Kernel:
 
     `arrays` in device memory and `numbers` are what a launch gives, in this order. Buffers that the body allocates are of scope "shared"
     (one for the block), "stack" or "register" (one for the thread). `faults`: a launch gives the fault record behind all else, and the
-    kernel does nothing where something is on record at its entry: its body has a `Check`, or what ran before may have failed.
+    kernel does nothing where something is on record at its entry: its body may fail, or what ran before may have failed. `site`: the
+    number of the line of its loops (-1: unknown).
     """
 
     name: str
@@ -33,6 +34,7 @@ class Kernel:
     extent: tuple[int, int, int]
     body: Block
     faults: bool
+    site: int = -1
 
 
 @dataclass(frozen=True, slots=True)

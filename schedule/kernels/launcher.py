@@ -54,7 +54,9 @@ class Launcher(PlanWriter):
             memory = iteration_memory(block, self.limits)
             self._prepare(block, memory)
             code, scratch = place_memory(thread_code(block), memory, const(i64, 0), const(i64, 1))
+            outer, self.site = self.site, pending.site
             self._launch(self.stage, code, scratch, (1, 1, 1), (1, 1, 1), Places(), {})
+            self.site = outer
 
     def _loop(self, s: nodes.For) -> None:
         """Launches a loop over threads."""
@@ -183,7 +185,7 @@ class Launcher(PlanWriter):
             self.kernels.append(replace(kernel, name=known))
         numbers = [given[v] if v in given else self.known.numbers[v] for v in kernel.numbers]
         arguments = (*(self.known.arrays[b] for b in kernel.arrays), *numbers)
-        self.plan.append(Launch(known, grid, (*arguments, self.fault) if kernel.faults else arguments))
+        self.plan.append(Launch(known, grid, (*arguments, self.fault) if kernel.faults else arguments, self.site))
         self._free(arrays)
 
     def _in_flight(self, memory: IterationMemory, count: Number) -> Number:

@@ -12,6 +12,7 @@ class Limits:
     """threads: those of a block where a schedule leaves that open; most_threads, along: most of them, and most along x, y and z. blocks:
     most along one axis of a launch. private, shared: most bytes of an array of a thread, of all arrays of a block. resident: threads in
     flight where each has memory of its own in device memory, and scratch: most bytes of that memory, unless one thread needs more.
+    steps: most iterations of a loop of the host plan whose end data decides, each of which takes some 20 us.
     """
 
     threads: int = 64
@@ -22,6 +23,7 @@ class Limits:
     shared: int = 16 << 10
     resident: int = 1 << 14
     scratch: int = 64 << 20
+    steps: int = 1 << 24
 
 
 def limits_of(gpu: Gpu) -> Limits:

@@ -29,17 +29,19 @@ from raido.schedule.kernels.numbers import minus, number_of, plus, times
 from raido.schedule.nest import nodes
 from raido.schedule.nest.effects import binds, touched, written
 from raido.schedule.nest.nodes import Nest
-from raido.schedule.nest.uses import Uses
+from raido.schedule.nest.uses import Uses, may_fail
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.nest.walk import statements_within
 
 
 @dataclass(slots=True)
 class Pending:
-    """Serial statements on their way into a kernel of one thread; `exported`: names that the host asks for."""
+    """Serial statements on their way into a kernel of one thread; `exported`: names that the host asks for; `site`: the number of the
+    line of the first of them."""
 
     statements: list[nodes.Statement] = field(default_factory=list)
     exported: set[Node] = field(default_factory=set)
+    site: int = -1
 
     def independent_of(self, s: nodes.Statement, names: dict[Buffer, str]) -> bool:
         """Whether a statement may run before these, which come before it."""
@@ -73,11 +75,11 @@ class PlanWriter(ABC):
         self.known = Known({}, {}, {}, {})
         self.data: set[str] = set()
         self.pending = Pending()
-        self.stage = nest.name
+        self.stage, self.site = nest.name, -1
         self.kernels: list[Kernel] = []
         self.alike: dict[tuple[Any, ...], str] = {}  # names of kernels
         self.users: dict[Node, set[nodes.Statement]] = {}
-        self.fails = any(isinstance(s, nodes.Check) for s in statements_within(nest.body))
+        self.fails = any(map(may_fail, statements_within(nest.body)))
         self.failed = self.fresh("failed") if self.fails else ""
         self.fault = self.fresh("fault") if self.fails else ""
         self.may_have_failed = False  # by then
@@ -85,6 +87,12 @@ class PlanWriter(ABC):
     @abstractmethod
     def flush(self) -> None:
         """Launches a kernel of one thread for the statements that wait, if there are any."""
+
+    def _wait(self, s: nodes.Statement) -> None:
+        """Leaves a serial statement to the next kernel of one thread."""
+        if not self.pending.statements:
+            self.pending.site = self.site
+        self.pending.statements.append(s)
 
     # --- lists
 
@@ -155,7 +163,7 @@ class PlanWriter(ABC):
                 return self._read_back(e.buffer, place)
         if not (isinstance(e, Var) and e in self.known.cells):
             asked = fresh("asked", e.dtype)
-            self.pending.statements.append(nodes.Let(asked, e))
+            self._wait(nodes.Let(asked, e))
             self.pending.exported.add(asked)
             self.flush()
             e = asked

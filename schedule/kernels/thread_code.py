@@ -47,7 +47,7 @@ def _statement(s: Statement, together: bool) -> Iterator[Statement]:
         orelse = None if s.orelse is None else thread_code(s.orelse, together)
         yield If(s.condition, thread_code(s.then, together), orelse)
     elif isinstance(s, While):
-        yield While(thread_code(s.setup, together), s.condition, thread_code(s.body, together))
+        yield replace(s, setup=thread_code(s.setup, together), body=thread_code(s.body, together))
     elif isinstance(s, Fold):
         yield from _fold(s)
     elif isinstance(s, Append):
@@ -122,7 +122,7 @@ def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
     if isinstance(s, If):
         return If(s.condition, change(s.then), None if s.orelse is None else change(s.orelse))
     if isinstance(s, While):
-        return While(change(s.setup), s.condition, change(s.body))
+        return replace(s, setup=change(s.setup), body=change(s.body))
     return s
 
 

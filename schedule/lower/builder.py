@@ -7,8 +7,7 @@ level k may be computed in scope k. What is read of memory depends on the innerm
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -55,7 +54,8 @@ class Builder:
         self.meaning: dict[Var, Expr] = {}
         self.threaded = 0  # loops over threads that are open
         self.levels: list[str] = []  # of a GPU, at which loops are open
-        self._site_of: Callable[[DType, tuple[Expr, ...]], int] = lambda dtype, shape: -1  # of an array made here
+        self._sites: Sites | None = None
+        self._line: Site | None = None  # of what is lowered
 
     @property
     def scope(self) -> Scope:
@@ -174,15 +174,21 @@ class Builder:
     @contextmanager
     def at(self, sites: Sites, line: Site | None) -> Iterator[None]:
         """While what is lowered comes from that line."""
-        around, self._site_of = self._site_of, functools.partial(sites.of_array, line)
+        around, self._sites, self._line = (self._sites, self._line), sites, line
         try:
             yield
         finally:
-            self._site_of = around
+            self._sites, self._line = around
 
     def allocation(self, buffer: Buffer) -> Alloc:
         """The statement that makes a buffer; one that may fail names the line."""
-        return Alloc(buffer, self._site_of(buffer.dtype, buffer.shape) if buffer.scope == "heap" else -1)
+        if buffer.scope != "heap" or self._sites is None:
+            return Alloc(buffer, -1)
+        return Alloc(buffer, self._sites.of_array(self._line, buffer.dtype, buffer.shape))
+
+    def site_of_loop(self) -> int:
+        """The number of the line from which a loop comes; -1 where none is named."""
+        return -1 if self._sites is None else self._sites.of_loop(self._line)
 
 
 def end_of_rounds(low: Expr, high: Expr, facts: Facts) -> Expr:

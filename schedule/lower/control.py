@@ -141,7 +141,7 @@ class Control:
             builder.add(For(form.index, ix.as_index(0), count, 1, closed(body), "serial", **how))  # type: ignore[arg-type]
         else:
             assert condition is not None
-            builder.add(While(closed(setup), condition, closed(body)))
+            builder.add(While(closed(setup), condition, closed(body), builder.site_of_loop()))
         self._end(form, current, changing)
 
     def _stays(self, stage: ControlStage, m: int) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i32, i64, u32
-from raido.algo.graph.expr import Array, Checked, Const, Expr, Load, Node, Op, SizeVar, Var, const
+from raido.algo.graph.expr import Array, Checked, Const, Expr, Load, Node, Op, SizeVar, Var, While, const
 from raido.algo.graph.facts import Facts, with_inner_ranges
 from raido.algo.graph.faults import is_never_negative, is_never_zero, unsigned_kind
 from raido.algo.graph.limits import array_text, sizes_within
@@ -99,9 +99,10 @@ class Fault:
 
 @dataclass(slots=True)
 class Sites:
-    """The user's lines that faults can name, numbered as they are met."""
+    """The user's lines that faults can name, numbered as they are met. `loops`: whether those of loops that go on and on can be named."""
 
     known: Mapping[Node, Site]
+    loops: bool = False
     used: dict[Site | None, int] = field(default_factory=dict)
 
     def number(self, node: Node) -> int:
@@ -111,6 +112,10 @@ class Sites:
     def of_line(self, site: Site | None) -> int:
         """The number of a line."""
         return self.used.setdefault(site, len(self.used))
+
+    def of_loop(self, site: Site | None) -> int:
+        """The number of the line of a loop; -1 where none is named."""
+        return self.of_line(site) if self.loops else -1
 
     def of_array(self, site: Site | None, dtype: DType, shape: tuple[Expr, ...]) -> int:
         """The number of a line, and an array there whose size may be at fault."""
@@ -128,6 +133,7 @@ class Converter:
         self.storages = storages
         self.sites = sites
         self.faults: dict[Node, tuple[Fault, ...]] = {}
+        self.loops: dict[Node, int] = {}  # numbers of the lines of loops that data ends
         self.forward: dict[Node, Expr] = {}
         self.counts = counts
         self._brought_into: dict[Node, Extents] = {}
@@ -186,7 +192,10 @@ class Converter:
             return self._load(node, tuple(ix.canonical(memo[i]) for i in node.indices), facts)  # type: ignore[arg-type]
         if isinstance(node, Checked):
             return self._checked(node, memo, facts)
-        return rebuild(node, lambda child: memo.get(child, child))
+        made = rebuild(node, lambda child: memo.get(child, child))
+        if isinstance(node, While) and node in self.sites.known:
+            self.loops[made] = self.sites.of_loop(self.sites.known[node])
+        return made
 
     def _needed(self, holds: Expr, parts: Iterable[Any], facts: Facts) -> Expr:
         """The condition under which a value made of these parts is needed at all (`unneeded`)."""

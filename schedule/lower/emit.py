@@ -153,7 +153,8 @@ class Emitter(StepEmitter):
                 self._update(registers, self._block(form.body))
         if sound is not None:
             self._checked.pop()
-        self.builder.add(WhileStatement(closed(setup), condition, closed(body)))
+        site = self.loops.get(form, self.builder.site_of_loop())
+        self.builder.add(WhileStatement(closed(setup), condition, closed(body), site))
         self._finish(form, registers)
 
     def _sound(self, form: While) -> Buffer | None:

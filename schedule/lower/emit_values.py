@@ -31,9 +31,11 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 class ValueEmitter:
     """Evaluates converted expressions in the present scope of a builder. Forms with several results are up to `form`."""
 
-    def __init__(self, builder: Builder, faults: dict[Node, tuple[Fault, ...]], contract: bool) -> None:
+    def __init__(
+        self, builder: Builder, faults: dict[Node, tuple[Fault, ...]], loops: dict[Node, int], contract: bool
+    ) -> None:
         self.builder = builder
-        self.faults = faults
+        self.faults, self.loops = faults, loops
         self.contract = contract
         self.floor = 0
         self._values: list[dict[Node, NestExpr]] = []

@@ -307,7 +307,7 @@ class Host:
             self.lone_offsets.before(job, self.jobs)
             box = tuple((ix.as_index(0), ix.sub(axis.extent, 1)) for axis in job.stage.axes)
             self.loops.nest(job, box)
-        self.builder.add(Produce(job.stage.name, closed(scope)))
+        self.builder.add(Produce(job.stage.name, closed(scope), self.builder.site_of_loop()))
 
     def learn(self, form: Node) -> None:
         """The host reads the sizes that a stage has decided, and leaves them for the caller."""

@@ -54,7 +54,7 @@ class Loops:
     ) -> None:
         self.builder = builder
         self.converter = converter
-        self.emitter = Emitter(builder, converter.faults, contract)
+        self.emitter = Emitter(builder, converter.faults, converter.loops, contract)
         self.names = names
         self.stored: dict[Node, tuple[Expr, Scope]] = {}
         self.compute = Phase(self._element, takes_over=self._take_over, shares=True, cuts=True)

@@ -199,11 +199,15 @@ class If:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class While:
-    """Runs `body` as long as `condition` holds; `setup` runs before each test and its names are visible in `condition` and `body`."""
+    """Runs `body` as long as `condition` holds; `setup` runs before each test and its names are visible in `condition` and `body`.
+
+    `site`: on a GPU, the number of the line of a loop that may never end, which is stopped there after some iterations; else -1.
+    """
 
     setup: Block
     condition: NestExpr
     body: Block
+    site: int = -1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -227,10 +231,12 @@ class Prefetch:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Produce:
-    """The statements that compute a stage; for printing, and the unit in which root stages become kernels."""
+    """The statements that compute a stage; for printing, and the unit in which root stages become kernels. `site`: on a GPU, the number
+    of its line."""
 
     stage: str
     body: Block
+    site: int = -1
 
 
 @dataclass(frozen=True, eq=False, slots=True)

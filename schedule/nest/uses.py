@@ -10,7 +10,7 @@ from typing import Any
 from raido.algo.graph.expr import Const, Node, SizeVar, Var
 from raido.algo.graph.rewrite import children
 from raido.schedule.nest.effects import binds, binds_inside
-from raido.schedule.nest.nodes import Alloc, Certificate, Check, Fold, Statement
+from raido.schedule.nest.nodes import Alloc, Certificate, Check, Fold, Statement, While
 from raido.schedule.nest.values import Buffer, VectorVar
 
 
@@ -30,6 +30,11 @@ def parts(s: Any) -> Iterator[Any]:
             yield value
 
 
+def may_fail(s: Statement) -> bool:
+    """Whether a statement itself, apart from those inside it, finds faults."""
+    return isinstance(s, Check) or (isinstance(s, While) and s.site >= 0)
+
+
 class Uses:
     """The free variables and buffers of a statement, in order of first use, and whether it may record a fault or takes memory."""
 
@@ -47,7 +52,7 @@ class Uses:
         self._bound.update((*binds(s), *binds_inside(s)))
         if isinstance(s, Fold) and not s.indices:
             self.folded.update(b for b in s.buffers if b not in self._bound)
-        self.faults |= isinstance(s, Check) or (isinstance(s, Alloc) and s.buffer.scope == "heap")
+        self.faults |= may_fail(s) or (isinstance(s, Alloc) and s.buffer.scope == "heap")
         for part in parts(s):
             if isinstance(part, Node):
                 self._expression(part)

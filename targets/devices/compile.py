@@ -67,7 +67,8 @@ class DeviceCompilation(Compilation):
 
         gpu = self.target.machine.gpu
         program = cut(self.nest, Limits() if gpu is None else limits_of(gpu))
-        return with_fault_record(program) if self._long_kernels(program) else program
+        long = self._long_kernels(program)
+        return with_fault_record(program, long) if long else program
 
     def _long_kernels(self, program: DeviceProgram) -> frozenset[str]:
         """The names of kernels whose loops may be longer than the device allows."""

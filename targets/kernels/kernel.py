@@ -10,7 +10,7 @@ from typing import Any
 
 from raido.algo.graph.dtypes import i32
 from raido.schedule.kernels.kernel import Kernel
-from raido.schedule.nest.nodes import Barrier
+from raido.schedule.nest.nodes import Barrier, While
 from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.kernels.atomics import forms_of
@@ -65,12 +65,13 @@ def _body(kernel: Kernel, unit: Unit, statements: Statements, iterations: int) -
     before, unit.out = unit.out, []
     statements.block(kernel.body.statements)
     if unit.fault is not None and iterations and statements.steps >= iterations:
-        _see_loops_end(unit, iterations)
+        whiles = [s.site for s in statements_within(kernel.body) if isinstance(s, While) and s.site >= 0]
+        _see_loops_end(unit, iterations, (*whiles, kernel.site)[0])
     body = T.sequence(unit.out)
     return T.sequence([*declared, *before, body if test is None else T.IfThenElse(test, body, None)])
 
 
-def _see_loops_end(unit: Unit, iterations: int) -> None:
+def _see_loops_end(unit: Unit, iterations: int, site: int) -> None:
     """Appends a loop of two iterations. Where it makes one, the loops before it were ended, too: that is a fault.
 
     How long it is depends on the fault record, where no compiler can see that it is two.
@@ -83,7 +84,7 @@ def _see_loops_end(unit: Unit, iterations: int) -> None:
     body = unit.end_block(outer)
     unit.out.append(T.For(T.Var(unit.fresh_name("again"), "int32"), number(0), length, T.ForKind.SERIAL, body))
     outer = unit.block()
-    record_fault(unit, "steps", -1, [T.IntImm("int64", iterations)])
+    record_fault(unit, "steps", site, [T.IntImm("int64", iterations)])
     unit.when(T.LT(load(made), number(2)), outer)
 
 

@@ -7,8 +7,8 @@ is the only one that data ends, its own limit can lie below the device's, and no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Node
@@ -29,7 +29,7 @@ _PASSES = 2
 
 def long_kernels(program: DeviceProgram, iterations: int, largest: int) -> frozenset[str]:
     """The kernels in which a thread may make more than so many iterations of all its loops together, as far as sizes and literals tell,
-    on a device whose arrays have at most `largest` bytes; 0 iterations: those with loops whose end data decides."""
+    on a device whose arrays have at most `largest` bytes; 0 iterations: any number of them."""
     facts = _sizes(program, largest)
     return frozenset(kernel.name for kernel in program.kernels if _has_long_loops(kernel, iterations, facts))
 
@@ -73,17 +73,32 @@ def _of_threads(kernel: Kernel, facts: Facts) -> Facts:
 
 
 def _has_long_loops(kernel: Kernel, iterations: int, facts: Facts) -> bool:
-    if any(isinstance(s, nodes.While) for statement in kernel.body.statements for s in statements_within(statement)):
+    if not iterations:
+        return False
+    if any(isinstance(s, nodes.While) for s in statements_within(kernel.body)):
         return True
-    return iterations > 0 and _iterations(kernel.body, iterations, _of_threads(kernel, facts), {}) > iterations
+    return _iterations(kernel.body, iterations, _of_threads(kernel, facts), {}) > iterations
 
 
-def with_fault_record(program: DeviceProgram) -> DeviceProgram:
-    """The program with a fault record for every kernel: where one was stopped, the next would read what is not there."""
-    fault = program.fault or _NAME
+def with_fault_record(program: DeviceProgram, long: Collection[str]) -> DeviceProgram:
+    """The program with a fault record for every kernel: where one was stopped, the next would read what is not there.
+
+    Of a kernel among the `long` ones that is launched for several lines there is one for each line, which can say where it was stopped.
+    """
+    lines: dict[tuple[str, int], str] = {}
+    sites: dict[str, int] = {}
+    for launch in _launches(program.plan):
+        several = launch.kernel in long and sites.get(launch.kernel, launch.site) != launch.site
+        name = f"{launch.kernel}_at_{launch.site}" if several else launch.kernel
+        lines[launch.kernel, launch.site] = name
+        sites.setdefault(name, launch.site)
     lacking = {kernel.name for kernel in program.kernels if not kernel.faults}
-    kernels = tuple(replace(kernel, faults=True) for kernel in program.kernels)
-    return replace(program, kernels=kernels, plan=_given(program.plan, fault, lacking), fault=fault)
+    given = _Given(program.fault or _NAME, lacking, lines)
+    made = {kernel.name: kernel for kernel in program.kernels}
+    kernels = {
+        name: replace(made[kernel], name=name, faults=True, site=sites[name]) for (kernel, _), name in lines.items()
+    }
+    return replace(program, kernels=tuple(kernels.values()), plan=given.plan(program.plan), fault=given.fault)
 
 
 def _iterations(block: nodes.Block, most: int, facts: Facts, named: dict[Node, Expr]) -> int:
@@ -111,16 +126,39 @@ def _trips(loop: nodes.For, most: int, facts: Facts, named: dict[Node, Expr]) ->
     return _ENDLESS
 
 
-def _given(plan: Sequence[Statement], fault: str, lacking: set[str]) -> tuple[Statement, ...]:
-    """The plan, where launches of these kernels give the record, too."""
-    made: list[Statement] = []
+def _launches(plan: Sequence[Statement]) -> Iterator[Launch]:
+    """The launches of a plan, in order."""
     for s in plan:
-        if isinstance(s, Launch) and s.kernel in lacking:
-            made.append(replace(s, arguments=(*s.arguments, fault)))
-        elif isinstance(s, If):
-            made.append(replace(s, then=_given(s.then, fault, lacking), otherwise=_given(s.otherwise, fault, lacking)))
-        elif isinstance(s, (Loop, While)):
-            made.append(replace(s, body=_given(s.body, fault, lacking)))
-        else:
-            made.append(s)
-    return tuple(made)
+        if isinstance(s, Launch):
+            yield s
+        for inner in _inner(s):
+            yield from _launches(inner)
+
+
+def _inner(s: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """The lists that a statement of a plan holds."""
+    if isinstance(s, If):
+        return s.then, s.otherwise
+    return (s.body,) if isinstance(s, (Loop, While)) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A plan rewritten: launches of the kernels that lack it give the record `fault`, too, and each runs the kernel of its line."""
+
+    fault: str
+    lacking: Collection[str]
+    lines: Mapping[tuple[str, int], str]
+
+    def plan(self, plan: Sequence[Statement]) -> tuple[Statement, ...]:
+        """A list of statements."""
+        return tuple(map(self.statement, plan))
+
+    def statement(self, s: Statement) -> Statement:
+        """One statement."""
+        if isinstance(s, Launch):
+            arguments = (*s.arguments, self.fault) if s.kernel in self.lacking else s.arguments
+            return replace(s, kernel=self.lines[s.kernel, s.site], arguments=arguments)
+        if isinstance(s, If):
+            return replace(s, then=self.plan(s.then), otherwise=self.plan(s.otherwise))
+        return replace(s, body=self.plan(s.body)) if isinstance(s, (Loop, While)) else s

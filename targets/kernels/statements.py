@@ -161,22 +161,24 @@ class Statements:
         self.unit.out.append(T.IfThenElse(test, then, otherwise))
 
     def _while(self, s: While) -> None:
-        """A loop that data ends, or else the limit of its iterations, which is a fault."""
-        unit = self.unit
+        """A loop that data ends, or else, where it may never end, the limit of its iterations, which is a fault."""
+        unit, stopped = self.unit, s.site >= 0 or self.unit.fault is not None
         number = lambda value: T.IntImm("int32", value)
-        left = unit.cell("left", i32, number(self.steps))
+        left = unit.cell("left", i32, number(self.steps if stopped else 1))
         outer = unit.block()
         self.block(s.setup.statements)
         test = condition(self.values.scalar(s.condition))
         again = unit.block()
         self.block(s.body.statements)
-        unit.put(left, T.Sub(load(left), number(1)))
+        if stopped:
+            unit.put(left, T.Sub(load(left), number(1)))
         body = unit.end_block(again)
         unit.out.append(T.IfThenElse(test, body, T.BufferStore(left, number(-1), [tir(0)])))
         unit.repeat(T.GT(load(left), number(0)), outer)
-        outer = unit.block()
-        record_fault(unit, "steps", -1, [T.IntImm("int64", self.steps)])
-        unit.when(T.EQ(load(left), number(0)), outer)
+        if stopped:
+            outer = unit.block()
+            record_fault(unit, "steps", s.site, [T.IntImm("int64", self.steps)])
+            unit.when(T.EQ(load(left), number(0)), outer)
 
     def _check(self, s: Check) -> None:
         bad: Any = Op("logical_not", bool_, (s.holds,))

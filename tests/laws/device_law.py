@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from raido.targets.vulkan.library import validation_messages
 DEFAULTS = 4
 
 
-STOPPED = "a loop was stopped after {} iterations of one thread"
+STOPPED = "a loop was stopped after [0-9]+ iterations of one thread"
 
 
 class Stopped(TargetError):
@@ -74,7 +75,7 @@ def hold(program: RandomProgram, schedule: Schedule, target: Target, want: Any) 
         try:
             return executable(*arguments)
         except TargetError as error:
-            return Stopped if work.iterations and STOPPED.format(work.iterations) in str(error) else type(error)
+            return Stopped if work.iterations and re.search(STOPPED, str(error)) else type(error)
         except RaidoError as error:
             return type(error)
 

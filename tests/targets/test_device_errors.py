@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,3 +113,42 @@ def test_a_short_loop_of_one_thread_is_not_taken_for_one_that_was_ended() -> Non
         return rd.while_loop(lambda v: v[1] < 3.0, lambda v: (v[0] + 1, v[1] * 2), (rd.i32(0), a[0]))
 
     assert doubled.compile("vulkan")(np.ones(4, np.float32)) == (2, 4.0)
+
+
+ENDLESS = """import numpy as np, raido as rd
+from dataclasses import replace
+from raido.schedule.kernels import limits
+
+usual = limits.limits_of
+limits.limits_of = lambda gpu: replace(usual(gpu), steps=1000)
+
+def again(x):
+    return rd.while_loop(lambda s: s >= 0, lambda s: (s + 1) % 7, x)
+
+@rd.algorithm
+def in_a_thread(a: rd.i32["n"]):
+    return rd.map(again, a)
+
+@rd.algorithm
+def of_launches(a: rd.i32["n"]):
+    return rd.while_loop(lambda s: rd.sum(s) < 5000, lambda s: s + a[0], a)
+
+for program, first in ((in_a_thread, 0), (of_launches, 1), (of_launches, 0)):
+    try:
+        print(program.compile("vulkan")(np.arange(first, 8, dtype=np.int32)))
+    except rd.TargetError as error:
+        print(" ".join(str(error).split()))
+"""
+
+
+def test_loops_that_never_end_are_one_error_each(tmp_path: Path) -> None:
+    validated_device()
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    done = subprocess.run(
+        [sys.executable, "endless.py"], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
+    )
+    thread, fine, launches = done.stdout.splitlines()
+    assert re.search(r"in_a_thread: a loop was stopped .*endless.py:9 return rd.while_loop\(lambda s: s >= 0", thread)
+    assert fine == "[712 713 714 715 716 717 718]"
+    assert launches.startswith("of_launches: a loop was stopped after 1000 iterations, as one that never ends")
+    assert "endless.py:17 return rd.while_loop(lambda s: rd.sum(s) < 5000" in launches
