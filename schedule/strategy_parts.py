@@ -39,6 +39,11 @@ def part_name(stage: str, part: str) -> str:
     return f"{stage}{PART}{part}"
 
 
+def totals_part(stage: Stage) -> str:
+    """The name of the part that totals the blocks of a stage."""
+    return "count" if stage.filter is not None else "totals"
+
+
 def part_stage(stage: Stage, plan: StagePlan, part: str) -> Stage:
     """A part of the strategy that a stage's plan has, as a stage."""
     name = part_name(stage.name, part)

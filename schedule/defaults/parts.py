@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft
-from raido.schedule.lower.filters import GANGS
 from raido.schedule.lower.steps import folds_pieces_in_lanes
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
@@ -19,6 +18,7 @@ from raido.schedule.strategies import strategies_of
 from raido.schedule.strategy_parts import part_name, part_stage
 
 COUNTED, FEW = 6, 8
+GANGS = 4  # side by side, where elements are only totalled
 
 
 def say_parts(draft: Draft, name: str) -> None:

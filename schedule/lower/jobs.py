@@ -8,7 +8,7 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Const, Expr, Item, Load, Node, Op, Reduce, Result, SizeVar, Var
+from raido.algo.graph.expr import Const, Expr, Item, Load, Node, Op, Reduce, Result, SizeVar, Var, fresh
 from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes
 from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
@@ -26,7 +26,8 @@ class Job:
 
     `blocked`: it reads or writes storage in blocks, or starts at multiples, so its loops count from 0 and quotients of coordinates are
     loop variables.
-    `in_place`: an update that changes what it starts as.
+    `in_place`: an update that changes what it starts as. `carried`: the fold whose values go from one step to the next: of a filter the
+    number of the elements that are kept.
     """
 
     stage: Stage
@@ -34,6 +35,7 @@ class Job:
     bodies: tuple[Expr, ...]
     reduction: Reduce | None
     position: int
+    carried: Reduce | None = field(init=False)
     reads: Reads = field(init=False)
     boundaries: list[Boundary] = field(init=False)
     axis_of: dict[str, frozenset[str]] = field(init=False)
@@ -47,6 +49,7 @@ class Job:
     in_place: bool = False
 
     def __post_init__(self) -> None:
+        self.carried = _number_kept(self.reduction) if self.reduction and self.stage.filter else self.reduction
         self.reads = Reads(self.bodies)
         self.boundaries = boundaries_of(self.bodies)
         self.variables = {axis.name: axis.var for axis in self.stage.all_axes}
@@ -109,6 +112,13 @@ class Job:
         reduction = {axis.var for axis in self.stage.reduction_axes}
         inner = {v for v, bounds in self.reads.inner.items() if not any(free_variables(e) for e in bounds)}
         return {self.variables[n] for n in names if n in self.variables} | reduction | inner
+
+
+def _number_kept(fold: Reduce) -> Reduce:
+    """The number of elements for which the first value of a fold holds."""
+    left, right, zero = fresh("left"), fresh("right"), ix.as_index(0)
+    one = Op("select", i64, (fold.values[0], ix.as_index(1), zero))
+    return Reduce(fold.axes, (left,), (right,), (Op("add", i64, (left, right)),), (zero,), (one,), True, "add")
 
 
 def _first(positions: Iterable[int]) -> int:

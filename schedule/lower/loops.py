@@ -16,6 +16,7 @@ from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Result, Var, fresh
 from raido.algo.graph.facts import interval
 from raido.schedule.levels import bound
+from raido.schedule.lower.block_scans import BlockScans
 from raido.schedule.lower.builder import Builder, Scope, closed
 from raido.schedule.lower.convert import Converter, conjunction
 from raido.schedule.lower.coordinates import Coordinates
@@ -61,10 +62,10 @@ class Loops:
         self.reductions = Reductions(self)
         self.lane_blocks = LaneBlocks(self, self.reductions)
         self.thread_folds = ThreadFolds(self, self.reductions)
-        thread_scans = ThreadScans(self, self.thread_folds)
-        self.scans = Scans(self, self.reductions, thread_scans)
+        blocks = BlockScans(self, self.reductions, ThreadScans(self, self.thread_folds))
+        self.scans = Scans(self, self.reductions, blocks)
         self.updates = Updates(self)
-        self.filters = Filters(self, thread_scans)
+        self.filters = Filters(self, self.reductions, blocks)
         self.sorts = Sorts(self)
         self.flat_segments = FlatSegments(self)
         guests = guests_by_host(jobs)

@@ -112,6 +112,8 @@ class Reductions:
         job = work.job
         folded = {a.name for a in job.stage.reduction_axes}
         axes = tuple(a for a in job.stage.axes if a.name not in folded and work.copies[0].ranges[a.name].value is None)
+        if job.stage.filter is not None:  # which keeps whole rows
+            axes = ()
         shape, lengths = [], []
         for axis in axes:
             low, high = work.copies[0].box(axis.name)
@@ -363,5 +365,5 @@ def _spans(coordinates: Coordinates, loops: Sequence[LoopPlan]) -> list[tuple[Ex
 
 
 def _reduction(work: Work) -> Reduce:
-    assert work.job.reduction is not None
-    return work.job.reduction
+    assert work.job.carried is not None
+    return work.job.carried

@@ -41,10 +41,6 @@ MACHINE = Machine(vector_bits=512, registers=32, cores=64)
 
 # Kinds of stages (with their strategy), and what of them the schedule does not say. Programs that show all of it are in `PROGRAMS`.
 EXCEPTIONS: dict[tuple[str, str], str] = {
-    ("filter chain", "tail of its lanes"): "lanes that write what they keep are always masked",
-    ("filter count_write", "tail of its lanes"): "the same",
-    ("filter serial", "tail of its lanes"): "the same",
-    ("filter serial", "interleave of its lanes"): "a partition counts four gangs side by side",
     ("map", "threads"): "an array loop whose iterations keep to rows is exchanged with its rows, in pieces of 256",
     ("map", "loops in larger steps"): "the same",
     ("map", "how threads share its loops"): "the same, of rows by themselves",
