@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Axis, Expr, Node, fresh
 from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.chunks import chunks_of, each_chunk
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.thread_folds import SHARED_BYTES, is_bound
@@ -56,19 +57,17 @@ class BlockBins:
         axis = next(iter(job.axis_of[plan.name]))
         low, last = work.copies[0].box(axis)
         high = ix.add(last, 1)
-        span = builder.name("span", ix.floordiv(ix.add(ix.sub(high, low), ix.sub(chunks, 1)), chunks))
+        dealt = chunks_of(builder, low, high, chunks)
         shape = (ix.as_index(copies), *(each.extent for each in axes))
         kept = tuple(builder.alloc("bins", dtype, (chunks, *shape), "heap") for dtype in dtypes)
-        chunk = fresh("chunk")
         how = {"kind": "parallel", "level": "block.x", "stage": job.stage.name, "loop": plan.name}
-        with builder.loop(chunk, ix.as_index(0), chunks, 1, **how):
+        with each_chunk(builder, dealt, **how) as (chunk, first, end):
             own = Bins(kept, (chunk,), axes)
             shared = is_small(shape, sum(dtype.itemsize for dtype in dtypes))
             if shared:
                 own = Bins(tuple(builder.alloc("own", dtype, shape, "shared") for dtype in dtypes), (), axes)
             self._each_copy(copies, lambda copy: updates.clear(work, replace(own, first=(*own.first, copy))))
-            first = builder.name("first", ix.minimum(ix.add(low, ix.mul(chunk, span)), high))
-            part = restricted(work, axis, first, ix.minimum(ix.add(first, span), high))
+            part = restricted(work, axis, first, end)
             variable = job.variables[axis]
 
             def step(inner: Work, values: dict[Node, Node]) -> None:

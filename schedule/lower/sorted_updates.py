@@ -17,6 +17,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32
 from raido.algo.graph.expr import Axis, Const, Expr, Node, Op, fresh
 from raido.schedule.lower.builder import closed
+from raido.schedule.lower.chunks import chunks_of, counts_to_places, each_chunk
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Certificate, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
@@ -67,11 +68,11 @@ class SortedUpdates:
             for value in fold.values[: len(fold.left)]
         ]
         sorting = Sorting(counts, offsets, axes, width, steps, values)
-        self._over_chunks(work, position, sorting, chunks, ranges)
-        self._places(sorting, chunks, ranges)
+        self._over_chunks(work, position, sorting)
+        counts_to_places(builder, counts)
         sorting.moves = True
-        self._over_chunks(work, position, sorting, chunks, ranges)
-        self._fold(work, sorting, chunks, ranges)
+        self._over_chunks(work, position, sorting)
+        self._fold(work, sorting)
 
     def _extents(self, work: Work) -> tuple[Expr, Expr]:
         """How many bins and how many steps there are."""
@@ -82,40 +83,23 @@ class SortedUpdates:
             steps = ix.mul(steps, axis.extent)
         return bins, steps
 
-    def _kind(self) -> str:
-        return "serial" if self.builder.threaded else "parallel"
-
-    def _over_chunks(self, work: Work, position: int, sorting: Sorting, chunks: Expr, ranges: Expr) -> None:
+    def _over_chunks(self, work: Work, position: int, sorting: Sorting) -> None:
         """One pass over all steps, chunk by chunk."""
         builder, plan = self.builder, work.job.plan.loops[position]
         low, high, _ = work.copies[0].bounds(plan.name)
-        span = builder.name("span", ix.floordiv(ix.add(ix.sub(high, low), ix.sub(chunks, 1)), chunks))
-        chunk = fresh("chunk")
+        chunks = chunks_of(builder, low, high, sorting.counts.shape[0])
         moved = tuple(buffer for buffer in (sorting.offsets, *sorting.values) if isinstance(buffer, Buffer))
-        how: dict[str, Any] = {"kind": self._kind(), "stage": work.job.stage.name, "loop": plan.name}
-        with builder.loop(chunk, ZERO, chunks, 1, **how, certificates=(Certificate("sorted", moved),)):
+        how: dict[str, Any] = {"stage": work.job.stage.name, "loop": plan.name}
+        with each_chunk(builder, chunks, **how, certificates=(Certificate("sorted", moved),)) as (chunk, first, end):
             sorting.chunk = chunk
             if not sorting.moves:
                 number = fresh("range")
-                with builder.loop(number, ZERO, ranges, 1, kind="vector", tail="default"):
+                with builder.loop(number, ZERO, sorting.counts.shape[1], 1, kind="vector", tail="default"):
                     builder.add(Store(sorting.counts, (chunk, number), ZERO))
             copies = [c.copy() for c in work.copies]
-            first = builder.name("first", ix.add(low, ix.mul(chunk, span)))
-            copies[0].narrow(plan.name, first, ix.minimum(ix.add(first, span), high))
+            copies[0].narrow(plan.name, first, end)
             phase = self.updates.steps(partial(self.step, sorting))
             self.loops.loop(replace(work, copies=copies, phase=phase), position, "serial")
-
-    def _places(self, sorting: Sorting, chunks: Expr, ranges: Expr) -> None:
-        """Counts give way to the places of the first steps."""
-        builder = self.builder
-        total = builder.alloc("total", i64, (), "register")
-        builder.add(Store(total, (), ZERO))
-        number, chunk = fresh("range"), fresh("chunk")
-        with builder.loop(number, ZERO, ranges, 1), builder.loop(chunk, ZERO, chunks, 1):
-            own = builder.name("own", Read(sorting.counts, (chunk, number), None))
-            before = builder.name("before", Read(total, (), None))
-            builder.add(Store(sorting.counts, (chunk, number), before))
-            builder.add(Store(total, (), ix.add(before, own)))
 
     def step(self, sorting: Sorting, work: Work, values: dict[Node, Node]) -> None:
         """One step of a pass."""
@@ -141,12 +125,14 @@ class SortedUpdates:
                         builder.add(Store(buffer, (place,), value))
         builder.add(closed(scope) if holds is None else If(holds, closed(scope)))
 
-    def _fold(self, work: Work, sorting: Sorting, chunks: Expr, ranges: Expr) -> None:
+    def _fold(self, work: Work, sorting: Sorting) -> None:
         """Every range takes its steps, one after the other."""
         builder, job = self.builder, work.job
+        chunks, ranges = sorting.counts.shape
         number, k = fresh("range"), fresh("k")
         last = ix.sub(chunks, 1)
-        how: dict[str, Any] = {"kind": self._kind(), "dynamic": True, "stage": job.stage.name}
+        kind = "serial" if builder.threaded else "parallel"
+        how: dict[str, Any] = {"kind": kind, "dynamic": True, "stage": job.stage.name}
         with builder.loop(number, ZERO, ranges, 1, **how, certificates=self.loops.certificates("sorted", job)):
             not_first = Op("lt", bool_, (ZERO, number))
             begin = builder.name("begin", Read(sorting.counts, (last, ix.sub(number, 1)), not_first))

@@ -17,6 +17,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import Axis, Expr, Item, Op, Reduce, Result, Var, const, fresh
 from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.chunks import Chunks, chunks_of, counts_to_places, each_chunk, take_in
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.sort_keys import comes_before, sortable, unsigned
 from raido.schedule.lower.work import Work
@@ -32,7 +33,7 @@ ZERO, ONE = ix.as_index(0), ix.as_index(1)
 
 @dataclass(slots=True)
 class Sorting:
-    """One sort: `count` elements along `axis`, in `chunks` of `span` elements, by `passes[k]` digits of `bits` bits of key k; a `few` by
+    """One sort: `count` elements along `axis`, in `chunks`, by `passes[k]` digits of `bits` bits of key k; a `few` by
     insertion.
 
     `values[j][side, element]` is memory for two of every array, the keys first; the elements are on the side that `side` holds.
@@ -43,8 +44,7 @@ class Sorting:
     axis: Axis
     bits: int
     few: int
-    chunks: Expr
-    span: Expr
+    chunks: Chunks
     passes: tuple[int, ...]
     values: tuple[Buffer, ...]
     side: Buffer
@@ -99,13 +99,11 @@ class Sorts:
         numbers = numbers_of_sort(job)
         bits, wanted = numbers["bits"], ix.maximum(numbers["chunks"], 1)
         chunks = builder.name("chunks", wanted) if ix.constant_value(wanted) is None else wanted
-        span = builder.name("span", ix.floordiv(ix.add(count, ix.sub(chunks, 1)), chunks))
         return Sorting(
             axis,
             bits,
             numbers["insertion"],
-            chunks,
-            span,
+            chunks_of(builder, ZERO, count, chunks),
             tuple(-(-key.bits // bits) for key in keys),
             tuple(builder.alloc("these", dtype, (ix.as_index(2), count), "heap") for dtype in dtypes),
             builder.alloc("side", i64, (), "register"),
@@ -117,20 +115,11 @@ class Sorts:
     # Loops
 
     @contextmanager
-    def _chunks(self, sorting: Sorting, certificates: tuple[Certificate, ...] = ()) -> Iterator[tuple[Var, Expr, Expr]]:
-        """A loop over the chunks, as a context: the number of a chunk, its first element, and the one after its last."""
-        builder, chunk = self.builder, fresh("chunk")
-        kind = "serial" if sorting.chunks is ONE or builder.threaded else "parallel"
-        with builder.loop(chunk, ZERO, sorting.chunks, 1, kind=kind, certificates=certificates):
-            low = ix.mul(chunk, sorting.span)
-            yield chunk, low, ix.minimum(ix.add(low, sorting.span), sorting.count)
-
-    @contextmanager
     def _elements(self, sorting: Sorting, certificates: tuple[Certificate, ...] = ()) -> Iterator[tuple[Var, Var]]:
         """A loop over every element of every chunk, as a context."""
         element = fresh("i")
         with (
-            self._chunks(sorting, certificates) as (chunk, low, high),
+            each_chunk(self.builder, sorting.chunks, certificates=certificates) as (chunk, low, high),
             self.builder.loop(element, low, high, 1),
         ):
             yield chunk, element
@@ -138,7 +127,7 @@ class Sorts:
     def _load(self, work: Work, copy: int, sorting: Sorting) -> None:
         """Reads all elements once, and notes in which bits their keys differ."""
         builder, element = self.builder, fresh("i")
-        with self._chunks(sorting) as (chunk, low, high):
+        with each_chunk(builder, sorting.chunks) as (chunk, low, high):
             some, every = (
                 [builder.alloc(name, buffer.dtype, (), "register") for buffer in sorting.some]
                 for name in ("some", "every")
@@ -207,7 +196,7 @@ class Sorts:
     def _pass_by_pass(self, sorting: Sorting) -> None:
         """The passes whose digits differ, those of the last key first."""
         builder = self.builder
-        counts = builder.alloc("counts", i64, (sorting.chunks, ix.as_index(1 << sorting.bits)), "heap")
+        counts = builder.alloc("counts", i64, (sorting.chunks.count, ix.as_index(1 << sorting.bits)), "heap")
         for k in reversed(range(len(sorting.passes))):
             differing = self._differing(sorting, k)
             number = fresh("pass")
@@ -224,7 +213,7 @@ class Sorts:
         registers = [builder.alloc(buffer.name, key, (), "register") for buffer in buffers]
         for register, buffer in zip(registers, buffers, strict=True):
             builder.add(Store(register, (), Read(buffer, (ZERO,), None)))
-        with builder.loop(chunk, ONE, sorting.chunks, 1):
+        with builder.loop(chunk, ONE, sorting.chunks.count, 1):
             for register, buffer, name in zip(registers, buffers, ("bit_or", "bit_and"), strict=True):
                 both = (Read(register, (), None), Read(buffer, (chunk,), None))
                 builder.add(Store(register, (), Op(name, key, both)))
@@ -242,7 +231,7 @@ class Sorts:
             return builder.name("digit", Op("cast", i64, (digit_of(sortable(value), low, sorting.bits),)))
 
         d, element = fresh("d"), fresh("i")
-        with self._chunks(sorting) as (chunk, first, end):
+        with each_chunk(builder, sorting.chunks) as (chunk, first, end):
             with builder.loop(d, ZERO, ix.as_index(1 << sorting.bits), 1):
                 builder.add(Store(counts, (chunk, d), ZERO))
             with builder.loop(element, first, end, 1):
@@ -261,19 +250,8 @@ class Sorts:
         """Counts give way to the places of the first elements."""
         if sorting.many:
             self._places_by_digit(sorting, counts)
-            return
-        builder = self.builder
-        total = builder.alloc("total", i64, (), "register")
-        builder.add(Store(total, (), ZERO))
-        chunk, d = fresh("chunk"), fresh("d")
-        with (
-            builder.loop(d, ZERO, ix.as_index(1 << sorting.bits), 1),
-            builder.loop(chunk, ZERO, sorting.chunks, 1),
-        ):
-            own = builder.name("own", Read(counts, (chunk, d), None))
-            before = builder.name("before", Read(total, (), None))
-            builder.add(Store(counts, (chunk, d), before))
-            builder.add(Store(total, (), Op("add", i64, (before, own))))
+        else:
+            counts_to_places(self.builder, counts)
 
     def _places_by_digit(self, sorting: Sorting, counts: Buffer) -> None:
         """The same, the digits side by side: counts of earlier chunks, then those of smaller digits."""
@@ -281,24 +259,19 @@ class Sorts:
         totals = builder.alloc("totals", i64, (digits,), "heap")
         d, chunk, smaller, total = fresh("d"), fresh("chunk"), fresh("d"), builder.alloc("total", i64, (), "register")
 
-        def take_in(register: Buffer, buffer: Buffer, at: tuple[Expr, ...]) -> None:
-            own, before = builder.name("own", Read(buffer, at, None)), builder.name("before", Read(register, (), None))
-            builder.add(Store(buffer, at, before))
-            builder.add(Store(register, (), Op("add", i64, (before, own))))
-
         with builder.loop(d, ZERO, digits, 1, kind="parallel"):
             running = builder.alloc("running", i64, (), "register")
             builder.add(Store(running, (), ZERO))
-            with builder.loop(chunk, ZERO, sorting.chunks, 1):
-                take_in(running, counts, (chunk, d))
+            with builder.loop(chunk, ZERO, sorting.chunks.count, 1):
+                take_in(builder, running, counts, (chunk, d))
             builder.add(Store(totals, (d,), Read(running, (), None)))
         builder.add(Store(total, (), ZERO))
         with builder.loop(smaller, ZERO, digits, 1):
-            take_in(total, totals, (smaller,))
+            take_in(builder, total, totals, (smaller,))
         d, chunk = fresh("d"), fresh("chunk")
         with builder.loop(d, ZERO, digits, 1, kind="parallel"):
             first = builder.name("first", Read(totals, (d,), None))
-            with builder.loop(chunk, ZERO, sorting.chunks, 1):
+            with builder.loop(chunk, ZERO, sorting.chunks.count, 1):
                 place = (chunk, d)
                 builder.add(Store(counts, place, Op("add", i64, (Read(counts, place, None), first))))
 

@@ -26,6 +26,7 @@ from raido.algo.graph.faults import unsigned_kind
 from raido.algo.graph.rewrite import topological
 from raido.schedule.lower.block_bins import Bins, BlockBins, deals_out
 from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.chunks import chunks_of, each_chunk
 from raido.schedule.lower.convert import conjunction, is_affine
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
@@ -101,24 +102,17 @@ class Updates:
         builder, job = self.builder, work.job
         plan, axes = job.plan.loops[position], self.open_axes(work)
         low, high, _ = work.copies[0].bounds(plan.name)
-        span = builder.name("span", ix.floordiv(ix.add(ix.sub(high, low), ix.sub(chunks, 1)), chunks))
+        parts = chunks_of(builder, low, high, chunks)
         shape = (chunks, ix.as_index(copies), *(axis.extent for axis in axes))
         partials = tuple(builder.alloc("bins", v.dtype, shape, "heap") for v in _fold(work).left)
-        chunk = fresh("chunk")
-        how = {"kind": self._kind(), "stage": job.stage.name, "loop": plan.name}
-        with builder.loop(chunk, ix.as_index(0), chunks, 1, **how):
+        with each_chunk(builder, parts, stage=job.stage.name, loop=plan.name) as (chunk, first, end):
             copy = fresh("copy")
             with builder.loop(copy, ix.as_index(0), ix.as_index(copies), 1):
                 self.clear(work, Bins(partials, (chunk, copy), axes))
-            parts = [c.copy() for c in work.copies]
-            first = builder.name("first", ix.minimum(ix.add(low, ix.mul(chunk, span)), high))
-            parts[0].narrow(plan.name, first, ix.minimum(ix.add(first, span), high))
-            self._steps(replace(work, copies=parts), position, Bins(partials, (chunk,), axes), copies)
+            inside = [c.copy() for c in work.copies]
+            inside[0].narrow(plan.name, first, end)
+            self._steps(replace(work, copies=inside), position, Bins(partials, (chunk,), axes), copies)
         self.take_in(work, Bins(partials, (), axes), chunks, copies)
-
-    def _kind(self) -> str:
-        """Threads, unless they are at work already."""
-        return "serial" if self.builder.threaded else "parallel"
 
     def _steps(self, work: Work, position: int, bins: Bins, copies: int) -> None:
         """The steps of a chunk; those of the only loop over them take the sets of bins in turn."""
