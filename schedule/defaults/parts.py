@@ -3,17 +3,19 @@
 Blocks are for threads, as the stage's own are; what is only totalled or counted runs at least four gangs side by side, as its values
 depend on each other, and six where a count takes few operations (`FEW`): it is the count that brings a block from memory, so the more
 lines are on their way, the better. Pieces of segments are folded by one gang: most segments are short, and two would often be one too
-many. Bins are combined, and offsets looked at, in strips for threads, in lanes.
+many. Bins are combined, and offsets looked at, in strips for threads, in lanes. Inside loops that have threads, parts have none.
 """
 
 from __future__ import annotations
+
+from itertools import takewhile
 
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.lower.steps import folds_pieces_in_lanes
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import is_reduction
+from raido.schedule.state import State, axes_of, enclosing, is_reduction, loop_of
 from raido.schedule.strategies import strategies_of
 from raido.schedule.strategy_parts import part_name, part_stage
 
@@ -31,22 +33,36 @@ def say_parts(draft: Draft, name: str) -> None:
         if (whole, "loops") in draft.state.asked:
             continue
         axes = [axis.name for axis in part_stage(stage, plan, part).axes]
+        free = not has_threads_around(draft.state, stage)
         if part in ("combine", "check"):
-            say_strips(draft, whole, axes, draft.machine.task // (8 if part == "combine" else 2))
+            say_strips(draft, whole, axes, draft.machine.task // (8 if part == "combine" else 2), free)
         elif part in ("totals", "count"):
             say_blocks(draft, whole, axes, stage, COUNTED if part == "count" and cost(stage) <= FEW else GANGS)
-        elif part == "search":
+        elif part == "search" and free:
             draft.say(whole, "parallel", axis=axes[0])
-        else:
+        elif part == "fold":
             segments = segments_of(stage)
-            draft.say(whole, "parallel", axis=axes[0], dynamic=True)
+            if free:
+                draft.say(whole, "parallel", axis=axes[0], dynamic=True)
             if segments is not None and folds_pieces_in_lanes(segments.fold):
                 draft.say(whole, "vectorize", axis=axes[1])
 
 
-def say_strips(draft: Draft, part: str, axes: list[str], strip: int) -> None:
-    """Threads over the first axis, in strips if it is the only one, and lanes along the last."""
+def has_threads_around(state: State, stage: Stage) -> bool:
+    """Whether threads run over the loops around those that a stage's strategy takes over."""
+    plan, segments = state.plan(stage.name), segments_of(stage)
+    taken = {axis.name for axis in (stage.reduction_axes if segments is None else (stage.axes[segments.axis],))}
+    own = takewhile(lambda loop: not taken & {*axes_of(plan, loop.name)}, plan.loops)
+    outer = (loop_of(state, owner, loop) for owner, loop in enclosing(state, stage.name))
+    return any(loop.kind == "parallel" for loop in (*outer, *own))
+
+
+def say_strips(draft: Draft, part: str, axes: list[str], strip: int, threads: bool) -> None:
+    """Threads over the first axis, in strips if it is the only one, and lanes along the last; lanes alone where threads are not free."""
     first, *inner = axes
+    if not threads:
+        draft.say(part, "vectorize", axis=axes[-1])
+        return
     if not inner:
         draft.say(part, "split", axis=first, factor=strip)
     draft.say(part, "parallel", axis=first if inner else first + "o")

@@ -137,10 +137,9 @@ class FlatSegments:
     def _blocks(self, work: Work, position: int, flat: Flat) -> None:
         """Every block's pieces; the segments inside are finished."""
         builder, segments, stage = self.builder, flat.segments, work.job.stage
-        axis, name = stage.axes[segments.axis], work.job.plan.loops[position].name
+        axis, loop = stage.axes[segments.axis], part_loop(stage, work.job.plan, "fold", 0)
         block, number, slot = fresh("block"), fresh(axis.name), fresh("slot")
-        how: dict[str, Any] = {"stage": stage.name, "loop": name}
-        loop = part_loop(stage, work.job.plan, "fold", 0)
+        how: dict[str, Any] = {"stage": stage.name, "loop": loop.name}
         if loop.kind == "parallel" and not builder.threaded:
             how |= {"kind": "parallel", "grain": loop.grain, "dynamic": loop.dynamic}
             how["certificates"] = self.loops.certificates("flat", work.job)
@@ -194,7 +193,8 @@ class FlatSegments:
         loop = part_loop(work.job.stage, work.job.plan, "fold", -1)
         how: dict[str, object] = {}
         if loop.kind == "vector" and folds_pieces_in_lanes(fold):
-            how = {"kind": "vector", "lanes": loop.lanes, "interleave": loop.interleave, "tail": "mask"}
+            how = {"kind": "vector", "lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
+            how |= {"stage": work.job.stage.name, "loop": loop.name}
         place = fresh(fold.axes[0].var.name)
         with builder.loop(place, first, stop, 1, **how):
             form = self._form(work, segments, number, begin, place)
