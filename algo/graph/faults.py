@@ -144,6 +144,9 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
         )
         remedy = "n=, or the number in the type of the parameter: such a size may be any"
         return SizeMismatch(explain(headline, algorithm=where, **{"try": remedy}))
+    if kind == "exact" and len(numbers) == 2:
+        headline = f'tail "exact": an extent of {numbers[0]} is not a multiple of {numbers[1]}'
+        return SizeMismatch(explain(headline, algorithm=where))
     if kind == "negative" and numbers:
         return SizeMismatch(explain(f"a size must not be negative, this one is {numbers[0]}", algorithm=where))
     if len(numbers) == 2:

@@ -33,6 +33,7 @@ from raido.schedule.nest.effects import buffers_read, is_scan, touched, updates,
 from raido.schedule.nest.fold_constants import fold_constants
 from raido.schedule.nest.nodes import (
     Block,
+    Check,
     Fold,
     For,
     If,
@@ -135,12 +136,17 @@ class _Former:
             return [_scalar_loop(loop, ix.as_index(loop.low), info)]
         low, high = ix.as_index(loop.low), ix.as_index(loop.high)
         count = ix.ceildiv(ix.sub(high, low), loop.step)
-        constant = ix.constant_value(count)
+        constant, group = ix.constant_value(count), lanes * gangs
+        whole = Facts().divisible(count, group)
+        if loop.tail == "exact" and not whole:
+            remainder = ix.mod(ix.maximum(count, 0), group)
+            holds = Op("eq", bool_, (remainder, ix.as_index(0)))
+            check = Check(holds, "exact", -1, (count, ix.as_index(group)))
+            return [check, self._groups(loop, low, ix.sub(high, (group - 1) * loop.step), gangs)]
         if constant is not None:
             return self._constant_count(loop, low, high, constant)
-        group = lanes * gangs
         main = self._groups(loop, low, ix.sub(high, (group - 1) * loop.step), gangs)
-        if loop.tail == "exact" or Facts().divisible(count, group):
+        if whole:
             return [main]
         tail = self._tail(loop, info)
         if tail.startswith("shift"):

@@ -194,10 +194,13 @@ class Loops:
         facts = self.builder.facts
         return decided(low, facts), decided(high, facts), step
 
-    def _for(self, job: Job, plan: LoopPlan, var: Var, low: Expr, high: Expr, step: int, kind: str) -> Any:
+    def _for(
+        self, job: Job, plan: LoopPlan, var: Var, low: Expr, high: Expr, step: int, kind: str, cut: bool = False
+    ) -> Any:
         how: dict[str, Any] = {"kind": kind, "stage": job.stage.name, "loop": plan.name}
         if kind == "vector":
-            how |= {"lanes": plan.lanes, "interleave": plan.interleave, "tail": plan.tail}
+            tail = "default" if cut and plan.tail == "exact" else plan.tail  # a multiple, cut anywhere, leaves none
+            how |= {"lanes": plan.lanes, "interleave": plan.interleave, "tail": tail}
         elif kind == "parallel":
             how |= {"grain": plan.grain, "dynamic": plan.dynamic, **bound(job.stage, job.plan, plan)}
             how |= {"certificates": self._promised(job, plan)}
@@ -217,17 +220,17 @@ class Loops:
         found = (self.converter.storages.get(Result(job.form, k)) for k in range(len(job.bodies)))
         return (Certificate(by, tuple(storage.buffer for storage in found if storage is not None)),)
 
-    def _plain(self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int) -> None:
+    def _plain(self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int, cut: bool = False) -> None:
         plan = work.job.plan.loops[position]
         if kind == "unroll":
             kind = "serial"
         var = fresh(plan.name)
         if work.job.blocked:
             rounds = ix.ceildiv(ix.sub(high, low), step)
-            with self._for(work.job, plan, var, ix.as_index(0), rounds, 1, kind):
+            with self._for(work.job, plan, var, ix.as_index(0), rounds, 1, kind, cut):
                 self.choose(work, position, [[ix.add(low, ix.mul(var, step))]] * len(work.copies))
             return
-        with self._for(work.job, plan, var, low, high, step, kind):
+        with self._for(work.job, plan, var, low, high, step, kind, cut):
             self.choose(work, position, [[var]] * len(work.copies))
 
     def _segments(self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int) -> None:
@@ -259,7 +262,7 @@ class Loops:
 
     def _pieces(self, border: Work, inner: Work, position: int, cut: Cut) -> None:
         for piece in cut.pieces(self.builder.facts):
-            self._plain(inner if piece.inside else border, position, piece.kind, piece.low, piece.high, 1)
+            self._plain(inner if piece.inside else border, position, piece.kind, piece.low, piece.high, 1, cut=True)
 
     def _extent(self, work: Work, position: int) -> Expr:
         """Of the axis that a loop runs over."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from nests import add_up, at, f, hold, loop, n, name, nest, op, parameter, put, scalar_register, scratch, w
 
+from raido.algo.errors import SizeMismatch
 from raido.algo.graph.dtypes import f32, i32, i64, u8
 from raido.algo.graph.expr import Op, const, fresh
 from raido.algo.graph.index import add, mul, sub
@@ -45,6 +46,16 @@ def test_exact_has_no_tail():
     x = fresh("x")
     program = nest([a], [out], loop(x, n, put(out, x, at(a, x)), kind="vector", tail="exact", lanes=8))
     hold(program, [rng.random(40, np.float32)], n=40, look=lambda text: text.index("8") and "where" in text and 1 / 0)
+
+
+def test_what_an_exact_tail_would_leave_out_is_an_error():
+    out = parameter("out", f32, n)
+    x, y = fresh("x"), fresh("x")
+    fill = loop(y, n, put(out, y, f(1)))
+    double = loop(x, n, put(out, x, op("mul", at(out, x), f(2))), kind="vector", tail="exact", lanes=8)
+    hold(nest([], [out], fill, double), [], n=0)
+    with pytest.raises(SizeMismatch, match='tail "exact": an extent of 41 is not a multiple of 8'):
+        hold(nest([], [out], fill, double), [], n=41)
 
 
 def test_work_in_place_is_never_shifted():

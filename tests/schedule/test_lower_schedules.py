@@ -124,6 +124,11 @@ def test_a_partitioned_stencil_of_rank_three_has_two_versions() -> None:
     assert len([s for s in all_statements(nest) if isinstance(s, For)]) == 2 + 2 * 3
 
 
+def test_the_interior_of_an_exact_axis_may_have_a_tail() -> None:
+    steps: Steps = [("out", "vectorize", {"axis": "x"}), ("out", "tail", {"axis": "x", "kind": "exact"})]
+    assert {loop.tail for loop in vector_loops(scheduled(PROGRAMS["stencil3d"](), steps), "out")} == {"default"}
+
+
 def test_a_register_tile_holds_its_accumulators_and_reads_each_panel_element_once() -> None:
     nest = scheduled(PROGRAMS["matmul"](), SGEMM)
     scopes = [s.buffer.scope for s in all_statements(nest) if isinstance(s, Alloc) and s.buffer.name == "sum"]
