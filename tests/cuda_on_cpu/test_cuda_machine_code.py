@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 from typing import Any
 
 import hand_made_kernels as kernels
 import pytest
-from hand_made_kernels import at, kernel, put
+from hand_made_kernels import at, integer, kernel, put
+from kernel_shapes import ARCHITECTURES, PROGRAMS, count_instructions, faults_of, has_own_arrays, shapes, summary
 
 from raido.algo.errors import CompileError, TargetError
 from raido.algo.graph.dtypes import f32
+from raido.targets import tvm_corner as T
 from raido.targets.cuda import nvrtc
 from raido.targets.cuda.compile import compile_kernels
 from raido.targets.cuda.nvrtc import Resources, compile_source, read_resources, supported_architectures, version
 
 FUNCTIONS = [case.function for case in kernels.cases()]
-ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,6 +39,42 @@ def test_every_kernel_stays_in_registers(architecture: str) -> None:
         assert 0 < used.registers <= 128, name
     (code,) = {made_kernel.code for made_kernel in made.kernels.values()}
     assert code.startswith(b"\x7fELF")
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_programs_of_the_corpus_take_what_their_schedules_say(number: int) -> None:
+    """A sample: `kernel_shapes.py` compiles all of them for every architecture."""
+    name, architecture = list(PROGRAMS)[number * len(PROGRAMS) // 8], ARCHITECTURES[number % 4]
+    found = list(shapes(name, architecture))
+    assert found and [(shape.kernel, shape.faults) for shape in found if shape.faults] == []
+
+
+def test_a_kernel_that_takes_more_is_found() -> None:
+    """The compiler keeps an array in memory that is reached at places which it does not know."""
+
+    def make(x: Any, a: Any, n: Any) -> list[Any]:
+        own = kernels.memory("own", f32, 64, "local")
+        first, second = put(own, integer(0), at(a, x.i)), put(own, integer(1), at(a, x.i) * 2)
+        return [T.AllocBuffer(own), first, second, put(a, x.i, at(own, n))]
+
+    function = kernel("k", (f32, "int64"), make)
+    used = compile_kernels([function], "sm_90").resources["k"]
+    assert used.local_bytes and has_own_arrays(function) and list(faults_of(used, 0, own_arrays=True)) == []
+    (local,) = faults_of(used, 0, own_arrays=False)
+    (shared,) = faults_of(Resources(10, 0, 0, 512), 1024, own_arrays=False)
+    (spills,) = faults_of(Resources(255, 0, 16, 0), 0, own_arrays=False)
+    assert "bytes of local memory" in local and spills == "16 bytes of spills"
+    assert shared == "512 bytes of shared memory instead of 1024"
+    assert list(faults_of(Resources(10, 0, 0, 0), 64 << 10, own_arrays=False)) == []  # the launch brings it
+
+
+def test_instructions_are_counted() -> None:
+    nvdisasm = shutil.which("nvdisasm")
+    if nvdisasm is None:
+        pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
+    made = compile_kernels([{case.name: case for case in kernels.cases()}["vectors_f32"].function], "sm_90")
+    (counted,) = count_instructions(made.kernels["vectors_f32"].code, nvdisasm).values()
+    assert "16-byte accesses" in summary(counted) and any(name.startswith("STG.E.128") for name in counted)
 
 
 def test_ptx_is_for_devices_to_come() -> None:
