@@ -120,7 +120,7 @@ def test_programs_survive_as_bytes_and_damage_is_said() -> None:
     executable = compiled(gathered)
     data = executable.code.to_bytes()
     assert DeviceCode.from_bytes(data).to_bytes() == data
-    for damaged in (b"", data[:-1], data[10:], data.replace(b'"format":1', b'"format":2')):
+    for damaged in (b"", data[:-1], data[10:], data.replace(b'"format":2', b'"format":1')):
         with pytest.raises(TargetError, match="device program"):
             DeviceCode.from_bytes(damaged)
     again = pickle.loads(pickle.dumps(executable))
