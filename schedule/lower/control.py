@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Expr, Result, SizeVar
+from raido.algo.graph.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Expr, Node, Result, SizeVar
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.lower.builder import Scope, closed, new_serial
 from raido.schedule.lower.convert import Storage
+from raido.schedule.lower.jobs import flat
 from raido.schedule.nest.nodes import For, If, Let, Swap, View, While
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.stages.stage import AnyStage, ControlStage
@@ -29,6 +30,10 @@ class Control:
     def __init__(self, host: Host) -> None:
         self.host, self.builder = host, host.builder
         self.memory_of: dict[Buffer, Buffer] = {}  # what views look at
+        controls = (stage for stage in flat(host.graph.stages) if isinstance(stage, ControlStage))
+        self.loop_stages: dict[Node, ControlStage] = {
+            stage.form: stage for stage in controls if not isinstance(stage.form, ArrayCond)
+        }
 
     def stage(self, stage: ControlStage) -> None:
         """One loop or branch."""
@@ -88,13 +93,16 @@ class Control:
                 found |= {after[k] for k in self._changing(after)}
         return found
 
+    def lasting_states(self, stage: ControlStage) -> list[Array]:
+        """The states of a loop whose shapes none of them holds."""
+        changing = self._changing(stage.state)
+        return [state for m, state in enumerate(stage.state) if m not in changing]
+
     def _rounds(self, stage: ControlStage, form: ArrayLoop | ArrayWhile) -> None:
         host, builder = self.host, self.builder
         changing = self._changing(stage.state)
         direct, host.direct = host.direct, {}
-        body_stages = host.plan_memory(
-            stage.body, stage.results, {state for m, state in enumerate(stage.state) if m not in changing}
-        )
+        body_stages = host.ordered(stage.body)
         current: list[Buffer] = []
         for m, (parameter, init) in enumerate(zip(stage.state, stage.init, strict=True)):
             if Result(form, m) in host.hands.taken:
@@ -102,7 +110,7 @@ class Control:
             else:
                 shape = host.converter.shape_of(init if m in changing else parameter)
                 output = direct.get(Result(form, m))
-                if output is not None and m not in changing and output.shape == shape and self._stays(stage, m):
+                if output is not None and m not in changing and output.shape == shape and self.keeps(Result(form, m)):
                     buffer = output
                     builder.level_of[buffer] = 0
                 else:
@@ -144,14 +152,16 @@ class Control:
             builder.add(While(closed(setup), condition, closed(body), builder.site_of_loop()))
         self._end(form, current, changing)
 
-    def _stays(self, stage: ControlStage, m: int) -> bool:
-        """Whether a state changes in place in every round, by stages alone: loops and branches inside may swap memory."""
-        array, taken = stage.results[m], self.host.hands.taken
+    def keeps(self, result: Result) -> bool:
+        """Whether a state changes in place in every iteration of a loop, inner loops included; branches inside may swap memory."""
+        stage, taken = self.loop_stages[result.form], self.host.hands.taken
+        array = stage.results[result.index]
         while array in taken:
-            if not isinstance(array, Result) or isinstance(array.form, (ArrayLoop, ArrayWhile, ArrayCond)):
+            assert isinstance(array, Result)
+            if isinstance(array.form, ArrayCond) or (array.form in self.loop_stages and not self.keeps(array)):
                 return False
             array = taken[array]
-        return array is stage.state[m]
+        return array is stage.state[result.index]
 
     def _given(self, stage: ControlStage, changing: Sequence[int]) -> list[int]:
         """The states that become what loops and branches of the body leave in memory of their own, which they take over."""

@@ -6,7 +6,7 @@ This is the host's level: memory for arrays, `Produce` blocks (each a kernel), l
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -104,7 +104,7 @@ class Host:
         self.numbers = size_numbers(self.graph.program)
         self._require_decided()
         self._constants(self.graph.stages)
-        self.outermost = self.plan_memory(self.graph.stages, self.graph.results, ())
+        self.outermost = self.plan_memory(self.graph.stages, self.graph.results)
         self.run(self.outermost)
         kept = [buffer for buffer in self.outputs if buffer.scope == "result"]
         for array, buffer in zip(self.graph.results, self.outputs, strict=True):
@@ -154,16 +154,14 @@ class Host:
             self.storages[array] = Storage(buffer)
         return self.storages[array].buffer
 
-    def stages(self, stages: Iterable[AnyStage], needed: Iterable[Array] = (), own: Collection[Array] = ()) -> None:
-        """The stages of one level, in order, of which some arrays are needed afterwards. They may change `own` arrays."""
-        self.run(self.plan_memory(stages, needed, own))
+    def stages(self, stages: Iterable[AnyStage]) -> None:
+        """The stages of one level, in order, of which no array is needed afterwards."""
+        self.run(self.plan_memory(stages, ()))
 
-    def plan_memory(
-        self, stages: Iterable[AnyStage], needed: Iterable[Array], own: Collection[Array]
-    ) -> list[AnyStage]:
-        """The stages of one level in the order in which they run, once it is decided which memory changes hands there."""
+    def plan_memory(self, stages: Iterable[AnyStage], needed: Iterable[Array]) -> list[AnyStage]:
+        """The stages of one level in the order in which they run, once it is decided which memory changes hands there and further in."""
         ordered = self.ordered(stages)
-        Body(ordered, needed, own, self).decide(self.hands)
+        Body(ordered, needed, (), self).decide(self.hands)
         for array, buffer in list(self.direct.items()):
             origin = self._made_for(array, buffer)
             if origin is not array:
@@ -175,6 +173,10 @@ class Host:
         """The results of loops and branches whose shapes others of them hold."""
         return self.control.changing_results(stages)
 
+    def lasting(self, loop: ControlStage) -> list[Array]:
+        """The states of a loop whose shapes none of them holds."""
+        return self.control.lasting_states(loop)
+
     def note_copy(self, stage: AnyStage, array: Array, why: str = "") -> None:
         """Remembers that a whole array is copied, if that is so in every round of a loop, and writing it anew would read less."""
         if self.rounds and array.shape and not _reads_nothing(array):
@@ -183,15 +185,20 @@ class Host:
             self.copies.append(RepeatedCopy(stage.name, name, why or self.hands.why(stage.name, array), stage.site))
 
     def _made_for(self, array: Array, buffer: Buffer) -> Array:
-        """The array whose memory becomes another one's: it is made where that one is wanted. Parameters are never swapped, as in loops."""
-        origin = array
-        while origin in self.hands.taken:
-            if isinstance(getattr(origin, "form", None), (ArrayLoop, ArrayWhile)) and buffer.scope == "parameter":
-                return array
+        """The array whose memory becomes another one's: it is made where that one is wanted. Parameters are never swapped."""
+        origin = made = array
+        jobs = {job.form for job in self.jobs.values()}
+        while isinstance(origin, Result):
+            if isinstance(origin.form, (ArrayLoop, ArrayWhile)):
+                if buffer.scope == "parameter" and not self.control.keeps(origin):
+                    return made
+                made = origin
+            elif origin.form in jobs:
+                made = origin
+            if origin not in self.hands.taken:
+                break
             origin = self.hands.taken[origin]
-        return (
-            origin if isinstance(origin, Result) and origin.form in {job.form for job in self.jobs.values()} else array
-        )
+        return made
 
     def run(self, ordered: Sequence[AnyStage]) -> None:
         """Stages in order."""

@@ -58,7 +58,8 @@ class Hands:
 
 
 class Ways(Protocol):
-    """The interface of the host to these decisions: the stages, the order in which those of a body run, results whose shapes others hold."""
+    """The interface of the host to these decisions: the stages, the order in which those of a body run, results whose shapes others hold,
+    and the states of a loop whose shapes none of them holds."""
 
     @property
     def jobs(self) -> Mapping[str, Job]: ...
@@ -66,6 +67,8 @@ class Ways(Protocol):
     def ordered(self, stages: Iterable[AnyStage]) -> list[AnyStage]: ...
 
     def changing(self, stages: Iterable[AnyStage]) -> Collection[Array]: ...
+
+    def lasting(self, loop: ControlStage) -> Collection[Array]: ...
 
 
 class Body:
@@ -122,7 +125,7 @@ class Body:
             self.reads.setdefault(array, []).append((position, inside))
 
     def decide(self, hands: Hands) -> None:
-        """Adds what can be said of this body."""
+        """Adds what can be said of this body, and of those inside it."""
         gone: set[Array] = set()
         for k, stage in enumerate(self.stages):
             if isinstance(stage, ControlStage):
@@ -139,6 +142,9 @@ class Body:
                 assert isinstance(stage, ControlStage)
                 self._branches(stage, k, hands, gone)
                 continue
+            if isinstance(stage, ControlStage):
+                inner = self.host.ordered(stage.body)
+                Body(inner, stage.results, self.host.lasting(stage), self.host).decide(hands)
             whys = [self._why_not(array, k, stage.name, gone) for _, array in pairs]
             if isinstance(stage, Stage) and any(whys):
                 pairs = []

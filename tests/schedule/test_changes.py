@@ -309,11 +309,23 @@ def doubled_below(x: rd.i64["h", "w"]):
     return rd.loop(3, lambda t, m: m.at[1:, :].set(m[1:, :] * 2), x)
 
 
-@pytest.mark.parametrize("algorithm", [rows, rows_in_maps, elimination, as_long_as], ids=lambda a: a.name)
+@rd.algorithm
+def loops_in_loops(x: rd.i64["h", "w"]):
+    inner = lambda i: lambda j, m: m.at[i + 1, j + 1].set(m[i, j] + m[i + 1, j])
+    return rd.loop(x.shape[0] - 1, lambda i, m: rd.loop(x.shape[1] - 1, inner(i), m), x)
+
+
+@pytest.mark.parametrize("algorithm", [rows, loops_in_loops, elimination, as_long_as], ids=lambda a: a.name)
 def test_states_that_stay_where_they_are_stay_in_the_result(algorithm):
     statements = lowered(algorithm).body.statements
     copies = [s for s in statements if isinstance(s, Copy)]
     assert [c.destination.name.rstrip("01") for c in copies if c.destination.shape] == ["out"]
+    np.testing.assert_array_equal(algorithm(*arguments_of(algorithm)), algorithm.interpret(*arguments_of(algorithm)))
+
+
+def test_a_state_that_begins_as_a_stage_s_result_is_made_in_the_result():
+    (statement,) = lowered(rows_in_maps).body.statements
+    assert isinstance(statement, Produce)
 
 
 def test_maps_that_choose_rows_by_data_and_read_others_make_a_new_array():
