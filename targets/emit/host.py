@@ -1,8 +1,10 @@
 """The entry function: the host plan around the kernels.
 
 Structure (blocks, allocations, host loops, branches, swaps, copies) is emitted in place; every `Produce`, and every other statement
-that computes, becomes a kernel of its own. A buffer that is swapped lives behind a slot that holds its pointer, and is fetched anew
-for each use; the slot of a "result" is the caller's. After a step that may have failed the rest runs only while nothing is on record.
+that computes, becomes a kernel of its own. So does a whole loop around stages that no threads share and that cannot fail: a call for
+each iteration would cost more than a small stage, and hide from LLVM what one iteration leaves for the next. A buffer that is swapped
+lives behind a slot that holds its pointer, and is fetched anew for each use; the slot of a "result" is the caller's. After a step that
+may have failed the rest runs only while nothing is on record.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from raido.algo.graph.limits import LARGEST_SIZE
 from raido.schedule.nest.nodes import Alloc, Block, Check, Copy, For, If, Let, Nest, Produce, Swap, View, While
 from raido.schedule.nest.uses import Uses
 from raido.schedule.nest.values import Buffer
+from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.emit.loops import emit_loop, trip_count
 from raido.targets.emit.scopes import swapped_buffers
@@ -44,6 +47,7 @@ class HostPlan(Statements):
         self.kernels = kernels
         self.slots = slots
         self.swapped = swapped_buffers(body)
+        self.viewed: set[Buffer] = set()  # memory of two names
         self.can_fail = False
 
     def program(self, body: Block, sizes: Sequence[SizeVar]) -> None:
@@ -104,7 +108,7 @@ class HostPlan(Statements):
             self._check(s)
             return True
         elif isinstance(s, For) and s.kind != "parallel" and _has_host_structure(s.body):
-            return self._host_for(s)
+            return self._kernel(s.stage or "step", Block((s,))) if self._is_one_kernel(s) else self._host_for(s)
         elif isinstance(s, _Guard):
             self.unit.out.append(self._guarded(s.block))
             return self._last_failed
@@ -129,6 +133,11 @@ class HostPlan(Statements):
         uses = Uses(body)
         self._see_buffers(uses)
         return self.kernels.kernel(self.unit, name, body).faults
+
+    def _is_one_kernel(self, loop: For) -> bool:
+        """Whether no threads share the stages in a loop, no step of it may fail, and inside it each memory has one name."""
+        uses = Uses(loop)
+        return not uses.faults and self.viewed.isdisjoint(uses.buffers) and _keeps_to_itself(loop.body)
 
     def _see(self, *expressions: Any) -> None:
         """Makes the buffers that expressions read visible in the current block."""
@@ -183,6 +192,7 @@ class HostPlan(Statements):
             unit.effect(unit.helpers.runtime.store_pointer(), data_of(self.slots[buffer]), pointer)
 
     def _view(self, s: View) -> None:
+        self.viewed |= {s.buffer, s.source}
         if s.source in self.slots:
             self.slots[s.buffer] = self.slots[s.source]
         else:
@@ -274,6 +284,12 @@ class _Again:
 
     def __init__(self, again: Any) -> None:
         self.again = again
+
+
+def _keeps_to_itself(block: Block) -> bool:
+    """Whether a loop's body may be part of a kernel: no loops over threads, and no memory that is handed over or copied whole."""
+    within = [s for each in block.statements for s in statements_within(each)]
+    return not any(isinstance(s, (Swap, View, Copy)) or (isinstance(s, For) and s.kind == "parallel") for s in within)
 
 
 def _has_host_structure(block: Block) -> bool:

@@ -61,3 +61,27 @@ def test_kernels_that_name_different_lines_are_apart():
         run(a, wrong, right)
     with pytest.raises(rd.IndexOutOfRange, match="second"):
         run(a, right, wrong)
+
+
+@rd.algorithm
+def cells_in_turn(a: rd.i64["n"]):
+    last = a.shape[0] - 1
+    return rd.loop(last, lambda i, s: rd.loop(last, lambda j, s: s.at[i + 1].set(s[i + 1] + s[j]), s), a)
+
+
+@rd.algorithm
+def checked_cells(a: rd.i64["n"], at: rd.i64["n"]):
+    return rd.loop(a.shape[0], lambda i, s: s.at[at[i]].set(s[i] + 1), a)
+
+
+def test_a_loop_around_stages_of_one_thread_is_one_kernel():
+    assert len(functions_of(cells_in_turn)) == 2
+    a = np.arange(7)
+    np.testing.assert_array_equal(cells_in_turn(a), cells_in_turn.interpret(a))
+
+
+def test_a_loop_whose_stages_may_fail_ends_with_the_first_that_does():
+    a, at = np.zeros(4, np.int64), np.array([3, 2, 9, 0])
+    with pytest.raises(rd.IndexOutOfRange):
+        checked_cells(a, at)
+    assert "raido_checked_cells.loop_1" not in functions_of(checked_cells)
