@@ -19,6 +19,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from raido.algo.collector import seldom_collected
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Node, Op, Var
@@ -53,6 +54,7 @@ _STRAIGHT = 8
 _LARGE_BODY = 60
 
 
+@seldom_collected
 def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
     """The nest with every vector loop turned into code for gangs of lanes."""
     nest = fold_constants(nest)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from raido.algo.collector import seldom_collected
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Array, Expr, Node, SizeVar, const
 from raido.algo.graph.rewrite import substitute
@@ -41,6 +42,7 @@ __all__ = ["lower"]
 USUAL = Machine()
 
 
+@seldom_collected
 def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USUAL) -> Nest:
     """The scalar nest of a program under its plans: one body for each variant, tested in order, the one without a test last.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from raido.algo.collector import seldom_collected
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import bool_, i64, u8
 from raido.algo.graph.expr import SizeVar
@@ -34,6 +35,7 @@ _PIECES = 512  # of a loop whose rounds threads take by ticket, for each thread:
 _FAULT_TYPE = u8  # what a fault record's pointer points to is the runtime's business
 
 
+@seldom_collected
 def emit_program(nest: Nest, entry: str, can: Capabilities) -> dict[str, Any]:
     """TIR functions by symbol, `entry` among them, for a processor that `can` do so much."""
     return Program(nest, entry, can).functions
