@@ -18,7 +18,7 @@ from raido.algo.graph.rewrite import free_variables, substitute, transform
 from raido.schedule.kernels.block_scope import AXES, Scope
 from raido.schedule.kernels.iteration_memory import IterationMemory
 from raido.schedule.kernels.limits import Limits
-from raido.schedule.kernels.owners import Owner, Surroundings, largest, merged, owner_of
+from raido.schedule.kernels.owners import Owner, Surroundings, Told, largest, merged, owner_of
 from raido.schedule.kernels.thread_code import replaced, thread_memory
 from raido.schedule.nest.effects import bound_within, loads, writes, written
 from raido.schedule.nest.nodes import (
@@ -81,6 +81,7 @@ class BlockMemory:
         self.accesses: dict[Buffer, list[Access]] = {}
         self.copies: set[Buffer] = set()
         self.tiles: dict[Buffer, Owner] = {}
+        self.told: dict[tuple[Any, ...], Told | None] = {}
         self.moved: dict[Buffer, Buffer] = {}
         self.scratch: dict[Buffer, Buffer] = {}
         self.since: list[Access] = []  # the last barrier
@@ -122,7 +123,7 @@ class BlockMemory:
         return found
 
     def _owner(self, indices: Sequence[NestExpr], scope: Scope) -> Owner | None:
-        around = Surroundings(self.places, scope.most, scope.ranges, self._is_steady)
+        around = Surroundings(self.places, scope.most, scope.ranges, self._is_steady, self.told)
         meanings = [scope.meaning(index) for index in indices]
         owner = owner_of(meanings, around)
         if owner is None and scope.counted:

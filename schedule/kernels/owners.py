@@ -6,7 +6,8 @@ A thread owns tiles of an array: along some dimensions index i belongs to the th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Op, Var
@@ -29,18 +30,23 @@ class Tile:
 
 
 Owner = tuple[tuple[int, Tile], ...]  # for each axis of the threads, in order, the dimension that tells them apart
+Told = tuple[int, Tile] | tuple[None, None]  # an axis of the threads and its tile, or that it cannot be told
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """The meaning of indices: the axis of each thread variable, how many threads take part along each axis, the ranges of loop variables, and
     whether an expression has one value as long as the array is there.
+
+    `known` keeps the tiles found in one block, where `places` and `is_steady` are the same: statements that are unrolled ask for few
+    different ones.
     """
 
     places: Mapping[Var, int]
     most: Mapping[int, int]
     ranges: Mapping[Var, Interval]
     is_steady: Callable[[Expr], bool]
+    known: dict[tuple[Any, ...], Told | None] = field(default_factory=dict)
 
     def is_base(self, e: Expr) -> bool:
         """Whether tiles may be counted from an expression."""
@@ -51,24 +57,36 @@ class Surroundings:
 def owner_of(indices: Sequence[Expr], around: Surroundings) -> Owner | None:
     """The owner of the elements at some indices; None where several threads may reach one element, or it cannot be told."""
     found: dict[int, Tile] = {}
+    where = (*around.most.items(), *around.ranges.items())
     for dimension, index in enumerate(indices):
         if free_variables(index).isdisjoint(around.places) and free_variables(index).isdisjoint(around.ranges):
             continue
-        bounds = _bounds(index, around.ranges)
-        mentioned = free_variables(index) if bounds is None else free_variables(bounds[0]) | free_variables(bounds[1])
-        if not around.places.keys() & mentioned:
+        key = (dimension, index, where)
+        if key not in around.known:
+            around.known[key] = _told(dimension, index, around)
+        told = around.known[key]
+        if told is None:
             continue
-        if bounds is None:
-            return None
-        own = [atom for atom in ix.linear(bounds[0])[1] if isinstance(atom, Var) and atom in around.places]
-        if len(own) != 1 or around.places[own[0]] in found:
-            return None
-        axis = around.places[own[0]]
-        tile = _side_by_side(dimension, bounds, own[0], around) or _strided(dimension, index, own[0], around)
-        if tile is None:
+        axis, tile = told
+        if axis is None or tile is None or axis in found:
             return None
         found[axis] = tile
     return tuple(sorted(found.items(), key=lambda item: item[0]))
+
+
+def _told(dimension: int, index: Expr, around: Surroundings) -> Told | None:
+    """The axis of the threads that an index tells apart, and the tile of each; None where it is the same for all threads."""
+    bounds = _bounds(index, around.ranges)
+    mentioned = free_variables(index) if bounds is None else free_variables(bounds[0]) | free_variables(bounds[1])
+    if not around.places.keys() & mentioned:
+        return None
+    if bounds is None:
+        return None, None
+    own = [atom for atom in ix.linear(bounds[0])[1] if isinstance(atom, Var) and atom in around.places]
+    if len(own) != 1:
+        return None, None
+    tile = _side_by_side(dimension, bounds, own[0], around) or _strided(dimension, index, own[0], around)
+    return (None, None) if tile is None else (around.places[own[0]], tile)
 
 
 def _side_by_side(dimension: int, bounds: Interval, place: Var, around: Surroundings) -> Tile | None:
