@@ -11,7 +11,15 @@ from raido.algo.graph.dtypes import DType
 
 _table: weakref.WeakValueDictionary[tuple[Any, ...], Node] = weakref.WeakValueDictionary()
 _references: dict[tuple[Any, ...], weakref.ref[Node]] = _table.data  # type: ignore[attr-defined]
+_forget: Any = _table._remove  # type: ignore[attr-defined]
 _lock = threading.Lock()
+
+
+class _Reference(weakref.ref):  # type: ignore[type-arg]
+    """An entry of the table, as `WeakValueDictionary` makes them, made without a call of Python's."""
+
+    __slots__ = ("key",)
+    key: tuple[Any, ...]
 
 
 class _Interned(type):
@@ -24,10 +32,12 @@ class _Interned(type):
         if node is not None:
             return node
         with _lock:
-            node = _table.get(key)
+            reference = _references.get(key)
+            node = None if reference is None else reference()
             if node is None:
                 node = super().__call__(*args)
-                _table[key] = node
+                made = _references[key] = _Reference(node, _forget)
+                made.key = key
             return node
 
 

@@ -67,20 +67,22 @@ def topological(*roots: Node) -> list[Node]:
 
 def post_order(roots: Sequence[Node], below: Callable[[Node], Sequence[Node]]) -> list[Node]:
     """The nodes reachable from the roots by way of `below`, each once, what is below a node before it, in that order."""
-    done: dict[Node, None] = {}
+    order: list[Node] = []
     entered: set[Node] = set()
-    stack = list(reversed(roots))
+    stack: list[Any] = [*reversed(roots)]
     while stack:
-        node = stack[-1]
-        if node in done:
-            stack.pop()
-        elif node not in entered and (first := [child for child in below(node) if child not in done]):
+        node = stack.pop()
+        if node is None:  # all that is below the node beneath it has its place
+            order.append(stack.pop())
+        elif node not in entered:
             entered.add(node)
-            stack += reversed(first)
-        else:
-            stack.pop()
-            done[node] = None
-    return list(done)
+            first = below(node)
+            if first:
+                stack += (node, None)
+                stack += reversed(first)
+            else:
+                order.append(node)
+    return order
 
 
 def scalar_nodes(*roots: Node, stop: Collection[Node] = ()) -> list[Node]:
@@ -111,11 +113,19 @@ def rewritten(roots: Iterable[N], memo: Mapping[Node, Any]) -> tuple[N, ...]:
 
 
 def transform(root: N, change: Callable[[Node], Node], memo: dict[Node, Node] | None = None) -> Any:
-    """Bottom-up: every node is rebuilt from its transformed children, then given to `change`."""
+    """Bottom-up: every node that `memo` does not know yet is rebuilt from its transformed children, then given to `change`."""
     memo = {} if memo is None else memo
-    for node in topological(root):
-        if node not in memo:
-            memo[node] = change(rebuild(node, memo.__getitem__))
+    known: Callable[[Node], Node] = memo.__getitem__
+    stack: list[Node] = [root]
+    while stack:
+        node = stack[-1]
+        if node in memo:
+            stack.pop()
+        elif missing := [child for child in children(node) if child not in memo]:
+            stack += reversed(missing)
+        else:
+            stack.pop()
+            memo[node] = change(rebuild(node, known))
     return memo[root]
 
 

@@ -35,7 +35,13 @@ class Variability:
 
     def varies(self, *expressions: Node | None) -> bool:
         """Whether any of the expressions differs between lanes."""
-        return any(e is not None and self._varies(e) for e in expressions)
+        memo = self._memo
+        for e in expressions:
+            if e is not None:
+                known = memo.get(e)
+                if known or (known is None and self._varies(e)):
+                    return True
+        return False
 
     def _varies(self, root: Node) -> bool:
         memo = self._memo

@@ -27,6 +27,9 @@ from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.stage import CountedSize
 
 _COMPARISONS = ("lt", "le", "gt", "ge")
+_DECIDED = frozenset(  # operations that are looked at, which ranges or literals may decide or make safe
+    (*ix.BOUNDARY_OPS, *DIVISIONS, *_COMPARISONS, "eq", "ne", "ipow", "select", "logical_and", "logical_or")
+)
 _QUOTIENTS = {"floordiv": ix.floordiv, "mod": ix.mod, "floormod": ix.mod}
 
 
@@ -46,8 +49,11 @@ class Storage:
     fold: tuple[int, ...] = ()
     layout: tuple[Part, ...] = ()
 
-    def place(self, indices: tuple[Expr, ...], facts: Facts) -> tuple[Expr, ...]:
-        """The buffer's indices of an element."""
+    def place(
+        self, indices: tuple[Expr, ...], facts: Facts, known: dict[tuple[Expr, Expr], Expr] | None = None
+    ) -> tuple[Expr, ...]:
+        """The buffer's indices of an element; `known` keeps distances of indices from origins."""
+        known = {} if known is None else known
         if not self.origin and not self.fold and not self.layout:
             return indices
         placed = []
@@ -58,7 +64,10 @@ class Storage:
             elif not self.layout and ix.constant_value(self.buffer.shape[d]) == 1:
                 placed.append(ix.as_index(0))
             else:
-                placed.append(i if origin is None else ix.sub(i, origin))
+                if origin is not None:
+                    distance = known.get((i, origin))
+                    i = known[i, origin] = ix.sub(i, origin) if distance is None else distance
+                placed.append(i)
         if not self.layout:
             return tuple(placed)
         return tuple(
@@ -138,6 +147,7 @@ class Converter:
         self.counts = counts
         self._brought_into: dict[Node, Extents] = {}
         self._orders: dict[tuple[Any, ...], list[Node]] = {}
+        self._distances: dict[tuple[Expr, Expr], Expr] = {}
 
     def shape_of(self, array: Array) -> tuple[Expr, ...]:
         """The extents of an array, with what data decides by name."""
@@ -171,6 +181,8 @@ class Converter:
     def _node(self, node: Node, memo: dict[Node, Node], facts: Facts, identity: Any, inside: set[Any]) -> Node:
         if isinstance(node, Op):
             args = tuple([memo[a] for a in node.args])
+            if node.name not in _DECIDED:
+                return node if all(map(is_, args, node.args)) else Op(node.name, node.dtype, args)
             if node.name in ix.BOUNDARY_OPS:
                 return self._boundary(node, args, facts, identity)  # type: ignore[arg-type]
             if node.name in DIVISIONS and node.dtype.is_integer:
@@ -269,7 +281,7 @@ class Converter:
         if empty:
             some = [Op("gt", bool_, (n, const(i64, 0))) for n in empty]
             predicate = conjunction(some if predicate is None else (*some, predicate))
-        read: Read = Read(storage.buffer, storage.place(indices, facts), predicate)
+        read: Read = Read(storage.buffer, storage.place(indices, facts, self._distances), predicate)
         if faults:
             self.faults.setdefault(read, tuple(faults))
         return self.forward.get(read, read)

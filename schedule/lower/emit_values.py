@@ -63,6 +63,9 @@ class ValueEmitter:
         return [self._find(root) for root in roots]  # type: ignore[misc]
 
     def _find(self, node: Node) -> NestExpr | None:
+        found = self._values[-1].get(node)
+        if found is not None or len(self._values) == 1:
+            return found
         for values in reversed(self._values):
             found = values.get(node)
             if found is not None:
@@ -86,7 +89,9 @@ class ValueEmitter:
         if isinstance(node, Item):
             self.form(node.form)
             return
-        level = max([self._level(self._find(c)) for c in eager_children(node)], default=0)
+        level = 0
+        for child in eager_children(node):
+            level = max(level, self._level(self._find(child)))
         value: NestExpr
         parts: tuple[NestExpr, ...]
         if isinstance(node, Read):
@@ -100,7 +105,9 @@ class ValueEmitter:
             parts = tuple([self._operand(a, level) for a in node.args])
             value = node if all(map(is_, parts, node.args)) else Op(node.name, node.dtype, parts)
         # A part that may not leave its loop has been named in there, whatever it depends on.
-        level = self._levels[value] = max([level, *(self._level(part) for part in parts)])
+        for part in parts:
+            level = max(level, self._level(part))
+        self._levels[value] = level
         for fault in self.faults.get(node, ()):
             self._check(fault)
         shared = self._uses.get(node, 0) > 1 and not is_trivial(value)
@@ -124,16 +131,17 @@ class ValueEmitter:
 
     def _level(self, value: NestExpr | None) -> int:
         assert value is not None
+        known = self._levels.get(value)
+        if known is not None:
+            return known
         if isinstance(value, (Const, SizeVar)):
             return 0
         if isinstance(value, Var):
             return self.builder.level_of.get(value, 0)
-        known = self._levels.get(value)
-        if known is None:
-            parts = [self._level(c) for c in eager_children(value)]
-            if isinstance(value, Read):
-                parts.append(self.builder.level_of.get(value.buffer, 0))
-            known = self._levels[value] = max(parts, default=0)
+        parts = [self._level(c) for c in eager_children(value)]
+        if isinstance(value, Read):
+            parts.append(self.builder.level_of.get(value.buffer, 0))
+        known = self._levels[value] = max(parts, default=0)
         return known
 
     def _name(self, value: NestExpr, level: int) -> NestExpr:

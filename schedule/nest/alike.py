@@ -6,12 +6,13 @@ order in which they are met. Names of stages, loops and variables decide nothing
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from raido.algo.graph.expr import SizeVar, Var
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.rewrite import children
-from raido.schedule.nest.uses import fields_of
+from raido.schedule.nest.uses import fields_of, is_statement
 from raido.schedule.nest.values import Buffer, VectorVar
 
 _NAMES = ("name", "serial", "stage", "loop")
@@ -32,8 +33,7 @@ class KeyRows:
 
     def statement(self, s: Any) -> int:
         """The number of a statement, whose parts come before it."""
-        parts = [self._part(getattr(s, name)) for name in fields_of(type(s)) if name not in _NAMES]
-        return self.add(type(s), *parts)
+        return self.add(type(s), *[self._part(getattr(s, name)) for name in _nameless_fields(type(s))])
 
     def expression(self, root: Node) -> int:
         """The number of an expression or a buffer."""
@@ -50,8 +50,9 @@ class KeyRows:
         return self.numbers[root]
 
     def _row(self, node: Node) -> int:
-        named = isinstance(node, (Var, VectorVar, SizeVar, Buffer))
-        fields = [name for name in field_names(type(node)) if not (named and name in _NAMES)]
+        if not isinstance(node, (Var, VectorVar, SizeVar, Buffer)):
+            return self.add(type(node), *[self._part(getattr(node, name)) for name in field_names(type(node))])
+        fields = [name for name in field_names(type(node)) if name not in _NAMES]
         values = [getattr(node, name) for name in fields]
         if isinstance(node, Buffer) and node.scope in _GIVEN:
             values[fields.index("scope")] = _GIVEN
@@ -59,7 +60,14 @@ class KeyRows:
 
     def _part(self, value: Any) -> Any:
         if isinstance(value, Node):
-            return self.expression(value)
+            number = self.numbers.get(value)
+            return self.expression(value) if number is None else number
         if isinstance(value, tuple):
-            return tuple(map(self._part, value))
-        return self.statement(value) if hasattr(value, "__dataclass_fields__") else value
+            return tuple([self._part(each) for each in value])
+        return self.statement(value) if is_statement(value) else value
+
+
+@functools.cache
+def _nameless_fields(kind: type) -> tuple[str, ...]:
+    """The fields of a kind of statement that code depends on."""
+    return tuple(name for name in fields_of(kind) if name not in _NAMES)

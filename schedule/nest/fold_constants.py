@@ -6,13 +6,14 @@ them. Nothing that reads memory is touched, and checks stay.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from raido.algo.graph.expr import Const, Node, Op, Var, const
 from raido.algo.graph.primitives import evaluate
 from raido.algo.graph.rewrite import transform
 from raido.schedule.nest.nodes import Block, If, Let, Nest
+from raido.schedule.nest.uses import fields_of
 
 
 def fold_constants(nest: Nest) -> Nest:
@@ -58,11 +59,11 @@ def _statement(s: Any, known: dict[Node, Node]) -> Any:
     if isinstance(s, Block):
         return _block(s, known)
     changed = {}
-    for f in fields(s):
-        value = getattr(s, f.name)
-        new = _block(value, known, keep=True) if f.name == "setup" else _value(value, known)
+    for name in fields_of(type(s)):
+        value = getattr(s, name)
+        new = _block(value, known, keep=True) if name == "setup" else _value(value, known)
         if new is not value:
-            changed[f.name] = new
+            changed[name] = new
     return replace(s, **changed) if changed else s
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from raido.algo.graph.expr import Node
 from raido.algo.graph.rewrite import transform
 from raido.schedule.nest.nodes import Alloc, Block
+from raido.schedule.nest.uses import fields_of
 from raido.schedule.nest.values import Buffer
 
 
@@ -24,11 +25,11 @@ def map_expressions(s: Any, change: Callable[[Node], Node], allocate: Callable[[
             made = allocate(s.buffer)
             return s if made is s.buffer else replace(s, buffer=made)
         changed = {}
-        for f in fields(s):
-            value = getattr(s, f.name)
+        for name in fields_of(type(s)):
+            value = getattr(s, name)
             new = convert(value)
             if new is not value:
-                changed[f.name] = new
+                changed[name] = new
         return replace(s, **changed) if changed else s
 
     def convert(value: Any) -> Any:

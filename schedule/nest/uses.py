@@ -35,6 +35,11 @@ def may_fail(s: Statement) -> bool:
     return isinstance(s, Check) or (isinstance(s, While) and s.site >= 0)
 
 
+def is_statement(part: Any) -> bool:
+    """Whether a part of a statement is one itself, or a record with parts, such as a certificate."""
+    return not isinstance(part, (str, int, Node)) and hasattr(part, "__dataclass_fields__")
+
+
 class Uses:
     """The free variables and buffers of a statement, in order of first use, and whether it may record a fault or takes memory."""
 
@@ -56,7 +61,7 @@ class Uses:
         for part in parts(s):
             if isinstance(part, Node):
                 self._expression(part)
-            elif hasattr(part, "__dataclass_fields__") and not isinstance(part, Certificate):
+            elif is_statement(part) and not isinstance(part, Certificate):
                 self._statement(part)
 
     def _expression(self, e: Node) -> None:

@@ -21,7 +21,7 @@ from raido.schedule.machine import LINE
 from raido.schedule.nest.effects import buffers_read, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Prefetch, Store, VectorStore, While
 from raido.schedule.nest.values import Buffer, Gather, Read, lanes_of
-from raido.schedule.nest.walk import blocks_of, expressions_of
+from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
 from raido.targets.emit.order import operands
 from raido.targets.llvm.text import memory_dtype
 
@@ -53,6 +53,8 @@ class Stream:
 
 def find_stream(loop: For) -> Stream | None:
     """The stores of a loop over gangs that may be streamed, or None."""
+    if not any(isinstance(s, VectorStore) and s.stream is not None for s in statements_within(loop)):
+        return None
     survey = _Survey(loop)
     if survey.refused or not survey.rows or any(row.buffer in survey.read for row in survey.rows.values()):
         return None
