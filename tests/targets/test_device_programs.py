@@ -166,6 +166,7 @@ def with_zeros(a: rd.Array) -> tuple[rd.Array, ...]:
     x = a[:, 0]
     unrolled = rd.map(lambda row: rd.tabulate((2,), lambda i: row[i] / rd.f32(i)), a)
     folded = rd.map(lambda row: rd.tabulate((2,), lambda i: rd.f32(i) * rd.f32(i) - row[i]), a)
+    started = rd.map(lambda row: rd.sum(rd.rint(row[rd.i64(rd.isnan(row[0])) : 1])), a)
     return (
         x + zero,
         x - minus,
@@ -180,6 +181,7 @@ def with_zeros(a: rd.Array) -> tuple[rd.Array, ...]:
         minus + x,
         unrolled,
         folded,
+        started,
     )
 
 

@@ -53,6 +53,11 @@ def _sign_of_zero(b: Body, dtype: DType, x: int) -> bool | None:
     return {0: False, 1 << (dtype.bits - 1): True}.get(b.module.known.get(x, 1))
 
 
+def is_zero(b: Body, dtype: DType, x: int) -> bool:
+    """Whether a float is a literal 0, of either sign."""
+    return _sign_of_zero(b, dtype, x) is not None
+
+
 def _plus_zero(b: Body, dtype: DType, x: int, negative: bool) -> int:
     """x + 0 or x + (-0): only -0 + 0 is not x."""
     if negative:
