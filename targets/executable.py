@@ -37,10 +37,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Timing(NearAttributes):
-    """Measured runs in seconds, in the order they were made, and the compulsory traffic of one run in bytes."""
+    """Measured runs in seconds, in the order they were made, and the compulsory traffic of one run in bytes.
+
+    `copied`: of runs on a device, the bytes per second of a copy there (None: unknown), the only entry; empty: the CPU's are measured.
+    """
 
     runs: tuple[float, ...]
     bytes: int
+    copied: tuple[float | None, ...] = ()
     min: float = field(init=False)
     median: float = field(init=False)
     _spoken: ClassVar[str] = "timing"
@@ -56,11 +60,11 @@ class Timing(NearAttributes):
 
     @property
     def share(self) -> float | None:
-        """`bandwidth` over that of a copy of memory by all threads, measured once in this process; more than 1 where caches hold the
-        arrays. None where there is too little memory to measure it."""
+        """`bandwidth` over that of a copy of memory by all threads, or on the device, measured once in this process; more than 1 where
+        caches hold the arrays. None where there is too little memory to measure it."""
         from raido.targets.memory_speed import memory_speed
 
-        speed = memory_speed()
+        speed = self.copied[0] if self.copied else memory_speed()
         return None if speed is None else self.bandwidth / speed
 
     def __repr__(self) -> str:
@@ -78,8 +82,9 @@ class Timing(NearAttributes):
         """The share of the machine's bandwidth, and what that is; nothing before `share` has been asked for, as measuring takes a while."""
         from raido.targets.memory_speed import measured_speed
 
-        speed = measured_speed()
-        return f"{self.bandwidth / speed:.0%} of a copy's {speed / 1e9:.3g} here" if speed else ""
+        speed = self.copied[0] if self.copied else measured_speed()
+        where = "there" if self.copied else "here"
+        return f"{self.bandwidth / speed:.0%} of a copy's {speed / 1e9:.3g} {where}" if speed else ""
 
 
 def _milliseconds(seconds: float) -> str:

@@ -9,7 +9,6 @@ import functools
 import os
 import pickle
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,12 +84,12 @@ class DeviceExecutable(Interface):
 
     def time(self, *arrays: Any, repeat: int = 10, **named: Any) -> Timing:
         """Runs the program `repeat` times on the same memory of the device, after one run that does not count, and measures each run:
-        from its first launch until the last has ended, without copies from and to the CPU."""
+        by the device's clock, from its first launch until the last has ended, without copies from and to the CPU."""
         if repeat < 1:
             raise ValueError(f"repeat must be at least 1, not {repeat}")
         call = self.bind(*self._arranged(arrays, named, "repeat"))
         call.run()
-        return Timing(tuple(call.time() for _ in range(repeat)), call.nbytes)
+        return Timing(tuple(call.time() for _ in range(repeat)), call.nbytes, (call.device.copy_speed,))
 
     def export(self, path: str | os.PathLike[str], *, cc: str | Sequence[str] | None = None) -> Path:
         """Writes a self-contained shared library and, beside it, its C header; returns the library's path."""
@@ -146,13 +145,13 @@ class RunningCall:
         self._look()
 
     def time(self, number: int = 1) -> float:
-        """Seconds of one run, the mean of `number` in a row; faults are not looked for."""
-        self.device.finish()
-        start = time.perf_counter()
-        for _ in range(number):
-            self.start()
-        self.device.finish()
-        return (time.perf_counter() - start) / number
+        """Seconds of one run by the device's clock, the mean of `number` in a row; faults are not looked for."""
+
+        def run() -> None:
+            for _ in range(number):
+                self.start()
+
+        return self.device.time(run) / number
 
     def result(self) -> Any:
         """The result of the last run, in the structure that the program returns."""

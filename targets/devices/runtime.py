@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
+import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import c_double, c_uint32, c_void_p
 from typing import Any, TypeVar
 
@@ -22,6 +24,10 @@ from raido.targets.devices.library import BUSY, LOST, DeviceLibrary, KernelInfo
 
 _SLICE = 200_000_000
 """Nanoseconds of one wait, after which Python sees to its signals."""
+
+
+_COPIED = 64 << 20
+_TURNS = 4
 
 
 _Self = TypeVar("_Self", bound="OpenDevice")
@@ -104,6 +110,36 @@ class OpenDevice:
         seconds = c_double()
         self.check(self.call.rd_device_elapsed(self.handle, start, end, ctypes.byref(seconds)))
         return seconds.value
+
+    def time(self, run: Callable[[], object]) -> float:
+        """Waits, and gives the seconds that the launches and copies of a function take, by the device's clock; where it has none, by the
+        CPU's, which counts their start and the wait for their end, too."""
+        self.finish()
+        begun, start = self._moment(), time.perf_counter()
+        run()
+        ended = self._moment()
+        self.finish()
+        taken = time.perf_counter() - start
+        return taken if begun is None or ended is None else self.elapsed(begun, ended)
+
+    def _moment(self) -> int | None:
+        """A moment between launches; None on a device without timestamps."""
+        try:
+            return self.mark()
+        except TargetError:
+            self.require_open()
+            return None
+
+    @functools.cached_property
+    def copy_speed(self) -> float | None:
+        """Bytes per second that a copy on the device reads and writes, of more than caches hold; None where there is no room for it.
+        Measured once, in some tenths of a second."""
+        try:
+            source, target = Memory(self, _COPIED), Memory(self, _COPIED)
+        except MemoryError:
+            return None
+        seconds = min(self.time(lambda: target.copy_from(source, _COPIED)) for _ in range(_TURNS))
+        return 2 * _COPIED / seconds if seconds else None
 
 
 class Memory:

@@ -82,6 +82,7 @@ struct RdDevice {
   VkPipelineCache cache;
   VkQueryPool marks;
   double tick; /* seconds */
+  uint64_t clock; /* the bits of a timestamp that count */
   uint32_t marked;
   int lost, staging;
   uint64_t limit, taken;
@@ -711,6 +712,7 @@ static int32_t create_device(RdVulkan* vulkan, const RdDeviceOptions* options, R
   VkPhysicalDeviceProperties2 all = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = NULL};
   vulkan->GetPhysicalDeviceProperties2(physical, &all);
   d->tick = all.properties.limits.timestampPeriod * 1e-9;
+  d->clock = clock_bits < 64 ? ((uint64_t)1 << clock_bits) - 1 : UINT64_MAX;
   return 0;
 }
 
@@ -831,7 +833,7 @@ static int32_t elapsed(RdDevice* d, uint32_t from, uint32_t to, double* seconds)
                                   VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
         "reading timestamps");
   }
-  *seconds = (double)(times[1] - times[0]) * d->tick;
+  *seconds = (double)((times[1] - times[0]) & d->clock) * d->tick;
   return 0;
 }
 

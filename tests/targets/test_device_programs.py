@@ -109,7 +109,10 @@ def test_threads_call_one_executable() -> None:
 def test_sources_times_and_what_is_no_source() -> None:
     executable = compiled(gathered)
     a, index = np.ones(1000, np.float32), np.arange(1000)
-    assert len(executable.time(a, index, repeat=3).runs) == 3
+    timing = executable.time(a, index, repeat=3)
+    assert len(timing.runs) == 3 and timing.min > 0
+    copied = open_device().copy_speed
+    assert copied and timing.share == timing.bandwidth / copied and "of a copy's" in repr(timing)
     assert "OpEntryPoint" in executable.source("spirv") and "launch_thread" in executable.source("tir")
     with pytest.raises(TargetError, match='there is no source of kind "asm"; there is: "schedule"'):
         executable.source("asm")
