@@ -27,6 +27,8 @@ from raido.targets.emit.terms import tir
 from raido.targets.emit.unit import Unit, data_of
 from raido.targets.llvm.text import memory_dtype
 
+_LARGE_COPY = 2 << 20  # bytes from which rd_copy wakes a second thread
+
 
 class Kernels(Outliner, Protocol):
     """Makes functions of statements."""
@@ -202,7 +204,9 @@ class HostPlan(Statements):
         uses = Uses(s)
         self._see_buffers(uses)
         source, destination = (data_of(self.unit.buffer(b)) for b in (s.source, s.destination))
-        self.unit.effect(self.unit.helpers.runtime.copy(), destination, source, self.size_in_bytes(s.source))
+        size = self.size_in_bytes(s.source)
+        by_threads = not isinstance(size, T.IntImm) or size.value >= _LARGE_COPY
+        self.unit.effect(self.unit.helpers.runtime.copy(by_threads), destination, source, size)
 
     def _guarded(self, block: Block) -> Any:
         """A nested block that does nothing once something failed."""

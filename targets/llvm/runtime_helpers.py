@@ -224,15 +224,20 @@ class RuntimeHelpers:
 
         return self._texts.write("rd.once", "i32", (), body)
 
-    def copy(self) -> str:
-        """(destination, source, bytes) -> 0; the two do not overlap."""
+    def copy(self, by_threads: bool) -> str:
+        """(destination, source, bytes) -> 0; the two do not overlap. by_threads: the runtime may share a large one out among threads."""
 
         def body(b: TextBuilder, destination: str, source: str, size: Value) -> str:
+            if by_threads:
+                b.declarations.add("declare void @rd_copy(ptr, ptr, i64)")
+                b.line(f"call void @rd_copy(ptr {destination}, ptr {source}, {size.typed})")
+                return "0"
             b.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
             b.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {destination}, ptr {source}, {size.typed}, i1 false)")
             return "0"
 
-        return self._texts.write("rd.copy", "i32", ["ptr", "ptr", (i64, 1)], body)
+        symbol = "rd.copy.threads" if by_threads else "rd.copy"
+        return self._texts.write(symbol, "i32", ["ptr", "ptr", (i64, 1)], body)
 
 
 def _saturated(b: TextBuilder, name: str, a: Value, other: Value) -> Value:

@@ -280,6 +280,32 @@ int rd_parallel_launch(RdTask task, void* data, int num_task) {
   return status;
 }
 
+/* ---------------------------------------------------------------- copies */
+
+#define COPY_SHARE ((uint64_t)1 << 20) /* bytes, some 100 us of one thread: several times what it takes to wake another */
+
+typedef struct {
+  char* to;
+  const char* from;
+  uint64_t bytes;
+} Copy;
+
+static int copy_share(int task, RdTaskEnv* env, void* data) {
+  const Copy* copy = data;
+  uint64_t share = copy->bytes / (uint64_t)env->num_task & ~(uint64_t)63, begin = share * (uint64_t)task;
+  memcpy(copy->to + begin, copy->from + begin, task + 1 < env->num_task ? share : copy->bytes - begin);
+  return 0;
+}
+
+void rd_copy(void* to, const void* from, uint64_t bytes) {
+  Copy copy = {to, from, bytes};
+  uint64_t shares = bytes / COPY_SHARE, threads = (uint64_t)rd_get_threads();
+  if (shares < 2 || threads < 2)
+    memcpy(to, from, bytes);
+  else
+    rd_parallel_launch(copy_share, &copy, (int)(shares < threads ? shares : threads));
+}
+
 /* ---------------------------------------------------------------- tickets */
 
 int64_t rd_next_ticket(int64_t* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }

@@ -1,4 +1,4 @@
-/* The small runtime that compiled raido programs call: threads, memory, faults, tickets.
+/* The small runtime that compiled raido programs call: threads, copies, memory, faults, tickets.
  *
  * C11, libc and pthreads only, no Python and no TVM.  It is built twice from the same source: once as a shared library
  * beside the Python package (RAIDO_SHARED_RUNTIME: the functions below are visible), and once inside every exported
@@ -48,6 +48,9 @@ RD_API int rd_get_threads(void);
 RD_API void rd_set_threads(int n);
 /* The same as an upper bound for launches by the calling thread only; 0: none.  Returns the bound before. */
 RD_API int rd_set_thread_limit(int n);
+
+/* memcpy by as many threads as the size is worth, one alone inside a task. */
+RD_API void rd_copy(void* to, const void* from, uint64_t bytes);
 
 /* --- tickets and ordered sections --- */
 

@@ -133,6 +133,14 @@ int main(int argc, char** argv) {
   memset(p, 1, large);
   MUST(__TVMBackendFreeWorkspace(1, 0, p) == 0 && rd_cached_bytes() >= large);
   MUST(rd_alloc(large) == p);
+  char* q = malloc(large);
+  for (size_t i = 0; i < large; i++) p[i] = (char)(i * 7 >> 3);
+  for (size_t size = large; size; size /= 3) {
+    memset(q, 99, large);
+    rd_copy(q, p, size - 1);
+    MUST(!memcmp(q, p, size - 1) && q[size - 1] == 99);
+  }
+  free(q);
   rd_free(p);
   rd_trim();
   MUST(rd_cached_bytes() == 0 && rd_alloc((uint64_t)1 << 62) == NULL);
