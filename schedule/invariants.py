@@ -8,7 +8,7 @@ from __future__ import annotations
 from raido.schedule.directives.placement import check_encloses_readers
 from raido.schedule.groups import check_groups
 from raido.schedule.levels import all_loops, check_levels, level_of
-from raido.schedule.plan import At, Fuse, Root, Split, StagePlan
+from raido.schedule.plan import At, Fuse, Root, Split
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.state import (
     State,
@@ -93,24 +93,24 @@ def stages_to_check(state: State, before: State) -> list[str]:
     """
     if state.uses is not before.uses:
         return list(state.plans)
-    changed = [name for name, plan in state.plans.items() if plan is not before.plans.get(name)]
-    found = dict.fromkeys(changed)
-    grown = bool(changed)
+    changed: list[str] = []
+    inside: dict[str, list[str]] = {}
+    for name, plan in state.plans.items():
+        if plan is not before.plans.get(name):
+            changed.append(name)
+        at = plan.compute_with or plan.compute  # the stage in whose loops a stage is computed
+        if isinstance(at, At):
+            inside.setdefault(at.stage, []).append(name)
+    found: dict[str, None] = {}
+    grown = list(changed)
     while grown:
-        inside = [name for name, plan in state.plans.items() if name not in found and host_of(plan) in found]
-        found.update(dict.fromkeys(inside))
-        grown = bool(inside)
+        found.update(dict.fromkeys(grown))
+        grown = [each for name in grown for each in inside.get(name, ()) if each not in found]
     for name in list(found):
         found.update(dict.fromkeys(arrays_read(state, name)))
     for name in changed:
         found.update(dict.fromkeys(readers_of(state, name)))
     return [name for name in state.plans if name in found]
-
-
-def host_of(plan: StagePlan) -> str | None:
-    """The stage in whose loops a stage is computed."""
-    at = plan.compute_with or plan.compute
-    return at.stage if isinstance(at, At) else None
 
 
 def check_nesting(state: State, name: str) -> None:

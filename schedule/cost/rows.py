@@ -7,7 +7,7 @@ box, as tall as the rows that they reach. Where registers hold the values of a r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import add
 
@@ -90,6 +90,26 @@ def affine_of(e: Expr, own: Mapping[Var, Var]) -> Affine | None:
         else:
             return None
     return constant, tuple(terms.items())
+
+
+def description(work: Work) -> Hashable:
+    """All of a stage's work that cycles depend on, equal for stages that differ in the names of arrays and axes alone."""
+    numbers: dict[object, int] = {}
+    number = lambda each: numbers.setdefault(each, len(numbers))
+    extents = tuple((number(var), extent) for var, extent in work.axes)
+    reads = tuple(
+        tuple(
+            (
+                number(reads.array),
+                reads.each,
+                tuple(tuple((number(var), factor) for var, factor in terms) for terms in reads.motion),
+                frozenset(reads.places),
+            )
+            for reads in found.values()
+        )
+        for found in (work.reads, work.inlined)
+    )
+    return extents, work.stored, work.operations, work.far, work.apart, reads
 
 
 def cycles_of_rows(work: Work, rows: int, machine: Machine, streamed: bool) -> float:

@@ -5,7 +5,7 @@ Sizes that are not known count as `UNKNOWN`: the defaults of a program are then 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 
 from raido.algo.errors import ScheduleError
 from raido.algo.graph import index
@@ -27,7 +27,7 @@ class Draft:
     only: the directives that may be said, where not all may.
     """
 
-    __slots__ = ("chains", "demand", "machine", "only", "sizes", "state", "steps")
+    __slots__ = ("chains", "cycles", "demand", "machine", "only", "sizes", "state", "steps")
 
     def __init__(
         self,
@@ -42,6 +42,7 @@ class Draft:
         self.sizes = sizes
         self.only = only
         self.steps: list[Step] = []
+        self.cycles: dict[Hashable, float] = {}  # of the rows that `rows.jammed_rows` has looked at
         self.demand: Demand = demand or find_demand(state)
         self.chains: dict[
             tuple[str, int], tuple[str, ...]

@@ -6,7 +6,7 @@ Numbers here are sizes of chunks and strips; none depends on the number of threa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from math import prod
 
 from raido.algo.graph import index
@@ -172,15 +172,16 @@ def chain_in_strips(draft: Draft, stage: Stage, rows: int) -> tuple[str, ...]:
 def _find_chain(draft: Draft, stage: Stage, rows: int) -> tuple[str, ...]:
     state, demand = draft.state, draft.demand
     halos = {stage.name: 0}
-    for name in reversed(list(state.uses.stages)):
-        other = state.uses.stages[name]
-        if name in halos or not isinstance(other, Stage) or name in demand.inlined or is_inlined(state, name):
-            continue
+    before = dropwhile(lambda name: name != stage.name, reversed(state.uses.stages))
+    for name in before:  # what comes after the stage, it does not read
         readers = demand.readers(name)
+        if not readers or not readers.keys() <= halos.keys() or name in halos:
+            continue
+        other = state.uses.stages[name]
+        if not isinstance(other, Stage) or name in demand.inlined or is_inlined(state, name):
+            continue
         if (
-            readers
-            and readers.keys() <= halos.keys()
-            and name not in state.uses.outputs
+            name not in state.uses.outputs
             and (name, "placement") not in state.asked
             and not other.outer
             and state.uses.scope[name] == state.uses.scope[stage.name]

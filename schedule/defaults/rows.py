@@ -10,11 +10,11 @@ of unknown length in strips count as `draft.UNKNOWN` elements, a power of two: t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
-from raido.schedule.cost.rows import Work, cycles_of_rows, fits_registers, values_of
+from raido.schedule.cost.rows import Work, cycles_of_rows, description, fits_registers, values_of
 from raido.schedule.cost.streams import PAGE, may_be_streamed
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known
@@ -23,7 +23,7 @@ from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import gangs_of_elements, sums_in_pairs
 from raido.schedule.defaults.memory import is_streamed, may_stream
 from raido.schedule.defaults.neighbours import read_by_planes, reads_rows
-from raido.schedule.machine import LINE, Machine
+from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
@@ -57,17 +57,24 @@ def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
     most = LINES if not fits else STREAMED if whole and share(1) and width is not None else KEPT
     even = height is None  # heights are more often even than not
     candidates = [rows for rows in most if not even or rows & (rows - 1) == 0]
-    cycles = [_cycles(work, rows, draft.machine, share(rows)) for rows in candidates]
+    described = description(work)
+    cycles = [_cycles(draft, work, described, rows, share(rows)) for rows in candidates]
     equals = [rows for rows, each in zip(candidates, cycles, strict=True) if each <= EQUAL * min(cycles)]
     held = [rows for rows in equals if values_of(work, rows) <= draft.machine.registers]
     best = max(held, default=equals[0])
     return best if best > 1 else 0
 
 
-def _cycles(work: Work, rows: int, machine: Machine, share: float) -> float:
-    """Cycles where that share of calls stores past the caches."""
-    past = cycles_of_rows(work, rows, machine, True) * share if share else 0.0
-    return past + (cycles_of_rows(work, rows, machine, False) * (1.0 - share) if share < 1.0 else 0.0)
+def _cycles(draft: Draft, work: Work, described: Hashable, rows: int, share: float) -> float:
+    """Cycles where that share of calls stores past the caches; stages whose work is described alike are looked at once."""
+    total = 0.0
+    for streamed, part in ((True, share), (False, 1.0 - share)):
+        if part:
+            key = described, rows, streamed
+            if key not in draft.cycles:
+                draft.cycles[key] = cycles_of_rows(work, rows, draft.machine, streamed)
+            total += draft.cycles[key] * part
+    return total
 
 
 def streamed_share(draft: Draft, stage: Stage, work: Work) -> Callable[[int], float]:

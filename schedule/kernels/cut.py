@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TypeGuard
 
+from raido.algo.collector import seldom_collected
 from raido.algo.graph.dtypes import bool_, i32, i64
 from raido.algo.graph.expr import Node, SizeVar, const
 from raido.algo.graph.index import as_index
@@ -46,6 +47,7 @@ from raido.schedule.nest.walk import blocks_of, constants_of, expressions_of, st
 USUAL = Limits()
 
 
+@seldom_collected
 def cut(nest: Nest, limits: Limits = USUAL) -> DeviceProgram:
     """The kernels of a scalar nest and the plan that launches them."""
     return _Cutter(nest, limits).program()

@@ -11,7 +11,7 @@ import raido as rd
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Var
-from raido.schedule.cost.rows import Work, affine_of, cycles_of_rows
+from raido.schedule.cost.rows import Work, affine_of, cycles_of_rows, description
 from raido.schedule.cost.streams import may_be_streamed
 from raido.schedule.machine import Machine
 from raido.schedule.schedule import Schedule
@@ -126,3 +126,18 @@ def test_one_more_row_or_column_changes_an_estimate_by_less_than_a_twentieth(nam
             here = estimate(height, width)
             assert abs(estimate(height + 1, width) / here - 1) < 0.05
             assert abs(estimate(height, width + 1) / here - 1) < 0.05
+
+
+def test_descriptions_tell_work_apart_but_not_its_names() -> None:
+    def work(array: str, row: Var, column: Var, reach: int = 1, itemsize: int = 4) -> Work:
+        made = Work(((row, 100), (column, 1000)), stored=(4,), operations=3, far=True)
+        points = [(index.add(row, dy), index.add(column, reach)) for dy in (0, 1)]
+        assert made.add_reads(array, points, {}, itemsize)
+        return made
+
+    turned = Work(((Y, 100), (X, 1000)), stored=(4,), operations=3, far=True)
+    assert turned.add_reads("a", [(index.add(X, dy), index.add(Y, 1)) for dy in (0, 1)], {}, 4)
+    first = work("a", Y, X)
+    assert description(first) == description(work("b", Var("i", i64, 2), Var("j", i64, 3)))
+    others = (work("a", Y, X, reach=2), work("a", Y, X, itemsize=8), replace(first, apart=True), turned)
+    assert len({description(each) for each in (first, *others)}) == 5

@@ -11,6 +11,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from raido.algo.collector import seldom_collected
 from raido.algo.errors import TargetError, explain
 from raido.algo.graph.dtypes import DType, i64, u16, u32, u64
 from raido.targets.devices import tir
@@ -25,6 +26,7 @@ from raido.targets.vulkan.spirv.statements import Statements
 from raido.targets.vulkan.spirv.strides import strides_of
 
 
+@seldom_collected
 def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> Kernel:
     """The kernel for a device; `checked` takes descriptors where addresses would do.
 
