@@ -25,10 +25,9 @@ from raido.schedule.kernels.numbers import divided_up, minus, no_less_than, plus
 from raido.schedule.kernels.plan_writer import Pending, PlanWriter
 from raido.schedule.kernels.thread_code import thread_code
 from raido.schedule.kernels.thread_loops import folded, one_iteration, strided_loop
-from raido.schedule.lower.builder import new_serial
 from raido.schedule.nest import nodes
 from raido.schedule.nest.uses import Uses
-from raido.schedule.nest.values import Buffer, NestExpr
+from raido.schedule.nest.values import Buffer, NestExpr, new_serial
 
 
 class Launcher(PlanWriter):

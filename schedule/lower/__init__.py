@@ -24,7 +24,6 @@ from raido.algo.collector import seldom_collected
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Array, Expr, Node, SizeVar, const
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.lower.builder import new_serial
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
 from raido.schedule.lower.share_buffers import share_buffers
@@ -33,7 +32,7 @@ from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Block, If, Nest, RepeatedCopy, Statement, View
 from raido.schedule.nest.rows_outside import rows_outside
 from raido.schedule.nest.rows_together import rows_together
-from raido.schedule.nest.values import Buffer, buffer_for
+from raido.schedule.nest.values import Buffer, buffer_for, new_serial
 from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.stages.stage import StageGraph
 

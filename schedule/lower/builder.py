@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from raido.algo.graph import index as ix
@@ -19,13 +18,11 @@ from raido.algo.graph.expr import Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.facts import Facts
 from raido.schedule.nest.effects import writes
 from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Statement
-from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 
 if TYPE_CHECKING:
     from raido.algo.graph.program import Site
     from raido.schedule.lower.convert import Sites
-
-_serials = count(1)
 
 
 @dataclass(slots=True)
@@ -166,7 +163,7 @@ class Builder:
         self, name: str, dtype: DType, shape: tuple[Expr, ...], scope: str, strides: tuple[Expr, ...] = ()
     ) -> Buffer:
         """New memory for the rest of the present block."""
-        buffer = Buffer(name, dtype, shape, scope, next(_serials), strides, 1, None)
+        buffer = Buffer(name, dtype, shape, scope, new_serial(), strides, 1, None)
         self.level_of[buffer] = self.scope.level
         self.add(self.allocation(buffer))
         return buffer
@@ -256,8 +253,3 @@ def ix_parts(e: Expr) -> list[Expr]:
 def closed(scope: Scope) -> Block:
     """The finished block."""
     return Block(tuple(scope.statements))
-
-
-def new_serial() -> int:
-    """A number that no other buffer has."""
-    return next(_serials)

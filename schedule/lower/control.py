@@ -11,13 +11,25 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Expr, Node, Result, SizeVar
+from raido.algo.graph.expr import (
+    Array,
+    ArrayCond,
+    ArrayLoop,
+    ArrayWhile,
+    Expr,
+    Generate,
+    Load,
+    Node,
+    Reduce,
+    Result,
+    SizeVar,
+)
 from raido.algo.graph.rewrite import scalar_nodes
-from raido.schedule.lower.builder import Scope, closed, new_serial
+from raido.schedule.lower.builder import Scope, closed
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import flat
 from raido.schedule.nest.nodes import For, If, Let, Swap, View, While
-from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.nest.values import Buffer, Read, new_serial
 from raido.schedule.stages.stage import AnyStage, ControlStage
 
 if TYPE_CHECKING:
@@ -149,8 +161,30 @@ class Control:
             builder.add(For(form.index, ix.as_index(0), count, 1, closed(body), "serial", **how))  # type: ignore[arg-type]
         else:
             assert condition is not None
-            builder.add(While(closed(setup), condition, closed(body), builder.site_of_loop()))
+            builder.add(
+                While(closed(setup), condition, closed(body), builder.site_of_loop(), each=self._of_each_row(form))
+            )
         self._end(form, current, changing)
+
+    def _of_each_row(self, form: ArrayWhile) -> Buffer | None:
+        """The booleans of which a condition says whether any is true, if it says that and they are in memory."""
+        test = form.condition
+        made = test.array if isinstance(test, Load) and not test.indices else None
+        if not isinstance(made, Result) or not isinstance(made.form, Generate):
+            return None
+        fold = getattr(made.form.bodies[made.index], "form", None)
+        if not isinstance(fold, Reduce) or fold.monoid != "logical_or" or len(fold.values) != 1:
+            return None
+        (each,), indices = fold.values, tuple(axis.var for axis in fold.axes)
+        if (
+            not isinstance(each, Load)
+            or each.indices != indices
+            or each.array.shape != tuple(a.extent for a in fold.axes)
+        ):
+            return None
+        storage = self.host.storages.get(each.array)
+        plain = storage is not None and not (storage.layout or storage.fold or storage.origin)
+        return storage.buffer if storage is not None and plain else None
 
     def keeps(self, result: Result) -> bool:
         """Whether a state changes in place in every iteration of a loop, inner loops included; branches inside may swap memory."""

@@ -34,7 +34,7 @@ from raido.algo.graph.limits import sized_arrays
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import loads_in, scalar_nodes, transform
 from raido.algo.graph.size_numbers import SizeNumber, size_numbers
-from raido.schedule.lower.builder import Builder, closed, new_serial
+from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.control import Control
 from raido.schedule.lower.convert import Converter, Sites, Storage
 from raido.schedule.lower.in_place import Body, Hands, starts_of
@@ -45,7 +45,7 @@ from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import padded
 from raido.schedule.lower.sharing import outermost
 from raido.schedule.nest.nodes import Block, Copy, For, If, Let, Produce, RepeatedCopy, Statement, Store
-from raido.schedule.nest.values import Buffer, NestExpr, Read, buffer_for
+from raido.schedule.nest.values import Buffer, NestExpr, Read, buffer_for, new_serial
 from raido.schedule.plan import At, Branch, StagePlan
 from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize, Stage, StageGraph

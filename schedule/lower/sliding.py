@@ -14,13 +14,13 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Op, Result, Var
 from raido.algo.graph.rewrite import scalar_nodes
-from raido.schedule.lower.builder import Builder, Scope, new_serial
+from raido.schedule.lower.builder import Builder, Scope
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import Box, extent_bound, spread
 from raido.schedule.lower.sharing import Guest
 from raido.schedule.nest.nodes import Alloc, Store
-from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.nest.values import Buffer, Read, new_serial
 from raido.schedule.plan import At
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ def fold_constants(nest: Nest) -> Nest:
     body = _block(nest.body, {})
     if body is nest.body:
         return nest
-    inputs, outputs = (tuple(transform(b, _fold) for b in buffers) for buffers in (nest.inputs, nest.outputs))
+    inputs, outputs = (tuple(transform(b, fold_literals) for b in buffers) for buffers in (nest.inputs, nest.outputs))
     return replace(nest, inputs=inputs, outputs=outputs, body=body)
 
 
@@ -34,7 +34,7 @@ def _block(block: Block, known: dict[Node, Node], keep: bool = False) -> Block:
     inner: dict[Node, Node] = dict(known)
     for s in block.statements:
         if isinstance(s, Let) and isinstance(s.var, Var):
-            value = transform(s.value, _fold, inner)
+            value = transform(s.value, fold_literals, inner)
             inner = {k: v for k, v in inner.items() if isinstance(k, Var)} if s.var in inner else inner
             inner.pop(s.var, None)
             if isinstance(value, Const) and not keep:
@@ -69,16 +69,17 @@ def _statement(s: Any, known: dict[Node, Node]) -> Any:
 
 def _value(value: Any, known: dict[Node, Node]) -> Any:
     if isinstance(value, Node):
-        return transform(value, _fold, known)
+        return transform(value, fold_literals, known)
     if isinstance(value, Block):
         return _block(value, known)
     if isinstance(value, tuple) and value and isinstance(value[0], Node):
-        new = tuple(transform(v, _fold, known) for v in value)
+        new = tuple(transform(v, fold_literals, known) for v in value)
         return value if all(a is b for a, b in zip(new, value, strict=True)) else new
     return value
 
 
-def _fold(e: Node) -> Node:
+def fold_literals(e: Node) -> Node:
+    """An operation on literals as its result, any other expression as it is."""
     if isinstance(e, Op) and all(isinstance(a, Const) for a in e.args):
         args: list[Any] = [a.dtype.numpy.type(a.value) for a in e.args]  # type: ignore[union-attr]
         return const(e.dtype, evaluate(e.name, e.dtype, args)[()])

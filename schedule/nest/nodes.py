@@ -202,12 +202,14 @@ class While:
     """Runs `body` as long as `condition` holds; `setup` runs before each test and its names are visible in `condition` and `body`.
 
     `site`: on a GPU, the number of the line of a loop that may never end, which is stopped there after some iterations; else -1.
+    `each`: booleans, one for each row of the arrays that a loop of the host goes over, of which `condition` says whether any is true.
     """
 
     setup: Block
     condition: NestExpr
     body: Block
     site: int = -1
+    each: Buffer | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -6,28 +6,33 @@
           state[y, t + 1] = … state[y, t]            state[y, t + 1] = … state[y, t]
 
 This is how `rd.map(lambda row: rd.loop(…), rows)` reads, and a loop of elementwise steps. It holds where all stages of a round run over
-the same rows, and whatever they change they read and write at their own row alone. Rows that lanes make stay in lanes. States that are
-swapped at the end of a round are exchanged, or copied, row by row, where a row of them is a few numbers. Rows in lanes make their
-rounds as many at a time as the first-level cache holds with 128 bytes of each; rows that lie side by side, whose rounds lie apart, with
-32 bytes of each.
+the same rows, and whatever they change they read and write at their own row alone. A loop that goes on as long as any row does
+(`rd.while_loop` in a map, `rd.loop` of a count for each row) ends for each row by itself (`uneven_rows`). How many rounds and rows there
+are may be read from memory that no round changes.
+
+Rows that lanes make stay in lanes. States that are swapped at the end of a round are exchanged, or copied, row by row, where a row of
+them is a few numbers; in a loop that ends for each row by itself they are not. Rows in lanes make their rounds as many at a time as the
+first-level cache holds with 128 bytes of each; rows that lie side by side, whose rounds lie apart, with 32 bytes of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from operator import is_
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Node, Var, fresh
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Node, Op, Var, fresh
 from raido.algo.graph.rewrite import topological
 from raido.schedule.machine import UNKNOWN_GRAIN, Machine
-from raido.schedule.nest.effects import accesses, writes
+from raido.schedule.nest.effects import accesses, binds, bound_within, buffers_read, touched, writes, written
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,
+    Check,
     For,
     If,
     Let,
@@ -40,13 +45,14 @@ from raido.schedule.nest.nodes import (
 )
 from raido.schedule.nest.rows import (
     Rows,
-    is_decided_by_memory,
     is_equal,
     is_kept_in_rows,
     kept_in_caches,
     rows_of,
     run_over_the_same,
 )
+from raido.schedule.nest.settle import settle
+from raido.schedule.nest.uneven_rows import own_end, rounds_of_one_row
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
 
@@ -66,71 +72,134 @@ def _block(block: Block, machine: Machine) -> Block:
 
 
 def _statement(s: Statement, machine: Machine) -> list[Statement]:
-    if isinstance(s, For):
+    if isinstance(s, (For, While)):
         body = _block(s.body, machine)
         loop = s if body is s.body else replace(s, body=body)
         return _turned(loop, machine) or [loop]
     if isinstance(s, If):
         then, orelse = _block(s.then, machine), None if s.orelse is None else _block(s.orelse, machine)
         return [s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)]
-    if isinstance(s, While):
-        body = _block(s.body, machine)
-        return [s if body is s.body else replace(s, body=body)]
     return [s]
 
 
-def _turned(loop: For, machine: Machine) -> list[Statement]:
+@dataclass(frozen=True, slots=True)
+class _Rounds:
+    """An array loop: `setup` decides for each row whether it goes on (of a `While`), `round_` is a round, and then states are swapped."""
+
+    loop: For | While
+    setup: tuple[Statement, ...]
+    round_: tuple[Statement, ...]
+    swaps: tuple[Swap, ...]
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """Those of both, in order."""
+        return (*self.setup, *self.round_)
+
+
+def _turned(loop: For | While, machine: Machine) -> list[Statement]:
     """The replacement of an array loop whose iterations keep to rows; nothing for any other."""
-    statements = loop.body.statements
-    swaps = tuple(s for s in statements if isinstance(s, Swap))
-    rest = statements[: len(statements) - len(swaps)]
-    chains = [rows_of(s) for s in rest if isinstance(s, Produce)]
-    stages = [rows for rows in chains if rows is not None]
-    if not stages or len(stages) < len(chains) or any(isinstance(s, Swap) for s in rest):
+    rounds = _rounds_of(loop)
+    if rounds is None or not all(isinstance(s, (Alloc, Check, Let, Produce)) for s in rounds.statements):
         return []
-    if not all(isinstance(s, (Alloc, Let, Produce)) for s in rest) or is_decided_by_memory(loop):
+    chains = [rows_of(s) for s in rounds.statements if isinstance(s, Produce)]
+    stages = [rows for rows in chains if rows is not None]
+    if not stages or len(stages) < len(chains):
         return []
     for depth in range(min(len(rows.loops) for rows in stages), 0, -1):
-        at_depth = [replace(rows, loops=rows.loops[:depth]) for rows in stages]
-        turned = _turned_at(loop, rest, swaps, at_depth, machine)
+        turned = _turned_at(rounds, [replace(rows, loops=rows.loops[:depth]) for rows in stages], machine)
         if turned:
             return turned
     return []
 
 
-def _turned_at(
-    loop: For, rest: Sequence[Statement], swaps: Sequence[Swap], stages: Sequence[Rows], machine: Machine
-) -> list[Statement]:
-    """The same, for rows that so many loops of each stage run over."""
-    allocs = [s for s in rest if isinstance(s, Alloc)]
+def _rounds_of(loop: For | While) -> _Rounds | None:
+    """An array loop in its parts, if rows may go through it one after the other: no round changes how many there are."""
+    body = loop.body.statements
+    swaps = tuple(s for s in body if isinstance(s, Swap))
+    round_ = body[: len(body) - len(swaps)]
+    if isinstance(loop, For):
+        return None if buffers_read((loop.low, loop.high)) & written(loop.body) else _Rounds(loop, (), round_, swaps)
+    setup = None if swaps else _without_the_test(loop)
+    return None if setup is None else _Rounds(loop, setup, round_, ())
+
+
+def _without_the_test(loop: While) -> tuple[Statement, ...] | None:
+    """What stands before the test of a loop that goes on as long as any row does, without the stage that looks at all rows."""
+    if loop.each is None or not isinstance(loop.condition, Read):
+        return None
+    scalar, setup = loop.condition.buffer, loop.setup.statements
+    kept = tuple(s for s in setup if scalar not in {*written(s), *binds(s)})
+    left_out = [s for s in setup if s not in kept and not isinstance(s, Alloc)]
+    alone = all(written(s) - bound_within(s) == {scalar} for s in left_out)
+    used = touched(*kept, *loop.body.statements)
+    return kept if alone and scalar not in used and loop.each in written(*kept) else None
+
+
+def _turned_at(rounds: _Rounds, stages: Sequence[Rows], machine: Machine, uneven: bool = True) -> list[Statement]:
+    """The replacement, with rows that so many loops of each stage run over; uneven: where rows end by themselves, they do."""
+    loop, swaps = rounds.loop, rounds.swaps
     first = next((rows for rows in stages if rows.in_lanes), stages[0])
-    round_: list[Statement] = [s for s in rest if isinstance(s, Let)]
-    for rows in stages:
-        names = zip(rows.variables, first.variables, strict=True)
-        round_ += [*rows.before, *(Let(own, var) for own, var in names if own is not var), rows.body]
     if not all(run_over_the_same(rows, first) for rows in stages):
         return []
-    places = _places_of_rows(round_, stages, swaps)
+    of_setup = sum(isinstance(s, Produce) for s in rounds.setup)
+    setup = _of_one_row(rounds.setup, stages[:of_setup], first)
+    round_ = _of_one_row(rounds.round_, stages[of_setup:], first)
+    own = {s.buffer for s in rounds.round_ if isinstance(s, Alloc)}
+    end = own_end(loop, first.variables, round_, own) if uneven else None
+    if end is not None:
+        setup, round_ = list(settle(setup, {}).statements), list(settle(round_, {end.goes_on: True}).statements)
+    elif isinstance(loop, While):
+        return []
+    places = _places_of_rows([*setup, *round_], stages, swaps)
     if places is None or not all(
         places[s.left] == places[s.right] and _is_exchanged(s.left, places[s.left], first) for s in swaps
     ):
         return []
-    named: set[Node] = {loop.var, *(s.var for s in round_ if isinstance(s, Let)), *first.variables}
-    outside = [e for s in allocs for e in expressions_of(s)] + [
-        e for each in first.loops for e in (each.low, each.high)
-    ]
-    if not named.isdisjoint(topological(*outside)):  # type: ignore[arg-type]
+    before = _before_all_rounds(rounds, first)
+    if before is None:
         return []
+    in_lanes = first.in_lanes and not _has_lanes([*setup, *round_])
     exchanges = (each for s in swaps for each in _exchange(s, places[s.left], first.variables))
-    rounds = replace(loop, body=kept_in_caches(Block((*round_, *exchanges))))
-    in_lanes = first.in_lanes and not _has_lanes(round_)
-    if _rounds_lie_apart(round_, loop.var, {rows.variables[-1] for rows in stages}):
+    body = kept_in_caches(Block((*round_, *exchanges)))
+    if isinstance(loop, For) and _rounds_lie_apart(round_, loop.var, {rows.variables[-1] for rows in stages}):
+        if end is not None:
+            return _turned_at(rounds, stages, machine, uneven=False)
         if len(first.loops) > 1 or not in_lanes:
             return []
-        over_rows = _over_pieces(first, rounds, _in_l1(machine, 32))
+        over_rows = _over_pieces(first, replace(loop, body=body), _in_l1(machine, 32))
     else:
-        over_rows = _over_rows(first, rounds, _in_l1(machine, 128) if in_lanes else 0)
-    return [*allocs, Produce(first.stage, Block((over_rows,)))]
+        row = rounds_of_one_row(loop, end, Block(tuple(setup)), body)
+        over_rows = _over_rows(first, row, _in_l1(machine, 128) if in_lanes else 0, end is not None)
+    return [*before, Produce(first.stage, Block((over_rows,)))]
+
+
+def _of_one_row(statements: Sequence[Statement], stages: Sequence[Rows], first: Rows) -> list[Statement]:
+    """What statements, and the stages among them, do for one row."""
+    row: list[Statement] = [s for s in statements if isinstance(s, Let)]
+    for rows in stages:
+        names = zip(rows.variables, first.variables, strict=True)
+        row += [*rows.before, *(Let(own, var) for own, var in names if own is not var), rows.body]
+    return row
+
+
+def _before_all_rounds(rounds: _Rounds, rows: Rows) -> list[Statement] | None:
+    """Memory and checks of rounds, which move in front of the loop over rows; None where they depend on the round, or rows do."""
+    loop = rounds.loop
+    allocs = [s for s in rounds.statements if isinstance(s, Alloc)]
+    checks = [s for s in rounds.statements if isinstance(s, Check)]
+    named: set[Node] = {*(s.var for s in rounds.statements if isinstance(s, Let)), *rows.variables}
+    used = [e for s in (*allocs, *checks) for e in expressions_of(s)] + [e for r in rows.loops for e in (r.low, r.high)]
+    if isinstance(loop, For):
+        named.add(loop.var)
+    if not named.isdisjoint(topological(*used)):  # type: ignore[arg-type]
+        return None
+    if not checks:
+        return [*allocs]
+    if isinstance(loop, While) or any(buffers_read(expressions_of(s)) for s in checks):
+        return None
+    any_round = Op("lt", bool_, (loop.low, loop.high))  # type: ignore[arg-type]
+    return [If(any_round, Block(tuple(checks))), *allocs]
 
 
 def _rounds_lie_apart(round_: Sequence[Statement], index: Var, rows: set[Var]) -> bool:
@@ -157,13 +226,16 @@ def _over_pieces(rows: Rows, rounds: For, size: int) -> For:
     return For(piece, row.low, row.high, size, body, kind="parallel", stage=rows.stage, loop=piece.name)
 
 
-def _over_rows(rows: Rows, rounds: For, size: int) -> For:
-    """The loops over rows, around the rounds of each; `size`: rows in lanes at a time, 0 where rows are made one by one."""
-    how = {"kind": "parallel", "grain": UNKNOWN_GRAIN, "stage": rows.stage}
+def _over_rows(rows: Rows, rounds: Block, size: int, uneven: bool) -> For:
+    """The loops over rows, around the rounds of each; `size`: rows in lanes at a time, 0 where rows are made one by one.
+
+    uneven: whether some rows go through more rounds than others.
+    """
+    how = {"kind": "parallel", "grain": UNKNOWN_GRAIN, "dynamic": uneven, "stage": rows.stage}
     *outer, row = rows.loops
-    inside: Statement = replace(row, kind="serial", body=Block((rounds,)))
+    inside: Statement = replace(row, kind="serial", body=rounds)
     if size:
-        inside = replace(row, body=Block((rounds,)))
+        inside = replace(row, body=rounds)
         if not outer:
             chunk = fresh(f"{row.var.name}o")
             piece = replace(inside, low=chunk, high=ix.minimum(row.high, ix.add(chunk, size)))  # type: ignore[arg-type]
@@ -171,7 +243,7 @@ def _over_rows(rows: Rows, rounds: For, size: int) -> For:
     for loop in reversed(outer[1:]):
         inside = replace(loop, kind="serial", body=Block((inside,)))
     outermost = rows.loops[0]
-    body = Block((inside,)) if outer else Block((rounds,))
+    body = Block((inside,)) if outer else rounds
     return For(outermost.var, outermost.low, outermost.high, 1, body, **how, loop=outermost.var.name)  # type: ignore[arg-type]
 
 

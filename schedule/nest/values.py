@@ -9,6 +9,7 @@ column. `VectorRead` moves in memory from the place of `indices`. Reads are in b
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TypeAlias
 
 from raido.algo.graph.dtypes import DType, i64
@@ -34,6 +35,14 @@ class Buffer(Node):
     strides: tuple[Expr, ...]
     lanes: int
     data: object
+
+
+_serials = count(1)
+
+
+def new_serial() -> int:
+    """A number that no other buffer has."""
+    return next(_serials)
 
 
 @node

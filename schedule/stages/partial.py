@@ -216,8 +216,15 @@ def _choice(body: Expr, places: tuple[Var, ...]) -> _Choice | None:
         kept = olds[1] is not None
         condition = test if kept else Op("logical_not", bool_, (test,))
         (tests if strict else lazy).append(condition)
-        body = sides[0] if kept else sides[1]
+        body = _taken(sides[0] if kept else sides[1], lazy)
     return None if dest is None else _Choice(dest, tests, lazy, body)
+
+
+def _taken(e: Expr, conditions: Sequence[Expr]) -> Expr:
+    """A value without choices by conditions that hold."""
+    while isinstance(e, Item) and isinstance(e.form, Cond) and e.form.predicate in conditions:
+        e = e.form.then[e.index]
+    return e
 
 
 def _repeated(e: Expr, places: tuple[Var, ...]) -> Array | None:
