@@ -3,7 +3,8 @@
 Maps, stencils and reductions hand their results to threads: neighbours along the axis on which most accesses are contiguous are neighbours
 along thread.x, the axis before it is thread.y, the others are blocks. Axes of a few constant elements, and those that are folded, stay
 inside the thread. Where arrays are made for each element of mapped functions, a thread has the whole of such an element. A reduction to
-one value folds chunks, a thread each. What runs in blocks by its strategy takes `parallel`: its iterations are dealt out to threads.
+one value, or of a few long rows, folds chunks, a thread each. What runs in blocks by its strategy takes `parallel`: its iterations are
+dealt out to threads.
 """
 
 from __future__ import annotations
@@ -187,6 +188,8 @@ def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool
     width = threads if 0 < count * line < gpu.processors * gpu.resident else min(line, threads)
     height = fitting(draft, rows, threads // width, gpu.along[1])
     r, y = reduced.name, rows.name
+    if 0 < prod(index.constant_value(known(draft, axis.extent)) or 0 for axis in stage.axes) < gpu.processors:
+        say_long_rows(draft, stage, reduced, gpu)
     if not (draft.say(name, "split", axis=r, factor=width) and draft.say(name, "split", axis=y, factor=height)):
         return False
     inside = [axis.name for axis in stage.axes if axis not in axes]
@@ -196,6 +199,23 @@ def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool
     draft.say(name, "bind", axis=r + "i", place="thread.x")
     draft.say(name, "bind", axis=y + "i", place="thread.y")
     return True
+
+
+def say_long_rows(draft: Draft, stage: Stage, reduced: Axis, gpu: Gpu) -> None:
+    """A branch for rows of which one alone is work for all processors: each is folded as a reduction to one value is, one after the other."""
+    chunk = gpu.usual_threads * max(2, draft.machine.task >> 5)
+    test = f"{reduced.name} > {gpu.processors * chunk}"
+    length = index.constant_value(known(draft, reduced.extent))
+    if not reduced.name.isidentifier() or (length is not None and length <= gpu.processors * chunk):
+        return
+    long, name, r = draft.branch(), stage.name, reduced.name
+    if long.say(name, "split", axis=r, factor=chunk) and long.say(
+        name, "split", axis=r + "i", factor=gpu.usual_threads
+    ):
+        long.say(name, "reorder", axes=(*(axis.name for axis in stage.axes), r + "o", r + "ii", r + "io"))
+        bind(long, name, [r + "o"], "block")
+        bind(long, name, [r + "ii"], "thread")
+        draft.accept(long.when(name, test))
 
 
 def say_scan(draft: Draft, stage: Stage, gpu: Gpu) -> None:

@@ -190,5 +190,18 @@ def main() -> None:
     )
 
 
+def test_a_few_long_rows_are_folded_by_all_blocks_and_short_ones_by_one_each() -> None:
+    @rd.algorithm
+    def few(a: rd.i32[3, "m"]):
+        return rd.sum(a, axis=1)
+
+    program = few.trace()
+    nest = default_nest(program, SMALL)
+    assert re.search(r"if m > (\d+):.*for x in 0..3:.*block.x ro.*else:.*block.x xo", print_nest(nest), re.DOTALL)
+    for m in (0, 5, 600):
+        a = np.arange(3 * m, dtype=np.int32).reshape(3, m)
+        check_same(nest, program, [a], {"m": m})
+
+
 if __name__ == "__main__":
     main()
