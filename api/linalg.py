@@ -11,7 +11,7 @@ from raido.algo.library.linalg import (
     vector_norm,
 )
 from raido.algo.library.linear import cross, norm, outer, tensordot, vecdot
-from raido.algo.library.linear_systems import cholesky, det, inv, solve
+from raido.algo.library.linear_systems import cholesky, det, inv, slogdet, solve
 from raido.algo.trace.publishing import publish
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "multi_dot",
     "norm",
     "outer",
+    "slogdet",
     "solve",
     "tensordot",
     "trace",

@@ -8,7 +8,7 @@ infinities and NaN, as in JAX: which matrix it is, data decides.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from raido.algo.errors import DTypeError, ShapeError
 from raido.algo.graph.dtypes import DType, f32
@@ -25,7 +25,7 @@ from raido.algo.language.reductions import prod, sum
 from raido.algo.library.diagonals import diagonal
 from raido.algo.library.making import eye, zeros
 from raido.algo.library.operands import numbers_of
-from raido.algo.trace.building import broadcast
+from raido.algo.trace.building import Value, broadcast
 from raido.algo.trace.context import current, load
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import float_type
@@ -49,7 +49,7 @@ def solve(a: Any, b: Any, *, name: str | None = None) -> Array:
     right = _with_size(right, -1 if right.ndim == 1 else -2, matrix.extents[-1], what)
     dtype = _type_of(matrix, right)
     if right.ndim == 1:
-        found = _over(lambda m: _solved(m, right.astype(dtype)[:, None])[:, 0], matrix.astype(dtype))
+        found = _over(lambda m: _solved_vector(m, right.astype(dtype)), matrix.astype(dtype))
     else:
         stacks = [zeros(m.shape[:-2]) for m in (matrix, right)]
         leading = [size_value(extent) for extent in broadcast(stacks, what)]
@@ -93,6 +93,33 @@ def det(a: Any, *, name: str | None = None) -> Array:
     return found if name is None else named(found, name)
 
 
+class SlogdetResult(NamedTuple):
+    """The signs of determinants, and the logarithms of their absolute values."""
+
+    sign: Any
+    logabsdet: Any
+
+
+def slogdet(a: Any) -> SlogdetResult:
+    """The determinants of matrices `[..., n, n]` as `sign * exp(logabsdet)`, a named tuple, which neither overflows nor underflows.
+
+    Of the dtypes of `rd.linalg.det`. The sign 0 and -inf for a singular matrix whose elimination finds a pivot of 0; 1 and 0 for n = 0.
+    ShapeError for matrices that are not square.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.linalg.slogdet(a).sign).interpret(np.array([[0.0, 2.0], [1.0, 1.0]]))
+        np.float64(-1.0)
+    """
+    matrix = _square(a, "rd.linalg.slogdet")
+
+    def of_one(m: Array) -> tuple[Array, Array]:
+        upper, sign = _eliminated(m)
+        pivots = diagonal(upper)
+        return sign * prod(ufuncs.sign(pivots)), sum(ufuncs.log(ufuncs.abs(pivots)))
+
+    return SlogdetResult(*_over(of_one, matrix.astype(_type_of(matrix))))
+
+
 def cholesky(a: Any, *, upper: bool = False, name: str | None = None) -> Array:
     """The lower triangular l of symmetric positive definite matrices `[..., n, n]` for which `l @ l.mT` is `a`; above its diagonal are zeros.
 
@@ -131,26 +158,46 @@ def _solved(a: Array, b: Array) -> Array:
     def with_row(step: Array, found: Array) -> Array:
         k = n - 1 - step
         rest = right[k] - sum(factors[k][:, None] * found, axis=0)
-        return found.at[k].set(rest / factors[k, k])
+        return ufuncs.where(iota(n)[:, None] == k, rest / factors[k, k], found)
 
     return loop(n, with_row, zeros(b.shape, dtype=b.dtype))
 
 
+def _solved_vector(a: Array, b: Array) -> Array:
+    """The solution for one matrix and one right-hand side: each element found is taken out of the rows above it at once."""
+    n = a.shape[0]
+    upper, _ = _eliminated(concat([a, b[:, None]], axis=1))
+    columns = upper[:, :n].T.copy()
+
+    def without_element(step: Array, now: Array) -> Array:
+        k = n - 1 - step
+        found = now[k] / columns[k, k]
+        return ufuncs.where(iota(n) < k, now - columns[k] * found, ufuncs.where(iota(n) == k, found, now))
+
+    return loop(n, without_element, upper[:, n])
+
+
 def _eliminated(m: Array) -> tuple[Array, Array]:
-    """Rows combined so that all below the diagonal is 0, and the sign of the permutation of rows that partial pivoting made."""
+    """Rows combined so that all below the diagonal is 0 or not to be read, and the sign of the permutation of rows by partial pivoting.
+
+    The column of the next pivot is a state of its own, so that the matrix changes where it is: the changes of an iteration read none of it
+    but the two rows that change places. Only the part below and right of the pivot is combined.
+    """
     n = m.shape[0]
 
-    def without_column(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        now, sign = state
-        below = ufuncs.where(iota(n) >= k, ufuncs.abs(now[:, k]), -1.0)
+    def without_column(k: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        now, column, sign = state
+        below = ufuncs.where(iota(n) >= k, ufuncs.abs(column), -1.0)
         chosen = reduce(_larger, (-1.0, 0), below, iota(n))[1]
-        pivot = now[chosen]
-        swapped = now[ufuncs.where(iota(n) == k, chosen, ufuncs.where(iota(n) == chosen, k, iota(n)))]
-        factors = ufuncs.where(iota(n) > k, swapped[:, k] / pivot[k], 0.0)
-        cleared = ufuncs.where(factors[:, None] == 0, swapped, swapped - factors[:, None] * pivot)
-        return cleared, ufuncs.where(chosen == k, sign, -sign)
+        pivot, top = now[chosen].named("pivot"), now[k].named("top")
+        left = ufuncs.where(iota(n) == chosen, column[k], column)
+        factors = ufuncs.where(left == 0, 0.0, left / column[chosen])[k + 1 :, None]
+        change = ufuncs.where(factors == 0, 0.0, -factors * pivot[k:])
+        cleared = now.at[chosen].set(top).at[k].set(pivot).at[k + 1 :, k:].add(change)
+        return cleared, cleared[:, ufuncs.minimum(k + 1, n - 1)], ufuncs.where(chosen == k, sign, -sign)
 
-    return loop(n, without_column, (m, m.dtype(1)))
+    upper, _, sign = loop(n, without_column, (m, m[:, 0], m.dtype(1)))
+    return upper, sign
 
 
 def _larger(x: tuple[Array, Array], y: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -159,7 +206,7 @@ def _larger(x: tuple[Array, Array], y: tuple[Array, Array]) -> tuple[Array, Arra
     return ufuncs.where(first, x[0], y[0]), ufuncs.where(first, x[1], y[1])
 
 
-def _over(function: Callable[..., Array], *stacks: Array) -> Array:
+def _over(function: Callable[..., Value], *stacks: Array) -> Value:
     """A function of matrices over the leading axes of stacks of them."""
     return function(*stacks) if stacks[0].ndim == 2 else map_over(lambda *inner: _over(function, *inner), *stacks)
 

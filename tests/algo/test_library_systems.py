@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,30 @@ def test_leading_axes_broadcast() -> None:
 def test_a_singular_matrix_raises_nothing() -> None:
     solved, _, inverse, determinant = SYSTEMS.interpret(np.ones((2, 2)), np.array([1.0, 2.0]), np.ones((2, 2)))
     assert not np.isfinite(solved).any() and not np.isfinite(inverse).all() and determinant == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (0, 2, 2), (0, 0)])
+def test_logarithms_of_determinants(dtype: Any, shape: tuple[int, ...]) -> None:
+    a = matrices(dtype, *shape)
+    sign, logarithm = rd.algorithm(lambda a: rd.linalg.slogdet(a)).interpret(a)
+    expected = np.linalg.slogdet(a)
+    near(sign, expected.sign)
+    near(logarithm, expected.logabsdet)
+
+
+def test_determinants_of_matrices_without_a_pivot() -> None:
+    program = rd.algorithm(lambda a: (rd.linalg.det(a), *rd.linalg.slogdet(a)))
+    for a in (np.zeros((3, 3)), np.diag([1.0, 0, 2]), np.ones((2, 2))):
+        assert [float(value) for value in program.interpret(a)] == [0, 0, -np.inf]
+
+
+def test_systems_in_functions_of_elements_copy_nothing() -> None:
+    each = rd.algorithm(lambda a, b: rd.map(lambda a, b: rd.linalg.solve(a, b), a, b))
+    a, b = matrices(np.float64, 3, 4, 4), matrices(np.float64, 3, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rd.CopyWarning)
+        near(each(a, b), np.linalg.solve(a, b[..., None])[..., 0])
 
 
 def test_compiled_code_solves_systems_of_any_size() -> None:
