@@ -163,7 +163,7 @@ if TYPE_CHECKING:
         nansum,
         nanvar,
     )
-    from raido.algo.library.polynomials import polyadd, polyder, polyint, polysub, polyval, vander
+    from raido.algo.library.polynomials import polyadd, polyder, polyint, polymul, polysub, polyval, vander
     from raido.algo.library.predicates import (
         array_equiv,
         fix,
@@ -416,6 +416,7 @@ __all__ = [
     "polyadd",
     "polyder",
     "polyint",
+    "polymul",
     "polysub",
     "polyval",
     "prod",
@@ -531,7 +532,7 @@ _LIBRARY = {  # families of NumPy's names that few programs need
     "integrals": "cumulative_prod cumulative_sum ediff1d trapezoid unwrap",
     "linalg": "matrix_transpose",
     "nan_statistics": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
-    "polynomials": "polyadd polyder polyint polysub polyval vander",
+    "polynomials": "polyadd polyder polyint polymul polysub polyval vander",
     "predicates": "array_equiv fix iscomplex iscomplexobj isneginf isposinf isreal isrealobj",
     "sets": "intersect1d setdiff1d setxor1d union1d unique_all unique_counts unique_inverse unique_values",
     "spaced": "copy empty empty_like fromfunction geomspace logspace",

@@ -15,6 +15,7 @@ from raido.algo.language.moves import astype, broadcast_to, named
 from raido.algo.library.making import ones_like, zeros
 from raido.algo.library.operands import numbers_of
 from raido.algo.library.running import cumprod
+from raido.algo.library.signals import convolve
 from raido.algo.trace.building import elementwise
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.value import Array
@@ -64,6 +65,18 @@ def polysub(a1: Any, a2: Any, *, name: str | None = None) -> Array:
     """
     x, y = _of_one_length(a1, a2, "rd.polysub")
     return ufuncs.subtract(x, y, name=name)
+
+
+def polymul(a1: Any, a2: Any, *, name: str | None = None) -> Array:
+    """The coefficients of the product of two polynomials: n + m − 1, of their common dtype.
+
+    ShapeError for coefficients that are no line, or none.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.polymul(a, [1, 1])).interpret(np.array([3, 0, 1]))
+        array([3, 3, 1, 1])
+    """
+    return convolve(_line(a1, "rd.polymul"), _line(a2, "rd.polymul"), name=name)
 
 
 def polyder(p: Any, m: int = 1, *, name: str | None = None) -> Array:

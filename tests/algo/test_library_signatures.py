@@ -86,6 +86,7 @@ NAMES = [
     "polyadd",
     "polyder",
     "polyint",
+    "polymul",
     "polysub",
     "polyval",
     "put_along_axis",
