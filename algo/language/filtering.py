@@ -125,6 +125,11 @@ def _total(sizes: Sequence[Expr]) -> Array:
 
 def _tested(pred: Callable[..., Any], arrays: Sequence[Any], what: str) -> tuple[Any, Axis, Expr]:
     """The arrays as a structure, the axis of their elements, and the predicate there."""
+    if not any(callable(given) for given in (pred, *arrays)):
+        why = "its first argument is the predicate, a function of an element"
+        raise TraceError(
+            complaint(f"{what} without a predicate", why=why, remedy="a[mask] for a mask, an array of bool_")
+        )
     given = [structure(a) for a in arrays]
     axis = make_axes([outer_extent(given, what)])[0]
     value = call(pred, *(elements(a, [axis.var]) for a in given))

@@ -37,7 +37,7 @@ def array_by_array(join: Join) -> Join:
 
     @functools.wraps(join)
     def whole(arrays: Any, *arguments: Any, **options: Any) -> Any:
-        parts = together([structure(part) for part in _sequence(arrays, f"rd.{join.__name__}")])
+        parts = together([structure(part) for part in sequence(arrays, f"rd.{join.__name__}")])
         if not any(isinstance(part, tuple) for part in parts):
             return join(parts, *arguments, **options)
         if not all(same_nesting(part, parts[0]) for part in parts):
@@ -57,7 +57,7 @@ def concat(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
         >>> rd.algorithm(lambda a, b: rd.concat([a, b])).interpret(np.array([3, 1, 2]), np.array([7, 8]))
         array([3, 1, 2, 7, 8])
     """
-    parts = [array_of(a, "rd.concat") for a in _sequence(arrays, "rd.concat")]
+    parts = [array_of(a, "rd.concat") for a in sequence(arrays, "rd.concat")]
     rank = parts[0].ndim
     if rank == 0 or any(part.ndim != rank for part in parts):
         raise ShapeError(complaint("rd.concat takes arrays of one rank, at least 1"))
@@ -114,7 +114,7 @@ def stack(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
         array([[ 3,  1,  2],
                [13, 11, 12]])
     """
-    parts = [array_of(a, "rd.stack") for a in _sequence(arrays, "rd.stack")]
+    parts = [array_of(a, "rd.stack") for a in sequence(arrays, "rd.stack")]
     place = normal_axis(axis, parts[0].ndim + 1)
     extents = list(parts[0].extents)
     for part in parts[1:]:
@@ -272,8 +272,11 @@ def _widths(width: Any, rank: int) -> list[tuple[int, int]]:
     return pairs
 
 
-def _sequence(values: Any, what: str) -> list[Any]:
+def sequence(values: Any, what: str) -> list[Any]:
+    """The arrays that `what` joins: those of a list, or the rows of one array, whose number is known. TraceError for anything else."""
     if isinstance(values, (Array, Complex)):
+        if values.ndim == 0 or index.constant_value(values.extents[0]) is None:
+            raise TraceError(complaint(f"{what} takes a list of arrays, not one array", remedy="[a, b] in brackets"))
         return list(values)
     if not isinstance(values, (list, tuple)) or not values:
         raise TraceError(complaint(f"{what} takes a list of arrays"))

@@ -16,7 +16,7 @@ from raido.algo.graph.expr import Axis, Expr, Update, fresh
 from raido.algo.language import reductions
 from raido.algo.language.complexes import fitted, kind_of
 from raido.algo.language.making import replicate
-from raido.algo.language.moves import astype
+from raido.algo.language.moves import array_of, astype
 from raido.algo.language.ufuncs import add, maximum
 from raido.algo.trace.building import Value, broadcast, broadcast_element, form_results, make_axes, structure
 from raido.algo.trace.combining import RowsMixed, starting_values, trace_operator
@@ -82,6 +82,14 @@ def bincount(
         >>> histogram.interpret(np.array([0, 63, 64, 255], np.uint8))
         array([2, 1, 0, 1])
     """
+    places = array_of(index, "rd.bincount")
+    if not places.dtype.is_integer:
+        raise DTypeError(
+            complaint(
+                f"rd.bincount counts integers, not {places.dtype}",
+                remedy="rd.histogram(a, bins), or a.astype(rd.i64)",
+            )
+        )
     if length is None:
         length = maximum(reductions.max(astype(index, i64), initial=-1) + 1, minlength)
     elif not (isinstance(minlength, int) and minlength == 0):

@@ -18,6 +18,7 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Axis, Const, Expr, Op, fresh
 from raido.algo.language.complexes import spread
 from raido.algo.language.moves import moved as moved_array
+from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.building import Number, Value, call, collect, element, make_axes, owner, structure
 from raido.algo.trace.context import current, load, load_chosen
 from raido.algo.trace.existential import joined_size
@@ -126,10 +127,12 @@ def _fill_value(rule: Fill, array: Array) -> Expr:
     return cast(value, array.dtype)
 
 
-class Window:
+class Window(NearAttributes):
     """The neighbourhood of one element: `p[dy, dx]` with integer constants is the element that many places away."""
 
     __slots__ = ("array", "base", "high", "low", "rules")
+    _spoken = "p"
+    _site = "algorithm"
 
     def __init__(self, array: Array, base: Sequence[Expr], rules: list[Any], low: list[Any], high: list[Any]) -> None:
         self.array, self.base, self.rules, self.low, self.high = array, base, rules, low, high
@@ -137,6 +140,9 @@ class Window:
     @property
     def dtype(self) -> Any:
         return self.array.dtype
+
+    def _meant(self, name: str) -> str | None:
+        return "p[dy, dx] with constant offsets: a window is no array, but its elements are scalars"
 
     def __getitem__(self, key: Any) -> Array:
         offsets = key if isinstance(key, tuple) else (key,)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from raido.algo.trace import scalars
 from raido.algo.trace.building import Zipped, elementwise
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import float_type, lift
-from raido.algo.trace.remedies import rd_form
+from raido.algo.trace.remedies import method_remedies, rd_form
+from raido.algo.trace.tracebacks import border
 from raido.algo.trace.trees import map_leaves
 from raido.algo.trace.value import Array
 
@@ -62,9 +63,23 @@ def _define(name: str, function: Function, doc: str, *aliases: str) -> Ufunc:
     ufunc.__doc__ = doc
     ufunc.__signature__ = _signature(parameters, is_numpys)
     ufunc.primitive = function
+    if is_numpys and len(parameters) == 2:
+        for method in method_remedies(name):
+            setattr(ufunc, method, _refused_method(name, method))
     for alias in (name, *aliases):
         OPERATOR_OF_UFUNC[alias] = ufunc
     return ufunc
+
+
+def _refused_method(name: str, method: str) -> Function:
+    """A method that NumPy's universal functions of two operands have: a call of it raises TraceError, which names raido's form."""
+
+    @border
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        remedy = method_remedies(name)[method]
+        raise TraceError(complaint(f"rd.{name}.{method}: functions have no methods", remedy=remedy))
+
+    return refuse
 
 
 _NUMBERED = {1: ("x",), 2: ("x1", "x2"), 3: ("x1", "x2", "x3")}
@@ -177,7 +192,7 @@ erf = _define("erf", _one(_m, "erf"), "The error function.")
 erfc = _define("erfc", _one(_m, "erfc"), "1 - erf(a), exact for large a.")
 hypot = _define("hypot", _two(_m, "hypot"), "sqrt(a*a + b*b) without overflow.")
 fma = _define("fma", lambda a, b, c: _m("fma", a, b, c), "a * b + c, rounded once.")
-where = _define("where", scalars.select, "a where the condition holds, else b; both are evaluated, checks included.")
+where = _define("where", scalars.select, "x where the condition holds, else y; both are evaluated, checks included.")
 
 
 def _absolute(a: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from raido.algo.language.joining import concat
+from raido.algo.language.joining import concat, sequence
 from raido.algo.language.making import array
 from raido.algo.language.moves import astype, transpose
 from raido.algo.language.pure import without_out
@@ -78,7 +78,7 @@ def column_stack(tup: Any, *, name: str | None = None) -> Array:
 
 def _parts(arrays: Any) -> Any:
     """A sequence of arrays, lists among them as arrays; an array as its rows."""
-    return [array(part) if isinstance(part, list) else part for part in arrays]
+    return [array(part) if isinstance(part, list) else part for part in sequence(arrays, "a function that joins")]
 
 
 def _of_type(parts: list[Any], dtype: Any) -> list[Any]:

@@ -199,7 +199,8 @@ def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
         except ArgumentError as error:
             raise misfit(takes, leaf, name, argument, why=str(error)) from error
         if found is None:
-            raise misfit(takes, leaf, name, argument)
+            hint = "np.frombuffer(b, np.uint8) for the bytes as numbers" if isinstance(argument, bytes) else None
+            raise misfit(takes, leaf, name, argument, hint)
         array = found
     if array.dtype != dtype and array.dtype.newbyteorder("=") != dtype:
         hint = None

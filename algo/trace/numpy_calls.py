@@ -13,22 +13,14 @@ from typing import Any
 from raido.algo.errors import TraceError
 from raido.algo.trace.locations import complaint, user_site
 from raido.algo.trace.operators import Operators
-from raido.algo.trace.remedies import numpy_name, rd_function, rd_remedy, remedy_in
-
-_OF_METHOD = {
-    "reduce": "rd.reduce(op, neutral, a)",
-    "accumulate": "rd.scan(op, neutral, a)",
-    "at": "a.at[index].add(values), or rd.reduce_by_index(a, op, neutral, index, values)",
-    "outer": "op(a[:, None], b[None, :])",
-    "reduceat": "rd.segmented_reduce(op, neutral, a, offsets)",
-}
+from raido.algo.trace.remedies import method_remedies, numpy_name, rd_function, rd_remedy, remedy_in
 
 
 def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """raido's function for a universal one of NumPy's of traced and other values; TraceError where there is none."""
     name = ufunc.__name__
     if method != "__call__":
-        raise TraceError(complaint(f"`np.{name}.{method}` on a traced value", remedy=_OF_METHOD.get(method)))
+        raise TraceError(complaint(f"`np.{name}.{method}` on a traced value", remedy=method_remedies(name).get(method)))
     own = _operator(name) or rd_function(name)
     if own is None or all(isinstance(value, Operators) for value in inputs):
         raise TraceError(complaint(f"`np.{name}` on a traced value", remedy=rd_remedy(name)))

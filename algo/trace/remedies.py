@@ -33,19 +33,38 @@ _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     "PRNGKey": "rd.random.key",
     "RDom": "rd.reduce",
     "associative_scan": "rd.scan",
+    "bernoulli": "rd.random.uniform(key, shape) < p",
+    "categorical": "rd.random.choice(key, n, shape, p=p)",
+    "cummax": "rd.scan(rd.maximum, -np.inf, a)",
+    "cummin": "rd.scan(rd.minimum, np.inf, a)",
     "default_rng": "rd.random.key",
+    "exponential": "-rd.log1p(-rd.random.uniform(key, shape))",
     "jit": "rd.algorithm",
     "lax": "rd.loop, rd.scan, rd.cond",
+    "lstsq": "rd.linalg.solve(a.mT @ a, a.mT @ b), for columns that are far from dependent",
+    "lu": "rd.linalg.solve, rd.linalg.det",
     "ndarray": "rd.Array",
     "newaxis": "None, as in a[:, None]",
+    "nn": "rd.softmax, rd.logsumexp, rd.one_hot, rd.maximum(x, 0)",
+    "pinv": "rd.linalg.solve(a.mT @ a, a.mT), for columns that are far from dependent",
     "rand": "rd.random.uniform",
     "randint": "rd.random.integers",
     "randn": "rd.random.normal",
     "relu": "rd.maximum(x, 0)",
+    "shuffle": "rd.random.permutation",
     "sigmoid": "1 / (1 + rd.exp(-x))",
+    "sliding_window_view": "rd.tabulate((a.shape[0] - k + 1, k), lambda i, j: a[i + j])",
     "standard_normal": "rd.random.normal",
+    "switch": "rd.select(conditions, values), which evaluates all, or rd.cond in rd.cond",
     "top_k": "rd.sort(x)[::-1][:k]",
     "vmap": "rd.map",
+}
+_OF_METHOD = {  # of a universal function
+    "reduce": "rd.reduce({op}, neutral, a)",
+    "accumulate": "rd.scan({op}, neutral, a)",
+    "at": "a.at[index].add(values), or rd.reduce_by_index(a, {op}, neutral, index, values)",
+    "outer": "{op}(a[:, None], b[None, :])",
+    "reduceat": "rd.segmented_reduce({op}, neutral, a, offsets)",
 }
 _OTHER_MEANING = frozenset(("choose", "partition", "load", "record", "filter"))
 
@@ -94,6 +113,12 @@ def rd_remedy(dotted: str) -> str | None:
         return form
     near = (name for name in near_names(dotted.split(".")[-1]) if name not in _OTHER_MEANING)
     return ", ".join(f"rd.{name}" for name in near) or None
+
+
+def method_remedies(operator: str) -> dict[str, str]:
+    """The replacement for each method of a universal function, such as `np.add.accumulate`, with the operator of that name."""
+    op = rd_form(operator) or "op"
+    return {method: form.format(op=op) for method, form in _OF_METHOD.items()}
 
 
 def numpy_name(function: Any) -> str:

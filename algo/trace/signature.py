@@ -19,6 +19,7 @@ from raido.algo.graph.dtypes import dtype_of, f32, f64
 from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.rewrite import topological
 from raido.algo.language.records import Record, record_class
+from raido.algo.trace.argument_errors import counted
 from raido.algo.trace.arguments import fields_of, read_array
 from raido.algo.trace.dtype_reading import find_dtype
 from raido.algo.trace.foreign import is_elsewhere
@@ -178,7 +179,7 @@ def resolve_types(
         return tuple(d.type for d in declared)  # type: ignore[misc]
     if len(arguments) != len(declared):
         names = ", ".join(d.name for d in declared) or "none"
-        raise ArgumentError(f"{function} takes {len(declared)} arguments ({names}), not {len(arguments)}")
+        raise ArgumentError(f"{function} takes {counted(len(declared), 'argument')} ({names}), not {len(arguments)}")
     return tuple(
         type_of(argument, d.name, call) if d.type is None or (is_type(argument) and not call) else d.type
         for d, argument in zip(declared, arguments, strict=True)

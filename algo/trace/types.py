@@ -172,7 +172,9 @@ def parse_dimension(value: Any) -> Expr:
     try:
         return _size(parse_size_text(value), value)
     except (SyntaxError, RecursionError) as error:
-        raise ShapeError(f"cannot read the size {shown(value)}") from error
+        raise ShapeError(
+            f'cannot read the size {shown(value)}; each dimension is a string of its own, as in rd.f32["h", "w"]'
+        ) from error
 
 
 def subscript_complex(part: DType, shape: Any) -> ComplexArrayType:

@@ -9,6 +9,14 @@ from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.locations import user_site
 from raido.algo.trace.operators import Operators
 
+_OTHER_CHANGES = {  # JAX's, and NumPy's operators
+    "apply": "a.at[key].set(f(a[key]))",
+    "divide": "a.at[key].multiply(1 / v)",
+    "get": "a[key]",
+    "power": "a.at[key].set(a[key] ** v)",
+    "subtract": "a.at[key].add(-v)",
+}
+
 
 class Unfinished(NearAttributes):
     """A form that waits for a method to complete it. Every operator on it raises TraceError. `where`: the user's line that has it."""
@@ -26,7 +34,9 @@ class Unfinished(NearAttributes):
         raise TraceError(explain(f"{self._spoken} is used as a value", **labelled))
 
     def _meant(self, name: str) -> str | None:
-        return "a.at[key].set(v)" if self._spoken == "a.at" else None
+        if self._spoken == "a.at":
+            return "a.at[key].set(v)"
+        return _OTHER_CHANGES.get(name)
 
     __call__ = __iter__ = __bool__ = __array__ = refuse
 

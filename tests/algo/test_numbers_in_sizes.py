@@ -31,6 +31,7 @@ OPERATORS = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__, "//": int.__f
         ("min()", r"cannot read a size in 'min\(\)'"),
         ("max(n, key=2)", "cannot read a size"),
         ("n\0", "cannot read the size"),
+        ("n m", r'cannot read the size .n m.; .* rd\.f32\["h", "w"\]'),
         ("9" * 5000, r"cannot read the size '9+\.\.\.9+'"),
         ("(" * 500 + "n" + ")" * 500, r"cannot read the size '\(+\.\.\.\)+'"),
         ("+" * 50_000 + "n", "cannot read the size"),

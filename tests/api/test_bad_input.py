@@ -103,7 +103,7 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "a NumPy scalar": (np.float32(1), ("f32[h, w]",)),
     "a number": (1.5, ("f32[h, w]",)),
     "a string": ("photo.png", ("str",)),
-    "bytes": (b"abc", ("bytes",)),
+    "bytes": (b"abc", ("bytes", "np.frombuffer")),
     "None": (None, ("None",)),
     "a ragged list": ([[1, 2], [3]], ("list",)),
     "a list of strings": ([["a"]], ("list",)),

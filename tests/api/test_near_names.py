@@ -48,6 +48,11 @@ UNKNOWN = {
     "dtype of NumPy": (lambda: rd.float32, "float32", r"raido has rd\.f32"),
     "number of NumPy": (lambda: rd.pi, "pi", r"raido has np\.pi"),
     "NumPy's order": (lambda: rd.argpartition, "argpartition", r"raido has rd\.argsort"),
+    "function of JAX": (lambda: rd.cummax, "cummax", r"raido has rd\.scan\(rd\.maximum, -np\.inf, a\)"),
+    "decomposition": (lambda: rd.linalg.pinv, "pinv", r"raido has rd\.linalg\.solve"),
+    "change of JAX": (traced(lambda a: a.at[0].divide(2)), r"a\.at\[key\]\.divide: ", r"try +a\.at\[key\]\.multiply"),
+    "reading by at": (traced(lambda a: a.at[0].get()), r"a\.at\[key\]\.get: ", r"try +a\[key\]$"),
+    "method of a window": (traced(lambda a: rd.stencil(lambda p: p.sum(), a)), r"p\.sum: ", r"try +p\[dy, dx\]"),
     "module": (lambda: rd.random.unifrm, "raido.random", r"near: rd\.random\.uniform"),
 }
 MISFITS = {

@@ -97,7 +97,7 @@ MESSAGES: dict[str, tuple[Any, str, str]] = {
     "a method of a ufunc": (
         lambda v: np.add.reduce(v),
         "`np.add.reduce` on a traced value",
-        "rd.reduce(op, neutral, a)",
+        "rd.reduce(rd.add, neutral, a)",
     ),
     "no function": (lambda v: np.choose(v, [v]), "`np.choose` on a traced value", ""),
 }

@@ -36,7 +36,7 @@ REQUESTS: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "a negative size": (blur, {"h": -4, "w": 4}, {}, "the size h is a whole number, not -4"),
     "sizes as a text": (blur, "h=4,w=4", {}, 'sizes are written {"h": 480, "w": 640}, not \'h=4,w=4\''),
     "an array of another rank": (blur, (IMAGE[0],), {}, 'argument "img" must be f32[h, w]'),
-    "arrays too many": (blur, (IMAGE, IMAGE), {}, "blur takes 1 arguments (img), not 2"),
+    "arrays too many": (blur, (IMAGE, IMAGE), {}, "blur takes 1 argument (img), not 2"),
     "trials below 0": (blur, SIZES, {"trials": -1}, "trials must be at least 0, a whole number, not -1"),
     "trials as a text": (blur, SIZES, {"trials": "9"}, "trials must be at least 0, a whole number, not '9'"),
     "no minutes": (blur, SIZES, {"minutes": 0}, "minutes must be more than 0, not 0"),
