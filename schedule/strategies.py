@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from raido.algo.graph.expr import Axis, Expr, Node
+from raido.algo.graph.reduction import is_arithmetic
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.atomics import check_atomic
 from raido.schedule.machine import USUAL, Machine
@@ -161,6 +162,8 @@ def check_scan(state: State, name: str) -> None:
                 f'lanes of "{loop.name}" would run side by side over "{scanned[k + 1].name}", whose order counts',
                 f'vectorize "{scanned[-1].name}"',
             )
+        if loop.kind == "vector" and stage.scan is not None:
+            check_lanes_of_operator(stage)
         if loop.kind == "vector" and stage.scan is not None and loop.name in fused_loops(plan.relations):
             raise Refusal(
                 f'lanes of "{loop.name}", which is fused, need not all have an element to scan',
@@ -172,6 +175,14 @@ def check_scan(state: State, name: str) -> None:
             )
         if stage.filter and loop.kind == "vector" and len(stage.axes) > 1:
             raise Refusal(f'"{name}" keeps whole rows', f'vectorize "{stage.axes[-1].name}"')
+
+
+def check_lanes_of_operator(stage: Stage) -> None:
+    """Refuses lanes along a scan whose operator they cannot take."""
+    assert stage.reduction is not None
+    if not is_arithmetic(*stage.reduction.combine):
+        why = f'the operator of "{stage.name}" branches, loops, reads or may fail, so its steps go one by one'
+        raise Refusal(why, "leave the loop as it is, or vectorize one that is not scanned")
 
 
 def check_update(state: State, name: str) -> None:

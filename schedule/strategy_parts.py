@@ -24,6 +24,7 @@ from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, is_reduction, plain_plan
 from raido.schedule.steps import PART
+from raido.schedule.strategies import check_lanes_of_operator
 
 # Loops over blocks, and inside one: they can be given threads and lanes, and nothing else.
 OF_BLOCKS = ("totals", "count", "fold")
@@ -113,6 +114,8 @@ def check_parts(state: State, name: str) -> None:
     across = [loop for loop in plan.loops if loop.kind == "vector" and not is_reduction(stage, plan, loop.name)]
     for part in plan.parts:
         lanes = next((loop.name for loop in part.loops if loop.kind == "vector"), None)
+        if lanes is not None:
+            check_lanes_of_operator(stage)
         if across and lanes is not None:
             _, _, short = part.stage.rpartition(PART)
             raise Refusal(

@@ -12,8 +12,9 @@ import math
 import numpy as np
 
 from raido.algo.graph.dtypes import DType, bool_
-from raido.algo.graph.expr import Cond, Const, Expr, Item, Node, Op, Reduce, const
-from raido.algo.graph.rewrite import substitute, transform
+from raido.algo.graph.expr import Cond, Const, Expr, Item, Node, Op, Reduce, SizeVar, Var, const
+from raido.algo.graph.faults import operator_can_fault
+from raido.algo.graph.rewrite import scalar_nodes, substitute, transform
 
 
 def contracted_product(reduce: Reduce, contract: bool = True) -> tuple[Expr, Expr] | None:
@@ -22,6 +23,12 @@ def contracted_product(reduce: Reduce, contract: bool = True) -> tuple[Expr, Exp
     if contract and reduce.monoid == "add" and isinstance(value, Op) and value.name == "mul" and value.dtype.is_float:
         return value.args[0], value.args[1]
     return None
+
+
+def is_arithmetic(*expressions: Expr) -> bool:
+    """Whether expressions have no branches, loops or reads, and cannot fault."""
+    plain = all(isinstance(node, Const | SizeVar | Var | Op) for node in scalar_nodes(*expressions))
+    return plain and not operator_can_fault(*expressions)
 
 
 def reduction_update(reduce: Reduce, contract: bool = True) -> tuple[Expr, ...]:

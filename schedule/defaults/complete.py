@@ -170,7 +170,7 @@ def say_own_loops(draft: Draft, name: str) -> None:
         say_gpu_loops(draft, name)
         return
     say_loops(draft, name)
-    if has_loops_said(draft.state, name):
+    if has_loops_said(draft.state, name) or draft.state.stage(name).scan is not None:
         say_memory(draft, name)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const
+from raido.algo.graph.reduction import is_arithmetic
 from raido.schedule.lower.builder import Scope, closed
 from raido.schedule.lower.dag import (
     CHEAP_TO_SELECT,
@@ -21,7 +22,6 @@ from raido.schedule.lower.dag import (
 )
 from raido.schedule.lower.emit_steps import StepEmitter
 from raido.schedule.lower.steps import (
-    is_arithmetic,
     known_neutral,
     replace_neutral,
     step_operands,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from raido.algo.graph.expr import Expr, Node, Reduce, Var, fresh
+from raido.algo.graph.reduction import is_arithmetic
 from raido.algo.graph.rewrite import transform
 from raido.schedule.atomics import monoids
 from raido.schedule.lower.dag import (
@@ -17,7 +18,6 @@ from raido.schedule.lower.dag import (
 )
 from raido.schedule.lower.emit_values import ValueEmitter
 from raido.schedule.lower.steps import (
-    is_arithmetic,
     is_plain_operator,
     known_neutral,
     operand_uses,

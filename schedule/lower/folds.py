@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from raido.algo.graph.reduction import is_arithmetic
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.steps import is_arithmetic, is_plain_operator
+from raido.schedule.lower.steps import is_plain_operator
 
 
 def folds_at(job: Job, position: int) -> bool:

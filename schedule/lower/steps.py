@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from raido.algo.graph.expr import Const, Expr, Node, Op, Reduce, SizeVar, Var
-from raido.algo.graph.faults import operator_can_fault
-from raido.algo.graph.reduction import contracted_product, identity_of
+from raido.algo.graph.expr import Const, Expr, Node, Op, Reduce
+from raido.algo.graph.reduction import contracted_product, identity_of, is_arithmetic
 from raido.algo.graph.rewrite import children, substitute
 from raido.schedule.lower.dag import scalar_order
 from raido.schedule.nest.values import NestExpr
@@ -16,12 +15,6 @@ from raido.schedule.nest.values import NestExpr
 def is_plain_operator(form: Reduce) -> bool:
     """Whether the operator is arithmetic on its operands alone: no branches, loops or reads, and nothing that can fault."""
     return is_arithmetic(*form.combine, *form.neutral)
-
-
-def is_arithmetic(*expressions: Expr) -> bool:
-    """Whether expressions have no branches, loops or reads, and cannot fault."""
-    plain = all(isinstance(n, Const | SizeVar | Var | Op) for e in expressions for n in scalar_order([e]))
-    return plain and not operator_can_fault(*expressions)
 
 
 def folds_pieces_in_lanes(fold: Reduce) -> bool:

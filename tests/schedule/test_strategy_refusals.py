@@ -35,6 +35,11 @@ def line(a: rd.f32["n"]):
 
 
 @rd.algorithm
+def last_positive(a: rd.i32["n"]):
+    return rd.scan(lambda p, q: rd.cond(q > 0, lambda: q, lambda: p), 0, a, name="sums")
+
+
+@rd.algorithm
 def columns(a: rd.f32["h", "w"]):
     return rd.scan(rd.add, 0, a, axis=0, name="sums")
 
@@ -118,6 +123,11 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     ),
     "lanes over steps whose last wins": (last, lambda s: s["put"].split("r", 8).vectorize("ro")),
     "another order of steps whose last wins": (last, lambda s: s["put"].split("r", 8).reorder("ri", "ro")),
+    "lanes of an operator with a branch": (last_positive, lambda s: s["sums"].vectorize("x")),
+    "totals in lanes of an operator with a branch": (
+        last_positive,
+        lambda s: s["sums"].strategy("three_phase").part("totals").vectorize("xi"),
+    ),
     "another order along a scan": (line, lambda s: s["sums"].split("x", 64).reorder("xi", "xo")),
     "overlap along a scan": (line, lambda s: s["sums"].split("x", 64).tail("xi", "shift")),
     "inline a scan": (table, lambda s: s["sums"].inline()),
