@@ -21,12 +21,16 @@ def published(module: str, name: str, value: Any) -> Any:
 
 
 def publish(namespace: dict[str, Any]) -> None:
-    """Makes the functions in the `__all__` of a module public ones; the module answers a name that it does not have with those near to it."""
+    """Makes the functions in the `__all__` of a module public ones, and the only ones that `dir` lists.
+
+    The module answers a name that it does not have with those near to it.
+    """
     module, names = namespace["__name__"], namespace["__all__"]
     for name in names:
         if name in namespace:
             namespace[name] = published(module, name, namespace[name])
     namespace["__getattr__"] = border(lambda name: refuse_name(module, name, names))
+    namespace["__dir__"] = lambda: sorted({*names, *(name for name in namespace if name.startswith("__"))})
 
 
 def refuse_name(module: str, name: str, names: Sequence[str]) -> NoReturn:

@@ -131,6 +131,11 @@ def test_public_functions_are_pickled_by_their_public_names() -> None:
     assert rd.fft.fft.__module__ == "raido.fft" and "takes" not in dir(rd) and "near_names" not in dir(rd)
 
 
+@pytest.mark.parametrize("module", [rd.fft, rd.linalg, rd.random])
+def test_a_module_lists_its_public_names(module: Any) -> None:
+    assert [name for name in dir(module) if not name.startswith("__")] == sorted(module.__all__)
+
+
 def test_a_request_that_cannot_be_met_makes_no_database(tmp_path: Path) -> None:
     for wrong in ({"search": "best"}, {"trials": -1}, {"trails": 2}):
         with pytest.raises(rd.ArgumentError):
