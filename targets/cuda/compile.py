@@ -32,8 +32,17 @@ def compile_kernels(functions: Sequence[Any], architecture: str) -> CudaCode:
 def make_kernels(source: Source, architecture: str) -> CudaCode:
     """Machine code of a text; without an architecture kernels that have none."""
     compiled = compile_source(source.text, architecture) if architecture else MachineCode("", b"", {})
-    kernels = {
-        k.name: Kernel(k.name, compiled.code, "addresses", k.arguments, k.argument_bytes, True, k.block, k.shared_bytes)
+    return CudaCode(architecture, kernels_of(source, compiled.code), compiled.resources, source)
+
+
+def kernels_of(source: Source, code: bytes) -> dict[str, Kernel]:
+    """The kernels of a text, by name, whose code is that."""
+    return {
+        k.name: Kernel(
+            *(k.name, code, "addresses", k.arguments, k.argument_bytes, True, k.block, k.shared_bytes),
+            narrow=code if k.narrow else b"",
+            narrow_grid=k.narrow_grid,
+            narrow_limits=k.narrow_limits,
+        )
         for k in source.kernels
     }
-    return CudaCode(architecture, kernels, compiled.resources, source)

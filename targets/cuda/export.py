@@ -27,7 +27,11 @@ def compile_for_all(code: DeviceCode) -> DeviceCode:
         table = write_code_table([(name, compile_source(code.text, name).code) for name in ARCHITECTURES])
     except TargetError as error:
         raise ExportError(str(error)) from error
-    return replace(code, kernels={name: replace(kernel, code=table) for name, kernel in code.kernels.items()})
+    kernels = {
+        name: replace(kernel, code=table, narrow=table if kernel.narrow_limits or any(kernel.narrow_grid) else b"")
+        for name, kernel in code.kernels.items()
+    }
+    return replace(code, kernels=kernels)
 
 
 def write_code_table(codes: Sequence[tuple[str, bytes]]) -> bytes:

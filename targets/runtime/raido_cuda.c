@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,6 +21,7 @@
 #define ALIGNMENT ((uint64_t)256)
 #define SIZES 256 /* four sizes of arrays for each power of two */
 #define MARKS 64
+#define NARROW "raido_narrow_" /* before the name of a kernel: the one with indices of 32 bits */
 #define SPIN ((int64_t)50000) /* nanoseconds of a wait that do not sleep: most kernels are shorter */
 #define NAP 20000
 #define LAST_WAIT ((uint64_t)5000000000) /* nanoseconds, when a device is closed: a kernel may never end */
@@ -49,11 +51,11 @@ struct RdBuffer {
 struct RdKernel {
   RdDevice* device;
   Module* module;
-  CUfunction function;
-  uint32_t pointers, argument_bytes, block[3], dynamic;
+  CUfunction function, narrow; /* narrow: NULL where there is none */
+  uint32_t pointers, numbers, argument_bytes, block[3], narrow_grid[3], dynamic;
   RdKernel *next, *before;
   char name[256];
-  uint32_t offsets[];
+  uint32_t offsets[]; /* of pointers, then of numbers, then these' limits */
 };
 
 struct RdDevice {
@@ -406,18 +408,36 @@ static void drop_module(RdDevice* d, Module* module) {
 }
 
 /* The shared memory of a block is declared by the code, or, all of it, added by the launch. */
-static int32_t set_shared(RdKernel* kernel, uint32_t bytes) {
+static int32_t set_shared(RdKernel* kernel, CUfunction function, uint32_t bytes) {
   RdDevice* d = kernel->device;
   int declared = 0;
   if (bytes > d->info.shared)
     return rd_fail(RD_FAILED, "kernel %s: %u bytes of shared memory, and %s has at most %u for a block", kernel->name, bytes,
                    d->info.name, d->info.shared);
-  TRY(d, cu.FuncGetAttribute(&declared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel->function), "loading a kernel");
+  TRY(d, cu.FuncGetAttribute(&declared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function), "loading a kernel");
   if (declared || !bytes) return 0;
   kernel->dynamic = bytes;
-  TRY(d, cu.FuncSetAttribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)kernel->dynamic),
+  TRY(d, cu.FuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)kernel->dynamic),
       "giving a kernel shared memory");
   return 0;
+}
+
+/* A function of a kernel's module, ready to be launched. */
+static int32_t find_function(RdKernel* kernel, const char* name, uint32_t shared_bytes, CUfunction* out) {
+  CUresult result = cu.ModuleGetFunction(out, kernel->module->module, name);
+  return result == CUDA_SUCCESS ? set_shared(kernel, *out, shared_bytes) : failed(kernel->device, result, "finding a kernel in its code");
+}
+
+static int32_t find_functions(RdKernel* kernel, const RdKernelInfo* info) {
+  PASS(find_function(kernel, info->name, info->shared_bytes, &kernel->function));
+  if (!info->narrow) return 0;
+  size_t room = sizeof NARROW + strlen(info->name);
+  char* name = malloc(room);
+  if (!name) return rd_fail(RD_NO_MEMORY, "no memory");
+  snprintf(name, room, NARROW "%s", info->name);
+  int32_t code = find_function(kernel, name, info->shared_bytes, &kernel->narrow);
+  free(name);
+  return code;
 }
 
 static int32_t check_block(RdDevice* d, const RdKernelInfo* info) {
@@ -441,7 +461,7 @@ static void release_kernel(RdKernel* kernel) {
 static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out) {
   PASS(usable(d));
   PASS(check_block(d, info));
-  RdKernel* kernel = calloc(1, sizeof *kernel + info->pointers * sizeof *info->offsets);
+  RdKernel* kernel = calloc(1, sizeof *kernel + (info->pointers + 2 * (uint64_t)info->numbers) * sizeof *info->offsets);
   if (!kernel) return rd_fail(RD_NO_MEMORY, "no memory");
   int32_t code = find_module(d, info, &kernel->module);
   if (code) {
@@ -454,12 +474,17 @@ static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out)
   kernel->argument_bytes = info->argument_bytes;
   memcpy(kernel->block, info->block, sizeof kernel->block);
   if (info->pointers) memcpy(kernel->offsets, info->offsets, info->pointers * sizeof *info->offsets);
+  kernel->numbers = info->numbers;
+  memcpy(kernel->narrow_grid, info->narrow_grid, sizeof kernel->narrow_grid);
+  for (uint32_t i = 0; i < info->numbers; i++) {
+    kernel->offsets[info->pointers + i] = info->number_offsets[i];
+    kernel->offsets[info->pointers + info->numbers + i] = info->narrow_limits[i];
+  }
   strncpy(kernel->name, info->name, sizeof kernel->name - 1);
   kernel->next = d->kernels;
   if (d->kernels) d->kernels->before = kernel;
   d->kernels = kernel;
-  CUresult result = cu.ModuleGetFunction(&kernel->function, kernel->module->module, info->name);
-  code = result == CUDA_SUCCESS ? set_shared(kernel, info->shared_bytes) : failed(d, result, "finding a kernel in its code");
+  code = find_functions(kernel, info);
   if (code) release_kernel(kernel);
   else *out = kernel;
   return code;
@@ -467,6 +492,15 @@ static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out)
 
 int rd_kernel_takes(const RdKernel* kernel, uint32_t arrays, uint32_t bytes) {
   return kernel->pointers == arrays && kernel->argument_bytes <= bytes;
+}
+
+/* The function for a launch: the narrow one where everything that its indices are made of is small. */
+static CUfunction choose_function(const RdKernel* kernel, const uint32_t grid[3], const char* arguments, RdBuffer* const* buffers) {
+  for (uint32_t i = 0; i < kernel->pointers; i++)
+    if (buffers[i]->bytes > INT32_MAX) return kernel->function;
+  const uint32_t *numbers = kernel->offsets + kernel->pointers, *limits = numbers + kernel->numbers;
+  int small = kernel->narrow && rd_is_small(kernel->narrow_grid, grid, kernel->numbers, numbers, limits, arguments);
+  return small ? kernel->narrow : kernel->function;
 }
 
 static int32_t launch(RdKernel* kernel, const uint32_t grid[3], const void* arguments, RdBuffer* const* buffers) {
@@ -487,7 +521,8 @@ static int32_t launch(RdKernel* kernel, const uint32_t grid[3], const void* argu
     memcpy(block + kernel->offsets[i], &buffers[i]->address, sizeof buffers[i]->address);
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, block, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
   const uint32_t* threads = kernel->block;
-  CUresult result = cu.LaunchKernel(kernel->function, grid[0], grid[1], grid[2], threads[0], threads[1], threads[2], kernel->dynamic,
+  CUfunction function = choose_function(kernel, grid, arguments, buffers);
+  CUresult result = cu.LaunchKernel(function, grid[0], grid[1], grid[2], threads[0], threads[1], threads[2], kernel->dynamic,
                                     d->stream, NULL, bytes ? extra : NULL);
   free(block); /* the driver has copied it */
   return result == CUDA_SUCCESS ? 0 : failed(d, result, "launching a kernel");

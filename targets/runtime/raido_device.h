@@ -28,11 +28,11 @@ typedef struct RdKernel RdKernel;
 /* A kernel.  Its arguments are a block of bytes; of pointer k the address goes to offsets[k] in it (addresses != 0), or it is
  * binding k.  inline_arguments: the block is part of the launch; else it lies in memory.  block: the threads of a block along each
  * axis, which SPIR-V says too.  shared_bytes: the shared memory of a block, which the code declares, or nothing of it (CUDA's with much).
- * CUDA's kernels have addresses, inline, and nothing narrow; their code is machine code, PTX, or a table of both (RdCudaTable).
+ * CUDA's kernels have addresses, inline; their code is machine code, PTX, or a table of both (RdCudaTable).
  *
  * narrow: the same kernel with indices of 32 bits, or NULL; it runs instead where arrays have less than 2^31 bytes, the blocks along
  * each axis are at most narrow_grid, and of the `numbers` integers of 64 bits, at number_offsets in the block, none is negative or above
- * its narrow_limits. */
+ * its narrow_limits. In CUDA's code it is a kernel of its own, by the name raido_narrow_<name>. */
 typedef struct RdKernelInfo {
   const char* name;
   const void* code;
@@ -75,6 +75,9 @@ RD_DEVICE_API int32_t rd_kernel_new(RdDevice* device, const RdKernelInfo* info, 
 RD_DEVICE_API void rd_kernel_free(RdKernel* kernel);
 RD_DEVICE_API int32_t rd_kernel_launch(RdKernel* kernel, const uint32_t grid[3], const void* arguments,
                                        RdBuffer* const* buffers);
+/* Whether a launch is so small that the narrow code is right for it, its arrays apart: `limits` are those of RdKernelInfo. */
+RD_HIDDEN int rd_is_small(const uint32_t most[3], const uint32_t grid[3], uint32_t numbers, const uint32_t* offsets, const uint32_t* limits,
+                          const char* arguments);
 /* Whether a kernel takes so many arrays, and at most so many bytes of arguments. */
 RD_HIDDEN int rd_kernel_takes(const RdKernel* kernel, uint32_t arrays, uint32_t bytes);
 

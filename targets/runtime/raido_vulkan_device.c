@@ -607,16 +607,10 @@ static int32_t check_launch(RdKernel* kernel, const uint32_t grid[3], RdBuffer* 
 /* The code for a launch: the narrow one where everything that its indices are made of is small. */
 static int choose_code(const RdKernel* kernel, const uint32_t grid[3], const char* arguments, RdBuffer* const* buffers) {
   if (!kernel->modules[NARROW]) return WIDE;
-  for (int axis = 0; axis < 3; axis++)
-    if (grid[axis] > kernel->narrow_grid[axis]) return WIDE;
   for (uint32_t i = 0; i < kernel->pointers; i++)
     if (buffers[i]->bytes > INT32_MAX) return WIDE;
-  for (uint32_t i = 0; i < kernel->numbers; i++) {
-    int64_t number;
-    memcpy(&number, arguments + kernel->offsets[kernel->pointers + i], sizeof number);
-    if (number < 0 || number > kernel->offsets[kernel->pointers + kernel->numbers + i]) return WIDE;
-  }
-  return NARROW;
+  const uint32_t *numbers = kernel->offsets + kernel->pointers, *limits = numbers + kernel->numbers;
+  return rd_is_small(kernel->narrow_grid, grid, kernel->numbers, numbers, limits, arguments) ? NARROW : WIDE;
 }
 
 static int32_t launch(RdKernel* kernel, const uint32_t grid[3], const void* arguments, RdBuffer* const* buffers) {

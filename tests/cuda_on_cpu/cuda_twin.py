@@ -21,7 +21,7 @@ import pytest
 from raido.algo.graph.dtypes import u32
 from raido.targets.cuda.source.generate import Source, prelude
 from raido.targets.cuda.source.values import memory_type
-from raido.targets.devices.kernel import Argument, Kernel
+from raido.targets.devices.kernel import Argument
 
 HERE = Path(__file__).parent
 _FLAGS = "-std=c++17 -O0 -w -fPIC -shared -pthread -ffp-contract=off -fno-strict-aliasing -fno-gnu-unique -U_FORTIFY_SOURCE -Wl,-z,nodelete"
@@ -35,7 +35,8 @@ def twin_source(sources: Mapping[str, Source]) -> str:
     for prefix, source in sources.items():
         kernels = re.split(r'(?=extern "C" __global__)', source.body)
         body = "\n".join(map(_with_rubbish, kernels)).replace('extern "C" __global__', "__global__")
-        wrappers = "".join(_wrapper(prefix, kernel.name, kernel.arguments) for kernel in source.kernels)
+        names = [(name, k.arguments) for k in source.kernels for name in (k.name, k.narrow) if name]
+        wrappers = "".join(_wrapper(prefix, name, arguments) for name, arguments in names)
         parts.append(f"namespace text_{prefix} {{\n{body}\n{wrappers}}}")
     return "\n".join(parts)
 
@@ -87,14 +88,6 @@ def compile_text(text: str) -> bytes:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:4000]
         return (Path(folder) / "twin.so").read_bytes()
-
-
-def twin_kernels(source: Source, code: bytes) -> dict[str, Kernel]:
-    """The kernels of a text as compiled ones, whose code is a twin."""
-    return {
-        k.name: Kernel(k.name, code, "addresses", k.arguments, k.argument_bytes, True, k.block, k.shared_bytes)
-        for k in source.kernels
-    }
 
 
 class Twin:

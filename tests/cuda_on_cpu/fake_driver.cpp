@@ -32,6 +32,7 @@ typedef void (*Run)(char*, const unsigned*, const unsigned*, unsigned, int);
 struct Function {
   Run run;
   int declared, allowed;
+  bool narrow;
 };
 struct Module {
   void* library;
@@ -228,7 +229,7 @@ DRIVER CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char
   Module* m = (Module*)module;
   Run run = (Run)dlsym(m->library, ("twin_" + m->prefix + name).c_str());
   if (!run) return 500;
-  *out = (CUfunction) & (m->functions[name] = {run, (int)settings["declared"], 0});
+  *out = (CUfunction) & (m->functions[name] = {run, (int)settings["declared"], 0, std::strstr(name, "raido_narrow_") == name});
   return 0;
 }
 DRIVER CUresult cuFuncGetAttribute(int* out, int, CUfunction function) { return *out = ((Function*)function)->declared, 0; }
@@ -249,6 +250,7 @@ DRIVER CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, un
   }
   CUresult failure = (CUresult)settings["fail_kernel"];
   alive["launches"]++;
+  alive["narrow launches"] += f->narrow;
   ((Stream*)stream)->commands.push_back([=]() mutable {
     if (failure) return failure;
     unsigned grid[3] = {gx, gy, gz}, threads[3] = {bx, by, bz};

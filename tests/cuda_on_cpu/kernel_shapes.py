@@ -27,7 +27,7 @@ from corpus import CASES, Case  # noqa: E402
 
 from raido.targets.cuda.nvrtc import MachineCode, Resources, compile_source  # noqa: E402
 from raido.targets.cuda.program import CudaCompilation  # noqa: E402
-from raido.targets.cuda.source.generate import STATIC_SHARED  # noqa: E402
+from raido.targets.cuda.source.generate import NARROW, STATIC_SHARED  # noqa: E402
 from raido.targets.devices import tir  # noqa: E402
 from raido.targets.target import Target  # noqa: E402
 
@@ -62,9 +62,9 @@ def shapes(name: str, architecture: str) -> Iterator[Shape]:
         return
     made: MachineCode = compile_source(work.text.text, architecture)
     planned = {kernel.name: kernel.shared_bytes for kernel in work.text.kernels}
-    for kernel, function in work.functions.items():
-        used = made.resources[kernel]
-        faults = tuple(faults_of(used, planned[kernel], has_own_arrays(function)))
+    for kernel, used in made.resources.items():
+        plain = kernel.removeprefix(NARROW)
+        faults = tuple(faults_of(used, planned[plain], has_own_arrays(work.functions[plain])))
         yield Shape(name, kernel, architecture, used, faults, made.code)
 
 

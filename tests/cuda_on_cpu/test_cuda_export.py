@@ -19,14 +19,13 @@ from raido.targets import export
 from raido.targets.compile import executable_of
 from raido.targets.cuda import export as cuda_export
 from raido.targets.cuda import program
-from raido.targets.cuda.compile import CudaCode
+from raido.targets.cuda.compile import CudaCode, kernels_of
 from raido.targets.cuda.export import ARCHITECTURES, write_code_table
 from raido.targets.cuda.library import find_device
 from raido.targets.cuda.nvrtc import MachineCode, load_nvrtc
 from raido.targets.cuda.program import CudaCompilation
 from raido.targets.cuda.runtime import CudaDevice
 from raido.targets.cuda.source.generate import Source
-from raido.targets.devices.kernel import Kernel
 from raido.targets.devices.runtime import LoadedKernel
 from raido.targets.target import Target
 
@@ -76,11 +75,7 @@ def library(work: CudaCompilation, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def without_code(source: Source, architecture: str) -> CudaCode:
-    kernels = {
-        k.name: Kernel(k.name, b"", "addresses", k.arguments, k.argument_bytes, True, k.block, k.shared_bytes)
-        for k in source.kernels
-    }
-    return CudaCode(architecture, kernels, {}, source)
+    return CudaCode(architecture, kernels_of(source, b""), {}, source)
 
 
 MAIN = r"""
@@ -180,7 +175,7 @@ def test_a_device_gets_the_newest_code_that_it_executes(
     (tmp_path / "twin.so").write_bytes(compile_twin(work.text))
     driver.register("the one", tmp_path / "twin.so", "")
     table = write_code_table([(name, b"the one\0" if name == taken else b"another") for name in ARCHITECTURES])
-    kernel = replace(next(iter(work.kernels.values())), code=table)
+    kernel = replace(next(iter(work.kernels.values())), code=table, narrow=table)
     driver.set(capability=capability)
     with CudaDevice(find_device()) as device:
         LoadedKernel(device, kernel)

@@ -16,9 +16,8 @@ from cuda_twin import compile_text, twin_source
 from fake_driver import FakeDriver
 
 from raido.targets.cuda import program
-from raido.targets.cuda.compile import CudaCode
+from raido.targets.cuda.compile import CudaCode, kernels_of
 from raido.targets.cuda.source.generate import Source
-from raido.targets.devices.kernel import Kernel
 
 
 class TwinCompiler:
@@ -34,11 +33,7 @@ class TwinCompiler:
         prefix, self.count = f"t{self.count}_", self.count + 1
         self.waiting[prefix] = source
         code = f"twin of {prefix}".encode() + b"\0"
-        kernels = {
-            k.name: Kernel(k.name, code, "addresses", k.arguments, k.argument_bytes, True, k.block, k.shared_bytes)
-            for k in source.kernels
-        }
-        return CudaCode(architecture, kernels, {}, source)
+        return CudaCode(architecture, kernels_of(source, code), {}, source)
 
     def build(self) -> None:
         """Compiles the texts of which there is no twin yet."""

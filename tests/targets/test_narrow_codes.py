@@ -16,10 +16,10 @@ from vulkan_devices import ANYTHING, validated_device
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.primitives import evaluate
 from raido.targets import tvm_corner as T
+from raido.targets.devices.bounds import Bounds
 from raido.targets.devices.runtime import LoadedKernel, Memory
 from raido.targets.vulkan.library import validation_messages
 from raido.targets.vulkan.runtime import VulkanDevice
-from raido.targets.vulkan.spirv.bounds import Bounds
 from raido.targets.vulkan.spirv.generate import generate_kernel
 from raido.targets.vulkan.spirv.listing import list_instructions
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from raido.algo.errors import CompileError
-from raido.algo.graph.dtypes import DType, bool_, f16, f32
+from raido.algo.graph.dtypes import DType, bool_, f16, f32, i32, i64
+from raido.targets.cuda.source.narrow import Narrow
 from raido.targets.cuda.source.operations import convert, write_native
 from raido.targets.cuda.source.recipes import Functions
 from raido.targets.cuda.source.values import literal, memory_type, type_text
@@ -34,6 +35,7 @@ _NATIVE_NODES = {
     "Min": "minimum",
     "Max": "maximum",
 }
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 _BITS = {"BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor"}
 _UPDATES = ("add", "min", "max", "and", "or", "xor", "exchange", "compare_exchange", "load", "store")
 _PLAIN = re.compile(r"\w+(\.at\[\d+\])?|\d[\w.+-]*")
@@ -49,13 +51,15 @@ class Array:
 
 
 class Expressions:
-    """Writes expressions. `variables` and `arrays` say what names of TIR mean here; `mentioned` are variables that are used."""
+    """Writes expressions. `variables` and `arrays` say what names of TIR mean here; `mentioned` are variables that are used; `narrow`, if not
+    None, writes arithmetic on i64 in 32 bits where that serves."""
 
-    def __init__(self, kernel: str, writer: Writer, functions: Functions) -> None:
+    def __init__(self, kernel: str, writer: Writer, functions: Functions, narrow: bool = False) -> None:
         self.kernel, self.writer, self.functions = kernel, writer, functions
         self.variables: dict[Any, Lanes] = {}
         self.arrays: dict[Any, Array] = {}
         self.mentioned: set[Any] = set()
+        self.narrow = Narrow(self) if narrow else None
 
     def one(self, node: Any) -> str:
         """The value of a scalar."""
@@ -64,10 +68,27 @@ class Expressions:
 
     def lanes(self, node: Any) -> Lanes:
         """The values of an expression, one for each of its lanes."""
+        if self.narrow is not None and self.narrow.applies(node):
+            return (widened(self.narrow.low(node)),)
+        return self.written(node)
+
+    def written(self, node: Any) -> Lanes:
+        """The same, computed in the type of the expression."""
         write = getattr(self, f"_{tir.kind(node)}", None)
         if write is None:
             raise CompileError(f'kernel "{self.kernel}" has a {tir.kind(node)}, which CUDA C is not made from: {node}')
         return write(node)
+
+    def index(self, node: Any) -> tuple[DType, str]:
+        """An index of an element, or the first of several: its type and its value."""
+        dtype, _ = tir.type_of(node)
+        if self.narrow is not None and dtype is i64:
+            return i32, self.narrow.low(node)
+        return dtype, self.one(node)
+
+    def indices(self, node: Any) -> Lanes:
+        """The indices of elements, one for each lane."""
+        return (self.index(node)[1],) if tir.type_of(node)[1] == 1 else self.lanes(node)
 
     def element(self, access: Any) -> tuple[Array, Any]:
         """The array that a load or a store is of, and the index in it."""
@@ -95,10 +116,11 @@ class Expressions:
     def _BufferLoad(self, node: Any) -> Lanes:
         array, index = self.element(node)
         if (start := consecutive(index)) is None or array.private:
-            return tuple(self._load(array, at) for at in self.lanes(index))
+            return tuple(self._load(array, at) for at in self.indices(index))
         found: list[str] = []
-        dtype, lanes = tir.type_of(index)
-        first = self.named(dtype, self.one(start), "first")
+        _, lanes = tir.type_of(index)
+        dtype, text = self.index(start)
+        first = self.named(dtype, text, "first")
         for offset, count in accesses(array.dtype, lanes):
             at = self.offset(dtype, first, offset)
             if count == 1:
@@ -122,13 +144,14 @@ class Expressions:
         values = self.lanes(access.value)
         start = consecutive(index)
         if start is None or array.private:
-            places = self.lanes(index)
+            places = self.indices(index)
             if len(values) > 1:  # each lane is read before any is written
                 values = tuple(self.writer.declare(array.dtype, "lane", value) for value in values)
             self.writer.lines += [f"{array.name}[{at}] = {value};" for at, value in zip(places, values, strict=True)]
             return
-        dtype, lanes = tir.type_of(index)
-        first = self.named(dtype, self.one(start), "first")
+        _, lanes = tir.type_of(index)
+        dtype, text = self.index(start)
+        first = self.named(dtype, text, "first")
         values = tuple(self.named(array.dtype, value, "lane") for value in values)
         for offset, count in accesses(array.dtype, lanes):
             at, part = self.offset(dtype, first, offset), values[offset : offset + count]
@@ -171,6 +194,8 @@ class Expressions:
     def _arithmetic(self, node: Any) -> Lanes:
         """A native operation; of f16 in f32, which rounds sums, differences and products of f16 to what rounding once gives."""
         name, result = _NATIVE_NODES[tir.kind(node)], tir.type_of(node)[0]
+        if name in _COMPARISONS and self.narrow is not None and self.narrow.compares(node.a, node.b):
+            return (self._compare_narrow(name, node.a, node.b),)
 
         def write(dtype: DType, x: str, y: str) -> str:
             if dtype is not f16:
@@ -181,6 +206,10 @@ class Expressions:
         return self._each(node, write)
 
     _Add = _Sub = _Mul = _LShift = _RShift = _LT = _LE = _GT = _GE = _EQ = _NE = _Min = _Max = _arithmetic
+
+    def _compare_narrow(self, name: str, *operands: Any) -> str:
+        assert self.narrow is not None
+        return write_native(name, bool_, [(i32, self.narrow.low(operand)) for operand in operands])
 
     def _Div(self, node: Any) -> Lanes:
         def write(dtype: DType, x: str, y: str) -> str:
@@ -228,8 +257,20 @@ class Expressions:
         return tuple(f"(!{x})" for x in self.lanes(node.a))
 
     def _Cast(self, node: Any) -> Lanes:
-        source, dtype = tir.type_of(node.value)[0], tir.type_of(node)[0]
+        dtype, lanes = tir.type_of(node)
+        if lanes == 1:
+            return (self._converted(node.value, dtype),)
+        source = tir.type_of(node.value)[0]
         return tuple(convert((source, x), dtype) for x in self.lanes(node.value))
+
+    def _converted(self, value: Any, dtype: DType) -> str:
+        """A scalar in another type, of an i64 from its lower half if that says it all."""
+        source, _ = tir.type_of(value)
+        if self.narrow is not None and source is i64 and dtype is not bool_:
+            truncated = not dtype.is_float and dtype.bits <= i32.bits
+            if truncated or self.narrow.bounds.fit(value):
+                return convert((i32, self.narrow.low(value)), dtype)
+        return convert((source, self.one(value)), dtype)
 
     def _Select(self, node: Any) -> Lanes:
         _, lanes = tir.type_of(node)
@@ -262,6 +303,11 @@ class Expressions:
             return (self.writer.choose(dtype, self.one(condition), lambda: self.one(yes), lambda: self.one(no)),)
         if name == "likely":
             return self.lanes(arguments[0])
+        if name == PREFIX + "convert" and lanes == 1:
+            return (self._converted(arguments[0], dtype),)
+        compared = name.removeprefix(PREFIX) in _COMPARISONS
+        if compared and self.narrow is not None and self.narrow.compares(*arguments):
+            return (self._compare_narrow(name.removeprefix(PREFIX), *arguments),)
         types = [tir.type_of(argument)[0] for argument in arguments]
         rows = zip(*(self.lanes(argument) for argument in arguments), strict=True)
         return tuple(self._operation(name, dtype, list(zip(types, row, strict=True)), node) for row in rows)
@@ -293,12 +339,17 @@ class Expressions:
         dtype = array.dtype
         if name not in _UPDATES or dtype.bits < 32 or (dtype.is_float and name != "add"):
             raise CompileError(f"CUDA C has no atomic {name} of {dtype}")
-        given = [f"&{array.name}[{self.one(index)}]", *(self.one(value) for value in values)]
+        given = [f"&{array.name}[{self.index(index)[1]}]", *(self.one(value) for value in values)]
         call = f"raido_atomic_{name}({', '.join(given)})"
         if name == "store":
             self.writer.lines.append(f"{call};")
             return ""
         return self.writer.declare(dtype, "seen", call)
+
+
+def widened(low: str) -> str:
+    """An i64 from its lower half, which says it all."""
+    return f"((i64){low})"
 
 
 def consecutive(index: Any) -> Any:

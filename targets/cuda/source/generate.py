@@ -10,18 +10,23 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from raido.algo.errors import CompileError, TargetError
+from raido.algo.graph.dtypes import i64
 from raido.targets.cuda.source.recipes import Functions
 from raido.targets.cuda.source.statements import Statements, receive
 from raido.targets.devices import tir
 from raido.targets.devices.kernel import Argument, lay_out_arguments
+from raido.targets.devices.narrow import limit_of
+from raido.targets.devices.strides import Strides, strides_of
 
 STATIC_SHARED = 48 << 10
 """Bytes of shared memory that a kernel declares itself; one with more is given it by the launch (CUDA C++ Programming Guide, 5.3)."""
+NARROW = "raido_narrow_"
+"""The beginning of the name of a kernel whose indices have 32 bits, as raido_cuda.c has it, too."""
 MOST_THREADS = 1024
 MOST_ARGUMENT_BYTES = 4096
 """Bytes of the arguments of a launch that every device takes."""
@@ -29,13 +34,17 @@ MOST_ARGUMENT_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A kernel as its launches see it: arguments in a block of `argument_bytes`, threads of a block, bytes of shared memory."""
+    """A kernel as its launches see it: arguments in a block of `argument_bytes`, threads of a block, bytes of shared memory. Where `narrow` is
+    a name, it is that of the kernel with indices of 32 bits, for launches of at most so many blocks and integers (`RdKernelInfo`)."""
 
     name: str
     arguments: tuple[Argument, ...]
     argument_bytes: int
     block: tuple[int, int, int]
     shared_bytes: int
+    narrow: str = ""
+    narrow_grid: tuple[int, int, int] = (0, 0, 0)
+    narrow_limits: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +73,28 @@ def generate_source(kernels: Sequence[Any]) -> Source:
     functions, texts, interfaces = Functions(), [], []
     for function in kernels:
         text, interface = _write_kernel(function, functions)
+        narrow, small = _write_kernel(function, functions, strides_of(function))
+        if narrow.replace(small.narrow, interface.name) != text:
+            texts.append(narrow)
+            interface = replace(
+                interface, narrow=small.narrow, narrow_grid=small.narrow_grid, narrow_limits=small.narrow_limits
+            )
         texts.append(text)
         interfaces.append(interface)
-    if len({interface.name for interface in interfaces}) < len(interfaces):
+    names = [name for interface in interfaces for name in (interface.name, interface.narrow) if name]
+    if len(set(names)) < len(names):
         raise CompileError("two kernels of one text have the same name")
     return Source("\n\n".join([*functions.definitions.values(), *texts]) + "\n", tuple(interfaces))
 
 
-def _write_kernel(function: Any, functions: Functions) -> tuple[str, Interface]:
+def _write_kernel(function: Any, functions: Functions, strides: Strides | None = None) -> tuple[str, Interface]:
+    """The text of a kernel; with strides that of the narrow one."""
     name = str(function.attrs["global_symbol"])
     if not name.isidentifier() or not name.isascii():
         raise CompileError(f'"{name}" is no name for a kernel in CUDA C')
     arguments, size = lay_out_arguments(function)
     carved = _shared_bytes(function) > STATIC_SHARED
-    statements = Statements(name, functions, carved)
+    statements = Statements(name, functions, carved, strides)
     apart = "tirx.noalias" in function.attrs and bool(function.attrs["tirx.noalias"])
     written = _written(function)
     given = [
@@ -90,7 +107,13 @@ def _write_kernel(function: Any, functions: Functions) -> tuple[str, Interface]:
     x, y, z = statements.block
     interface = Interface(name, arguments, size, (x, y, z), statements.shared)
     _check_limits(interface)
-    head = f'extern "C" __global__ void __launch_bounds__({x * y * z}) {name}({", ".join(given)}) {{'
+    if strides is not None:
+        numbers = [p for p, a in zip(function.params, arguments, strict=True) if not a.pointer and a.dtype is i64]
+        across, down, deep = statements.grid
+        limits = tuple(limit_of(strides, number) for number in numbers)
+        interface = replace(interface, narrow=NARROW + name, narrow_grid=(across, down, deep), narrow_limits=limits)
+    symbol = interface.narrow or name
+    head = f'extern "C" __global__ void __launch_bounds__({x * y * z}) {symbol}({", ".join(given)}) {{'
     return "\n".join([head, *(f"  {line}" for line in statements.writer.lines), "}"]), interface
 
 

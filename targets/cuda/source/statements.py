@@ -6,13 +6,17 @@ import math
 from typing import Any
 
 from raido.algo.errors import CompileError
-from raido.algo.graph.dtypes import DType
-from raido.targets.cuda.source.expressions import Array, Expressions
+from raido.algo.graph.dtypes import DType, i32, i64
+from raido.targets.cuda.source.expressions import Array, Expressions, widened
+from raido.targets.cuda.source.narrow import Narrow
 from raido.targets.cuda.source.operations import convert
 from raido.targets.cuda.source.recipes import Functions
 from raido.targets.cuda.source.values import memory_type, type_text
 from raido.targets.cuda.source.writer import Writer
 from raido.targets.devices import tir
+from raido.targets.devices.bounds import INT32, Interval, inside
+from raido.targets.devices.narrow import MOST, is_arithmetic, is_index, limit_of
+from raido.targets.devices.strides import Strides
 
 _UNROLLED = 3
 _AXES = ("x", "y", "z")
@@ -20,13 +24,15 @@ _AXES = ("x", "y", "z")
 
 class Statements:
     """Writes statements, and collects what they say of the launch: threads of a block, bytes of shared memory. `carved`: arrays of the
-    block are parts of one block of memory, whose size the launch says."""
+    block are parts of one block of memory, whose size the launch says. `strides`, where code is narrow, are those of `strides_of`, and `grid`
+    has the blocks for which it is right."""
 
-    def __init__(self, kernel: str, functions: Functions, carved: bool) -> None:
+    def __init__(self, kernel: str, functions: Functions, carved: bool, strides: Strides | None = None) -> None:
         self.kernel, self.carved = kernel, carved
+        self.strides = strides or Strides()
         self.writer = Writer()
-        self.expressions = Expressions(kernel, self.writer, functions)
-        self.block = [1, 1, 1]
+        self.expressions = Expressions(kernel, self.writer, functions, narrow=strides is not None)
+        self.block, self.grid = [1, 1, 1], [MOST, MOST, MOST]
         self.shared = 0
 
     def write(self, node: Any) -> None:
@@ -60,7 +66,28 @@ class Statements:
         self.line("return;")
 
     def _Bind(self, node: Any) -> None:
-        self.expressions.bind(node.var, node.value)
+        narrow, value = self.expressions.narrow, node.value
+        if narrow is None or not is_index(value):
+            self.expressions.bind(node.var, value)
+            return
+        bounds = narrow.bounds.of(value)
+        if inside(bounds, INT32):
+            self.name_narrow(node.var, narrow.low(value), bounds)
+            return
+        if is_arithmetic(value):
+            low = narrow.low(value)
+            self.expressions.bind(node.var, value)
+        else:
+            self.expressions.bind(node.var, value)
+            low = narrow.convert(i64, self.expressions.variables[node.var][0])
+        narrow.name(node.var, self.writer.declare(i32, f"{node.var.name}_low", low), bounds)
+
+    def name_narrow(self, variable: Any, low: str, bounds: Interval) -> None:
+        """Gives a variable of i64 the value that its lower half is."""
+        assert self.expressions.narrow is not None
+        name = self.writer.declare(i32, str(variable.name), low)
+        self.expressions.narrow.name(variable, name, bounds)
+        self.expressions.variables[variable] = (widened(name),)
 
     # --- memory
 
@@ -103,20 +130,39 @@ class Statements:
 
     def _For(self, node: Any) -> None:
         dtype, _ = tir.type_of(node.loop_var)
-        expressions = self.expressions
-        start = expressions.one(node.min)
-        stop = expressions.one(node.extent)
+        expressions, narrow = self.expressions, self.expressions.narrow
+        indices = narrow.loop_indices(node) if narrow is not None and dtype is i64 else None
+        value = expressions.one
+        if narrow is not None and indices is not None:
+            if narrow.bounds.of(node.extent)[1] <= 1:
+                self._run_once(node, narrow, indices)
+                return
+            dtype, value = i32, narrow.low
+        start, stop = value(node.min), value(node.extent)
         if not (tir.kind(node.min) == "IntImm" and int(node.min.value) == 0):
             start = expressions.named(dtype, start, "start")
             stop = f"{start} + {stop}"
         stop = expressions.named(dtype, stop, "stop")
-        step = "1" if node.step is None else expressions.named(dtype, expressions.one(node.step), "step")
+        step = "1" if node.step is None else expressions.named(dtype, value(node.step), "step")
         index = self.writer.name(str(node.loop_var.name))
         expressions.variables[node.loop_var] = (index,)
+        if narrow is not None and indices is not None:
+            expressions.variables[node.loop_var] = (widened(index),)
+            narrow.name(node.loop_var, index, indices)
         if int(node.kind) == _UNROLLED:
             self.line("#pragma unroll")
         further = f"++{index}" if step == "1" else f"{index} += {step}"
         with self.writer.block(f"for ({dtype.name} {index} = {start}; {index} < {stop}; {further})"):
+            self.write(node.body)
+
+    def _run_once(self, node: Any, narrow: Narrow, indices: Interval) -> None:
+        """A loop of one iteration at most."""
+        if narrow.bounds.of(node.extent) == (1, 1):
+            self.name_narrow(node.loop_var, narrow.low(node.min), indices)
+            self.write(node.body)
+            return
+        with self.writer.block(f"if ({narrow.low(node.extent)} > 0)"):
+            self.name_narrow(node.loop_var, narrow.low(node.min), indices)
             self.write(node.body)
 
     def _While(self, node: Any) -> None:
@@ -147,6 +193,11 @@ class Statements:
             self.block[_AXES.index(axis)] = int(node.value.value)
         dtype, _ = tir.type_of(node.node.var)
         name = self.writer.name(str(node.node.var.name))
+        if (narrow := self.expressions.narrow) is not None:
+            count = self.block[_AXES.index(axis)]
+            if where == "blockIdx":
+                count = self.grid[_AXES.index(axis)] = limit_of(self.strides, node.node.var)
+            narrow.name(node.node.var, f"(i32){where}.{axis}", (0, count - 1))
         self.expressions.variables[node.node.var] = (name,)
         return f"const {dtype.name} {name} = ({dtype.name}){where}.{axis};"
 
@@ -160,6 +211,9 @@ def receive(statements: Statements, parameter: Any, dtype: DType, pointer: bool,
         return f"{'' if written else 'const '}{memory_type(dtype)}* {'__restrict__ ' if apart else ''}{name}"
     if dtype.bits >= 32:
         expressions.variables[parameter] = (name,)
+        if (narrow := expressions.narrow) is not None and dtype is i64:
+            low = statements.writer.declare(i32, f"{parameter.name}_low", f"(i32){name}")
+            narrow.name(parameter, low, (0, limit_of(statements.strides, parameter)))
         return f"{dtype.name} {name}"
     from raido.algo.graph.dtypes import f16, u32
 

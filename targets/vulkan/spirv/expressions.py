@@ -131,13 +131,9 @@ class Expressions:
 
     def _comparison(self, node: Any) -> Lanes:
         name = tir.kind(node).lower()
-        if self._narrow_operands(node.a, node.b):
+        if self.narrow is not None and self.narrow.compares(node.a, node.b):
             return (self._compare_narrow(name, node.a, node.b),)
         return self._binary(node, lambda dtype, x, y: compare(self.body, name, dtype, x, y))
-
-    def _narrow_operands(self, *operands: Any) -> bool:
-        """Whether operands are i64 whose lower halves say all."""
-        return self.narrow is not None and tir.type_of(operands[0]) == (i64, 1) and self.narrow.bounds.fit(*operands)
 
     def _compare_narrow(self, name: str, *operands: Any) -> int:
         assert self.narrow is not None
@@ -229,7 +225,8 @@ class Expressions:
             return self.lanes(arguments[0])
         if name == PREFIX + "convert" and tir.type_of(node)[1] == 1:
             return (self._converted(arguments[0], dtype),)
-        if name.removeprefix(PREFIX) in COMPARISONS and self._narrow_operands(*arguments):
+        compared = name.removeprefix(PREFIX) in COMPARISONS
+        if compared and self.narrow is not None and self.narrow.compares(*arguments):
             return (self._compare_narrow(name.removeprefix(PREFIX), *arguments),)
         operands = [(tir.type_of(argument)[0], self.lanes(argument)) for argument in arguments]
         each = [

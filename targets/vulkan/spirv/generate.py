@@ -16,6 +16,7 @@ from raido.algo.errors import TargetError, explain
 from raido.algo.graph.dtypes import DType, i64, u16, u32, u64
 from raido.targets.devices import tir
 from raido.targets.devices.kernel import Argument, Kernel, Mode, lay_out_arguments
+from raido.targets.devices.strides import strides_of
 from raido.targets.vulkan.device import Device
 from raido.targets.vulkan.spirv.body import Body
 from raido.targets.vulkan.spirv.grammar import ALIGNED, Capability, Decoration, Op, Storage
@@ -23,7 +24,6 @@ from raido.targets.vulkan.spirv.memory import Array
 from raido.targets.vulkan.spirv.module import Module
 from raido.targets.vulkan.spirv.operations import convert, write_native
 from raido.targets.vulkan.spirv.statements import Statements
-from raido.targets.vulkan.spirv.strides import strides_of
 
 
 @seldom_collected

@@ -9,20 +9,19 @@ from typing import Any
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, i32, i64, u32
 from raido.targets.devices import tir
+from raido.targets.devices.bounds import INT32, Interval, inside
+from raido.targets.devices.narrow import MOST, is_arithmetic, limit_of
+from raido.targets.devices.strides import Strides
 from raido.targets.vulkan.spirv import memory
 from raido.targets.vulkan.spirv.body import Body, Lanes
-from raido.targets.vulkan.spirv.bounds import INT32, Interval, inside
 from raido.targets.vulkan.spirv.expressions import Expressions, consecutive
 from raido.targets.vulkan.spirv.grammar import BuiltIn, Op, Storage
 from raido.targets.vulkan.spirv.memory import Array
 from raido.targets.vulkan.spirv.narrow import Narrow
 from raido.targets.vulkan.spirv.operations import compare, convert
-from raido.targets.vulkan.spirv.strides import Strides
 
 _UNROLLED = 3
 _AXES = ("x", "y", "z")
-MOST = 1 << 29
-"""Bounds of integers, and of indices as far as blocks decide them, under which the narrow code of a kernel runs."""
 
 
 class Statements:
@@ -44,7 +43,7 @@ class Statements:
 
     def limit(self, variable: Any) -> int:
         """The most that a number, or the blocks along an axis, may be where narrow code runs."""
-        return max(MOST // max(self.strides[variable], 1), 1)
+        return limit_of(self.strides, variable)
 
     def write(self, node: Any) -> None:
         """Appends a statement."""
@@ -79,7 +78,7 @@ class Statements:
             self._name(node.var, narrow.low(node.value), bounds)
             return
         wide = expressions.lanes(node.value)
-        low = narrow.low(node.value) if _is_arithmetic(node.value) else convert(self.body, i64, i32, wide[0])
+        low = narrow.low(node.value) if is_arithmetic(node.value) else convert(self.body, i64, i32, wide[0])
         self._name(node.var, low, bounds, wide)
 
     def _name(self, variable: Any, low: int, bounds: Interval, wide: Lanes | None = None) -> None:
@@ -145,13 +144,9 @@ class Statements:
 
     def _narrow_for(self, node: Any, narrow: Narrow) -> bool:
         """A loop whose index is an i64, with an index of 32 bits, if it fits."""
-        low, extent = narrow.bounds.of(node.min), narrow.bounds.of(node.extent)
-        step = None if node.step is None else narrow.bounds.of(node.step)
-        end = low[1] + max(extent[1], 0) + (1 if step is None else step[1])
-        if not narrow.bounds.fit(node.min, node.extent) or not inside((low[0] + min(extent[0], 0), end), INT32):
+        if (indices := narrow.loop_indices(node)) is None:
             return False
-        indices = (low[0], max(low[0], low[1] + extent[1] - 1))
-        if extent[1] <= 1:
+        if narrow.bounds.of(node.extent)[1] <= 1:
             self._run_once(node, narrow, indices)
             return True
         start, module = narrow.low(node.min), self.body.module
@@ -207,8 +202,3 @@ class Statements:
             if which is BuiltIn.WorkgroupId:
                 count = self.grid[dimension] = self.limit(node.node.var)
             narrow.name(node.node.var, number, (0, count - 1))
-
-
-def _is_arithmetic(node: Any) -> bool:
-    """Whether an expression may be computed twice: it reads nothing, and calls nothing."""
-    return all(tir.kind(inner) not in ("BufferLoad", "Call") for inner in tir.walk(node))

@@ -10,7 +10,7 @@ from typing import Any
 
 from raido.algo.graph.dtypes import DType, bool_
 from raido.targets.devices import tir
-from raido.targets.vulkan.spirv.linear import Interval, bound, sum_of
+from raido.targets.devices.linear import Interval, bound, sum_of
 
 INT32: Interval = (-(1 << 31), (1 << 31) - 1)
 
