@@ -73,12 +73,11 @@ def blocks_of(statement: Statement) -> Iterator[Block]:
 
 def statements_within(statement: Statement) -> Iterator[Statement]:
     """The statement and every statement inside it, in order."""
-    yield statement
-    if isinstance(statement, Block):
-        for inner in statement.statements:
-            yield from statements_within(inner)
-    for block in blocks_of(statement):
-        yield from statements_within(block)
+    stack: list[Statement] = [statement]
+    while stack:
+        s = stack.pop()
+        yield s
+        stack += reversed(s.statements if isinstance(s, Block) else [*blocks_of(s)])
 
 
 def constants_of(block: Block) -> list[Buffer]:

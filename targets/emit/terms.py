@@ -94,8 +94,7 @@ def spread(term: Term, lanes: int) -> Any:
 
 
 def _lanes_of_term(term: Any) -> int:
-    kind = str(term.ty) if hasattr(term, "ty") else ""
-    return int(kind.rpartition("x")[2]) if "x" in kind else 1
+    return 1 if isinstance(term, int) else term.ty.dtype.lanes
 
 
 def tir(term: Term, dtype: DType = i64) -> Any:
