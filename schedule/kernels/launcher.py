@@ -25,6 +25,7 @@ from raido.schedule.kernels.numbers import divided_up, minus, no_less_than, plus
 from raido.schedule.kernels.plan_writer import Pending, PlanWriter
 from raido.schedule.kernels.thread_code import thread_code
 from raido.schedule.kernels.thread_loops import folded, one_iteration, strided_loop
+from raido.schedule.kernels.wide_moves import move_wide
 from raido.schedule.nest import nodes
 from raido.schedule.nest.uses import Uses
 from raido.schedule.nest.values import Buffer, NestExpr, new_serial
@@ -181,7 +182,7 @@ class Launcher(PlanWriter):
         known = self.alike.get(key := kernel_key(kernel))
         if known is None:
             known = self.alike[key] = self.fresh(clean_name(name))
-            self.kernels.append(replace(kernel, name=known))
+            self.kernels.append(replace(kernel, name=known, body=move_wide(kernel.body)))
         numbers = [given[v] if v in given else self.known.numbers[v] for v in kernel.numbers]
         arguments = (*(self.known.arrays[b] for b in kernel.arrays), *numbers)
         self.plan.append(Launch(known, grid, (*arguments, self.fault) if kernel.faults else arguments, self.site))

@@ -1,4 +1,4 @@
-"""The statements of one thread: a nest's statements with every loop serial, and every step of a fold or filter as reads and stores.
+"""The statements of one thread: a nest's statements with every loop in order, and every step of a fold or filter as reads and stores.
 
 What is left are `Block, Let, Alloc, Store, AtomicUpdate, For, If, While, Check` and `Barrier`.
 """
@@ -59,7 +59,7 @@ def _statement(s: Statement, together: bool) -> Iterator[Statement]:
 
 
 def _loop(s: For, together: bool) -> For:
-    kind: Any = "unroll" if s.kind == "unroll" else "serial"
+    kind: Any = s.kind if s.kind in ("unroll", "vector") else "serial"
     shared = together and s.kind == "parallel" and not s.level.startswith("block") and not _is_ordered(s)
     body = thread_code(s.body, together)
     made = For(s.var, s.low, s.high, s.step, body, kind, stage=s.stage, loop=s.loop)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from raido.schedule.nest.memory import Memory, NestError
 
 
@@ -58,8 +60,27 @@ class WatchedMemory(Memory):
             self.writers[at] = now
         super().write(indices, value, predicate)
 
+    def vector_read(
+        self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any = None, across: bool = False
+    ) -> np.ndarray:
+        """Neighbouring elements."""
+        for place in _neighbours(indices, stride, lanes):
+            self.read(place)
+        return super().vector_read(indices, stride, lanes, mask, across)
+
+    def vector_write(
+        self, indices: tuple[Any, ...], value: Any, stride: int, mask: Any = None, across: bool = False
+    ) -> None:
+        """Stores neighbouring elements."""
+        for place, element in zip(_neighbours(indices, stride, len(value)), value, strict=True):
+            self.write(place, element)
+
     def _race(self, indices: Any, first: str, one: Any, second: str, other: Any) -> None:
         raise NestError(f"race: {self.name}{list(map(int, indices))} is {first} by {one} and {second} by {other}")
+
+
+def _neighbours(indices: tuple[Any, ...], stride: int, lanes: int) -> list[tuple[Any, ...]]:
+    return [(*indices[:-1], indices[-1] + k * stride) for k in range(lanes)]
 
 
 def _meet(a: tuple[Any, Any, int], b: tuple[Any, Any, int]) -> bool:

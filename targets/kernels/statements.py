@@ -24,9 +24,10 @@ from raido.schedule.nest.nodes import (
     If,
     Let,
     Store,
+    VectorStore,
     While,
 )
-from raido.schedule.nest.values import Buffer
+from raido.schedule.nest.values import Buffer, VectorRead
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import Term, tir
 from raido.targets.kernels.atomics import emit_atomic, store_in_word
@@ -114,6 +115,16 @@ class Statements:
         made = self.unit.end_block(outer)
         self.unit.out.append(made if predicate in (None, True) else T.IfThenElse(predicate, made, None))
 
+    def _move(self, s: VectorStore) -> None:
+        """Elements that move at once (`schedule/kernels/wide_moves.py`)."""
+        read = s.value
+        if not isinstance(read, VectorRead) or s.mask is not None or read.mask is not None:
+            raise CompileError(f"internal: vectors of {s.buffer.name} are computed with inside a kernel")
+        self.values.prepare(*s.indices, *read.indices)
+        (target, to), (source, at) = (self.values.element(each.buffer, each.indices) for each in (s, read))
+        places = lambda first: [T.Ramp(tir(first), T.IntImm("int64", 1), read.lanes)]
+        self.unit.out.append(T.BufferStore(target.buffer, T.BufferLoad(source.buffer, places(at)), places(to)))
+
     def _atomic(self, s: AtomicUpdate) -> None:
         emit_atomic(self.unit, self.values, s)
 
@@ -198,6 +209,7 @@ _EMIT: dict[type, Callable[[Any, Any], None]] = {
     Let: Statements._let,
     Alloc: Statements._alloc,
     Store: Statements._store,
+    VectorStore: Statements._move,
     AtomicUpdate: Statements._atomic,
     Barrier: Statements._barrier,
     For: Statements._for,

@@ -7,10 +7,22 @@ from kernel_law import differs, random_nest
 
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.limits import Limits
-from raido.schedule.nest.nodes import Alloc, AtomicUpdate, Barrier, Block, Check, For, If, Let, Store, While
+from raido.schedule.nest.nodes import (
+    Alloc,
+    AtomicUpdate,
+    Barrier,
+    Block,
+    Check,
+    For,
+    If,
+    Let,
+    Store,
+    VectorStore,
+    While,
+)
 from raido.schedule.nest.walk import statements_within
 
-LEFT = {Alloc, AtomicUpdate, Barrier, Block, Check, For, If, Let, Store, While}
+LEFT = {Alloc, AtomicUpdate, Barrier, Block, Check, For, If, Let, Store, VectorStore, While}
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -1,0 +1,188 @@
+"""Consecutive elements that a vectorised loop of a thread reads or writes in an array of the device, moved at once.
+
+    for x in low..min(n, low + 4) by vector: out[x] = a[x] * 2
+
+becomes, where `low` is a multiple of 4 whatever the thread, and elements have 4 bytes:
+
+    if low + 4 <= n: the thread's own a_4[0 +: 4] = a[low +: 4]; out_4[k] = a_4[k] * 2 for each k; out[low +: 4] = out_4[0 +: 4]
+    else: the loop, an element at a time
+
+Arithmetic stays that of single elements, in order. Arrays of the device begin at multiples of 16 bytes, so an index that is a multiple of
+what moves at once is aligned; it is shown by the coefficients of the index, which a row's length is one of unless it is known. Arrays that
+are updated by indivisible steps move by elements. Other vectorised loops, and all that is left of these, are serial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
+from raido.algo.graph.rewrite import substitute, topological
+from raido.schedule.kernels.thread_code import map_blocks
+from raido.schedule.nest.effects import buffers_read, writes
+from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store, VectorStore
+from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, new_serial
+from raido.schedule.nest.walk import expressions_of, statements_within
+
+WIDEST = 16
+"""Bytes that a thread moves at once, on every device."""
+LONGEST = 16
+"""Elements of a loop that is written out: as many as the smallest ones that move at once."""
+Names: TypeAlias = "Mapping[Node, Expr]"
+
+
+def move_wide(code: Block) -> Block:
+    """The code of a thread without vectorised loops: what they read and write in order moves at once where that is aligned."""
+    inside = list(statements_within(code))
+    own = {s.buffer for s in inside if isinstance(s, Alloc)}
+    apart = {access.buffer for s in inside for access in writes(s) if access.atomic}
+    return _block(code, {}, frozenset(own | apart))
+
+
+def _block(block: Block, names: Names, by_element: frozenset[Buffer]) -> Block:
+    """A block; `names` has the values of indices that were named before it."""
+    made: list[Statement] = []
+    for s in block.statements:
+        if isinstance(s, Let) and s.var.dtype is i64:
+            names = {**names, s.var: substitute(s.value, names)}
+        if isinstance(s, For) and s.kind == "vector":
+            made += _loop(s, names, by_element)
+        else:
+            known = names
+            made.append(map_blocks(s, lambda inner: _block(inner, known, by_element)))  # noqa: B023
+    return Block(tuple(made))
+
+
+def _loop(s: For, names: Names, by_element: frozenset[Buffer]) -> Iterator[Statement]:
+    serial = replace(s, kind="serial", lanes=0, body=_block(s.body, names, by_element))
+    lanes, rest = _length(s)
+    moves = _Moves(s, lanes, names, by_element) if 1 < lanes <= LONGEST and _is_plain(s.body) else None
+    if moves is None or not (moves.loads or moves.stores):
+        yield serial
+        return
+    whole = moves.written_out()
+    if rest is None:
+        yield whole
+    else:
+        yield If(Op("le", bool_, (ix.add(s.low, lanes), rest)), whole, Block((serial,)))
+
+
+def _length(s: For) -> tuple[int, Expr | None]:
+    """The most iterations of a loop, 0 where no number is known, and what may end it before."""
+    ends = list(_members(ix.canonical(s.high)))
+    known = [n for n in (ix.constant_value(ix.sub(end, s.low)) for end in ends) if n is not None]
+    if not known or s.step != 1:
+        return 0, None
+    rest: Expr | None = None
+    for end in ends:
+        if ix.constant_value(ix.sub(end, s.low)) is None:
+            rest = end if rest is None else ix.minimum(rest, end)
+    return max(0, min(known)), rest
+
+
+def _members(e: Expr) -> Iterator[Expr]:
+    """The expressions that one is the least of."""
+    if isinstance(e, Op) and e.name == "minimum":
+        for side in e.args:
+            yield from _members(side)
+    else:
+        yield e
+
+
+def _is_plain(body: Block) -> bool:
+    return all(isinstance(s, (Let, Store, Check)) for s in body.statements)
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """Elements of an array from `first` on, and the thread's own memory for them."""
+
+    array: Buffer
+    first: tuple[NestExpr, ...]
+    own: Buffer
+
+    def load(self, lanes: int) -> Statement:
+        return VectorStore(self.own, (ix.as_index(0),), VectorRead(self.array, self.first, 1, lanes, None))
+
+    def store(self, lanes: int) -> Statement:
+        return VectorStore(self.array, self.first, VectorRead(self.own, (ix.as_index(0),), 1, lanes, None))
+
+
+class _Moves:
+    """What a vectorised loop of that many iterations moves at once: `loads` by what reads an element, `stores` by what writes one."""
+
+    def __init__(self, loop: For, lanes: int, names: Names, by_element: frozenset[Buffer]) -> None:
+        self.loop, self.lanes = loop, lanes
+        self.loads: dict[Read, _Move] = {}
+        self.stores: dict[Statement, _Move] = {}
+        self._outer, self._inner = names, dict[Node, Expr]()
+        statements: Sequence[Statement] = loop.body.statements
+        read = [buffer for s in statements for buffer in buffers_read(expressions_of(s))]
+        written = [access.buffer for s in statements for access in writes(s)]
+        changed = {*by_element, *written}
+        kept = {*by_element, *read, *(buffer for buffer in written if written.count(buffer) > 1)}
+        for s in statements:
+            for node in () if isinstance(s, Check) else topological(*expressions_of(s)):
+                if isinstance(node, Read) and node.predicate is None and node.buffer not in changed:
+                    self._add(self.loads, node, node.buffer, node.indices)
+            if isinstance(s, Store) and s.predicate is None and s.buffer not in kept:
+                self._add(self.stores, s, s.buffer, s.indices)
+            if isinstance(s, Let) and s.var.dtype is i64:
+                self._inner[s.var] = substitute(s.value, self._inner)
+
+    def _add(self, moves: dict[Any, _Move], of: Any, buffer: Buffer, indices: tuple[NestExpr, ...]) -> None:
+        """Adds a move, if elements are consecutive and the first of them is aligned."""
+        inner = tuple(substitute(i, self._inner) for i in indices)
+        if of in moves or any(isinstance(node, Read) for node in topological(*inner)):
+            return
+        x = self.loop.var
+        _, terms = ix.linear(ix.canonical(_offset(buffer, inner)))
+        if terms.get(x) != 1 or any(x in topological(atom) for atom in terms if atom is not x):
+            return
+        first = tuple(ix.canonical(substitute(i, {x: self.loop.low})) for i in inner)
+        constant, factors = ix.linear(ix.canonical(substitute(_offset(buffer, first), self._outer)))
+        together = min(WIDEST // buffer.dtype.itemsize, 1 << self.lanes.bit_length() - 1)
+        if together < 2 or any(n % together for n in (constant, *factors.values())):
+            return
+        lanes = (ix.as_index(self.lanes),)
+        own = Buffer(f"{buffer.name}_{self.lanes}", buffer.dtype, lanes, "register", new_serial(), (), 1, None)
+        moves[of] = _Move(buffer, first, own)
+
+    def written_out(self) -> Block:
+        """The loop, all of whose iterations are made."""
+        lane: Var = fresh("lane")
+        memo: dict[Node, NestExpr] = {read: Read(move.own, (lane,), None) for read, move in self.loads.items()}
+        body: list[Statement] = [Let(self.loop.var, ix.add(self.loop.low, lane))]
+        for s in self.loop.body.statements:
+            if isinstance(s, Let):
+                body.append(Let(s.var, substitute(s.value, memo)))
+            elif isinstance(s, Store) and s in self.stores:
+                body.append(Store(self.stores[s].own, (lane,), substitute(s.value, memo)))
+            elif isinstance(s, Store):
+                indices = tuple(substitute(i, memo) for i in s.indices)
+                predicate = None if s.predicate is None else substitute(s.predicate, memo)
+                body.append(replace(s, indices=indices, value=substitute(s.value, memo), predicate=predicate))
+            else:
+                body.append(s)
+        moves = (*self.loads.values(), *self.stores.values())
+        return Block(
+            (
+                *(Alloc(move.own) for move in moves),
+                *(move.load(self.lanes) for move in self.loads.values()),
+                For(lane, ix.as_index(0), ix.as_index(self.lanes), 1, Block(tuple(body)), "unroll"),
+                *(move.store(self.lanes) for move in self.stores.values()),
+            )
+        )
+
+
+def _offset(buffer: Buffer, indices: Sequence[NestExpr]) -> Expr:
+    """The elements before one, in memory."""
+    total, stride = ix.as_index(0), ix.as_index(1)
+    for k in reversed(range(len(indices))):
+        total = ix.add(total, ix.mul(indices[k], buffer.strides[k] if buffer.strides else stride))
+        stride = ix.mul(stride, buffer.shape[k])
+    return total

@@ -1,0 +1,95 @@
+"""Vectorised loops inside threads: 16 bytes move at once where that is aligned, on devices of either kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from vulkan_devices import validated_device
+
+import raido as rd
+from raido.schedule.kernels.cut import cut
+from raido.schedule.kernels.interpret import interpret_program
+from raido.schedule.lower import lower
+
+
+@rd.algorithm(a="f32[n]", b="f32[n]")
+def sums(a: rd.Array, b: rd.Array) -> rd.Array:
+    return rd.map(lambda x, y: x + 2 * y, a, b, name="out")
+
+
+@rd.algorithm(a="f32[h, w]")
+def rows(a: rd.Array) -> rd.Array:
+    return rd.elementwise(lambda x: x * 2, a, name="out")
+
+
+@rd.algorithm(a="i16[n]", index="i64[n]")
+def picks(a: rd.Array, index: rd.Array) -> rd.Array:
+    return rd.map(lambda i: a[i], index, name="out")
+
+
+def vectorised(algorithm: Any, axis: str = "x", lanes: int = 4) -> rd.Schedule:
+    s = algorithm.schedule(target="vulkan:lavapipe")
+    stage = s["out"].split(axis, 16 * lanes).split(axis + "i", lanes).bind(axis + "o", "block.x")
+    stage.bind(axis + "io", "thread.x").vectorize(axis + "ii")
+    return s
+
+
+def kernels(algorithm: Any, schedule: rd.Schedule, target: str = "vulkan:lavapipe", **options: Any) -> str:
+    return algorithm.compile(target, schedule=schedule, **options).source("kernels")
+
+
+def test_whole_vectors_move_at_once_and_a_tail_does_not() -> None:
+    text = kernels(sums, vectorised(sums))
+    assert "a_4[0 +: 4] = a[xio +: 4]" in text
+    assert "b_4[0 +: 4] = b[xio +: 4]" in text
+    assert "out[xio +: 4] = out_4[0 +: 4]" in text
+    tail = text[text.index("else:") :]
+    assert "for xii in xio..min(n, xio + 4, xo + 64):" in tail
+    assert "out[xii] = a[xii] + 2.0*b[xii]" in tail or "fma" in tail
+
+
+@pytest.mark.parametrize(("width", "wide"), [(None, False), (64, True), (66, False), (72, True)])
+def test_rows_are_aligned_if_their_length_is_known_and_a_multiple(width: int | None, wide: bool) -> None:
+    options = {} if width is None else {"sizes": {"w": width}}
+    s = rows.schedule(target="vulkan:lavapipe")
+    s["out"].split("x", 64).split("xi", 4).reorder("xo", "y", "xio", "xii").bind("xo", "block.x")
+    s["out"].bind("xio", "thread.x").vectorize("xii")
+    assert ("a_4[0 +: 4]" in kernels(rows, s, **options)) == wide
+
+
+def test_only_what_is_read_in_order_moves_at_once() -> None:
+    text = kernels(picks, vectorised(picks, lanes=8))
+    assert "index_8[0 +: 8] = index[xio +: 8]" in text
+    assert "out[xio +: 8] = out_8[0 +: 8]" in text
+    assert "a_8" not in text
+
+
+@pytest.mark.parametrize("lanes", [2, 3, 4, 16])
+def test_kernels_with_wide_moves_give_what_the_program_gives(lanes: int) -> None:
+    s = vectorised(sums, lanes=lanes)
+    complete = s.complete("vulkan:lavapipe")
+    nest = lower(complete.graph, complete.variants(), rd.Target("vulkan", device="lavapipe").machine)
+    for n in (0, 1, lanes, 16 * lanes, 16 * lanes + lanes + 1):
+        a, b = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
+        (got,) = interpret_program(cut(nest), [a, b], {"n": n}, nest.shapes, seed=n)
+        np.testing.assert_array_equal(got, sums.interpret(a, b))
+
+
+def test_devices_load_and_store_16_bytes() -> None:
+    spirv = sums.compile("vulkan:lavapipe", schedule=vectorised(sums)).source("spirv")
+    assert spirv.count("OpLoad %v4float") >= 2
+    cuda = rd.Target("cuda", arch="sm_90")
+    text = sums.compile(cuda, schedule=vectorised(sums)).source("cuda")
+    assert text.count("raido_load<f32, 4>(&") == 2
+    assert text.count("raido_store(&") == 1
+
+
+def test_wide_moves_run() -> None:
+    validated_device()
+    chance = np.random.default_rng(0)
+    executable = sums.compile("vulkan", schedule=vectorised(sums))
+    for n in (0, 3, 64, 1001):
+        a, b = chance.random((2, n), dtype=np.float32)
+        np.testing.assert_array_equal(executable(a, b), sums.interpret(a, b))
