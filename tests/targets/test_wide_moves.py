@@ -82,8 +82,8 @@ def test_devices_load_and_store_16_bytes() -> None:
     assert spirv.count("OpLoad %v4float") >= 2
     cuda = rd.Target("cuda", arch="sm_90")
     text = sums.compile(cuda, schedule=vectorised(sums)).source("cuda")
-    assert text.count("raido_load<f32, 4>(&") == 2
-    assert text.count("raido_store(&") == 1
+    loads, stores = text.count("raido_load<f32, 4>(&"), text.count("raido_store(&")
+    assert loads == 2 * stores > 0  # in each code of the kernel
 
 
 def test_wide_moves_run() -> None:
