@@ -37,7 +37,8 @@ class Limits:
             return
         itemsize = itemsize or dtype.itemsize
         held = _split(itemsize, shape)
-        parts = [_at_most(magnitude(e), LARGEST_ARRAY) for e in shape if reach(e) > LARGEST_ARRAY]
+        large = [e for e in shape if min(reach(e), self._most(e)) > LARGEST_ARRAY]
+        parts = [_at_most(magnitude(e), LARGEST_ARRAY) for e in large]
         if not self._is_held(held):
             parts.append(_at_most(_product(itemsize, shape), LARGEST_ARRAY))
         if parts:
