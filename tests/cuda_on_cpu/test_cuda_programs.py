@@ -24,6 +24,7 @@ from raido.targets.cuda import program
 from raido.targets.cuda.compile import make_kernels
 from raido.targets.cuda.opened import open_device
 from raido.targets.cuda.program import CudaCompilation
+from raido.targets.kernels.kernel import STEPS
 from raido.targets.target import Target
 
 PROGRAMS: dict[str, list[Case]] = {}
@@ -126,3 +127,13 @@ def test_without_nvrtc_the_text_is_there_and_a_call_names_the_package(
     assert 'extern "C" __global__' in executable.source("cuda")
     with pytest.raises(TargetError, match=r'pip install "raido\[cuda\]"'):
         executable(np.float32([1]), np.array([0]))
+
+
+def test_loops_that_data_ends_are_stopped_at_a_limit() -> None:
+    """A device that waits for a loop without an end is lost: the limit is a fault on record, in either code of the kernel."""
+    grow = rd.algorithm(a="f32[n]")(
+        lambda a: rd.map(lambda x: rd.while_loop(lambda s: s > 1, lambda s: s * rd.f32(1.5), x), a)
+    )
+    work = CudaCompilation(grow.trace(), SM_90, None, {})
+    limits = work.text.body.count(f"] = {STEPS};")
+    assert limits == work.text.body.count("__global__") == 2 and work.device_program.fault
