@@ -22,7 +22,7 @@ from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.emit.loops import emit_loop, trip_count
 from raido.targets.emit.scopes import swapped_buffers
-from raido.targets.emit.statements import Outliner, Statements
+from raido.targets.emit.statements import Outliner, Statements, is_taken
 from raido.targets.emit.terms import tir
 from raido.targets.emit.unit import Unit, data_of
 from raido.targets.llvm.text import memory_dtype
@@ -70,7 +70,7 @@ class HostPlan(Statements):
     def block(self, statements: Sequence[Any]) -> None:
         for position, s in enumerate(statements):
             rest = statements[position + 1 :]
-            if isinstance(s, Alloc) and s.buffer.scope == "heap":
+            if isinstance(s, Alloc) and (is_taken(s) or s.buffer in self.swapped):
                 self.can_fail = True
                 self._with_heap(s, rest)
                 return
@@ -138,8 +138,10 @@ class HostPlan(Statements):
 
     def _is_one_kernel(self, loop: For) -> bool:
         """Whether no threads share the stages in a loop, no step of it may fail, and inside it each memory has one name."""
-        uses = Uses(loop)
-        return not uses.faults and self.viewed.isdisjoint(uses.buffers) and _keeps_to_itself(loop.body)
+        within = list(statements_within(loop))
+        may_fail = any(isinstance(s, Check) or (isinstance(s, Alloc) and is_taken(s)) for s in within)
+        shared = any(isinstance(s, (Swap, View, Copy)) or (isinstance(s, For) and s.kind == "parallel") for s in within)
+        return not may_fail and not shared and self.viewed.isdisjoint(Uses(loop).buffers)
 
     def _see(self, *expressions: Any) -> None:
         """Makes the buffers that expressions read visible in the current block."""
@@ -288,12 +290,6 @@ class _Again:
 
     def __init__(self, again: Any) -> None:
         self.again = again
-
-
-def _keeps_to_itself(block: Block) -> bool:
-    """Whether a loop's body may be part of a kernel: no loops over threads, and no memory that is handed over or copied whole."""
-    within = [s for each in block.statements for s in statements_within(each)]
-    return not any(isinstance(s, (Swap, View, Copy)) or (isinstance(s, For) and s.kind == "parallel") for s in within)
 
 
 def _has_host_structure(block: Block) -> bool:

@@ -63,6 +63,11 @@ class Outliner(Protocol):
         """Appends the launch of a parallel loop to the current block."""
 
 
+def is_taken(s: Alloc) -> bool:
+    """Whether memory is taken from the runtime, where there may be none left; a single number has room in the function's own frame."""
+    return s.buffer.scope == "heap" and bool(s.buffer.shape)
+
+
 class Statements:
     """Appends statements to a unit."""
 
@@ -80,7 +85,7 @@ class Statements:
         position = 0
         while position < len(statements):
             s = statements[position]
-            if isinstance(s, Alloc) and s.buffer.scope == "heap":
+            if isinstance(s, Alloc) and is_taken(s):
                 self._with_heap(s, statements[position + 1 :])
                 return
             together = find_interleaved(statements, position)

@@ -65,8 +65,7 @@ def test_kernels_that_name_different_lines_are_apart():
 
 @rd.algorithm
 def cells_in_turn(a: rd.i64["n"]):
-    last = a.shape[0] - 1
-    return rd.loop(last, lambda i, s: rd.loop(last, lambda j, s: s.at[i + 1].set(s[i + 1] + s[j]), s), a)
+    return rd.loop(a.shape[0] - 1, lambda i, s: rd.loop(i, lambda j, s: s.at[i + 1].set(s[i + 1] + s[j]), s), a)
 
 
 @rd.algorithm
