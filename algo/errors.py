@@ -124,7 +124,7 @@ class ArithmeticFault(RaidoError, ArithmeticError):
 
 
 class CopyWarning(UserWarning):
-    """A whole array is copied in every round of a loop, where a part of it changes; names the user's line, and says why.
+    """A whole array is copied in every iteration of a loop, where a part of it changes; names the user's line, and says why.
 
     `Schedule.show()` says the same. Whoever means it filters the warning: `warnings.simplefilter("ignore", rd.CopyWarning)`.
 
@@ -135,7 +135,7 @@ class CopyWarning(UserWarning):
         ...     warnings.simplefilter("always")
         ...     made = rd.algorithm(a="i64[n]")(lambda a: rd.loop(3, step, (a, a))).compile()
         >>> print(caught[0].message)
-        "loop_1/update_1" copies state0 in every round: the old contents are a result as well
+        "loop_1/update_1" copies state0 in every iteration: the old contents are a result as well
     """
 
 

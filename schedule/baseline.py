@@ -7,7 +7,7 @@ the loops around it, what is needed; every other stage whole. Loops are plain, a
 from __future__ import annotations
 
 from raido.schedule.defaults.complete import nested_place
-from raido.schedule.defaults.demand import Demand, is_pointwise, may_inline, rounds, walk_demand
+from raido.schedule.defaults.demand import Demand, is_pointwise, iterations, may_inline, walk_demand
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.machine import Machine
 from raido.schedule.schedule import Schedule
@@ -40,5 +40,5 @@ def baseline(graph: StageGraph) -> Schedule:
 def _reads_once(state: State, demand: Demand, stage: Stage) -> bool:
     """Whether a pointwise stage may be inlined, and each of its elements is read at most once."""
     readers = demand.readers(stage.name)
-    reads = [rounds(state.stage(reader), point) for reader, points in readers.items() for point in points]
+    reads = [iterations(state.stage(reader), point) for reader, points in readers.items() for point in points]
     return may_inline(state, stage.name) and is_pointwise(stage) and reads == [1]

@@ -22,7 +22,7 @@ from raido.schedule.state import (
 
 
 def check_groups(state: State) -> None:
-    """Refuses reads of what another round produces, folds in an order that is not theirs, and nests that need each other first."""
+    """Refuses reads of what another iteration produces, folds in an order that is not theirs, and nests that need each other first."""
     hosts = {name: plan.compute_with.stage for name, plan in state.plans.items() if plan.compute_with is not None}
     guests = list(hosts)
     if not guests:
@@ -66,7 +66,7 @@ def check_shared_fold(state: State, guest: str) -> None:
 
 
 def check_placed_guest(state: State, guest: str) -> None:
-    """Refuses to share the loops of a stage computed for each round of another, unless the guest may be computed there too."""
+    """Refuses to share the loops of a stage computed for each iteration of another, unless the guest may be computed there too."""
     host = lender(state, guest)
     at = state.plans[host].compute
     if not isinstance(at, At):
@@ -95,7 +95,7 @@ def check_placed_guest(state: State, guest: str) -> None:
 
 
 def check_reads(state: State, reader: str, producer: str, host: str) -> None:
-    """Refuses a reader in shared loops that needs from another member what that round has not produced."""
+    """Refuses a reader in shared loops that needs from another member what that iteration has not produced."""
     for between in state.uses.readers[producer]:
         if (
             is_inlined(state, between)
@@ -125,7 +125,9 @@ def check_reads(state: State, reader: str, producer: str, host: str) -> None:
             own = state.stage(reader).all_axes[k].var
             if k >= len(load.indices) or index.canonical(load.indices[k]) is not own:
                 written = ", ".join(index.text(i) for i in load.indices)
-                raise Refusal(f'"{reader}" reads {producer}[{written}], which another round of "{at.loop}" produces')
+                raise Refusal(
+                    f'"{reader}" reads {producer}[{written}], which another iteration of "{at.loop}" produces'
+                )
 
 
 def unit_of(state: State, name: str, where: Placement) -> str | None:
@@ -162,7 +164,7 @@ def check_order(state: State, guests: list[str]) -> None:
 
 
 def check_inner_reads(state: State, home: str, inside: list[str]) -> None:
-    """Refuses stages inside shared loops that read what is computed in them: a round makes its producers first."""
+    """Refuses stages inside shared loops that read what is computed in them: an iteration makes its producers first."""
     group = {name for name in inside if name in state.plans and lender(state, name) == home}
     for member in group:
         for reader in readers_of(state, member):

@@ -77,7 +77,8 @@ def check_alignment(state: State, name: str) -> None:
     plan = state.plans[name]
     if plan.aligned and plan.store is not None:
         raise Refusal(
-            f'"{name}" is aligned, and where it slides a round starts where the last one ended', f's["{name}"].root()'
+            f'"{name}" is aligned, and where it slides an iteration starts where the last one ended',
+            f's["{name}"].root()',
         )
     with_ = plan.compute_with
     if with_ is not None and (plan.aligned or state.plans[with_.stage].aligned):
@@ -161,7 +162,7 @@ def check_chunks(state: State, name: str) -> None:
 
 
 def check_window(state: State, name: str) -> None:
-    """Refuses to keep values over rounds that run at the same time, or at a loop that does not enclose the computation."""
+    """Refuses to keep values over iterations that run at the same time, or at a loop that does not enclose the computation."""
     plan = state.plans[name]
     around = enclosing(state, name)
     start = 0
@@ -177,7 +178,7 @@ def check_window(state: State, name: str) -> None:
         check_slides_along(state, name, stage, loop)
         if strategy_name(state, stage) not in ("", "serial", "rows"):
             raise Refusal(
-                f'"{name}" would be kept over rounds of "{stage}", which its strategy runs twice',
+                f'"{name}" would be kept over iterations of "{stage}", which its strategy runs twice',
                 f'store "{name}" at "{loop}"',
             )
         kind = state.plans[stage].loops[position(state.plans[stage], loop)].kind
@@ -185,7 +186,7 @@ def check_window(state: State, name: str) -> None:
             word = "vectorized" if kind == "vector" else kind
             inner = "root" if isinstance(plan.store, Root) else f'"{plan.store.loop}"'  # type: ignore[union-attr]
             raise Refusal(
-                f'"{name}" is kept at {inner} over rounds of {word} loop "{loop}" of "{stage}", which run at the same time',
+                f'"{name}" is kept at {inner} over iterations of {word} loop "{loop}" of "{stage}", which run at the same time',
                 f'store "{name}" inside "{loop}"',
             )
 

@@ -125,7 +125,7 @@ class Branch:
 
 
 def fused_loops(relations: Iterable[Split | Fuse]) -> frozenset[str]:
-    """The loops that were made by fusing others, and those that such loops were split into: they count rounds, not indices of an axis."""
+    """The loops that were made by fusing others, and those that such loops were split into: they count iterations, not indices of an axis."""
     found: set[str] = set()
     for relation in relations:
         if isinstance(relation, Fuse):

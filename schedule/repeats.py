@@ -41,7 +41,7 @@ class Repeat:
 
 
 def repeats(nest: Nest, stages: Iterable[AnyStage], variants: Iterable[Variant]) -> list[Repeat]:
-    """The stages of which each element is computed more than twice in every round of the array loops around them."""
+    """The stages of which each element is computed more than twice in every iteration of the array loops around them."""
     every = list(_all_stages(stages))
     inside = {plan.stage for variant in variants for plan in variant.plans if isinstance(plan.compute, At)}
     count = _Count(every)
@@ -90,9 +90,9 @@ class _Count:
             low, high = self.value(s.low), self.value(s.high)
             if low is None or high is None or high <= low:
                 return
-            rounds = -(-(high - low) // s.step)
-            self.values[s.var] = low + rounds // 2 * s.step
-            self.block(s.body, times if s.stage in self.array_loops else times * rounds)
+            iterations = -(-(high - low) // s.step)
+            self.values[s.var] = low + iterations // 2 * s.step
+            self.block(s.body, times if s.stage in self.array_loops else times * iterations)
         elif isinstance(s, If):
             holds = self.value(s.condition)
             sides = [

@@ -151,7 +151,7 @@ def known_names(stage: Stage, plan: StagePlan) -> set[str]:
 
 
 def trip_count(stage: Stage, plan: StagePlan, name: str) -> Expr:
-    """How many rounds a loop makes at most."""
+    """How many iterations a loop makes at most."""
     for relation in reversed(plan.relations):
         earlier = replace(plan, relations=plan.relations[: plan.relations.index(relation)])
         if isinstance(relation, Split) and name == relation.inner:

@@ -154,7 +154,7 @@ def check_scan(state: State, name: str) -> None:
         pieces = k == 1 and blocks is not None and loop.level.startswith("thread") and len(scanned) > 2
         if loop.kind == "parallel" and loop.name != blocks and not pieces:
             raise Refusal(
-                f'"{name}" {verb} "{loop.name}": each round needs the one before it',
+                f'"{name}" {verb} "{loop.name}": each iteration needs the one before it',
                 " or ".join(f'strategy("{each}")' for each in list(strategies_of(stage))[1:]),
             )
         if loop.kind == "vector" and k + 1 < len(scanned):
@@ -219,7 +219,7 @@ def check_update(state: State, name: str) -> None:
             )
         if k < steps[-1] and whole & axes:
             raise Refusal(
-                f'the steps of "{name}" choose among the rounds of "{loop.name}": they run once, not in every round',
+                f'the steps of "{name}" choose among the iterations of "{loop.name}": they run once, not in every iteration',
                 f'reorder "{loop.name}" inside "{plan.loops[steps[-1]].name}"',
             )
 
@@ -251,7 +251,7 @@ def check_flat(state: State, name: str) -> None:
         host = flat_axis(state, at.stage)
         if host is not None and (at.loop == host.name or at is plan.compute_with):
             raise Refusal(
-                f'blocks of "{at.stage}" end inside of segments: they have no rounds for "{name}"',
+                f'blocks of "{at.stage}" end inside of segments: they have no iterations for "{name}"',
                 f's["{name}"].root()',
             )
     along = flat_axis(state, name)
@@ -261,7 +261,8 @@ def check_flat(state: State, name: str) -> None:
     own = [loop for loop in plan.loops if axis in axes_of(plan, loop.name)]
     if isinstance(plan.compute, At) and _moves_along(state, name, along, plan.compute.stage, plan.compute.loop):
         raise Refusal(
-            f'every round of "{plan.compute.loop}" would look for its segments among all values', f's["{name}"].root()'
+            f'every iteration of "{plan.compute.loop}" would look for its segments among all values',
+            f's["{name}"].root()',
         )
     if plan.compute_with is not None:
         raise Refusal(f'blocks of "{name}" end inside of segments: they have no rounds to share', f's["{name}"].root()')
@@ -318,7 +319,7 @@ def _reads(state: State, expressions: tuple[Node, ...]) -> set[str]:
 
 
 def check_scan_placement(state: State, name: str, reader: str, loop: str) -> None:
-    """Refuses to compute a stage in rounds that need different parts of an axis which it goes through as a whole."""
+    """Refuses to compute a stage in iterations that need different parts of an axis which it goes through as a whole."""
     stage, plan = state.stage(name), state.plans[reader]
     axis = next((a for a in stage.whole_axes if _moves_along(state, name, a, reader, loop)), None)
     if axis is None:
@@ -329,7 +330,7 @@ def check_scan_placement(state: State, name: str, reader: str, loop: str) -> Non
     outer = [f'"{reader}" {each.name}' for each in plan.loops if each.name not in moving]
     verb = "chooses elements along" if stage.update else "goes in order along"
     raise Refusal(
-        f'"{name}" {verb} "{axis.name}", and every round of "{loop}" would go through all of it again',
+        f'"{name}" {verb} "{axis.name}", and every iteration of "{loop}" would go through all of it again',
         f's["{name}"].root()',
         places=listed(["root", *outer]),
     )

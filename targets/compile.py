@@ -320,7 +320,7 @@ _warned: dict[Any, Any] = {}  # lines that were warned of, as Python's own regis
 
 
 def _warn_of_copies(copies: Any) -> None:
-    """Warns the user, at the lines that ask for them, of whole arrays that are copied in every round of a loop."""
+    """Warns the user, at the lines that ask for them, of whole arrays that are copied in every iteration of a loop."""
     for copy in copies if isinstance(copies, list) else ():
         text, file, line = copy
         warnings.warn_explicit(str(text), CopyWarning, str(file), int(line), registry=_warned)

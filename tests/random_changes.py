@@ -83,7 +83,7 @@ class _Writer:
     # Loops
 
     def loop(self, arrays: list[str], change: Any, index: str, nested: bool = False) -> str:
-        """A loop whose states are arrays of one shape, changed once or several times each round."""
+        """A loop whose states are arrays of one shape, changed once or several times each iteration."""
         count = self.draw.choice((1, 1, 2, 2, 3))
         starts = [self.draw.choice(arrays) for _ in range(count)]
         step, inner = self.new("step"), index + "i" if nested else index
@@ -113,10 +113,12 @@ class _Writer:
             self.say(f"return {inner} + 1, {', '.join(after)}")
         self.depth -= 1
         result = self.new("r")
-        rounds = self.pick("3", "n", "rd.minimum(n, h)", "2", "0", "5") if not nested else self.pick("2", "n", "h", "1")
+        iterations = (
+            self.pick("3", "n", "rd.minimum(n, h)", "2", "0", "5") if not nested else self.pick("2", "n", "h", "1")
+        )
         init = f"({', '.join(starts)})" if count > 1 else starts[0]
         if counting:
-            self.say(f"{result} = rd.loop({rounds}, {step}, {init})")
+            self.say(f"{result} = rd.loop({iterations}, {step}, {init})")
         else:
             bound = self.pick("3", "n", "4")
             self.say(

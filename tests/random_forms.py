@@ -199,8 +199,8 @@ class FormWriter(PlainWriter):
         if x is None:
             return None
         (name,) = self.parameters_of(1)
-        rounds = self.places(Value(name, x.dtype), 6)
-        return Value(f"rd.map(lambda {name}: rd.sum(rd.iota({rounds})), {x.source})", "i64", x.dims)
+        iterations = self.places(Value(name, x.dtype), 6)
+        return Value(f"rd.map(lambda {name}: rd.sum(rd.iota({iterations})), {x.source})", "i64", x.dims)
 
     def shrunk(self, scope: Sequence[Value], depth: int) -> Value | None:
         """A loop that halves an array."""

@@ -12,7 +12,7 @@ from raido.algo.graph.rewrite import scalar_nodes
 
 BY_CONSTANT = 3  # operations of a division by a constant: a product, a shift, a correction
 FUNCTION = 20  # operations of a mathematical function
-ROUNDS = 1000  # operations of a loop whose trip count is not known
+ITERATIONS = 1000  # operations of a loop whose trip count is not known
 KEPT = 3  # accesses that keep a value for two readers: one store, two loads
 _CHEAP = """
 add sub mul neg abs sign minimum maximum fma div sqrt floor ceil trunc rint select cast bitcast copysign
@@ -23,7 +23,7 @@ CHEAP = frozenset(_CHEAP.split())
 
 
 def operations(nodes: Iterable[Node], integers: bool = False) -> int:
-    """Operations of some scalar nodes: 1 each, `FUNCTION` for a mathematical function, `ROUNDS` for a loop, `BY_CONSTANT` for an
+    """Operations of some scalar nodes: 1 each, `FUNCTION` for a mathematical function, `ITERATIONS` for a loop, `BY_CONSTANT` for an
     integer division by a constant. Index arithmetic is free: i64 counts only where `integers` says that values are i64.
     """
     return sum(cost_of(node) for node in nodes if integers or not isinstance(node, Op) or node.dtype is not i64)
@@ -32,7 +32,7 @@ def operations(nodes: Iterable[Node], integers: bool = False) -> int:
 def cost_of(node: Node) -> int:
     """Operations of one scalar node, without those below it."""
     if isinstance(node, (Loop, While)):
-        return ROUNDS
+        return ITERATIONS
     if not isinstance(node, Op):
         return 0
     known = node.name in DIVISIONS and not node.dtype.is_float and isinstance(node.args[1], Const)

@@ -126,7 +126,7 @@ class Cond(Node):
 
 @node
 class Loop(Node):
-    """`count` rounds; round `index` replaces `state` by `body`. Results: the last state."""
+    """`count` iterations; iteration `index` replaces `state` by `body`. Results: the last state."""
 
     count: Expr
     index: Var
@@ -311,9 +311,9 @@ class Sort(Node):
 
 @node
 class ArrayLoop(Node):
-    """`count` rounds over whole arrays: `state` (fresh parameters) starts as `init` and becomes `results`.
+    """`count` iterations over whole arrays: `state` (fresh parameters) starts as `init` and becomes `results`.
 
-    A dimension that changes from round to round is the `Count` of a state of rank 0.
+    A dimension that changes from iteration to iteration is the `Count` of a state of rank 0.
     """
 
     count: Expr

@@ -54,10 +54,10 @@ from raido.algo.interpreter import forms as interpret_forms
 from raido.algo.interpreter.blocks import generate, reduce
 from raido.algo.interpreter.dependencies import NOTHING, dependencies
 from raido.algo.interpreter.empty_forms import look_without_elements
+from raido.algo.interpreter.iterations import loop, while_loop
 from raido.algo.interpreter.lanes import Bound, Frame, find, grid, home, rank_of
 from raido.algo.interpreter.machine import Task
 from raido.algo.interpreter.ragged import group_by_sizes, put_lanes, uniform
-from raido.algo.interpreter.rounds import loop, while_loop
 
 
 def interpret(

@@ -3,7 +3,7 @@
 State is any nesting of tuples; its types may not change, except that a weak value in `init` takes the type that the body gives it. With
 scalar state the loop is an expression; so it is in a function of elements with rows of few elements, which become scalars. State
 that holds other arrays, or a body that makes arrays from its state, becomes a loop of stages (`ArrayLoop` …). A dimension that a
-round may change has a size that data decides, in every round and after the loop.
+iteration may change has a size that data decides, in every iteration and after the loop.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ from raido.algo.trace.whole_numbers import counted_exactly
 
 
 def loop(n: Any, body: Callable[[Any, Any], Value | Number], init: Any, *, name: str | None = None) -> Value:
-    """The state after n rounds of `state = body(i, state)`, i = 0 … n − 1, from `init`.
+    """The state after n iterations of `state = body(i, state)`, i = 0 … n − 1, from `init`.
 
     The state is a scalar, an array, a record or a tuple of these, which `body` gets as one argument and returns as it came; its dtypes
-    and ranks stay the same, its sizes may change from round to round. Literals in `init` take the type that the body gives them. What
-    every round computes is kept in an array of the state: `out.at[i].set(v)`. TraceError where `body` takes other arguments or returns
+    and ranks stay the same, its sizes may change from iteration to iteration. Literals in `init` take the type that the body gives them. What
+    every iteration computes is kept in an array of the state: `out.at[i].set(v)`. TraceError where `body` takes other arguments or returns
     another structure; DTypeError and ShapeError where it changes a dtype or a rank.
 
     Example:
@@ -81,10 +81,10 @@ def loop(n: Any, body: Callable[[Any, Any], Value | Number], init: Any, *, name:
     """
     count = structure(n)
     if isinstance(count, tuple) or count.ndim or not count.dtype.is_integer:
-        raise TraceError(complaint("the number of rounds of rd.loop is an integer"))
-    rounds = counted_exactly(count)
+        raise TraceError(complaint("rd.loop(n, ...): n must be an integer"))
+    iterations = counted_exactly(count)
     return _Iteration(
-        "loop", init, lambda i, state: run(body, i, state, form="body(i, state)"), None, rounds, name
+        "loop", init, lambda i, state: run(body, i, state, form="body(i, state)"), None, iterations, name
     ).value()
 
 
@@ -103,8 +103,8 @@ def while_loop(
         >>> halvings.interpret(np.array([1, 8, 9]))
         array([0, 3, 3])
     """
-    rounds = lambda _, state: run(body, state, form="body(state)")
-    return _Iteration("while", init, rounds, condition, None, name).value()
+    iterations = lambda _, state: run(body, state, form="body(state)")
+    return _Iteration("while", init, iterations, condition, None, name).value()
 
 
 class _BecomesComplex(Exception):
@@ -159,7 +159,7 @@ class _Iteration:
             raise TraceError(complaint("the state of a loop is empty"))
 
     def value(self) -> Any:
-        """The state after the loop; a literal that becomes complex in a round starts as a complex one."""
+        """The state after the loop; a literal that becomes complex in an iteration starts as a complex one."""
         tables = self.trace.snapshot()
         try:
             return self._attempts()
@@ -211,7 +211,7 @@ class _Iteration:
         return WEAK if all(self.open) else STRONG
 
     def _run(self, counter: Var, state: Any) -> tuple[list[Array], Expr | None]:
-        """One round: the next state's leaves, and the condition's expression."""
+        """One iteration: the next state's leaves, and the condition's expression."""
         self.latest = counter, state
         test: Expr | None = None
         if self.condition is not None:
@@ -228,7 +228,7 @@ class _Iteration:
         complex_init = _complex_where(self.init, value)
         if complex_init is not None:
             raise _BecomesComplex(complex_init)
-        value = fitted(value, self.init, "the loop's state after a round")
+        value = fitted(value, self.init, "the loop's state after an iteration")
         if not same_nesting(value, self.init):
             raise TraceError(complaint("the loop's body returns another structure than `init`"))
         return leaves(value), test
@@ -293,7 +293,7 @@ class _Iteration:
         return Loop(self.count, counter, state, init, body)
 
     def _makes_arrays(self, results: Sequence[Expr], test: Expr | None, variables: tuple[Var, ...]) -> bool:
-        """Whether a round needs arrays of its own, beyond those that are an expression at every index in a function of elements."""
+        """Whether an iteration needs arrays of its own, beyond those that are an expression at every index in a function of elements."""
         own = frozenset(variables)
         made = tuple(form for form in ARRAY_FORMS if form is not Generate or self.trace.depth == 0)
         nodes = topological(*results, *([test] if test is not None else []))
@@ -364,7 +364,7 @@ class _Iteration:
         return tuple(extents)
 
     def _sizes_change(self, state: Sequence[Parameter], results: list[Array]) -> bool:
-        """Whether this round shows that more dimensions change, or change otherwise than those they went with; then noted."""
+        """Whether this iteration shows that more dimensions change, or change otherwise than those they went with; then noted."""
         found: dict[tuple[int, int], tuple[Any, Expr]] = {}
         for k, (parameter, result) in enumerate(zip(state, results, strict=True)):
             if len(parameter.shape) != result.ndim:
@@ -373,7 +373,7 @@ class _Iteration:
             for axis, (a, b) in enumerate(zip(parameter.shape, result.extents, strict=True)):
                 if (k, axis) in self.changing:
                     found[k, axis] = self.changing[k, axis], b
-                elif may_differ(a, b, f"dimension {axis} of the loop's state {k}", "that after a round"):
+                elif may_differ(a, b, f"dimension {axis} of the loop's state {k}", "that after an iteration"):
                     found[k, axis] = a, b
         numbers: dict[tuple[Any, Expr], int] = {}
         groups = {place: numbers.setdefault(pair, len(numbers)) for place, pair in found.items()}

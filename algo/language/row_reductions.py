@@ -133,9 +133,12 @@ def _in_order(op: Callable[..., Any], neutral: Any, value: Any, axis: int, name:
     if axis:
         return map_outermost(lambda *rows: _in_order(op, neutral, unflatten(value, rows), axis - 1, name), *flat)
     operator = checked_operator(op, value, axis, "rd.reduce")
-    rounds = Array(flat[0].extents[0])
+    iterations = Array(flat[0].extents[0])
     return loop(
-        rounds, lambda i, total: operator(total, elements(value, [i.node])), start_of(neutral, value, axis), name=name
+        iterations,
+        lambda i, total: operator(total, elements(value, [i.node])),
+        start_of(neutral, value, axis),
+        name=name,
     )
 
 

@@ -1,7 +1,7 @@
 """`rd.reduce_by_index` with an operator that mixes the elements of its rows: the longest vector of each bin.
 
 Rows of few elements of constant size become as many arrays of bins. Larger ones are combined one after the other, by a loop that
-updates a row in each round.
+updates a row in each iteration.
 """
 
 from __future__ import annotations

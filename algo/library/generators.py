@@ -34,7 +34,7 @@ _PHILOX_FACTORS = 0xD2511F53, 0xCD9E8D57  # Salmon et al., section 3.3
 _PHILOX_STEPS = (
     0x9E3779B9,
     0xBB67AE85,
-)  # of the key from round to round: the golden ratio, and the square root of 3 minus 1
+)  # of the key from iteration to iteration: the golden ratio, and the square root of 3 minus 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Arrays of private size, inside functions of elements, that are only reduced: they become loops and need no memory.
 
-    rd.sum(row[lo:hi]) in a map over rows       a loop of hi - lo rounds
+    rd.sum(row[lo:hi]) in a map over rows       a loop of hi - lo iterations
     rd.sum(rd.filter(p, row)), kept.shape[0]    a reduction of the row, of what `p` keeps
 
 A reduction over a size that differs from lane to lane becomes a `Loop`, in the order of a fold; arrays of that size are written out where

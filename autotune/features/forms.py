@@ -13,8 +13,8 @@ from raido.autotune.features.ends import Ends
 from raido.schedule.cost.affine import DATA, ZERO, Form, form_of, number, opaque, plus, times
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
-TYPICAL_COUNT = 32.0  # for numbers of rounds that data decides
-TYPICAL_SHARE = 0.5  # of rounds in which a condition on data holds; of what may be counted
+TYPICAL_COUNT = 32.0  # for numbers of iterations that data decides
+TYPICAL_SHARE = 0.5  # of iterations in which a condition on data holds; of what may be counted
 
 
 class Forms:

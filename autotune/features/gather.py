@@ -203,12 +203,12 @@ class Walk(Values):
             if not between.rough & DATA:
                 return
             least = most = TYPICAL_COUNT
-        # where the loops around it leave it empty for some of their rounds: how often they do not, and then the mean
+        # where the loops around it leave it empty for some of their iterations: how often they do not, and then the mean
         chance, distance = (1.0, (least + most) / 2) if least >= 0.0 else (most / (most - least), most / 2)
-        rounds = max(math.ceil(distance / s.step), 1)
+        iterations = max(math.ceil(distance / s.step), 1)
         outer = self.vector
         kind = s.kind if outer is None or s.kind != "vector" else "serial"  # the lanes are those of the loop around it
-        loop = self._enter(kind, s, rounds, (rounds - 1) * s.step)
+        loop = self._enter(kind, s, iterations, (iterations - 1) * s.step)
         loop.weight *= chance
         if outer is not None and between.rough & outer.bit:
             loop.runs_of_body *= _longest(outer.lanes * outer.interleave)
@@ -220,8 +220,10 @@ class Walk(Values):
             lanes = s.lanes or self._lanes(s)
             gang = lanes * s.interleave
             loop.lanes, loop.interleave, loop.masked = lanes, s.interleave, s.tail == "mask"
-            loop.runs_of_body = math.ceil(rounds / gang) if rounds >= gang else math.ceil(rounds / lanes) / s.interleave
-            loop.used_lanes = rounds / (loop.runs_of_body * gang)
+            loop.runs_of_body = (
+                math.ceil(iterations / gang) if iterations >= gang else math.ceil(iterations / lanes) / s.interleave
+            )
+            loop.used_lanes = iterations / (loop.runs_of_body * gang)
             self.vector = loop
         self.block(s.body, 1.0)
         self.vector = outer
@@ -250,9 +252,9 @@ class Walk(Values):
     def produce(self, s: Produce) -> None:
         self.block(s.body, 1.0)
 
-    def _enter(self, kind: str, s: For | While, rounds: float, span: float) -> Loop:
+    def _enter(self, kind: str, s: For | While, iterations: float, span: float) -> Loop:
         parent = self.stack[-1]
-        loop = Loop(len(self.forms.middles), kind, parent, rounds, rounds, span, self.weights[-1])
+        loop = Loop(len(self.forms.middles), kind, parent, iterations, iterations, span, self.weights[-1])
         loop.written = self._written(s)
         loop.host = parent.host and any(_holds_stages(block) for block in blocks_of(s))
         parent.loops.append(loop)
@@ -288,7 +290,7 @@ class Walk(Values):
 
 
 def _longest(lanes: int) -> float:
-    """Rounds of the longest of some lanes over their mean, where lengths are spread exponentially: a harmonic number."""
+    """Iterations of the longest of some lanes over their mean, where lengths are spread exponentially: a harmonic number."""
     return sum(1.0 / k for k in range(1, lanes + 1))
 
 

@@ -84,7 +84,7 @@ class Values:
         loop.code += units
 
     def _home(self, mask: int) -> tuple[Loop, float]:
-        """The innermost loop that a value depends on, and how often a round of it gets there."""
+        """The innermost loop that a value depends on, and how often an iteration of it gets there."""
         for loop, weight in zip(reversed(self.stack), reversed(self.weights), strict=True):
             if mask & loop.bit:
                 return loop, weight

@@ -106,7 +106,7 @@ def features_of(nest: Nest, machine: Machine, sizes: Mapping[str, int]) -> np.nd
         _log(1.0 + sums.allocated / machine.l2),
         _log(1.0 + sums.allocations),
         _small(sums.branches / elements),
-        _small(sums.rounds / elements),
+        _small(sums.iterations / elements),
         _log(1.0 + sums.inner_rounds / cycles),
         _log(1.0 + sums.inner_cycles / cycles),
         sums.depth / cycles,
@@ -140,7 +140,7 @@ class _Sums:
         self.cycles = self.vector_cycles = self.used_lanes = self.interleave = self.masked = 0.0
         self.parallel = self.chunks = self.imbalance = self.chunk_cycles = self.dynamic = self.launches = 0.0
         self.waits = self.allocated = self.allocations = self.branches = self.predicated = self.streamed = 0.0
-        self.rounds = self.inner_rounds = self.inner_cycles = self.depth = self.kernels = self.code = 0.0
+        self.iterations = self.inner_rounds = self.inner_cycles = self.depth = self.kernels = self.code = 0.0
         self.registers = 0.0
 
     def add(self, loop: Loop, runs: float, around: tuple[Loop, ...] = ()) -> None:
@@ -162,7 +162,7 @@ class _Sums:
         self.registers = max(self.registers, loop.registers / self.machine.registers)
         around = (*around, loop)
         if loop.kind != "root":
-            self.rounds += bodies
+            self.iterations += bodies
         if own:
             self._of_nest(loop, own, around)
         if loop.kind == "parallel":
@@ -190,7 +190,7 @@ class _Sums:
                 self.interleave += varying * other.interleave
                 self.masked += varying * other.masked
             elif other.kind == "parallel":
-                chunks = max(other.rounds / other.grain, 1.0)
+                chunks = max(other.iterations / other.grain, 1.0)
                 self.parallel += own
                 self.chunks += own * chunks
                 self.imbalance += own * (math.ceil(chunks / self.machine.cores) * self.machine.cores / chunks - 1.0)

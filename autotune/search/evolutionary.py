@@ -1,6 +1,6 @@
 """Evolutionary search led by a cost model.
 
-A population of candidates is kept from round to round. Most children are mutants (another answer to one question, sometimes to several)
+A population of candidates is kept from iteration to iteration. Most children are mutants (another answer to one question, sometimes to several)
 of what was measured fastest, the faster the more; others of what the model thinks best, or crossings (stage by stage). The default
 schedule, which is mostly near the best, is the first parent, with all its decisions spelled out. The model ranks the children, and of
 the best those are measured of which most is hoped: half of a round by score, half by score and spread together, so that measurements are

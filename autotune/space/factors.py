@@ -6,7 +6,7 @@ BETWEEN = 0.3  # how good 3 · 2^k and 5 · 2^k are, against powers of two
 
 
 def factors(extent: int, least: int, most: int) -> dict[int, float]:
-    """Factors for a loop of `extent` rounds, from `least` to `most` and below the extent, with weights.
+    """Factors for a loop of `extent` iterations, from `least` to `most` and below the extent, with weights.
 
     In each octave the power of two, 5/4 and 3/2 of it, and the largest divisor of the extent.
 

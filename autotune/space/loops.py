@@ -1,6 +1,6 @@
 """Questions about a stage's loops: the default ones, or loops of its own, in levels.
 
-Every loop may be cut into tiles, tiles into blocks, and what is left into as many rounds as registers hold side by side (unrolled), so
+Every loop may be cut into tiles, tiles into blocks, and what is left into as many iterations as registers hold side by side (unrolled), so
 that a nest reads
 
     tiles  |  blocks  |  rows (inner halves and whole loops)  |  registers (unrolled, and the gang where it was cut off)
@@ -36,7 +36,7 @@ MOST_TILE = 1 << 20
 LINE_TILE = 1 << 9  # the least tile of a stage that has one long loop
 GRAINS = {0: 8.0, **{1 << k: 1.0 if k < 5 else 0.3 for k in range(1, 12)}}
 BLOCKED = 0.15  # how often a tile is cut into blocks
-BISECTION = f"{PART}search"  # few elements, each of which takes many rounds: for threads, hardly for lanes
+BISECTION = f"{PART}search"  # few elements, each of which takes many iterations: for threads, hardly for lanes
 MANY_ROUNDS = 40.0  # how good no lanes are for it
 
 
@@ -113,14 +113,14 @@ def ask_levels(walk: Walk, sketch: Sketch) -> None:
 
 def ask_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
     """How a loop is cut into tiles."""
-    name, rounds = sketch.stage, walk.rounds(sketch.stage, loop)
+    name, iterations = sketch.stage, walk.iterations(sketch.stage, loop)
     least = 2
     if loop == sketch.vector:
         least = min(width(walk, sketch), 64)
-        if sum(walk.rounds(name, each) > 8 for each in sketch.base) == 1:
-            least = min(LINE_TILE, max(least, rounds // 4))
+        if sum(walk.iterations(name, each) > 8 for each in sketch.base) == 1:
+            least = min(LINE_TILE, max(least, iterations // 4))
     inside = _bytes_inside(walk, sketch, loop)
-    found = factors(rounds, least, MOST_TILE)
+    found = factors(iterations, least, MOST_TILE)
     if not found:
         return
     machine = walk.machine
@@ -138,7 +138,7 @@ def ask_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
     if walk.choose(name, f"tile {loop}", [Option(0, weight=untiled * total), *options]) == 0:
         return
     sketch.tiles[loop], sketch.rows[loop] = loop + "o", (row := loop + "i")
-    found = factors(walk.rounds(name, row), least, MOST_TILE)
+    found = factors(walk.iterations(name, row), least, MOST_TILE)
     blocks = [Option(n, (make_step(name, "split", axis=row, factor=n),), weight) for n, weight in found.items()]
     rest = sum(option.weight for option in blocks) * (1 / BLOCKED - 1)
     if blocks and walk.choose(name, f"block {loop}", [Option(0, weight=rest), *blocks]) != 0:
@@ -146,26 +146,26 @@ def ask_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
 
 
 def ask_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
-    """How many rounds of a loop run side by side in registers; for the loop in lanes, whether a gang is cut off it."""
+    """How many iterations of a loop run side by side in registers; for the loop in lanes, whether a gang is cut off it."""
     name, row = sketch.stage, sketch.rows[loop]
-    rounds = walk.rounds(name, row)
+    iterations = walk.iterations(name, row)
     if loop == sketch.vector:
         if len(sketch.base) == 1:
             return
         folds = walk.stage(name).reduction is not None and not is_reduction(walk.stage(name), walk.plan(name), row)
         gang = width(walk, sketch)
-        sizes = [gang * k for k in (1, 2, 4) if gang * k < rounds]
+        sizes = [gang * k for k in (1, 2, 4) if gang * k < iterations]
         cuts = [Option(k, (make_step(name, "split", axis=row, factor=k),), 1.0 if k == gang else 0.2) for k in sizes]
         if walk.choose(name, f"registers {loop}", [Option(0, weight=0.7 if folds else 8.0), *cuts]) != 0:
             sketch.rows[loop], sketch.gang = row + "o", row + "i"
         return
-    taken = sketch.interleave * prod(walk.rounds(name, jam) for jam in (*sketch.jams, *sketch.whole))
+    taken = sketch.interleave * prod(walk.iterations(name, jam) for jam in (*sketch.jams, *sketch.whole))
     room = min(2 * walk.machine.registers, MOST_OPERATIONS // max(1, cost(walk.owner(name)))) // taken
     options = [Option(0, weight=15.0 if sketch.jams or walk.is_copy(name) else 5.0)]
     for number, weight in REGISTERS.items():
-        if number <= room and number < rounds:
+        if number <= room and number < iterations:
             options.append(Option(number, (make_step(name, "split", axis=row, factor=number),), weight))
-    if 1 < rounds <= min(room, MOST_WHOLE) and walk.is_constant(name, row):
+    if 1 < iterations <= min(room, MOST_WHOLE) and walk.is_constant(name, row):
         options.append(Option("whole", weight=3.0))
     chosen = walk.choose(name, f"registers {loop}", options)
     if chosen == "whole":
@@ -229,7 +229,7 @@ def ask_parallel(walk: Walk, sketch: Sketch) -> None:
     loop = walk.choose(name, "parallel", [Option("", weight=0.4), *options])
     if not loop:
         return
-    grains = [Option(n, weight=w) for n, w in GRAINS.items() if n < max(2, walk.rounds(name, str(loop)))]
+    grains = [Option(n, weight=w) for n, w in GRAINS.items() if n < max(2, walk.iterations(name, str(loop)))]
     grain = walk.choose(name, "grain", grains)
     dynamic = [
         Option(each, (make_step(name, "parallel", axis=loop, grain=grain or None, dynamic=each or None),), weight)
@@ -239,7 +239,7 @@ def ask_parallel(walk: Walk, sketch: Sketch) -> None:
 
 
 def ask_tail(walk: Walk, sketch: Sketch, loop: str) -> None:
-    """How the last, incomplete round of a loop that was cut, or runs in lanes, is done."""
+    """How the last, incomplete iteration of a loop that was cut, or runs in lanes, is done."""
     if loop not in sketch.tiles and loop != sketch.vector and sketch.rows[loop] == loop:
         return
     options = [
@@ -295,9 +295,9 @@ def _contiguity(walk: Walk, stage: str, loop: str) -> int:
 
 
 def _bytes_inside(walk: Walk, sketch: Sketch, loop: str) -> int:
-    """Bytes of the results (of what is read, for a reduction) that one round of a loop goes through, by the loops inside as they are."""
+    """Bytes of the results (of what is read, for a reduction) that one iteration of a loop goes through, by the loops inside as they are."""
     plan = walk.plan(sketch.stage)
     inner = [each.name for each in plan.loops[position(plan, loop) + 1 :]]
     tiled = {*sketch.tiles.values(), *sketch.blocks.values()}
-    counts = [walk.rounds(sketch.stage, each) for each in inner if each not in tiled]
+    counts = [walk.iterations(sketch.stage, each) for each in inner if each not in tiled]
     return max(1, prod(counts)) * max(body.dtype.itemsize for body in walk.owner(sketch.stage).bodies)

@@ -57,7 +57,7 @@ def ask_guests(walk: Walk, stage: str) -> None:
 
 
 def ask_window(walk: Walk, stage: str) -> None:
-    """At which loop outside the one it is computed at the stage is kept from round to round (sliding)."""
+    """At which loop outside the one it is computed at the stage is kept from iteration to iteration (sliding)."""
     plan = walk.plan(stage)
     if not isinstance(plan.compute, At) or plan.store is not None:
         return

@@ -67,7 +67,7 @@ def ask_tiles(walk: Walk, stage: str, results: list[str]) -> list[Tile]:
 
 def ask_tile(walk: Walk, stage: str, axis: str, most: int, usual: int, unrolled: int) -> Tile:
     """How many threads run along an axis, at most `most`, and how many elements each has."""
-    extent = walk.rounds(stage, axis)
+    extent = walk.iterations(stage, axis)
     counts = [n for n in powers(1, most) if n < 2 * extent]
     near = lambda n: 3.0 if n == usual else 1.0 if usual // 4 <= n <= 4 * usual else 0.2
     threads = int(walk.choose(stage, f"threads {axis}", [Option(n, weight=near(n)) for n in counts]))  # type: ignore[arg-type]

@@ -179,8 +179,8 @@ class Walk:
         """The loops of a stage of which nothing has been said."""
         return [loop for loop in self.plan(name).loops if loop.kind == "serial"]
 
-    def rounds(self, name: str, loop: str) -> int:
-        """How many rounds a loop makes, with the sizes that are known."""
+    def iterations(self, name: str, loop: str) -> int:
+        """How many iterations a loop makes, with the sizes that are known."""
         return self.extent(trip_count(self.stage(name), self.plan(name), loop))
 
     def extent(self, size: Expr) -> int:
@@ -190,7 +190,7 @@ class Walk:
         return self.extents[size]
 
     def is_constant(self, name: str, loop: str) -> bool:
-        """Whether a loop makes the same number of rounds whatever the sizes are."""
+        """Whether a loop makes the same number of iterations whatever the sizes are."""
         return index.constant_value(trip_count(self.stage(name), self.plan(name), loop)) is not None
 
     def is_copy(self, name: str) -> bool:

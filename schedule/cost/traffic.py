@@ -1,7 +1,7 @@
 """Bytes that each loop brings into each cache, and how long it takes: from the innermost loop outwards.
 
-What a loop touches is a box for each buffer, widened from loop to loop. While the boxes of *one* round fit a cache, the loop brings each
-element in once, however often it is read again (consecutive rounds keep what they share); where they do not, every round pays for
+What a loop touches is a box for each buffer, widened from loop to loop. While the boxes of *one* iteration fit a cache, the loop brings each
+element in once, however often it is read again (consecutive iterations keep what they share); where they do not, every iteration pays for
 itself. This is reuse distance in the sense of Mattson et al. (IBM Systems Journal, 1970), for boxes instead of addresses.
 """
 
@@ -34,7 +34,7 @@ class Cost:
     """One run of a loop.
 
     cycles: of arithmetic and accesses, threads side by side; steady: the same if no step had to wait for the one before it. bytes: into
-    L1, L2 and L3. time: cycles with the caches. round_bytes: what one round touches; touched_bytes: what all of them do.
+    L1, L2 and L3. time: cycles with the caches. round_bytes: what one iteration touches; touched_bytes: what all of them do.
     """
 
     cycles: float
@@ -80,7 +80,7 @@ class Traffic:
         for level, capacity in enumerate(capacities):
             each = own + sum(weight * cost.bytes[level] for weight, cost in parts)
             fits = round_bytes <= 0.8 * capacity
-            moved.append(min(touched, loop.rounds * each) if fits else loop.rounds * each)
+            moved.append(min(touched, loop.iterations * each) if fits else loop.iterations * each)
         if loop.kind == "root":
             moved = [0.0 if touched <= 0.8 * c else b for c, b in zip(capacities, moved, strict=True)]
         steady = loop.cycles + loop.branches * 1.0 + loop.allocations * ALLOCATION
@@ -94,7 +94,7 @@ class Traffic:
             cycles, smooth = cycles + LAUNCH, smooth + LAUNCH
             moved = [moved[0] / threads, moved[1] / threads, moved[2]]
         if loop.host:
-            time = loop.rounds * (loop.cycles + sum(weight * cost.time for weight, cost in parts))
+            time = loop.iterations * (loop.cycles + sum(weight * cost.time for weight, cost in parts))
         else:
             time = self._roofline(cycles, moved, inside)
         self.costs[loop] = Cost(cycles, smooth, (moved[0], moved[1], moved[2]), time, round_bytes, touched)
@@ -102,7 +102,7 @@ class Traffic:
 
     def _threads(self, loop: Loop) -> float:
         """How many times faster, with the last chunks uneven."""
-        chunks = max(loop.rounds / loop.grain, 1.0)
+        chunks = max(loop.iterations / loop.grain, 1.0)
         cores = self.machine.cores
         return chunks / math.ceil(chunks / cores)
 
@@ -113,7 +113,7 @@ class Traffic:
         return Box(access, low, high, max(access.times, 1.0))
 
     def _widen(self, box: Box, loop: Loop) -> Box:
-        """The box of all rounds of a loop."""
+        """The box of all iterations of a loop."""
         access, number, bit = box.access, loop.number, loop.bit
         low, high, depends = box.low, box.high, False
         for k, form in enumerate(access.forms):
@@ -128,7 +128,7 @@ class Traffic:
                 high[k] += reach
             else:
                 low[k], high[k] = 0.0, self._shape(access.buffer)[k] - 1.0
-        return Box(access, low, high, box.touched * loop.rounds) if depends else box
+        return Box(access, low, high, box.touched * loop.iterations) if depends else box
 
     def _shape(self, buffer: Hashable) -> tuple[float, ...]:
         known = self._shapes.get(buffer)

@@ -39,14 +39,14 @@ class Access:
 class Loop:
     """A loop, the whole nest (kind "root") or a `while`.
 
-    rounds: iterations of one run. runs_of_body: how often the body's code then runs (vector loops: once for all gangs side by side).
+    iterations: iterations of one run. runs_of_body: how often the body's code then runs (vector loops: once for all gangs side by side).
     span: distance between the first and the last value of the variable. weight: how often it runs, for one run of the body around it.
     """
 
     number: int
     kind: str
     parent: Loop | None
-    rounds: float = 1.0
+    iterations: float = 1.0
     runs_of_body: float = 1.0
     span: float = 0.0
     weight: float = 1.0

@@ -11,7 +11,7 @@ Loops. The axis along which most accesses are contiguous is vectorized, the last
 parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks, in which each lane has a block
 of its own where the operator does not commute. Where results share what they read, as in a product of matrices, a tile of sixteen sums
 stays in registers, and what is read along rows is packed in panels; convolutions make several channels at a time, and products of rows
-with rows have lanes along both; where all results share functions of a round, as in back projection, four rows are made at a time.
+with rows have lanes along both; where all results share functions of an iteration, as in back projection, four rows are made at a time.
 Sums down columns run along the rows, eight at a time; what is read across rows is turned in registers, square by square
 (`transposes`); a stencil that reads neighbouring rows makes as many rows at a time as the model of cost chooses (`rows`), up to four, or
 twelve where they are stored past the caches, and two of a long weighted sum (`latency`).
@@ -208,7 +208,7 @@ def say_placement(draft: Draft, name: str) -> None:
 def nested_place(draft: Draft, name: str) -> At | None:
     """For a stage inside mapped functions: the innermost loop around all its readers that, with every loop around it, decides what is needed.
 
-    A loop inside one that does not (a reduction in the rounds of an axis that the stage knows nothing of) would make the same again.
+    A loop inside one that does not (a reduction in the iterations of an axis that the stage knows nothing of) would make the same again.
     """
     state = draft.state
     stage = state.stage(name)

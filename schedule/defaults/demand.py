@@ -149,7 +149,7 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
     if not readers:
         return False
     times = sum(
-        max(rounds(state.stage(reader), point), repeats(stage, state.stage(reader), point))
+        max(iterations(state.stage(reader), point), repeats(stage, state.stage(reader), point))
         for reader, points in readers.items()
         for point in points
     )
@@ -252,7 +252,7 @@ def _step(e: Expr | None, var: Var) -> int:
     return index.linear(inside)[1].get(var, 0) if is_plain(inside) else 0
 
 
-def rounds(reader: Stage, point: Point) -> int:
+def iterations(reader: Stage, point: Point) -> int:
     """How often one element is read by a read at this point: once for every index of the axes that the point leaves out.
 
     Reads at loaded positions may meet an element any number of times; they count as a few. Segments do not overlap.

@@ -27,7 +27,7 @@ WRITTEN_OUT = 32  # bodies of short axes, at most: as many values as the largest
 
 
 def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
-    """The axis along which most accesses are contiguous; the last pure one of equals, or where its results share functions of a round."""
+    """The axis along which most accesses are contiguous; the last pure one of equals, or where its results share functions of an iteration."""
     candidates = list(stage.axes)
     points = [point for each in draft.demand.reads(stage.name).values() for point in each]
     shared = shares_functions(draft, stage, stage.axes[-1:]) and all(
@@ -300,16 +300,16 @@ def is_tiled_product(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
 
 
 def shares_functions(draft: Draft, stage: Stage, along: Sequence[Axis]) -> bool:
-    """Whether each round of a reduction computes functions that all results along these axes share, such as sines of an angle.
+    """Whether each iteration of a reduction computes functions that all results along these axes share, such as sines of an angle.
 
     They take longer than what is done with them: the more results are made at a time, the better.
     """
     if stage.reduction is None or not along or min(extent(draft, axis.extent) for axis in along) < SMALL:
         return False
-    results, rounds = {axis.var for axis in along}, {axis.var for axis in stage.reduction_axes}
+    results, iterations = {axis.var for axis in along}, {axis.var for axis in stage.reduction_axes}
     functions = [node for node in scalar_nodes(*stage.bodies) if isinstance(node, Op) and node.name not in CHEAP]
     used = [free_variables(node) for node in functions]
-    return any(results.isdisjoint(free) and not rounds.isdisjoint(free) for free in used)
+    return any(results.isdisjoint(free) and not iterations.isdisjoint(free) for free in used)
 
 
 def is_product_of_rows(draft: Draft, stage: Stage, vector: Axis | None) -> bool:

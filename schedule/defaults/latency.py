@@ -1,6 +1,6 @@
 """How many gangs run side by side where each operation waits for the one before.
 
-Elements with loops of their own (`rd.while_loop`, `rd.loop`): each round waits for the one before. Its N operations, on paths of at
+Elements with loops of their own (`rd.while_loop`, `rd.loop`): each iteration waits for the one before. Its N operations, on paths of at
 most D one after the other, leave units idle unless `IN_FLIGHT` are under way: that takes IN_FLIGHT · D / N gangs. They are the next
 power of two, at most 4, and never more than registers hold: a gang needs one for each state, for each value from outside that differs
 between lanes, and two for the rest.

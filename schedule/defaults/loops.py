@@ -225,7 +225,7 @@ def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int) -> None:
 
 
 def dynamic(stage: Stage) -> dict[str, bool]:
-    """Rounds that take differently long are handed out one by one."""
+    """Iterations that take differently long are handed out one by one."""
     return {"dynamic": True} if is_divergent(stage) else {}
 
 
@@ -277,7 +277,7 @@ def say_tile_of_sums(draft: Draft, stage: Stage) -> bool:
 
 
 def say_rows_of_sums(draft: Draft, stage: Stage, shared: Axis, most: int) -> bool:
-    """Several results along the shared axis at a time, in lanes along the last one: what each round has in common serves all of them."""
+    """Several results along the shared axis at a time, in lanes along the last one: what each iteration has in common serves all of them."""
     name, i, j = stage.name, shared.name, stage.axes[-1].name
     rows = min(most, index.constant_value(known(draft, shared.extent)) or most)
     if not draft.say(name, "split", axis=i, factor=rows):
@@ -320,7 +320,7 @@ def say_register_tile(draft: Draft, stage: Stage) -> bool:
 
 
 def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
-    """Gangs side by side, to hide the latency of accumulating and of rounds that wait for the one before."""
+    """Gangs side by side, to hide the latency of accumulating and of iterations that wait for the one before."""
     few = prod(index.constant_value(axis.extent) or WRITTEN_OUT + 1 for axis in stage.reduction_axes)
     gangs = max(gangs_of_elements(stage), gangs_of_rounds(stage, vector, draft.machine))
     if stage.reduction is not None and few > WRITTEN_OUT and gangs == 1:

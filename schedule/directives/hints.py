@@ -69,9 +69,9 @@ class HintDirectives(Recorder):
         return self._record("stream_stores", above=above)
 
     def prefetch(self: Self, array: Name, axis: Name, ahead: Number) -> Self:
-        """Touches what the stage reads of an array some rounds of a loop before it is read.
+        """Touches what the stage reads of an array some iterations of a loop before it is read.
 
-        array: a parameter or a stage that this stage reads. axis: a loop of this stage. ahead: rounds.
+        array: a parameter or a stage that this stage reads. axis: a loop of this stage. ahead: iterations.
 
         before   for y: out[y] = f(a[y])
         after    for y: prefetch a[y + 2];  out[y] = f(a[y])

@@ -33,7 +33,7 @@ class KindDirectives(Recorder):
     __slots__ = ()
 
     def tail(self: Self, axis: Name, kind: Name) -> Self:
-        """Says how the last, incomplete round of a loop (or of the strips of a split axis) is done.
+        """Says how the last, incomplete iteration of a loop (or of the strips of a split axis) is done.
 
         axis: a loop, or an axis that was split. kind: "mask" (lanes beyond the end are off), "shift" (the last strip starts
         earlier and overlaps the one before), "scalar" (one index at a time), "exact" (there is none; checked at the call).
@@ -61,7 +61,7 @@ class KindDirectives(Recorder):
         [('y', 'serial'), ('x', 'vector')]
 
         On a reduction axis each lane folds values of its own: every eighth, say, or, under an operator that is not commutative, a
-        block of rounds that follow each other; then the lanes are combined.
+        block of iterations that follow each other; then the lanes are combined.
 
         Refuses a second vectorized loop, a loop that already has a kind, and a parallel loop inside.
         """
@@ -70,7 +70,7 @@ class KindDirectives(Recorder):
     def unroll(self: Self, axis: Name, factor: Number | None = None) -> Self:
         """Unrolls a loop and jams the copies: they stand side by side in the loops inside and share loads and subexpressions.
 
-        axis: a loop with a constant number of rounds (at most 256), or any loop when there is a factor.
+        axis: a loop with a constant number of iterations (at most 256), or any loop when there is a factor.
         factor: copies; the loop is first split by it and the inner part put innermost: `unroll("y", 4)` is
         `split("y", 4)`, `yi` innermost, `unroll("yi")`.
 
@@ -80,15 +80,15 @@ class KindDirectives(Recorder):
         >>> blur.schedule()["cols"].unroll("y", 4).axes
         ('yo', 'x', 'yi')
 
-        Refuses when the number of rounds is not constant or large, or the loop already has a kind.
+        Refuses when the number of iterations is not constant or large, or the loop already has a kind.
         """
         return self._record("unroll", axis=axis, factor=factor)
 
     def parallel(self: Self, axis: Name, grain: Number | None = None, dynamic: bool = False) -> Self:
-        """Hands the rounds of a loop to threads; on a GPU to blocks and threads of them, as many as suit it (`bind` says how many).
+        """Hands the iterations of a loop to threads; on a GPU to blocks and threads of them, as many as suit it (`bind` says how many).
 
         axis: a loop; on a reduction axis each chunk keeps a partial, combined in order, whatever the number of threads.
-        grain: rounds that a thread takes at a time, at least; of a loop over a reduction axis that no split has cut into chunks,
+        grain: iterations that a thread takes at a time, at least; of a loop over a reduction axis that no split has cut into chunks,
         those of a chunk, 4096 unless given. dynamic: they are handed out as threads become free, some hundred
         times to each, instead of evenly beforehand.
 
@@ -159,12 +159,14 @@ def apply_unroll(state: State, stage: str, axis: str, factor: int | None = None)
         axis = inner
     loop = kindless(state, stage, axis)
     plan = state.plan(stage)
-    rounds = trip_count(state.stage(stage), plan, axis)
-    count = index.constant_value(rounds)
+    iterations = trip_count(state.stage(stage), plan, axis)
+    count = index.constant_value(iterations)
     if count is None:
-        raise Refusal(f'"{axis}" makes {index.text(rounds)} rounds, which is not a constant', f'unroll("{axis}", 4)')
+        raise Refusal(
+            f'"{axis}" makes {index.text(iterations)} iterations, which is not a constant', f'unroll("{axis}", 4)'
+        )
     if count > MOST_UNROLLED:
-        raise Refusal(f'"{axis}" makes {count} rounds, more than {MOST_UNROLLED}', f'unroll("{axis}", 4)')
+        raise Refusal(f'"{axis}" makes {count} iterations, more than {MOST_UNROLLED}', f'unroll("{axis}", 4)')
     return put(state, with_loop(plan, replace(loop, kind="unroll")), "loops")
 
 

@@ -64,7 +64,7 @@ class PlacementDirectives(Recorder):
         return self._record("root")
 
     def compute_at(self: Self, stage: Name, axis: Name) -> Self:
-        """Computes, in each round of a loop of a stage that reads it, the region that the round needs.
+        """Computes, in each iteration of a loop of a stage that reads it, the region that the iteration needs.
 
         stage: one that reads this stage, itself or through others placed inside that loop. axis: a loop of that stage.
 
@@ -82,7 +82,7 @@ class PlacementDirectives(Recorder):
         return self._record("compute_at", stage=stage, axis=axis)
 
     def store_at(self: Self, stage: Name, axis: Name | None = None) -> Self:
-        """Keeps what `compute_at` computes from round to round of the loops in between (sliding): each round computes only what
+        """Keeps what `compute_at` computes from iteration to iteration of the loops in between (sliding): each iteration computes only what
         is new, in a folded buffer.
 
         stage, axis: a loop outside the one that the stage is computed at; no axis: outside all loops.
@@ -149,7 +149,7 @@ def apply_store_at(state: State, producer: str, stage: str, axis: str | None = N
     plan = state.plan(producer)
     if not isinstance(plan.compute, At):
         raise Refusal(
-            f'"{producer}" is not computed inside a loop, so there is nothing to keep from round to round',
+            f'"{producer}" is not computed inside a loop, so there is nothing to keep from iteration to iteration',
             "compute_at first",
         )
     if plan.store is not None:
@@ -193,10 +193,10 @@ def place_at(state: State, producer: str, stage: str, axis: str) -> At:
 
 
 def refuse_control_readers(state: State, stage: str) -> None:
-    """Refuses to put a stage inside the rounds of a whole-array loop that reads it."""
+    """Refuses to put a stage inside the iterations of a whole-array loop that reads it."""
     for reader in readers_of(state, stage):
         if isinstance(state.uses.stages[reader], ControlStage):
-            raise Refusal(f'the loop "{reader}" reads it, in every round', f's["{stage}"].root()')
+            raise Refusal(f'the loop "{reader}" reads it, in every iteration', f's["{stage}"].root()')
 
 
 def checked_reader(state: State, stage: str) -> str | None:
@@ -254,13 +254,13 @@ def check_not_after_reduction(state: State, producer: str, at: At) -> None:
 
 
 def check_bounded(state: State, producer: str) -> None:
-    """Refuses to place a stage whose readers gather from it: the region is the whole array, however small the round."""
+    """Refuses to place a stage whose readers gather from it: the region is the whole array, however small the iteration."""
     for reader in state.uses.readers.get(producer, ()):
         loads = state.uses.loads.get(reader, {}).get(producer, ())
         for load in loads:
             if load.indices and not any(is_bounded(load, k) for k in range(len(load.indices))):
                 raise Refusal(
-                    f'"{reader}" reads it at computed positions, so every round needs the whole array',
+                    f'"{reader}" reads it at computed positions, so every iteration needs the whole array',
                     f's["{producer}"].root()',
                 )
 

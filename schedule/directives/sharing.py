@@ -25,7 +25,7 @@ class SharingDirectives(Recorder):
     def compute_with(self: Self, stage: Name, axis: Name) -> Self:
         """Computes this stage in the loops of another, from the outermost down to `axis`.
 
-        stage: a sibling (neither needs the other), or a stage that this one reads only where the same round produced it; the value
+        stage: a sibling (neither needs the other), or a stage that this one reads only where the same iteration produced it; the value
         is then handed over in a register. axis: a loop of that stage. The leading axes of both are matched in order, must have
         equal extents, and take over the other's splits and order.
 
@@ -38,7 +38,7 @@ class SharingDirectives(Recorder):
         >>> s["sum"].compute_with("y", "xi").axes
         ('ro', 'ri')
 
-        Refuses a second placement, loop directives given before, axes that do not match, and reads of other rounds.
+        Refuses a second placement, loop directives given before, axes that do not match, and reads of other iterations.
         """
         return self._record("compute_with", stage=stage, axis=axis)
 

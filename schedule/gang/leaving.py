@@ -1,7 +1,7 @@
 """Divergent while loops: what lanes that have left need not keep, and what lanes that still run agree on.
 
 A lane that has left stays off, because the loop carries a mask. So state that nobody reads after the loop need not be kept for it: the
-next round computes it in all lanes, without selecting. And state that starts the same in all lanes and grows by the same step is, in
+next iteration computes it in all lanes, without selecting. And state that starts the same in all lanes and grows by the same step is, in
 every lane that still runs, one scalar: a test of it against a bound (`steps < 256`) is made once for all gangs.
 """
 
@@ -22,7 +22,7 @@ _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """State that begins as `start` and is `step` more after every round; `names` stand for its value during a round."""
+    """State that begins as `start` and is `step` more after every iteration; `names` stand for its value during an iteration."""
 
     buffer: Buffer
     start: NestExpr

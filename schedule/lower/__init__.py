@@ -8,7 +8,7 @@
     placement     producers inside loops: regions, memory                            (regions)
     sliding       producers kept further out than they are computed
     reductions    accumulators, partials                                              (lane_blocks, thread_folds)
-    rows_outside  array loops whose rounds keep to rows run row by row
+    rows_outside  array loops whose iterations keep to rows run row by row
     rows_together successive changes of one array are made row by row in one loop
     share_buffers arrays that are never alive together share memory
     convert, emit expressions: substitution, then statements with shared values named

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Scope:
     """A block under construction. `loop`: it may run any number of times; `branch`: perhaps not at all (nothing moves out of it);
-    `unrolled`: it is one of several rounds of a loop that is written out.
+    `unrolled`: it is one of several iterations of a loop that is written out.
     """
 
     level: int
@@ -189,7 +189,7 @@ class Builder:
 
 
 def end_of_rounds(low: Expr, high: Expr, facts: Facts) -> Expr:
-    """`high` as it is in a loop low..high that has a round: of a maximum, the parts that lie beyond `low`."""
+    """`high` as it is in a loop low..high that has an iteration: of a maximum, the parts that lie beyond `low`."""
     while isinstance(high, Op) and high.name == "maximum":
         a, b = high.args
         if facts.less_equal(a, low):

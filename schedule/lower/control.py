@@ -1,7 +1,7 @@
 """Whole-array loops and branches on the host's level.
 
-Each state has two buffers, swapped at the end of a round, unless it changes in place. A state whose size changes has one, which takes
-over the memory of whatever the round has made; what it holds is seen through a view of the size of the round. In the same way the
+Each state has two buffers, swapped at the end of an iteration, unless it changes in place. A state whose size changes has one, which takes
+over the memory of whatever the iteration has made; what it holds is seen through a view of the size of the iteration. In the same way the
 results of branches of different sizes, and of programs whose size nothing bounds, get their memory when they are made.
 """
 
@@ -133,7 +133,7 @@ class Control:
             current.append(buffer)
         given = self._given(stage, changing)
         following = self._following(stage, current, (*changing, *given))
-        host.rounds += 1
+        host.iterations += 1
         with builder.block() as setup:
             if isinstance(form, ArrayWhile):
                 self._begin_round(stage, current, changing, setup)
@@ -154,7 +154,7 @@ class Control:
                 self._exchange(current, following)
                 self.hand_over([stage.results[m] for m in given], [current[m] for m in given], stage.body)
         host.direct = direct
-        host.rounds -= 1
+        host.iterations -= 1
         if isinstance(form, ArrayLoop):
             count = host.scalar(form.count)
             how = {"stage": stage.name, "loop": "t"}
@@ -208,7 +208,7 @@ class Control:
         ]
 
     def _following(self, stage: ControlStage, current: Sequence[Buffer], others: Sequence[int]) -> dict[int, Buffer]:
-        """For each state, the memory in which a round leaves what it becomes: that of a state, or another one, where it is made."""
+        """For each state, the memory in which an iteration leaves what it becomes: that of a state, or another one, where it is made."""
         host, hands = self.host, self.host.hands
         following: dict[int, Buffer] = {}
         origins = {m: hands.origin(array) for m, array in enumerate(stage.results) if m not in others}
@@ -225,7 +225,7 @@ class Control:
         return dict(sorted(following.items()))
 
     def _exchange(self, current: Sequence[Buffer], following: dict[int, Buffer]) -> None:
-        """Each state's memory becomes that in which the round has left what it is now."""
+        """Each state's memory becomes that in which the iteration has left what it is now."""
         held = {buffer: buffer for buffer in (*current, *following.values())}  # where the memory of each buffer is now
         for m, wanted in following.items():
             taker, holder = current[m], held[wanted]
@@ -236,7 +236,7 @@ class Control:
             held[wanted], held[moved] = taker, holder
 
     def _begin_round(self, stage: ControlStage, current: list[Buffer], changing: list[int], scope: Scope) -> None:
-        """Reads the sizes of the round."""
+        """Reads the sizes of the iteration."""
         for counted in self.host.graph.counts:
             if counted.array in stage.state:
                 k = stage.state.index(counted.array)

@@ -21,7 +21,7 @@ NARROW = 16
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The rounds low … high − 1 of a row, by a kind of loop, in the interior or not."""
+    """The iterations low … high − 1 of a row, by a kind of loop, in the interior or not."""
 
     inside: bool
     kind: str

@@ -1,7 +1,7 @@
 """Expressions as names and values: shared ones are named, invariant ones move out of loops.
 
 A value used several times becomes a `Let`; one that depends on outer loops only becomes a `Let` in the outermost scope where its
-variables are bound, unless that could read out of bounds in a loop that takes no round.
+variables are bound, unless that could read out of bounds in a loop that takes no iteration.
 """
 
 from __future__ import annotations

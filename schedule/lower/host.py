@@ -84,7 +84,7 @@ class Host:
         self.decided: set[SizeVar] = set()
         self.numbers: list[SizeNumber] = []
         self.outermost: list[AnyStage] = []
-        self.rounds = 0  # loops that are open
+        self.iterations = 0  # loops that are open
         self.copies: list[RepeatedCopy] = []
         self.control = Control(self)
         held = [*graph.program.parameters, *(b for b in outputs if b.scope == "parameter")]
@@ -178,8 +178,8 @@ class Host:
         return self.control.lasting_states(loop)
 
     def note_copy(self, stage: AnyStage, array: Array, why: str = "") -> None:
-        """Remembers that a whole array is copied, if that is so in every round of a loop, and writing it anew would read less."""
-        if self.rounds and array.shape and not _reads_nothing(array):
+        """Remembers that a whole array is copied, if that is so in every iteration of a loop, and writing it anew would read less."""
+        if self.iterations and array.shape and not _reads_nothing(array):
             name = self.loops.names.get(array.form if isinstance(array, Result) else array, "a constant")  # type: ignore[call-overload]
             name = array.name if isinstance(array, Parameter) else name
             self.copies.append(RepeatedCopy(stage.name, name, why or self.hands.why(stage.name, array), stage.site))

@@ -5,7 +5,7 @@ after    for k in 0..n//8:  for lane in 0..8 by vector: block[lane] = op(block[l
          acc = op(acc, block[0]), op(acc, block[1]), …
          for r in 8*(n//8)..n: acc = op(acc, a[r])
 
-Other loops may stand inside: blocks are then of the outer loop's rounds, and hold a value for every element that the loops inside run over.
+Other loops may stand inside: blocks are then of the outer loop's iterations, and hold a value for every element that the loops inside run over.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class LaneBlocks:
         lanes: int,
         step: int,
     ) -> None:
-        """The blocks of `length` rounds each; `inside` are the axes that loops inside run over."""
+        """The blocks of `length` iterations each; `inside` are the axes that loops inside run over."""
         job, plan, builder = work.job, work.job.plan.loops[position], self.builder
         assert job.reduction is not None
         origin = total.origins[work.origin_of[0]]

@@ -1,6 +1,6 @@
 """Offsets without segments: a lone one bounds none, so no element looks at it. It is checked before the stage, where there are none.
 
-The check stands before all loops of the stage at root, on behalf of every stage in them: those loops may make no rounds. What an
+The check stands before all loops of the stage at root, on behalf of every stage in them: those loops may make no iterations. What an
 offset is made of inside them is not there yet, so it is made for the check, in memory of its own.
 """
 

@@ -226,8 +226,8 @@ class Loops:
             kind = "serial"
         var = fresh(plan.name)
         if work.job.blocked:
-            rounds = ix.ceildiv(ix.sub(high, low), step)
-            with self._for(work.job, plan, var, ix.as_index(0), rounds, 1, kind, cut):
+            iterations = ix.ceildiv(ix.sub(high, low), step)
+            with self._for(work.job, plan, var, ix.as_index(0), iterations, 1, kind, cut):
                 self.choose(work, position, [[ix.add(low, ix.mul(var, step))]] * len(work.copies))
             return
         with self._for(work.job, plan, var, low, high, step, kind, cut):
@@ -297,7 +297,7 @@ class Loops:
         return any(self.placer.places(job, p) for job in jobs for p in range(position, len(job.plan.loops)))
 
     def _round(self, work: Work, position: int) -> None:
-        """One round of the loop at `position`, also where a guard leaves it empty."""
+        """One iteration of the loop at `position`, also where a guard leaves it empty."""
         self.sharing.enter(work, position)
         self._guarded(work, position)
         self.sharing.leave(work, position)

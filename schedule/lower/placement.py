@@ -310,9 +310,9 @@ def asked_scope(job: Job, shape: tuple[Expr, ...], itemsize: int, builder: Build
         return scope
     counts = [ix.constant_value(extent) for extent in shape]
     held = f"[{', '.join(ix.text(extent) for extent in shape)}]"
-    why = f"a round needs {held} of it, which has no constant size" if None in counts else ""
+    why = f"an iteration needs {held} of it, which has no constant size" if None in counts else ""
     if not why and scope != "shared" and prod(count or 0 for count in counts) * itemsize > MOST_STACK:
-        why = f"a round needs {held} of it, more than {MOST_STACK >> 10} KiB"
+        why = f"an iteration needs {held} of it, more than {MOST_STACK >> 10} KiB"
     remedy = 'tile the loop that it is computed at in all axes, or scope="heap"'
     level = {"shared": "block", "local": "thread"}.get(scope)
     if level is not None and not builder.inside(level):

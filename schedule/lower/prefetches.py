@@ -15,7 +15,7 @@ from raido.schedule.nest.values import Read
 
 
 def prefetch(builder: Builder, converter: Converter, names: Mapping[Node, str], work: Work, position: int) -> None:
-    """Hints for what the stage will read of an array some rounds later. `names`: what arrays are called, by their keys."""
+    """Hints for what the stage will read of an array some iterations later. `names`: what arrays are called, by their keys."""
     job, name = work.job, work.job.plan.loops[position].name
     for hint in job.plan.prefetches:
         if hint.loop != name or len(job.axis_of[name]) != 1:

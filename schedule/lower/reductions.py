@@ -2,7 +2,7 @@
 
 What stands inside the outermost reduction loop gets an accumulator per element: over the box of the pure loops inside it, and for
 each unrolled copy. They are registers where the box is constant and every index will be, else a buffer on the stack or the heap. A
-parallel reduction loop makes partials, one for each round (or fixed chunk of rounds), combined in order.
+parallel reduction loop makes partials, one for each iteration (or fixed chunk of iterations), combined in order.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _reach(
     if not _is_index(index):
         return None
     bounds = interval(index, ranges, facts)
-    # The rounds of a loop may be as many as some data say: no bound, where the region is asked for.
+    # The iterations of a loop may be as many as some data say: no bound, where the region is asked for.
     return bounds if bounds is None or all(_is_index(e) for e in bounds) else None
 
 

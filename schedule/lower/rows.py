@@ -13,7 +13,7 @@ from raido.schedule.lower.builder import Builder, factors
 from raido.schedule.lower.work import Rows, Work
 
 
-def rows_through(work: Work, position: int, rounds: Expr, facts: Facts) -> Rows | None:
+def rows_through(work: Work, position: int, iterations: Expr, facts: Facts) -> Rows | None:
     """The rows that the loop runs through, if it settles an axis at which arrays are read flat (and rows are not empty)."""
     job = work.job
     name = job.plan.loops[position].name
@@ -25,7 +25,7 @@ def rows_through(work: Work, position: int, rounds: Expr, facts: Facts) -> Rows 
     if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
         return None
     found = job.rows_along(job.variables[axis])
-    if found is None or not (found[0] in factors(rounds) or facts.nonnegative(ix.sub(found[0], 1))):
+    if found is None or not (found[0] in factors(iterations) or facts.nonnegative(ix.sub(found[0], 1))):
         return None
     return Rows(axis, found[2], found[0], found[1], fresh("row"))
 

@@ -2,7 +2,7 @@
 
 A guest's outermost loops are its host's. Where the host has emitted the body of the last shared loop, the guest goes on from there
 with the same coordinates. A guest's reduction over shared loops begins before the host's loop and ends after it; where that loop is
-parallel, each round keeps a partial. Where the host is computed for part of its indices, so are its guests.
+parallel, each iteration keeps a partial. Where the host is computed for part of its indices, so are its guests.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Sharing:
             self.running[guest.job.stage.name] = running
 
     def enter(self, work: Work, position: int) -> None:
-        """A round of the host's loop at `position` begins, perhaps an empty one: so does a partial."""
+        """An iteration of the host's loop at `position` begins, perhaps an empty one: so does a partial."""
         for guest in self._of(work):
             running = self.running.get(guest.job.stage.name)
             if running is not None and running.partials and guest.job.first_reduction == position:
@@ -161,7 +161,7 @@ class Sharing:
         converter.forward = {}
 
     def leave(self, work: Work, position: int) -> None:
-        """The round of the host's loop at `position` has ended: a partial is complete."""
+        """The iteration of the host's loop at `position` has ended: a partial is complete."""
         for guest in self._of(work):
             running = self.running.get(guest.job.stage.name)
             if running is not None and running.partials and guest.job.first_reduction == position:

@@ -1,6 +1,6 @@
 """Producers that slide: kept further out than they are computed.
 
-Along the one dimension that moves with the loop, each round computes only what lies beyond what earlier rounds computed, in a buffer
+Along the one dimension that moves with the loop, each iteration computes only what lies beyond what earlier iterations computed, in a buffer
 folded to a power of two.
 """
 
@@ -57,7 +57,7 @@ class Sliding:
     def slides(self, group: list[Job], boxes: dict[str, Box]) -> bool:
         """Keeps a stage (and its guests) at its outer place; computes what is new.
 
-        False in rounds that are written out, and where what is needed does not fit the window that other parts of the loop slide.
+        False in iterations that are written out, and where what is needed does not fit the window that other parts of the loop slide.
         """
         job, builder = group[0], self.builder
         floor, box = self.loops.emitter.floor, boxes[job.stage.name]

@@ -109,7 +109,7 @@ class Fold:
 class AtomicUpdate:
     """buffer[indices] = `combine`, over `left` (what is there) and `right` (`value`), as one indivisible step.
 
-    Rounds of loops over threads may meet in one element; which comes first is left open. `combine` mentions nothing else that changes.
+    Iterations of loops over threads may meet in one element; which comes first is left open. `combine` mentions nothing else that changes.
     """
 
     buffer: Buffer
@@ -133,9 +133,9 @@ class Append:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ordered:
-    """Runs `body` in the order of the rounds of the parallel loop around it: each round waits until the one before it has left.
+    """Runs `body` in the order of the iterations of the parallel loop around it: each iteration waits until the one before it has left.
 
-    Such a loop hands its rounds out one by one, in order, so that it ends on any number of threads. A round that never comes here
+    Such a loop hands its iterations out one by one, in order, so that it ends on any number of threads. An iteration that never comes here
     passes its turn on at its end.
     """
 
@@ -299,7 +299,7 @@ Statement: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class RepeatedCopy:
-    """An array that is copied in every round of a loop: by which stage, why, and the line that asks for it."""
+    """An array that is copied in every iteration of a loop: by which stage, why, and the line that asks for it."""
 
     stage: str
     array: str
@@ -307,7 +307,7 @@ class RepeatedCopy:
     site: Site | None
 
     def __str__(self) -> str:
-        return f'"{self.stage}" copies {self.array} in every round: {self.why}'
+        return f'"{self.stage}" copies {self.array} in every iteration: {self.why}'
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -62,7 +62,7 @@ from raido.schedule.nest.walk import constants_of, statements_within
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*"}
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_ROUNDS = 1_000_000
+_MOST_ITERATIONS = 1_000_000
 
 
 class StatementSource:
@@ -282,12 +282,12 @@ class StatementSource:
             if s.orelse is not None:
                 self.nested("else:", s.orelse)
         elif isinstance(s, While):
-            rounds = f"rounds{next(self.temporaries)}"
-            self.line(f"{rounds} = {_ROUNDS}")
+            iterations = f"iterations{next(self.temporaries)}"
+            self.line(f"{iterations} = {_MOST_ITERATIONS}")
             self.line("while True:")
             self.depth += 1
-            self.line(f"{rounds} -= 1")
-            self.line(f"if not {rounds}: raise NestError('a while loop does not end')")
+            self.line(f"{iterations} -= 1")
+            self.line(f"if not {iterations}: raise NestError('a while loop does not end')")
             self.block(s.setup)
             self.memo = {}
             self.line(f"if not {self.value(s.condition)}: break")

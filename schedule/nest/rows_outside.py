@@ -1,18 +1,18 @@
-"""Array loops whose rounds keep to rows: the loop over rows goes outside, and a row's rounds run while it is in the cache.
+"""Array loops whose iterations keep to rows: the loop over rows goes outside, and a row's iterations run while it is in the cache.
 
     for t in 0..k:                             produce loop_1/update_1:
       produce loop_1/update_1:        becomes    parallel y in 0..n:
         parallel y in 0..n:                        for t in 0..k:
           state[y, t + 1] = … state[y, t]            state[y, t + 1] = … state[y, t]
 
-This is how `rd.map(lambda row: rd.loop(…), rows)` reads, and a loop of elementwise steps. It holds where all stages of a round run over
+This is how `rd.map(lambda row: rd.loop(…), rows)` reads, and a loop of elementwise steps. It holds where all stages of an iteration run over
 the same rows, and whatever they change they read and write at their own row alone. A loop that goes on as long as any row does
-(`rd.while_loop` in a map, `rd.loop` of a count for each row) ends for each row by itself (`uneven_rows`). How many rounds and rows there
-are may be read from memory that no round changes.
+(`rd.while_loop` in a map, `rd.loop` of a count for each row) ends for each row by itself (`uneven_rows`). How many iterations and rows there
+are may be read from memory that no iteration changes.
 
-Rows that lanes make stay in lanes. States that are swapped at the end of a round are exchanged, or copied, row by row, where a row of
-them is a few numbers; in a loop that ends for each row by itself they are not. Rows in lanes make their rounds as many at a time as the
-first-level cache holds with 128 bytes of each; rows that lie side by side, whose rounds lie apart, with 32 bytes of each.
+Rows that lanes make stay in lanes. States that are swapped at the end of an iteration are exchanged, or copied, row by row, where a row of
+them is a few numbers; in a loop that ends for each row by itself they are not. Rows in lanes make their iterations as many at a time as the
+first-level cache holds with 128 bytes of each; rows that lie side by side, whose iterations lie apart, with 32 bytes of each.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ FEW = 16  # numbers of a row that are exchanged rather than their memory swapped
 
 
 def rows_outside(nest: Nest, machine: Machine) -> Nest:
-    """The nest with loops over rows outside array loops, where rounds keep to rows."""
+    """The nest with loops over rows outside array loops, where iterations keep to rows."""
     body = _block(nest.body, machine)
     return nest if body is nest.body else replace(nest, body=body)
 
@@ -83,45 +83,47 @@ def _statement(s: Statement, machine: Machine) -> list[Statement]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rounds:
-    """An array loop: `setup` decides for each row whether it goes on (of a `While`), `round_` is a round, and then states are swapped."""
+class _ArrayLoop:
+    """An array loop: `setup` decides for each row whether it goes on (of a `While`), then `iteration` runs, and states are swapped."""
 
     loop: For | While
     setup: tuple[Statement, ...]
-    round_: tuple[Statement, ...]
+    iteration: tuple[Statement, ...]
     swaps: tuple[Swap, ...]
 
     @property
     def statements(self) -> tuple[Statement, ...]:
         """Those of both, in order."""
-        return (*self.setup, *self.round_)
+        return (*self.setup, *self.iteration)
 
 
 def _turned(loop: For | While, machine: Machine) -> list[Statement]:
     """The replacement of an array loop whose iterations keep to rows; nothing for any other."""
-    rounds = _rounds_of(loop)
-    if rounds is None or not all(isinstance(s, (Alloc, Check, Let, Produce)) for s in rounds.statements):
+    iterations = _rounds_of(loop)
+    if iterations is None or not all(isinstance(s, (Alloc, Check, Let, Produce)) for s in iterations.statements):
         return []
-    chains = [rows_of(s) for s in rounds.statements if isinstance(s, Produce)]
+    chains = [rows_of(s) for s in iterations.statements if isinstance(s, Produce)]
     stages = [rows for rows in chains if rows is not None]
     if not stages or len(stages) < len(chains):
         return []
     for depth in range(min(len(rows.loops) for rows in stages), 0, -1):
-        turned = _turned_at(rounds, [replace(rows, loops=rows.loops[:depth]) for rows in stages], machine)
+        turned = _turned_at(iterations, [replace(rows, loops=rows.loops[:depth]) for rows in stages], machine)
         if turned:
             return turned
     return []
 
 
-def _rounds_of(loop: For | While) -> _Rounds | None:
-    """An array loop in its parts, if rows may go through it one after the other: no round changes how many there are."""
+def _rounds_of(loop: For | While) -> _ArrayLoop | None:
+    """An array loop in its parts, if rows may go through it one after the other: no iteration changes how many there are."""
     body = loop.body.statements
     swaps = tuple(s for s in body if isinstance(s, Swap))
-    round_ = body[: len(body) - len(swaps)]
+    iteration = body[: len(body) - len(swaps)]
     if isinstance(loop, For):
-        return None if buffers_read((loop.low, loop.high)) & written(loop.body) else _Rounds(loop, (), round_, swaps)
+        return (
+            None if buffers_read((loop.low, loop.high)) & written(loop.body) else _ArrayLoop(loop, (), iteration, swaps)
+        )
     setup = None if swaps else _without_the_test(loop)
-    return None if setup is None else _Rounds(loop, setup, round_, ())
+    return None if setup is None else _ArrayLoop(loop, setup, iteration, ())
 
 
 def _without_the_test(loop: While) -> tuple[Statement, ...] | None:
@@ -136,35 +138,37 @@ def _without_the_test(loop: While) -> tuple[Statement, ...] | None:
     return kept if alone and scalar not in used and loop.each in written(*kept) else None
 
 
-def _turned_at(rounds: _Rounds, stages: Sequence[Rows], machine: Machine, uneven: bool = True) -> list[Statement]:
+def _turned_at(
+    iterations: _ArrayLoop, stages: Sequence[Rows], machine: Machine, uneven: bool = True
+) -> list[Statement]:
     """The replacement, with rows that so many loops of each stage run over; uneven: where rows end by themselves, they do."""
-    loop, swaps = rounds.loop, rounds.swaps
+    loop, swaps = iterations.loop, iterations.swaps
     first = next((rows for rows in stages if rows.in_lanes), stages[0])
     if not all(run_over_the_same(rows, first) for rows in stages):
         return []
-    of_setup = sum(isinstance(s, Produce) for s in rounds.setup)
-    setup = _of_one_row(rounds.setup, stages[:of_setup], first)
-    round_ = _of_one_row(rounds.round_, stages[of_setup:], first)
-    own = {s.buffer for s in rounds.round_ if isinstance(s, Alloc)}
-    end = own_end(loop, first.variables, round_, own) if uneven else None
+    of_setup = sum(isinstance(s, Produce) for s in iterations.setup)
+    setup = _of_one_row(iterations.setup, stages[:of_setup], first)
+    iteration = _of_one_row(iterations.iteration, stages[of_setup:], first)
+    own = {s.buffer for s in iterations.iteration if isinstance(s, Alloc)}
+    end = own_end(loop, first.variables, iteration, own) if uneven else None
     if end is not None:
-        setup, round_ = list(settle(setup, {}).statements), list(settle(round_, {end.goes_on: True}).statements)
+        setup, iteration = list(settle(setup, {}).statements), list(settle(iteration, {end.goes_on: True}).statements)
     elif isinstance(loop, While):
         return []
-    places = _places_of_rows([*setup, *round_], stages, swaps)
+    places = _places_of_rows([*setup, *iteration], stages, swaps)
     if places is None or not all(
         places[s.left] == places[s.right] and _is_exchanged(s.left, places[s.left], first) for s in swaps
     ):
         return []
-    before = _before_all_rounds(rounds, first)
+    before = _before_all_rounds(iterations, first)
     if before is None:
         return []
-    in_lanes = first.in_lanes and not _has_lanes([*setup, *round_])
+    in_lanes = first.in_lanes and not _has_lanes([*setup, *iteration])
     exchanges = (each for s in swaps for each in _exchange(s, places[s.left], first.variables))
-    body = kept_in_caches(Block((*round_, *exchanges)))
-    if isinstance(loop, For) and _rounds_lie_apart(round_, loop.var, {rows.variables[-1] for rows in stages}):
+    body = kept_in_caches(Block((*iteration, *exchanges)))
+    if isinstance(loop, For) and _rounds_lie_apart(iteration, loop.var, {rows.variables[-1] for rows in stages}):
         if end is not None:
-            return _turned_at(rounds, stages, machine, uneven=False)
+            return _turned_at(iterations, stages, machine, uneven=False)
         if len(first.loops) > 1 or not in_lanes:
             return []
         over_rows = _over_pieces(first, replace(loop, body=body), _in_l1(machine, 32))
@@ -183,12 +187,12 @@ def _of_one_row(statements: Sequence[Statement], stages: Sequence[Rows], first: 
     return row
 
 
-def _before_all_rounds(rounds: _Rounds, rows: Rows) -> list[Statement] | None:
-    """Memory and checks of rounds, which move in front of the loop over rows; None where they depend on the round, or rows do."""
-    loop = rounds.loop
-    allocs = [s for s in rounds.statements if isinstance(s, Alloc)]
-    checks = [s for s in rounds.statements if isinstance(s, Check)]
-    named: set[Node] = {*(s.var for s in rounds.statements if isinstance(s, Let)), *rows.variables}
+def _before_all_rounds(iterations: _ArrayLoop, rows: Rows) -> list[Statement] | None:
+    """Memory and checks of iterations, which move in front of the loop over rows; None where they depend on the iteration, or rows do."""
+    loop = iterations.loop
+    allocs = [s for s in iterations.statements if isinstance(s, Alloc)]
+    checks = [s for s in iterations.statements if isinstance(s, Check)]
+    named: set[Node] = {*(s.var for s in iterations.statements if isinstance(s, Let)), *rows.variables}
     used = [e for s in (*allocs, *checks) for e in expressions_of(s)] + [e for r in rows.loops for e in (r.low, r.high)]
     if isinstance(loop, For):
         named.add(loop.var)
@@ -202,9 +206,9 @@ def _before_all_rounds(rounds: _Rounds, rows: Rows) -> list[Statement] | None:
     return [If(any_round, Block(tuple(checks))), *allocs]
 
 
-def _rounds_lie_apart(round_: Sequence[Statement], index: Var, rows: set[Var]) -> bool:
-    """Whether what some rows need next lies side by side in memory, and what the next round needs of them far behind."""
-    for s in round_:
+def _rounds_lie_apart(iteration: Sequence[Statement], index: Var, rows: set[Var]) -> bool:
+    """Whether what some rows need next lies side by side in memory, and what the next iteration needs of them far behind."""
+    for s in iteration:
         for each in statements_within(s):
             for *outer, last in (access.indices for access in accesses(each) if access.indices):
                 if last in rows and any(index in topological(e) for e in outer):  # type: ignore[arg-type]
@@ -217,25 +221,25 @@ def _in_l1(machine: Machine, each: int) -> int:
     return 1 << (max(1, machine.l1 // each).bit_length() - 1)
 
 
-def _over_pieces(rows: Rows, rounds: For, size: int) -> For:
-    """The loop over pieces of `size` rows side by side, whose rounds follow one another in all rows of a piece."""
+def _over_pieces(rows: Rows, iterations: For, size: int) -> For:
+    """The loop over pieces of `size` rows side by side, whose iterations follow one another in all rows of a piece."""
     (row,) = rows.loops
     piece = fresh(f"{row.var.name}o")
-    inside = replace(row, low=piece, high=ix.minimum(row.high, ix.add(piece, size)), body=rounds.body)  # type: ignore[arg-type]
-    body = Block((replace(rounds, body=Block((inside,))),))
+    inside = replace(row, low=piece, high=ix.minimum(row.high, ix.add(piece, size)), body=iterations.body)  # type: ignore[arg-type]
+    body = Block((replace(iterations, body=Block((inside,))),))
     return For(piece, row.low, row.high, size, body, kind="parallel", stage=rows.stage, loop=piece.name)
 
 
-def _over_rows(rows: Rows, rounds: Block, size: int, uneven: bool) -> For:
-    """The loops over rows, around the rounds of each; `size`: rows in lanes at a time, 0 where rows are made one by one.
+def _over_rows(rows: Rows, iterations: Block, size: int, uneven: bool) -> For:
+    """The loops over rows, around the iterations of each; `size`: rows in lanes at a time, 0 where rows are made one by one.
 
-    uneven: whether some rows go through more rounds than others.
+    uneven: whether some rows go through more iterations than others.
     """
     how = {"kind": "parallel", "grain": UNKNOWN_GRAIN, "dynamic": uneven, "stage": rows.stage}
     *outer, row = rows.loops
-    inside: Statement = replace(row, kind="serial", body=rounds)
+    inside: Statement = replace(row, kind="serial", body=iterations)
     if size:
-        inside = replace(row, body=rounds)
+        inside = replace(row, body=iterations)
         if not outer:
             chunk = fresh(f"{row.var.name}o")
             piece = replace(inside, low=chunk, high=ix.minimum(row.high, ix.add(chunk, size)))  # type: ignore[arg-type]
@@ -243,7 +247,7 @@ def _over_rows(rows: Rows, rounds: Block, size: int, uneven: bool) -> For:
     for loop in reversed(outer[1:]):
         inside = replace(loop, kind="serial", body=Block((inside,)))
     outermost = rows.loops[0]
-    body = Block((inside,)) if outer else rounds
+    body = Block((inside,)) if outer else iterations
     return For(outermost.var, outermost.low, outermost.high, 1, body, **how, loop=outermost.var.name)  # type: ignore[arg-type]
 
 
@@ -252,10 +256,10 @@ def _has_lanes(statements: Iterable[Statement]) -> bool:
 
 
 def _places_of_rows(
-    round_: Sequence[Statement], stages: Sequence[Rows], swaps: Sequence[Swap]
+    iteration: Sequence[Statement], stages: Sequence[Rows], swaps: Sequence[Swap]
 ) -> dict[Buffer, tuple[int, ...]] | None:
-    """For each buffer that changes, the dimensions whose indices are always the row's; None where rounds do not keep to rows."""
-    every = [inner for s in round_ for inner in statements_within(s)]
+    """For each buffer that changes, the dimensions whose indices are always the row's; None where iterations do not keep to rows."""
+    every = [inner for s in iteration for inner in statements_within(s)]
     if not all(map(is_kept_in_rows, every)):
         return None
     own = {s.buffer for s in every if isinstance(s, Alloc)}

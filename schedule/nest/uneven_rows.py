@@ -1,4 +1,4 @@
-"""Rows that go through different numbers of rounds of one array loop: when each of them has ended.
+"""Rows that go through different numbers of iterations of one array loop: when each of them has ended.
 
     for t in 0..longest:                           becomes    parallel y in 0..n dynamic:
       parallel y in 0..n:                                       for t in 0..min(longest, count[y]):
@@ -6,7 +6,7 @@
 
 This is how `rd.map(lambda row, k: rd.loop(k, …), rows, count)` and `rd.map(lambda row: rd.while_loop(…), rows)` read once the loop stands
 outside the map: it goes on as long as any row does, and a row that has ended does nothing. That it does nothing is proved of the
-statements here, with its test settled as false; in the rounds that are left the test is settled as true.
+statements here, with its test settled as false; in the iterations that are left the test is settled as true.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from raido.schedule.nest.walk import expressions_of, statements_within
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The test by which a row goes on; of a loop that counts, the number of rounds from which on it never holds again."""
+    """The test by which a row goes on; of a loop that counts, the number of iterations from which on it never holds again."""
 
     goes_on: NestExpr
     high: NestExpr | None = None
 
 
 def own_end(loop: For | While, row: tuple[Var, ...], round_: Sequence[Statement], own: Set[Buffer]) -> End | None:
-    """When a row has ended, if its rounds do nothing from then on; None where all rows go through all rounds.
+    """When a row has ended, if its iterations do nothing from then on; None where all rows go through all iterations.
 
-    own: memory that every round allocates anew.
+    own: memory that every iteration allocates anew.
     """
     if isinstance(loop, While):
         found = [] if loop.each is None else [End(Read(loop.each, row, None))]
@@ -47,7 +47,7 @@ def own_end(loop: For | While, row: tuple[Var, ...], round_: Sequence[Statement]
 
 
 def _ends(index: Var, row: tuple[Var, ...], round_: Sequence[Statement]) -> list[End]:
-    """The tests of rounds that compare their number with one that memory has for the row and no round changes."""
+    """The tests of iterations that compare their number with one that memory has for the row and no iteration changes."""
     changed = written(*round_)
     expressions = [e for s in statements_within(settle(round_, {})) for e in expressions_of(s)]
     tests = (node for node in topological(*expressions) if isinstance(node, Op) and node.name == "lt")  # type: ignore[arg-type]

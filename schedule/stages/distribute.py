@@ -3,8 +3,8 @@
     map(i: loop(n, row -> f(row), a[i]))   →   loop(n, A -> map(i: f(A[i])), a)
 
 The state of all elements stands in one array with the maps' axes in front, so that the loop is closed and its body is stages like any
-other. Where elements take different numbers of rounds the loop goes on as long as one of them does; those that are done keep
-their state, and nothing of their round is evaluated. Outer loops go first: what stands in their body is then open in fresh axes.
+other. Where elements take different numbers of iterations the loop goes on as long as one of them does; those that are done keep
+their state, and nothing of their iteration is evaluated. Outer loops go first: what stands in their body is then open in fresh axes.
 Where the size of a state differs from element to element the array is as long as the longest; if it changes, that size is a state of the
 loop of its own.
 """

@@ -1,11 +1,11 @@
-"""Arrays that only a branch or a loop reads, and that can fail, are made only where the branch is taken, or the loop has a round.
+"""Arrays that only a branch or a loop reads, and that can fail, are made only where the branch is taken, or the loop has an iteration.
 
     where p(i): use g[j]      becomes      where p(i): use g'[j],  g'[j] = g[j] where p(i)
 
 A branch not taken is not evaluated: but an array read in it that becomes a stage of its own is. What such a stage can find wrong, or
 take for ever, must not happen where nobody takes the branch, so its elements ask for themselves. The question is the predicate;
 where it mentions axes that the array does not depend on, it is whether any of their indices takes the branch; of an array loop, whether
-its first round comes, for what does not depend on its rounds is made before them. Arrays that cannot fail stay as they are: evaluating
+its first iteration comes, for what does not depend on its iterations is made before them. Arrays that cannot fail stay as they are: evaluating
 them is harmless.
 """
 
@@ -134,7 +134,7 @@ def _loops_of(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
 
 
 def _runs(form: ArrayLoop | ArrayWhile, tables: Tables) -> Expr | None:
-    """Whether a loop has a first round; None where it always has."""
+    """Whether a loop has a first iteration; None where it always has."""
     if isinstance(form, ArrayLoop):
         runs = isinstance(form.count, Const) and int(form.count.value) > 0
         return None if runs else Op("gt", bool_, (form.count, const(i64, 0)))

@@ -193,7 +193,7 @@ def _excludes(path: Path, other: Path) -> bool:
 
 
 def _is_before_the_round(path: Path, home: Path) -> bool:
-    """Whether something is needed by a loop's condition only, which is looked at before each round."""
+    """Whether something is needed by a loop's condition only, which is looked at before each iteration."""
     return (
         len(path) >= len(home) > 0
         and path[: len(home) - 1] == home[:-1]

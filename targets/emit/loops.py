@@ -85,4 +85,4 @@ def emit_loop(statements: Statements, s: For, low: Term, count: Any, first: Any 
     if value is None:
         scaled = T.Mul(counter, T.IntImm("int64", s.step)) if s.step != 1 else counter
         value = scaled if isinstance(low, int) and low == 0 else T.Add(tir(low), scaled)
-    return T.For(counter, start, count, T.ForKind.SERIAL, statements.round(s, value))
+    return T.For(counter, start, count, T.ForKind.SERIAL, statements.iteration(s, value))

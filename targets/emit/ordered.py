@@ -1,4 +1,4 @@
-"""Sections of loops over threads that run in the order of the rounds: who enters, and what others see of it."""
+"""Sections of loops over threads that run in the order of the iterations: who enters, and what others see of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def emit_ordered(statements: Statements, s: Ordered) -> None:
-    """Wait for the round before, run, and let the next one in. What the section uses is seen, and shown, at its borders."""
+    """Wait for the iteration before, run, and let the next one in. What the section uses is seen, and shown, at its borders."""
     if statements.turn is None:
         raise CompileError("internal: an ordered section outside the loop over threads that it orders")
     unit = statements.unit
@@ -33,11 +33,11 @@ def emit_ordered(statements: Statements, s: Ordered) -> None:
     unit.effect(unit.helpers.runtime.pass_turn(), *statements.turn)
 
 
-def emit_ordered_round(statements: Statements, turn: Any, ticket: Any, rounds: Callable[[], None]) -> None:
-    """A round whose ordered section has that number; a round that did not come to it passes its turn on."""
+def emit_ordered_iteration(statements: Statements, turn: Any, ticket: Any, iterations: Callable[[], None]) -> None:
+    """An iteration whose ordered section has that number; an iteration that did not come to it passes its turn on."""
     unit = statements.unit
     before, statements.turn = statements.turn, (turn, ticket)
-    rounds()
+    iterations()
     statements.turn = before
     outer = unit.block()
     unit.effect(unit.helpers.runtime.wait_for_turn(), turn, ticket)

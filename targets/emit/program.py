@@ -21,7 +21,7 @@ from raido.targets import tvm_corner as T
 from raido.targets.emit.alike import kernel_key
 from raido.targets.emit.host import HostPlan, sizes_of_empty_arrays
 from raido.targets.emit.loops import emit_loop, trip_count
-from raido.targets.emit.ordered import emit_ordered_round
+from raido.targets.emit.ordered import emit_ordered_iteration
 from raido.targets.emit.scopes import hoist_heap, is_ordered, shared_registers
 from raido.targets.emit.statements import Statements, add_statement
 from raido.targets.emit.terms import tir
@@ -31,7 +31,7 @@ from raido.targets.llvm.helpers import Helpers
 from raido.targets.llvm.text import llvm_type, memory_dtype
 
 TURN = 8  # where, after the counter of tickets and on a cache line of its own, stands whose turn an ordered section is
-_PIECES = 512  # of a loop whose rounds threads take by ticket, for each thread: fewer wait at the end, more lose streams of memory
+_PIECES = 512  # of a loop whose iterations threads take by ticket, for each thread: fewer wait at the end, more lose streams of memory
 _FAULT_TYPE = u8  # what a fault record's pointer points to is the runtime's business
 
 
@@ -190,19 +190,19 @@ class Program:
         outer = statements.unit
         low, high = statements.values.prepare(loop.low, loop.high)
         count = tir(trip_count(low, high, loop.step))
-        count = outer.bind("rounds", i64, 1, count)
+        count = outer.bind("iterations", i64, 1, count)
         if not isinstance(low, int):
             low = outer.bind("low", i64, 1, low)
         uses = Uses(loop.body)
         uses.variables.pop(loop.var, None)
         for buffer in uses.folded:
-            raise CompileError(f"internal: the rounds of a loop over threads share the accumulator {buffer.name}")
+            raise CompileError(f"internal: the iterations of a loop over threads share the accumulator {buffer.name}")
         symbol = self.symbol(f"{loop.stage or 'loop'}_{loop.loop or loop.var.name}")
         passed = self.passed(outer, uses)
         unit, parameters = self.outline(outer, uses, passed)
         first = T.Var("first", "int64")
         given = first if not isinstance(low, int) else low
-        share, shares, rounds = (T.Var(name, "int64") for name in ("share", "shares", "rounds"))
+        share, shares, iterations = (T.Var(name, "int64") for name in ("share", "shares", "iterations"))
         counter = T.pointer("counter", i64)
         inner = Statements(unit, self)
         inner.shared = shared_registers(loop.body)
@@ -211,9 +211,9 @@ class Program:
         body = For(loop.var, loop.low, loop.high, loop.step, Block((*here, *hoisted.statements)))
         ordered = is_ordered(loop.body)
         grain = max(loop.grain, 1) if loop.dynamic or ordered else 0
-        share_of = _Share(body, given, rounds, share, shares, counter, grain, ordered)
+        share_of = _Share(body, given, iterations, share, shares, counter, grain, ordered)
         inner.block([*(a for a in moved if a not in here), share_of])
-        self.finish(symbol, unit, [*parameters, first, rounds, share, shares, counter], inner)
+        self.finish(symbol, unit, [*parameters, first, iterations, share, shares, counter], inner)
         arguments = [*(argument for _, argument, _ in passed), outer.fault, tir(low), count]
         types = [*(kind for _, _, kind in passed), "ptr", *["i64"] * 4, "ptr"]
         self._launch_shares(outer, loop, symbol, arguments, count, types)
@@ -245,14 +245,14 @@ def is_packed(variable: Any) -> bool:
 class _Share:
     """One thread's share of a loop: a contiguous part, or (grain > 0) pieces by ticket.
 
-    Pieces are as large as leaves `_PIECES` to each thread, and have at least `grain` rounds. `ordered`: the rounds have sections that
+    Pieces are as large as leaves `_PIECES` to each thread, and have at least `grain` iterations. `ordered`: the iterations have sections that
     run in order, and each is a piece.
     """
 
     def __init__(
-        self, loop: For, low: Any, rounds: Any, share: Any, shares: Any, counter: Any, grain: int, ordered: bool
+        self, loop: For, low: Any, iterations: Any, share: Any, shares: Any, counter: Any, grain: int, ordered: bool
     ) -> None:
-        self.loop, self.low, self.rounds, self.grain, self.ordered = loop, low, rounds, grain, ordered
+        self.loop, self.low, self.iterations, self.grain, self.ordered = loop, low, iterations, grain, ordered
         self.share, self.shares, self.counter = share, shares, counter
 
     def emit(self, statements: Statements) -> None:
@@ -261,8 +261,8 @@ class _Share:
             self._by_ticket(statements)
             return
         one = T.IntImm("int64", 1)
-        begin = T.Div(T.Mul(self.rounds, self.share), self.shares)
-        end = T.Div(T.Mul(self.rounds, T.Add(self.share, one)), self.shares)
+        begin = T.Div(T.Mul(self.iterations, self.share), self.shares)
+        end = T.Div(T.Mul(self.iterations, T.Add(self.share, one)), self.shares)
         begin = statements.unit.bind("begin", i64, 1, begin)
         statements.unit.out.append(emit_loop(statements, self.loop, self.low, T.Sub(end, begin), begin))
 
@@ -271,7 +271,7 @@ class _Share:
         zero = T.IntImm("int64", 0)
         grain: Any = T.IntImm("int64", 1)
         if not self.ordered:
-            many = T.Div(self.rounds, T.Mul(self.shares, T.IntImm("int64", _PIECES)))
+            many = T.Div(self.iterations, T.Mul(self.shares, T.IntImm("int64", _PIECES)))
             grain = unit.bind("grain", i64, 1, T.Max(many, T.IntImm("int64", self.grain)))
         place = T.flat_buffer(unit.fresh_name("place"), i64, 1)
         take = lambda: T.BufferStore(
@@ -280,16 +280,16 @@ class _Share:
         unit.out += [T.AllocBuffer(place), take()]
         outer = unit.block()
         begin = unit.bind("begin", i64, 1, T.BufferLoad(place, [zero]))
-        size = T.Min(grain, T.Sub(self.rounds, begin))
+        size = T.Min(grain, T.Sub(self.iterations, begin))
         piece = lambda: unit.out.append(emit_loop(statements, self.loop, self.low, size, begin))
         if self.ordered:
             turn = T.call(unit.helpers.runtime.turn_of(TURN), T.pointer_type(i64), self.counter)
-            emit_ordered_round(statements, turn, begin, piece)
+            emit_ordered_iteration(statements, turn, begin, piece)
         else:
             piece()
         unit.out.append(take())
         body = unit.end_block(outer)
-        unit.out.append(T.While(T.LT(T.BufferLoad(place, [zero]), self.rounds), body))
+        unit.out.append(T.While(T.LT(T.BufferLoad(place, [zero]), self.iterations), body))
 
 
 add_statement(_Share, lambda statements, share: share.emit(statements))

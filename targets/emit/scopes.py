@@ -27,7 +27,7 @@ from raido.schedule.nest.walk import blocks_of
 
 
 def is_ordered(block: Block) -> bool:
-    """Whether rounds of a loop with this body have sections that run in order."""
+    """Whether iterations of a loop with this body have sections that run in order."""
     return any(
         isinstance(s, Ordered)
         or (not (isinstance(s, For) and s.kind == "parallel") and any(is_ordered(b) for b in blocks_of(s)))

@@ -52,7 +52,7 @@ from raido.targets.llvm.roots import LANES
 from raido.targets.llvm.runtime_helpers import LARGEST
 from raido.targets.llvm.text import memory_dtype
 
-_SHORT = 4  # rounds
+_SHORT = 4  # iterations
 _LARGE_BODY = 12  # vector operations from which LLVM's own unrolling costs registers and brings nothing
 
 
@@ -78,7 +78,9 @@ class Statements:
         self.streams = False
         self.stream: StreamLoops | None = None
         self.shared: set[Buffer] = set()  # register buffers that loops over threads use
-        self.turn: tuple[Any, Any] | None = None  # of a round with an ordered section: whose turn it is, and its number
+        self.turn: tuple[Any, Any] | None = (
+            None  # of an iteration with an ordered section: whose turn it is, and its number
+        )
 
     def block(self, statements: Sequence[Any]) -> None:
         """The statements of a block, to its end."""
@@ -144,7 +146,7 @@ class Statements:
         if isinstance(count, int):
             return T.IntImm("int64", max(count, 0) * size)
         total = T.Mul(tir(count), T.IntImm("int64", size))
-        return T.Max(total, T.IntImm("int64", 0))  # the extents of what no round needs may be negative
+        return T.Max(total, T.IntImm("int64", 0))  # the extents of what no iteration needs may be negative
 
     def take(self, s: Alloc) -> Any:
         """Memory from the runtime. A size that 64 bits cannot hold counts as the greatest that they can: there is no memory for it."""
@@ -206,7 +208,7 @@ class Statements:
 
     # --- control
 
-    def round(self, s: For, value: Any, copied: bool = True) -> Any:
+    def iteration(self, s: For, value: Any, copied: bool = True) -> Any:
         """The body of a loop, as one statement, for that value of its variable. copied: whether LLVM may unroll the loop."""
         unit = self.unit
         outer = unit.block()
@@ -224,7 +226,7 @@ class Statements:
         return unit.end_block(outer)
 
     def _is_short(self, s: For) -> bool:
-        """Whether a loop is a border or tail of a few rounds, which LLVM would unroll and vectorise all the same.
+        """Whether a loop is a border or tail of a few iterations, which LLVM would unroll and vectorise all the same.
 
         Not loops over gangs: kept from being copied, those of a cut register tile cost the whole tile its registers.
         """

@@ -5,7 +5,7 @@ the array is as large as was asked for, and no two rows lie at the same place of
 as it was. Where it holds, the second runs the first gang and the last, if rows do not begin at an aligned address, and the third those
 between, from the first aligned address, with non-temporal stores. The two never write one line: lanes of the second loop that the
 third writes are off (a line that is cached when it is streamed costs a flush, and that, in rows of 2 KiB, doubled the time of a copy).
-A loop whose rounds carry values on is streamed whole, from an aligned start.
+A loop whose iterations carry values on is streamed whole, from an aligned start.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ class StreamLoops:
         """
         if any(row.lanes * memory_dtype(row.buffer.dtype).itemsize != LINE for row in self.stream.rows):
             return None
-        rounds = ix.sub(ix.as_index(s.high), ix.as_index(s.low))
+        iterations = ix.sub(ix.as_index(s.high), ix.as_index(s.low))
         conditions: set[Expr] = set()
         for buffer in {row.buffer for row in self.stream.rows}:
             if (rest := beyond_lines(buffer)) is None:
                 return None
-            conditions |= {ix.mul(rest, -1), ix.sub(ix.mul(rounds, 2), buffer.shape[-1])}
+            conditions |= {ix.mul(rest, -1), ix.sub(ix.mul(iterations, 2), buffer.shape[-1])}
         fills: Any = _index(1)
         for condition in sorted(conditions, key=ix.text):
             if (value := ix.constant_value(condition)) is None:
@@ -94,11 +94,11 @@ class StreamLoops:
                 return None
         return fills
 
-    def _loop(self, s: For, mode: Literal["whole", "ends", "between"], low: Any, step: Any, rounds: Any) -> None:
+    def _loop(self, s: For, mode: Literal["whole", "ends", "between"], low: Any, step: Any, iterations: Any) -> None:
         self.mode = mode
         counter = T.Var(self.unit.fresh_name(s.var.name + "_round"), "int64")
-        body = self.statements.round(s, T.Add(low, T.Mul(counter, step)), copied=mode != "ends")
-        self.unit.out.append(T.For(counter, _index(0), rounds, T.ForKind.SERIAL, body))
+        body = self.statements.iteration(s, T.Add(low, T.Mul(counter, step)), copied=mode != "ends")
+        self.unit.out.append(T.For(counter, _index(0), iterations, T.ForKind.SERIAL, body))
 
     def changes(self, s: VectorStore) -> bool:
         """Whether a store is made in another way in the loop that is being emitted."""

@@ -43,7 +43,7 @@ class Row:
 class Stream:
     """The streamed stores of a loop, each with how far ahead of its row's first gang it is, and the rows whose addresses must agree.
 
-    `once`: rounds read what earlier ones wrote, so that each must run once; the loop then streams only from an aligned start.
+    `once`: iterations read what earlier ones wrote, so that each must run once; the loop then streams only from an aligned start.
     """
 
     rows: tuple[Row, ...]
@@ -121,7 +121,7 @@ class _Survey:
         return not any(isinstance(e, (Read, Gather)) for i in indices for e in _below((i,)))
 
     def _note(self, s: VectorStore) -> None:
-        """The rows a store writes: that of the first rounds of the loops around it, and those of their second rounds."""
+        """The rows a store writes: that of the first iterations of the loops around it, and those of their second iterations."""
         first: dict[Any, Any] = {self.loop.var: as_index(self.loop.low)}
         for loop in self.inner:
             first[loop.var] = substitute(substitute(as_index(loop.low), self.lets), first)

@@ -23,16 +23,16 @@ def test_a_loop_may_halve_and_double(run: Run) -> None:
     halved = rd.algorithm(lambda a, k: rd.loop(k, lambda t, x: x[::2] + 1, a))
     doubled = rd.algorithm(lambda a, k: rd.loop(k, lambda t, x: rd.concat([x, -x]), a))
     for n in (0, 1, 7):
-        for rounds in range(4):
+        for iterations in range(4):
             small = large = np.arange(n)
-            for _ in range(rounds):
+            for _ in range(iterations):
                 small, large = small[::2] + 1, np.concatenate([large, -large])
-            np.testing.assert_array_equal(run(halved, np.arange(n), np.int64(rounds)), small)
-            np.testing.assert_array_equal(run(doubled, np.arange(n), np.int64(rounds)), large)
+            np.testing.assert_array_equal(run(halved, np.arange(n), np.int64(iterations)), small)
+            np.testing.assert_array_equal(run(doubled, np.arange(n), np.int64(iterations)), large)
 
 
 def test_arrays_filtered_together_stay_of_one_size(run: Run) -> None:
-    """The sieve of Eratosthenes, one prime a round, with the squares beside the numbers."""
+    """The sieve of Eratosthenes, one prime an iteration, with the squares beside the numbers."""
 
     @rd.algorithm
     def sieve(n: rd.size):

@@ -23,7 +23,7 @@ W = rng.standard_normal(7).astype("f")
 J = rng.integers(-9, 9, 9)
 
 
-def rounds(n: int, step: Callable[[Any, int], Any], state: Any) -> Any:
+def iterations(n: int, step: Callable[[Any, int], Any], state: Any) -> Any:
     for t in range(n):
         state = step(state, t)
     return state
@@ -189,7 +189,7 @@ REDUCED: dict[str, Row] = {
 LOOPED: dict[str, Row] = {
     "over whole arrays": row(
         lambda x: rd.loop(3, lambda t, s: s + rd.roll(s, 1) * t, x),
-        lambda x: rounds(3, lambda s, t: s + np.roll(s, 1) * np.float32(t), x),
+        lambda x: iterations(3, lambda s, t: s + np.roll(s, 1) * np.float32(t), x),
         V,
     ),
     "as often as a size": row(

@@ -25,7 +25,7 @@ SQUARES = rng.integers(-2, 3, (6, 2, 2))
 MANY = rng.integers(-2, 3, (4, 3, 2, 2))
 
 
-def rounds(n: int, step: Callable[[Any, int], Any], state: Any) -> Any:
+def iterations(n: int, step: Callable[[Any, int], Any], state: Any) -> Any:
     for t in range(n):
         state = step(state, t)
     return state
@@ -42,7 +42,7 @@ def each(f: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
 
 
 def product(matrices: np.ndarray) -> np.ndarray:
-    return rounds(len(matrices), lambda m, t: m @ matrices[t], np.eye(matrices.shape[-1], dtype=matrices.dtype))
+    return iterations(len(matrices), lambda m, t: m @ matrices[t], np.eye(matrices.shape[-1], dtype=matrices.dtype))
 
 
 def neighbours(row: np.ndarray) -> np.ndarray:
@@ -52,7 +52,7 @@ def neighbours(row: np.ndarray) -> np.ndarray:
 
 def affine(matrices: np.ndarray, offsets: np.ndarray) -> Any:
     start = (np.eye(2, dtype="i8"), np.zeros(2, "i8"))
-    return rounds(len(offsets), lambda s, t: (s[0] @ matrices[t], s[0] @ offsets[t] + s[1]), start)
+    return iterations(len(offsets), lambda s, t: (s[0] @ matrices[t], s[0] @ offsets[t] + s[1]), start)
 
 
 def doubled(s: Any) -> Any:
@@ -60,7 +60,7 @@ def doubled(s: Any) -> Any:
 
 
 def sorted_in_rounds(r: Any) -> Any:
-    """Odd–even transposition: as many rounds as elements."""
+    """Odd–even transposition: as many iterations as elements."""
 
     def exchange(t: Any, s: Any) -> Any:
         def pick(j: Any) -> Any:
@@ -75,13 +75,13 @@ def sorted_in_rounds(r: Any) -> Any:
 LOOPS: dict[str, Row] = {
     "small rows": row(
         lambda x: rd.map(lambda r: rd.loop(4, lambda t, s: doubled(s), r), x),
-        lambda x: rounds(4, lambda s, t: s + np.roll(s, 1, 1), x),
+        lambda x: iterations(4, lambda s, t: s + np.roll(s, 1, 1), x),
         B,
         x="f32[n, 3]",
     ),
     "small rows beside scalars": row(
         lambda x: rd.map(lambda r: rd.loop(4, lambda t, s: (s[0] + s[1][0] * t, s[1][::-1]), (0.0, r)), x),
-        lambda x: rounds(4, lambda s, t: (s[0] + s[1][:, 0] * np.float32(t), s[1][:, ::-1]), (x[:, 0] * 0, x)),
+        lambda x: iterations(4, lambda s, t: (s[0] + s[1][:, 0] * np.float32(t), s[1][:, ::-1]), (x[:, 0] * 0, x)),
         B,
         x="f32[n, 3]",
     ),
@@ -113,7 +113,7 @@ LOOPS: dict[str, Row] = {
     ),
     "rows": row(
         lambda x: rd.map(lambda r: rd.loop(3, lambda t, s: doubled(s).named("up"), r, name="steps"), x),
-        lambda x: rounds(3, lambda s, t: s + np.roll(s, 1, 1), x),
+        lambda x: iterations(3, lambda s, t: s + np.roll(s, 1, 1), x),
         A,
     ),
     "rows that end by themselves": row(
@@ -121,15 +121,15 @@ LOOPS: dict[str, Row] = {
         lambda x: each(lambda r: until(lambda s: s.sum() >= 50, lambda s: s * 2, r), x),
         abs(A),
     ),
-    "as many rounds as the element says": row(
+    "as many iterations as the element says": row(
         lambda x, k: rd.map(lambda r, n: rd.loop(n, lambda t, s: s + rd.roll(s, 1) * t, r), x, k),
-        lambda x, k: each(lambda r, n: rounds(n, lambda s, t: s + np.roll(s, 1) * np.float32(t), r), x, k),
+        lambda x, k: each(lambda r, n: iterations(n, lambda s, t: s + np.roll(s, 1) * np.float32(t), r), x, k),
         A,
         np.array([0, 3, -2, 5, 1]),
     ),
     "what is done reads nothing": row(
         lambda x, k: rd.map(lambda r, n: rd.loop(n, lambda t, s: s + (r[t] * s).named("z"), r), x, k),
-        lambda x, k: each(lambda r, n: rounds(n, lambda s, t: s + r[t] * s, r), x, k),
+        lambda x, k: each(lambda r, n: iterations(n, lambda s, t: s + r[t] * s, r), x, k),
         A,
         np.array([7, 1, 0, 3, 7]),
     ),
@@ -137,16 +137,16 @@ LOOPS: dict[str, Row] = {
         lambda x: rd.map(
             lambda r: rd.while_loop(lambda s: s[0] < 6, lambda s: (s[0] + 1, s[1] + r[s[0]]), (0, r))[1], x
         ),
-        lambda x: each(lambda r: rounds(6, lambda s, t: s + r[t], r), x),
+        lambda x: each(lambda r: iterations(6, lambda s, t: s + r[t], r), x),
         A,
     ),
     "loops in loops": row(
         lambda x: rd.map(
             lambda r: rd.loop(2, lambda t, s: rd.loop(2, lambda u, q: q + rd.roll(q, 1) * u, s) + t, r), x
         ),
-        lambda x: rounds(
+        lambda x: iterations(
             2,
-            lambda s, t: rounds(2, lambda q, u: q + np.roll(q, 1, 1) * np.float32(u), s) + np.float32(t),
+            lambda s, t: iterations(2, lambda q, u: q + np.roll(q, 1, 1) * np.float32(u), s) + np.float32(t),
             x,
         ),
         A,
@@ -155,14 +155,14 @@ LOOPS: dict[str, Row] = {
         lambda x: rd.map(
             lambda m: rd.loop(2, lambda t, s: rd.map(lambda r: rd.loop(2, lambda u, q: doubled(q), r), s) + s, m), x
         ),
-        lambda x: rounds(2, lambda s, t: rounds(2, lambda q, u: q + np.roll(q, 1, 2), s) + s, x),
+        lambda x: iterations(2, lambda s, t: iterations(2, lambda q, u: q + np.roll(q, 1, 2), s) + s, x),
         C,
     ),
     "a loop of scalars around": row(
         lambda x: rd.map(
             lambda r: rd.loop(3, lambda t, a: a + rd.sum(rd.loop(2, lambda u, s: rd.roll(s, 1) + a, r)), 1.0), x
         ),
-        lambda x: each(lambda r: rounds(3, lambda a, t: a + (r + a + a).sum(dtype="f"), np.float32(1)), x),
+        lambda x: each(lambda r: iterations(3, lambda a, t: a + (r + a + a).sum(dtype="f"), np.float32(1)), x),
         A,
     ),
     "prefixes": row(
@@ -243,7 +243,7 @@ BRANCHES: dict[str, Row] = {
         K,
         K * 0,
     ),
-    "loops of no rounds": row(
+    "loops of no iterations": row(
         lambda x, d, n: rd.map(lambda r, m: rd.loop(m, lambda i, s: s + (r // d).named("q")[i], 0), x, n),
         lambda x, d, n: n * 0,
         rng.integers(0, 9, (5, 7)).astype("i4"),

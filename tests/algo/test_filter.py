@@ -180,8 +180,8 @@ def test_sizes_of_their_own_inside_mapped_functions() -> None:
 def test_filters_in_loops_and_branches() -> None:
     @rd.algorithm
     def drained(a: rd.i64["n"]):
-        rounds = rd.loop(3, lambda t, s: s + rd.filter(lambda x: x > t, a).shape[0], 0)
-        return rounds, rd.cond(rounds > 5, lambda: rd.sum(a[a > 2]), lambda: rd.sum(a[a < 2]))
+        iterations = rd.loop(3, lambda t, s: s + rd.filter(lambda x: x > t, a).shape[0], 0)
+        return iterations, rd.cond(iterations > 5, lambda: rd.sum(a[a > 2]), lambda: rd.sum(a[a < 2]))
 
     a = np.array([3, 1, 4, 1, 5])
     check(drained.function, a, expected=(np.int64(5 + 3 + 3), np.int64(12)))

@@ -167,8 +167,8 @@ ROWS: dict[str, Case] = {
 }
 
 
-def _folded(rounds: int, step: Callable[[int, Any], Any], state: Any) -> Any:
-    for i in range(rounds):
+def _folded(iterations: int, step: Callable[[int, Any], Any], state: Any) -> Any:
+    for i in range(iterations):
         state = step(i, state)
     return state
 

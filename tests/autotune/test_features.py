@@ -97,7 +97,7 @@ def two_steps(a: rd.f32["n"]):
 def test_a_vector_loop_runs_once_for_a_register_of_elements():
     walk, _ = tree(line, {"h": 1024, "w": 2048}, lambda s: s["out"].vectorize("x").parallel("y"))
     rows, vectors = path(walk)
-    assert (rows.kind, rows.rounds) == ("parallel", 1024)
+    assert (rows.kind, rows.iterations) == ("parallel", 1024)
     assert (vectors.kind, vectors.lanes, vectors.runs_of_body, vectors.used_lanes) == ("vector", 16, 2048 / 16, 1.0)
     assert vectors.work[KINDS.index("fma")] == 1 and sum(vectors.work) == 1
     assert vectors.loads[ACCESSES.index("vector")] == 1 and vectors.stores[ACCESSES.index("vector")] == 1
@@ -113,7 +113,7 @@ def test_rounds_of_a_fused_loop_all_count():
     """Its parts are a quotient and a remainder, of which the sum is compared with the end of the axis."""
     fused = tree(line, {"h": 4000, "w": 2048}, lambda s: s["out"].split("y", 2).vectorize("x").fuse("yo", "yi"))[0]
     plain = tree(line, {"h": 4000, "w": 2048}, lambda s: s["out"].vectorize("x"))[0]
-    assert path(fused)[0].rounds == 4000 and path(fused)[-1].weight == path(plain)[-1].weight == 1.0
+    assert path(fused)[0].iterations == 4000 and path(fused)[-1].weight == path(plain)[-1].weight == 1.0
     assert path(fused)[-1].loads[ACCESSES.index("vector")] == 1
 
 
@@ -140,7 +140,7 @@ def test_reads_are_told_apart_by_how_they_move_with_the_lanes(algorithm: Any, si
 def test_what_does_not_change_in_a_loop_is_read_outside_it():
     walk, _ = tree(product, {"n": 8, "k": 128, "m": 16}, lambda s: s["out"].reorder("y", "r", "x").vectorize("x"))
     rows, along, vectors = multiplying(walk.root.loops[0])
-    assert rows.rounds == 8 and along.rounds == 128
+    assert rows.iterations == 8 and along.iterations == 128
     assert along.loads[ACCESSES.index("scalar")] == 1, "a[y, r], once for all x"
     assert vectors.work[KINDS.index("fma")] == 1
     assert vectors.loads[ACCESSES.index("vector")] == 2, "b[r, x], and the sum so far, which is kept in memory"
@@ -155,14 +155,14 @@ def multiplying(loop: Loop) -> list[Loop]:
 
 
 def test_rows_that_fit_are_brought_in_once_and_rows_that_do_not_three_times():
-    """Three rows and one of the result in a round: 4 KiB for rows of 256, 1600 KB for rows of 100,000."""
+    """Three rows and one of the result in an iteration: 4 KiB for rows of 256, 1600 KB for rows of 100,000."""
     _, narrow = tree(down, {"h": 102, "w": 256}, lambda s: s["out"].vectorize("x"))
-    rows = next(loop for loop in narrow.costs if loop.rounds == 100)
+    rows = next(loop for loop in narrow.costs if loop.iterations == 100)
     once = 102 * 256 * 4 + 2 * 100 * 256 * 4  # what is stored is fetched first
     assert narrow.costs[rows].round_bytes == 4 * 256 * 4
     assert narrow.costs[rows].bytes == (once, once, once)
     _, wide = tree(down, {"h": 102, "w": 100_000}, lambda s: s["out"].vectorize("x"))
-    rows = next(loop for loop in wide.costs if loop.rounds == 100)
+    rows = next(loop for loop in wide.costs if loop.iterations == 100)
     assert wide.costs[rows].bytes[0] == wide.costs[rows].bytes[1] == 100 * (3 + 2) * 100_000 * 4
     assert wide.costs[rows].bytes[2] == 102 * 100_000 * 4 + 2 * 100 * 100_000 * 4, "they fit the third cache"
 
@@ -209,11 +209,11 @@ def test_the_edges_of_a_stencil_weigh_as_little_as_they_run():
 
 
 def test_a_loop_that_is_mostly_empty_counts_by_the_rounds_in_which_it_is_not():
-    """Strides of 512 along an axis of 128: three of four rounds of the loop outside begin beyond it."""
+    """Strides of 512 along an axis of 128: three of four iterations of the loop outside begin beyond it."""
     say = lambda s: s["out"].split("x", 512).reorder("xi", "xo", "y").unroll("xi", 4).vectorize("y")
     walk, _ = tree(across, {"h": 128, "w": 64}, say)
     outer, strides = path(walk)[:2]
-    assert (outer.rounds, strides.rounds) == (512 / 4, 1)
+    assert (outer.iterations, strides.iterations) == (512 / 4, 1)
     assert strides.weight == pytest.approx(0.25, abs=0.01)
 
 

@@ -54,7 +54,7 @@ def flat(s: Any) -> None:
 def test_a_loop_along_a_segment_makes_the_mean_number_of_rounds():
     walk, traffic = tree(segments, SEGMENTS, rows)
     over, along = path(walk)
-    assert (over.rounds, along.rounds, along.weight) == (75_000, 40, 1.0)
+    assert (over.iterations, along.iterations, along.weight) == (75_000, 40, 1.0)
     assert along.used_lanes == pytest.approx(40 / (along.runs_of_body * along.lanes * along.interleave))
     values, offsets, results = 3_000_000 * 4, 75_001 * 8, 75_000 * 4
     assert traffic.costs[over].touched_bytes == values + offsets + 2 * results, "all segments together are the array"
@@ -62,25 +62,25 @@ def test_a_loop_along_a_segment_makes_the_mean_number_of_rounds():
 
 def test_what_a_program_reads_along_segments_decides_their_length():
     walk, _ = tree(picked_segments, {"n": 1_000_000, "k": 500, "s": 1001}, rows)
-    assert path(walk)[1].rounds == 1000, "neither the indices' range nor its extent count"
+    assert path(walk)[1].iterations == 1000, "neither the indices' range nor its extent count"
 
 
 def test_threads_take_blocks_of_segments_and_each_touches_its_part_of_the_values():
     """3,075,000 values and ends in 47 blocks: 1,595.7 segments begin in each, of which the first is a border."""
     walk, traffic = tree(segments, SEGMENTS, flat)
     blocks = next(
-        loop for loop in walk.root.loops if loop.kind == "parallel" and loop.rounds == 47 and len(loop.loops) == 2
+        loop for loop in walk.root.loops if loop.kind == "parallel" and loop.iterations == 47 and len(loop.loops) == 2
     )
     inside = blocks.loops[1]
     along = inside.loops[0]
-    assert (inside.rounds, along.rounds) == (1595, 40)
+    assert (inside.iterations, along.iterations) == (1595, 40)
     assert traffic.costs[inside].touched_bytes == pytest.approx(1595 * (40 * 4 + 8 + 2 * 4), rel=1e-3)
     assert traffic.costs[blocks].touched_bytes == pytest.approx(3_000_000 * 4 + 75_001 * 8 + 2 * 75_000 * 4, rel=1e-3)
 
 
 def test_one_segment_is_summed_in_the_pieces_of_the_blocks():
     walk, _ = tree(segments, {"n": 3_000_000, "s": 2}, flat)
-    assert max(loop.rounds for loop in loops(walk.root)) == 65536, "as many values as a block has"
+    assert max(loop.iterations for loop in loops(walk.root)) == 65536, "as many values as a block has"
 
 
 def test_lanes_over_segments_wait_for_the_longest_of_them():
@@ -88,7 +88,7 @@ def test_lanes_over_segments_wait_for_the_longest_of_them():
     walk, _ = tree(segments, SEGMENTS, lambda s: s["out"].strategy("rows").root().vectorize("s", lanes=16))
     over, along = path(walk)
     assert (over.kind, over.lanes, along.kind) == ("vector", 16, "serial")
-    assert along.rounds == 40 and along.runs_of_body == pytest.approx(40 * 3.3807, rel=1e-4)
+    assert along.iterations == 40 and along.runs_of_body == pytest.approx(40 * 3.3807, rel=1e-4)
     assert along.loads[4] > 0 and along.loads[2] == along.loads[3] == 0, "each lane reads at a place of its own"
 
 
@@ -101,8 +101,8 @@ def test_half_of_what_is_filtered_is_taken_to_be_kept():
     walk, _ = tree(
         after_filter, {"n": 1_000_000}, lambda s: s["out"].root().split("x", 10_000).parallel("xo").vectorize("xi")
     )
-    over, inside = next([loop, *loop.loops] for loop in walk.root.loops if loop.rounds == 50)
-    assert (over.kind, inside.rounds) == ("parallel", 10_000)
+    over, inside = next([loop, *loop.loops] for loop in walk.root.loops if loop.iterations == 50)
+    assert (over.kind, inside.iterations) == ("parallel", 10_000)
 
 
 def test_updates_by_lanes_that_may_meet_are_made_one_after_the_other():

@@ -77,22 +77,22 @@ def repeated(v: rd.i64["k"], counts: rd.i64["k"]):
 
 
 @program(lambda chance, n, m: (chance.integers(-3, 9, n), chance.integers(0, 4)))
-def loop_that_grows(v: rd.i64["k"], rounds: rd.i64):
-    grown = rd.loop(rounds, lambda t, x: rd.concat([x[::2] + t, -x[1:], v[:1]]), v, name="grown")
+def loop_that_grows(v: rd.i64["k"], iterations: rd.i64):
+    grown = rd.loop(iterations, lambda t, x: rd.concat([x[::2] + t, -x[1:], v[:1]]), v, name="grown")
     return grown, rd.sum(grown)
 
 
 @program(lambda chance, n, m: (chance.integers(-3, 9, n), chance.integers(0, 4)))
 def filter_in_a_loop(v: rd.i64["k"], least: rd.i64):
-    """Each round keeps the larger ones beside their squares, until there are few."""
+    """Each iteration keeps the larger ones beside their squares, until there are few."""
 
     def body(state):
-        kept, squares, rounds = state
-        high, low = rd.filter(lambda a, b: a > rounds, kept, squares, name="high")
-        return high - 1, low + high, rounds + 1
+        kept, squares, iterations = state
+        high, low = rd.filter(lambda a, b: a > iterations, kept, squares, name="high")
+        return high - 1, low + high, iterations + 1
 
     going = lambda s: (s[0].shape[0] > least) & (s[2] < 9)
-    return rd.while_loop(going, body, (v, v * v, rd.i64(0)), name="rounds")
+    return rd.while_loop(going, body, (v, v * v, rd.i64(0)), name="iterations")
 
 
 @program(lambda chance, n, m: (chance.integers(-3, 9, (n, m)), chance.integers(-1 if n > 5 else 0, m + 1, n)))
@@ -109,9 +109,9 @@ def arrays_of_private_size(a: rd.i64["n", "m"], least: rd.i64["n"]):
 
 
 @program(lambda chance, n, m: (chance.integers(-3, 9, (n, m)), chance.integers(0, 4, n)))
-def rows_that_grow(a: rd.i64["n", "m"], rounds: rd.i64["n"]):
+def rows_that_grow(a: rd.i64["n", "m"], iterations: rd.i64["n"]):
     grow = lambda t, x: rd.concat([x, rd.filter(lambda v: v > t, x)])
-    return rd.map(lambda r, k: rd.sum(rd.loop(k, grow, r, name="grown")), a, rounds)
+    return rd.map(lambda r, k: rd.sum(rd.loop(k, grow, r, name="grown")), a, iterations)
 
 
 @program(lambda chance, n, m: (chance.integers(-3, 9, (n, 2)), chance.integers(0, 2).astype(bool)))

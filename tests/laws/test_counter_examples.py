@@ -81,7 +81,7 @@ def test_a_pad_reads_nothing_of_an_empty_array(shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize("shape", EMPTY)
 @pytest.mark.parametrize("loop", ["y", "x"])
 def test_no_part_of_an_empty_array_is_computed(shape: tuple[int, int], loop: str) -> None:
-    """The part that a round needs, brought into the array, is one element where there is none."""
+    """The part that an iteration needs, brought into the array, is one element where there is none."""
     agrees(padded, np.ones(shape, np.int32), said=lambda s: s["doubled"].compute_at("padded", loop))
 
 
@@ -191,7 +191,7 @@ def test_a_loop_without_lanes_indexes_registers_by_constants() -> None:
 
 
 def test_accumulators_of_loops_that_are_not_written_out_are_memory() -> None:
-    """The indices left of a fused loop may be constant where the rounds of the unrolled loop inside it are not."""
+    """The indices left of a fused loop may be constant where the iterations of the unrolled loop inside it are not."""
 
     @rd.algorithm
     def largest(a: rd.i32["m", 3]):
@@ -575,7 +575,7 @@ def test_offsets_that_the_loops_of_a_row_make_are_not_looked_at_before() -> None
 
 
 def test_what_an_accumulator_held_before_a_step_is_not_what_it_holds_after() -> None:
-    """Where the loop of a fold has one round, the names given before its only step stand where its result is read."""
+    """Where the loop of a fold has one iteration, the names given before its only step stand where its result is read."""
 
     @rd.algorithm
     def product(a: rd.i64["m", 3]):

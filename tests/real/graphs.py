@@ -38,7 +38,7 @@ def _bfs(offsets: np.ndarray, targets: np.ndarray, start: Any) -> np.ndarray:
 
 @real(_bfs, *((*_csr(n, e, n), np.int64(0)) for n, e in ((1, 0), (2, 1), (30, 50), (300, 400))))
 def breadth_first_search(offsets: rd.i64["v"], targets: rd.i64["e"], start: rd.i64):
-    """Levels from a start; the frontier is an array whose size changes from round to round."""
+    """Levels from a start; the frontier is an array whose size changes from iteration to iteration."""
     vertices = offsets.shape[0] - 1
 
     def expand(state):
@@ -89,11 +89,11 @@ def spmv_by_rows(values: rd.f64["k"], columns: rd.i64["k"], offsets: rd.i64["r"]
     return rd.tabulate(offsets.shape[0] - 1, row)
 
 
-def _pagerank(offsets: np.ndarray, targets: np.ndarray, rounds: Any) -> np.ndarray:
+def _pagerank(offsets: np.ndarray, targets: np.ndarray, iterations: Any) -> np.ndarray:
     n = len(offsets) - 1
     degree = np.bincount(targets, minlength=n)
     rank = np.full(n, 1 / n)
-    for _ in range(int(rounds)):
+    for _ in range(int(iterations)):
         share = np.where(degree > 0, rank / np.maximum(degree, 1), 0)
         lost = rank[degree == 0].sum()
         sums = np.array([share[targets[a:b]].sum() for a, b in itertools.pairwise(offsets)])
@@ -102,7 +102,7 @@ def _pagerank(offsets: np.ndarray, targets: np.ndarray, rounds: Any) -> np.ndarr
 
 
 @real(_pagerank, *((*_csr(n, e, n), np.int64(20)) for n, e in ((1, 0), (10, 30), (200, 900))), tolerance=1e-12)
-def pagerank(offsets: rd.i64["v"], sources: rd.i64["e"], rounds: rd.i64):
+def pagerank(offsets: rd.i64["v"], sources: rd.i64["e"], iterations: rd.i64):
     """Pages in the order of their incoming links, which are segments; what pages without links have goes to all."""
     n = offsets.shape[0] - 1
     pages = rd.f64(n)
@@ -114,12 +114,12 @@ def pagerank(offsets: rd.i64["v"], sources: rd.i64["e"], rounds: rd.i64):
         sums = rd.segmented_reduce(rd.add, 0, share[sources], offsets)
         return 0.15 / pages + 0.85 * (sums + lost / pages)
 
-    return rd.loop(rounds, step, rd.full(n, 1 / pages))
+    return rd.loop(iterations, step, rd.full(n, 1 / pages))
 
 
-def _k_means(points: np.ndarray, centers: np.ndarray, rounds: Any) -> Any:
+def _k_means(points: np.ndarray, centers: np.ndarray, iterations: Any) -> Any:
     nearest = np.zeros(len(points), int)
-    for _ in range(int(rounds)):
+    for _ in range(int(iterations)):
         nearest = ((points[:, None] - centers[None]) ** 2).sum(axis=2).argmin(axis=1)
         sums, counts = np.zeros_like(centers), np.bincount(nearest, minlength=len(centers))
         np.add.at(sums, nearest, points)
@@ -133,7 +133,7 @@ def _clusters(n: int, k: int) -> tuple[np.ndarray, ...]:
 
 
 @real(_k_means, *(_clusters(n, k) for n, k in ((1, 1), (20, 3), (500, 7))), tolerance=1e-12)
-def k_means(points: rd.f64["n", 3], centers: rd.f64["k", 3], rounds: rd.i64):
+def k_means(points: rd.f64["n", 3], centers: rd.f64["k", 3], iterations: rd.i64):
     """Lloyd's algorithm: the nearest center of every point, then the mean of each cluster, a histogram of rows."""
     k = centers.shape[0]
 
@@ -149,7 +149,7 @@ def k_means(points: rd.f64["n", 3], centers: rd.f64["k", 3], rounds: rd.i64):
         means = rd.where(counts[:, None] > 0, sums / rd.maximum(counts, 1)[:, None], centers)
         return means, nearest
 
-    return rd.loop(rounds, step, (centers, rd.full(points.shape[0], rd.i64(0))))
+    return rd.loop(iterations, step, (centers, rd.full(points.shape[0], rd.i64(0))))
 
 
 def _binned(places: np.ndarray, cells: int) -> tuple[np.ndarray, ...]:

@@ -13,26 +13,26 @@ import raido as rd
 rng = np.random.default_rng(3)
 
 
-def _life(board: np.ndarray, rounds: Any) -> np.ndarray:
-    for _ in range(int(rounds)):
+def _life(board: np.ndarray, iterations: Any) -> np.ndarray:
+    for _ in range(int(iterations)):
         around = sum(np.roll(board, (dy, dx), (0, 1)) for dy in (-1, 0, 1) for dx in (-1, 0, 1)) - board
         board = ((around == 3) | ((around == 2) & (board == 1))).astype(np.int8)
     return board
 
 
 @real(_life, *((rng.integers(0, 2, s).astype(np.int8), np.int64(6)) for s in ((1, 1), (5, 7), (64, 65))))
-def game_of_life(board: rd.i8["h", "w"], rounds: rd.i64):
+def game_of_life(board: rd.i8["h", "w"], iterations: rd.i64):
     """Conway's, on a torus."""
 
     def cell(p):
         around = p[-1, -1] + p[-1, 0] + p[-1, 1] + p[0, -1] + p[0, 1] + p[1, -1] + p[1, 0] + p[1, 1]
         return ((around == 3) | ((around == 2) & (p[0, 0] == 1))).astype(rd.i8)
 
-    return rd.loop(rounds, lambda t, b: rd.stencil(cell, b, boundary="wrap"), board)
+    return rd.loop(iterations, lambda t, b: rd.stencil(cell, b, boundary="wrap"), board)
 
 
-def _hotspot(heat: np.ndarray, power: np.ndarray, rounds: Any) -> np.ndarray:
-    for _ in range(int(rounds)):
+def _hotspot(heat: np.ndarray, power: np.ndarray, iterations: Any) -> np.ndarray:
+    for _ in range(int(iterations)):
         p = np.pad(heat, 1, mode="edge")
         across, along = p[1:-1, :-2] + p[1:-1, 2:] - 2 * heat, p[:-2, 1:-1] + p[2:, 1:-1] - 2 * heat
         heat = heat + 0.1 * (power + along * 0.5 + across * 0.25 + (80.0 - heat) * 0.01)
@@ -44,7 +44,7 @@ def _hotspot(heat: np.ndarray, power: np.ndarray, rounds: Any) -> np.ndarray:
     *((300 + rng.random(s), rng.random(s), np.int64(9)) for s in ((1, 1), (3, 8), (40, 66))),
     tolerance=1e-13,
 )
-def hotspot(heat: rd.f64["h", "w"], power: rd.f64["h", "w"], rounds: rd.i64):
+def hotspot(heat: rd.f64["h", "w"], power: rd.f64["h", "w"], iterations: rd.i64):
     """The temperature of a chip whose parts give off heat (Rodinia)."""
 
     def step(t, p):
@@ -55,11 +55,11 @@ def hotspot(heat: rd.f64["h", "w"], power: rd.f64["h", "w"], rounds: rd.i64):
     def sweep(_, h):
         return rd.stencil(lambda p, q: step(q[0, 0], p), h, power, boundary="clamp")
 
-    return rd.loop(rounds, sweep, heat)
+    return rd.loop(iterations, sweep, heat)
 
 
-def _srad(image: np.ndarray, rounds: Any) -> np.ndarray:
-    for _ in range(int(rounds)):
+def _srad(image: np.ndarray, iterations: Any) -> np.ndarray:
+    for _ in range(int(iterations)):
         mean = image.mean()
         noise = ((image * image).mean() - mean * mean) / (mean * mean)
         p = np.pad(image, 1, mode="edge")
@@ -78,8 +78,8 @@ def _srad(image: np.ndarray, rounds: Any) -> np.ndarray:
 
 
 @real(_srad, *((1 + rng.random(s), np.int64(4)) for s in ((2, 2), (5, 9), (40, 70))), tolerance=1e-11)
-def srad(image: rd.f64["h", "w"], rounds: rd.i64):
-    """Speckle-reducing anisotropic diffusion (Rodinia): statistics of the whole image steer each round."""
+def srad(image: rd.f64["h", "w"], iterations: rd.i64):
+    """Speckle-reducing anisotropic diffusion (Rodinia): statistics of the whole image steer each iteration."""
 
     def sweep(_, img):
         mean = rd.mean(img)
@@ -100,7 +100,7 @@ def srad(image: rd.f64["h", "w"], rounds: rd.i64):
         c = rd.stencil(coefficient, img, boundary="clamp")
         return rd.stencil(spread, img, c, boundary="clamp")
 
-    return rd.loop(rounds, sweep, image)
+    return rd.loop(iterations, sweep, image)
 
 
 def _lu(a: np.ndarray) -> np.ndarray:
@@ -152,7 +152,7 @@ def _signal(n: int) -> tuple[np.ndarray, np.int64]:
 
 @real(lambda z, _: np.fft.fft(z), *(_signal(n) for n in (1, 2, 8, 512)), tolerance=1e-11)
 def fft(z: rd.complex128["n"], levels: rd.i64):
-    """Radix 2, Stockham's order: every round combines halves of the array, so that nothing is reversed at the end."""
+    """Radix 2, Stockham's order: every iteration combines halves of the array, so that nothing is reversed at the end."""
     n = z.shape[0]
 
     def butterfly(level, x):

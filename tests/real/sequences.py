@@ -101,7 +101,7 @@ def tridiagonal(a: rd.f64["n"], b: rd.f64["n"], c: rd.f64["n"], y: rd.f64["n"]):
 
 @real(np.sort, *((rng.integers(0, 1 << 32, n).astype(np.uint32),) for n in (0, 1, 40, 3000)))
 def radix_sort(a: rd.u32["n"]):
-    """One bit a round: zeros keep their order in front, ones behind; places by two scans, moved by a scatter."""
+    """One bit an iteration: zeros keep their order in front, ones behind; places by two scans, moved by a scatter."""
 
     def by_bit(bit, x):
         ones = ((x >> rd.u32(bit)) & 1).astype(rd.i64)

@@ -29,9 +29,9 @@ def _vectors(n: int) -> dict[str, np.ndarray]:
     return dict(zip("xyz", rng.normal(size=(3, n)), strict=True))
 
 
-def _n_body(place: Any, speed: Any, mass: np.ndarray, rounds: Any) -> tuple[np.ndarray, ...]:
+def _n_body(place: Any, speed: Any, mass: np.ndarray, iterations: Any) -> tuple[np.ndarray, ...]:
     p, v = (np.stack([d[c] for c in "xyz"], axis=1) for d in (place, speed))
-    for _ in range(int(rounds)):
+    for _ in range(int(iterations)):
         gap = p[None] - p[:, None]
         pull = mass[None] / ((gap**2).sum(axis=2) + 0.01) ** 1.5
         v = v + 0.01 * (pull[:, :, None] * gap).sum(axis=1)
@@ -40,7 +40,7 @@ def _n_body(place: Any, speed: Any, mass: np.ndarray, rounds: Any) -> tuple[np.n
 
 
 @real(_n_body, *((_vectors(n), _vectors(n), rng.random(n), np.int64(3)) for n in (1, 2, 60)), tolerance=1e-11)
-def n_body(place: Vec["n"], speed: Vec["n"], mass: rd.f64["n"], rounds: rd.i64):
+def n_body(place: Vec["n"], speed: Vec["n"], mass: rd.f64["n"], iterations: rd.i64):
     """Every body pulls every other; records as state of the loop over time."""
 
     def step(_, state):
@@ -57,7 +57,7 @@ def n_body(place: Vec["n"], speed: Vec["n"], mass: rd.f64["n"], rounds: rd.i64):
         speeds = rd.map(lambda v, p: add(v, scaled(pulled(p), 0.01)), speeds, places)
         return rd.map(lambda p, v: add(p, scaled(v, 0.01)), places, speeds), speeds
 
-    places, speeds = rd.loop(rounds, step, (place, speed))
+    places, speeds = rd.loop(iterations, step, (place, speed))
     return tuple(rd.stack([v.x, v.y, v.z], axis=1) for v in (places, speeds))
 
 
@@ -161,12 +161,12 @@ def ray_spheres(centers: Vec["n"], radii: rd.f64["n"], size: rd.size):
 def _mandelbrot(size: int, limit: Any) -> np.ndarray:
     y, x = np.mgrid[0:size, 0:size]
     c = (x * (3.0 / size) - 2.0) + 1j * (y * (3.0 / size) - 1.5)
-    z, rounds = np.zeros_like(c), np.zeros(c.shape, np.int64)
+    z, iterations = np.zeros_like(c), np.zeros(c.shape, np.int64)
     for _ in range(int(limit)):
         on = z.real**2 + z.imag**2 < 4
-        rounds += on
+        iterations += on
         z = np.where(on, z * z + c, z)
-    return rounds
+    return iterations
 
 
 @real(_mandelbrot, (1, np.int64(10)), (40, np.int64(60)))

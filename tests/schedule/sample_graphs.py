@@ -181,7 +181,7 @@ def folded() -> StageGraph:
 
 
 def stepped() -> StageGraph:
-    """start = 2 img, then a loop `steps` of five rounds of a stage `life`."""
+    """start = 2 img, then a loop `steps` of five iterations of a stage `life`."""
     img = image()
     start = stage("start", {"y": H, "x": W}, lambda y, x: mul(at(img, y, x), const(f32, 2.0)))
     state = fresh_parameter("state", f32, (H, W))

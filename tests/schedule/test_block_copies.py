@@ -91,10 +91,10 @@ def test_tiles_and_halos_have_constant_sizes() -> None:
 def test_threads_that_copy_a_tile_divide_by_its_constant_width() -> None:
     steps, levels = chain(4, 8, 32, 8)
     nest = bound(PROGRAMS["blur"](), steps, levels)
-    (rounds,) = (
+    (iterations,) = (
         s for s in statements_within(nest.body) if isinstance(s, For) and s.loop == "yxo" and s.stage == "rows"
     )
-    assert (getattr(rounds.high, "value", None), rounds.step) == (48, 32)
+    assert (getattr(iterations.high, "value", None), iterations.step) == (48, 32)
 
 
 def test_shared_memory_belongs_to_a_block() -> None:

@@ -237,7 +237,7 @@ def lowered(algorithm, schedule=None):
 
 
 def in_rounds(block: Block, inside: bool = False) -> list[Statement]:
-    """The copies, and the stages, of all rounds of the host's loops."""
+    """The copies, and the stages, of all iterations of the host's loops."""
     found: list[Statement] = []
     for s in block.statements:
         if isinstance(s, (Copy, Produce)) and inside:
@@ -295,7 +295,7 @@ def read_afterwards(x: rd.i64["h", "w"]):
 
 @rd.algorithm
 def not_of_this_loop(x: rd.i64["h", "w"]):
-    """The inner loop changes an array of the outer one in each of its rounds, and begins again with the old one."""
+    """The inner loop changes an array of the outer one in each of its iterations, and begins again with the old one."""
     return rd.loop(3, lambda t, m: rd.loop(2, lambda i, s: s + m.at[i].set(0), m), x)
 
 
@@ -388,7 +388,7 @@ COPIED = [
 
 @pytest.mark.parametrize(("algorithm", "array", "why"), COPIED, ids=lambda each: getattr(each, "name", ""))
 def test_copies_in_rounds_are_shown_and_warned_of(algorithm, array, why):
-    assert f"copies {array} in every round: " in print_nest(lowered(algorithm))
+    assert f"copies {array} in every iteration: " in print_nest(lowered(algorithm))
     assert why in algorithm.schedule().nest_text().splitlines()[-1]
     for _ in range(2):  # compiled, and found in the cache
         with pytest.warns(rd.CopyWarning, match=why) as caught:

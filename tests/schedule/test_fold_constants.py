@@ -36,8 +36,8 @@ def test_names_of_a_while_loop_stay():
     out = parameter("out", i64)
     k, *make = scalar_register("k", const(i64, 0))
     step, bind = name("step", op("add", const(i64, 1), const(i64, 2)))
-    rounds = While(Block((bind,)), op("lt", at(k), const(i64, 10)), Block((put(k, op("add", at(k), step)),)))
-    folded = check_nest(fold_constants(nest([], [out], *make, rounds, put(out, at(k)))), "scalar")
+    iterations = While(Block((bind,)), op("lt", at(k), const(i64, 10)), Block((put(k, op("add", at(k), step)),)))
+    folded = check_nest(fold_constants(nest([], [out], *make, iterations, put(out, at(k)))), "scalar")
     assert "step = 3\n" in print_nest(folded)
 
 

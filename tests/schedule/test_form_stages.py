@@ -152,17 +152,17 @@ def test_a_loop_that_does_not_depend_on_another_loop_runs_before_it() -> None:
     assert [name for name, _ in stages(solved, (4,))][:2] == ["loop_1/elementwise_1", "loop_1"]
 
 
-@pytest.mark.parametrize("rounds", [3, None])
-def test_a_loop_that_can_fail_runs_before_another_loop_if_that_has_an_iteration(rounds: int | None) -> None:
+@pytest.mark.parametrize("iterations", [3, None])
+def test_a_loop_that_can_fail_runs_before_another_loop_if_that_has_an_iteration(iterations: int | None) -> None:
     @rd.algorithm
     def picked(a: F["n"], index: rd.i64["n"], times: rd.size):
         sums = rd.loop(3, lambda _, s: s + a[index], a)
-        return rd.loop(times if rounds is None else rounds, lambda i, s: s.at[i].add(sums[i]), a)
+        return rd.loop(times if iterations is None else iterations, lambda i, s: s.at[i].add(sums[i]), a)
 
     graph = form_stages(picked.trace(np.zeros(4, np.float32), np.zeros(4, np.int64), 3))
     assert [stage.name for stage in graph.stages if isinstance(stage, ControlStage)] == ["loop_1", "loop_2"]
     arguments = np.ones(4, np.float32), np.array([0, 1, 2, 9])
-    if rounds is None:
+    if iterations is None:
         assert picked(*arguments, 0).tolist() == [1, 1, 1, 1]
     with pytest.raises(rd.IndexOutOfRange):
         picked(*arguments, 3)

@@ -18,7 +18,7 @@ LENGTHS = (0, 1, 4, 5, 16, 17, 33, 70)
 
 
 def mandelbrot(interleave):
-    """Rounds until |z| > 2, of at most 30."""
+    """Iterations until |z| > 2, of at most 30."""
     cr, ci, out = parameter("cr", f32, n), parameter("ci", f32, n), parameter("out", i32, n)
     x = fresh("x")
     (zr, *make_zr), (zi, *make_zi) = scalar_register("zr", f(0)), scalar_register("zi", f(0))

@@ -38,7 +38,7 @@ SMALL = Machine(task=8, gpu=Gpu(threads=16, along=(16, 8, 4), subgroup=4))
 """Blocks and chunks are so small that programs of some dozen elements have several."""
 USUAL = Machine(task=1 << 10, gpu=Gpu())
 TINY = Machine(task=1 << 6, gpu=Gpu(threads=4, subgroup=4))
-"""So few threads that the rounds of their trees are few lines."""
+"""So few threads that the iterations of their trees are few lines."""
 LAWS = [(table, name) for table, programs in TABLES.items() for name in programs]
 NESTS = dict.fromkeys(
     ("blur", "matmul", "column_sums", "mandelbrot", "stencil3d", "checked_gather", "segments/sums"), USUAL

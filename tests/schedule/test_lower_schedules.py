@@ -152,8 +152,8 @@ def test_a_window_that_slides_is_folded_and_computes_each_row_once() -> None:
 
 def test_time_steps_swap_and_do_not_copy() -> None:
     nest = scheduled(PROGRAMS["jacobi"](), JACOBI)
-    rounds = next(s for s in nest.body.statements if isinstance(s, For))
-    inside = list(statements_within(rounds))
+    iterations = next(s for s in nest.body.statements if isinstance(s, For))
+    inside = list(statements_within(iterations))
     assert sum(isinstance(s, Swap) for s in inside) == 1
     assert not any(isinstance(s, Copy) for s in inside)
 

@@ -124,12 +124,12 @@ case(
 )
 case(
     graphs.blur,
-    "slide over parallel rounds",
+    "slide over parallel iterations",
     lambda s: (s["cols"].parallel("y"), s["rows"].compute_at("cols", "y").store_at("cols")),
 )
 case(
     graphs.blur,
-    "make sliding rounds parallel",
+    "make sliding iterations parallel",
     lambda s: (
         s["cols"].split("y", 8),
         s["rows"].compute_at("cols", "yi").store_at("cols", "yo"),
@@ -161,7 +161,7 @@ case(
 # Sharing loops
 
 case(graphs.blur, "share with a stage that reads this one", lambda s: s["rows"].compute_with("cols", "y"))
-case(graphs.blur, "share and read other rounds", lambda s: s["cols"].compute_with("rows", "y"))
+case(graphs.blur, "share and read other iterations", lambda s: s["cols"].compute_with("rows", "y"))
 case(graphs.map_and_sum, "share after loops", lambda s: s["sum"].split("r", 8).compute_with("y", "x"))
 case(
     graphs.map_and_sum,

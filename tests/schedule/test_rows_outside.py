@@ -1,4 +1,4 @@
-"""Array loops whose rounds keep to rows run row by row; others stay as they are; results are those of the interpreter."""
+"""Array loops whose iterations keep to rows run row by row; others stay as they are; results are those of the interpreter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def recurrence(u: Any) -> Any:
 
 
 def prefix_sums(u: Any) -> Any:
-    """The whole row changes, and every round reads one element of it."""
+    """The whole row changes, and every iteration reads one element of it."""
     return rd.map(lambda row: rd.loop(3, lambda i, y: y.at[3:].add(y[i]), row), u)
 
 
@@ -30,12 +30,12 @@ def neighbouring_rows(u: Any) -> Any:
 
 
 def columns(u: Any) -> Any:
-    """Each round changes another row, and keeps to columns, which lie side by side."""
+    """Each iteration changes another row, and keeps to columns, which lie side by side."""
     return rd.loop(u.shape[0] - 1, lambda i, y: y.at[i + 1].set(y[i] * 0.5 + y[i + 1]), u)
 
 
 def halved_rows(u: Any) -> Any:
-    """The loop over rows has rounds that depend on the round."""
+    """The loop over rows has iterations that depend on the iteration."""
     return rd.loop(u.shape[0], lambda i, y: y.at[i:, 0].add(1.0), u)
 
 
@@ -88,7 +88,7 @@ def test_rounds_of_a_row_stay_together(function: Callable[[Any], Any], how: str)
 
 
 def test_states_with_rows_at_different_places_are_swapped() -> None:
-    """What a round makes of an element goes to another place of the next state."""
+    """What an iteration makes of an element goes to another place of the next state."""
 
     @rd.algorithm
     def turned(a: rd.f32["n", "n"]):
@@ -102,7 +102,7 @@ def test_states_with_rows_at_different_places_are_swapped() -> None:
 
 
 def test_states_that_change_places_keep_what_both_hold() -> None:
-    """Each round changes one row of a state, which is the other state in the next."""
+    """Each iteration changes one row of a state, which is the other state in the next."""
 
     @rd.algorithm
     def exchanged(a: rd.f32[2, "n"], b: rd.f32[2, "n"]):
@@ -117,7 +117,7 @@ def test_states_that_change_places_keep_what_both_hold() -> None:
 
 
 def kind_of(nest: Nest) -> str:
-    """Where the rounds of the array loop stand among the loops around and inside them."""
+    """Where the iterations of the array loop stand among the loops around and inside them."""
     around: list[For] = []
 
     def find(statement: Statement) -> str | None:

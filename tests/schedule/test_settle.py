@@ -61,7 +61,7 @@ def test_checks_count_unless_they_hold() -> None:
     [lambda body: For(fresh("k"), ix.as_index(0), ix.as_index(3), 1, body), lambda body: While(Block(()), TEST, body)],
 )
 def test_what_loops_change_is_not_known(loop: object) -> None:
-    """The first round finds what was stored before, later ones what the round before has stored."""
+    """The first iteration finds what was stored before, later ones what the iteration before has stored."""
     place = fresh("place")
     body = Block((Let(place, Read(CHOSEN, (), None)), at(place), Store(CHOSEN, (), X)))
     settled = print_statement(settle([Alloc(CHOSEN), Store(CHOSEN, (), NONE), loop(body)], {}))  # type: ignore[operator]

@@ -131,7 +131,7 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "another order along a scan": (line, lambda s: s["sums"].split("x", 64).reorder("xi", "xo")),
     "overlap along a scan": (line, lambda s: s["sums"].split("x", 64).tail("xi", "shift")),
     "inline a scan": (table, lambda s: s["sums"].inline()),
-    "a scan in rounds along it": (table, lambda s: s["sums"].compute_at("out", "x")),
+    "a scan in iterations along it": (table, lambda s: s["sums"].compute_at("out", "x")),
     "share the loops of a scan": (table, lambda s: s["sums"].compute_with("smooth", "y")),
     "blocks by threads in threads": (table, lambda s: s["sums"].strategy("chain", block=64).parallel("y")),
     "keep values over what runs twice": (
@@ -142,7 +142,7 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "threads over steps whose last wins": (last, lambda s: s["put"].parallel("r")),
     "bins around their steps": (histogram, lambda s: s["bins"].reorder("y", "r", "x")),
     "bins and rows as one loop": (histogram, lambda s: s["bins"].fuse("y", "x")),
-    "what steps read, in the rounds of bins": (histogram, lambda s: s["bins"].cache("rows", "bins", "y")),
+    "what steps read, in the iterations of bins": (histogram, lambda s: s["bins"].cache("rows", "bins", "y")),
     "indivisible sums of floats": (histogram, lambda s: s["bins"].strategy("atomic")),
     "indivisible steps of several values": (nearest, lambda s: s["bins"].strategy("atomic")),
     "indivisible steps that branch": (branching, lambda s: s["bins"].strategy("atomic")),
@@ -154,7 +154,7 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
         segments,
         lambda s: s["sums"].reorder("x", "s").strategy("flat").parallel("s"),
     ),
-    "blocks of segments in rounds along them": (
+    "blocks of segments in iterations along them": (
         segments,
         lambda s: s["sums"].reorder("x", "s").strategy("flat").compute_at("out", "x"),
     ),
@@ -191,7 +191,7 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "lanes along rows that are kept": (kept, lambda s: s["rows"].vectorize("y")),
     "rows outside of what is kept": (kept, lambda s: s["rows"].reorder("x", "y")),
     "a second filter for one reader": (used, lambda s: s["rows"].clone("double")),
-    "what decides, in the rounds of a row": (kept, lambda s: s["rows"].cache("a", "rows", "x")),
+    "what decides, in the iterations of a row": (kept, lambda s: s["rows"].cache("a", "rows", "x")),
 }
 
 

@@ -1,4 +1,4 @@
-"""Rows of one array loop that go through different numbers of rounds: each of them ends by itself, and does no work afterwards."""
+"""Rows of one array loop that go through different numbers of iterations: each of them ends by itself, and does no work afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def halved(a: rd.f32["n", "m"], counts: rd.i64["n"]):
 
 @rd.algorithm
 def written_one_by_one(a: rd.f32["n", "m"], counts: rd.i64["n"]):
-    """A row and a number are the state, and rounds check their index."""
+    """A row and a number are the state, and iterations check their index."""
 
     def step(i: Any, s: Any) -> Any:
         return s[0].at[i].set(s[1]), s[1] * 2
@@ -41,14 +41,14 @@ def doubled(a: rd.f32["n", "m"], counts: rd.i64["n"]):
 
 @rd.algorithm
 def scaled(a: rd.f32["n", "m"], counts: rd.i64["n"]):
-    """The test is a sum of the row, and a number counts its rounds."""
+    """The test is a sum of the row, and a number counts its iterations."""
     goes_on = lambda s: (rd.sum(s[0]) < 50.0) & (s[1] < 9)
     return rd.map(lambda row, k: rd.while_loop(goes_on, lambda s: (s[0] * 1.5, s[1] + 1), (row, k)), a, counts)
 
 
 @rd.algorithm
 def rotated(a: rd.f32["n", "m"], counts: rd.i64["n"]):
-    """A round needs the whole row as it was: states are swapped for all rows at once."""
+    """An iteration needs the whole row as it was: states are swapped for all rows at once."""
     return rd.map(lambda row, k: rd.loop(k, lambda i, y: rd.roll(y, 1, 0), row), a, counts)
 
 
@@ -110,7 +110,7 @@ def test_rows_end_by_themselves(algorithm: Any, inside: bool, dynamic: bool) -> 
 
 @pytest.mark.parametrize("algorithm", [halved, written_one_by_one, doubled])
 def test_a_long_row_does_not_make_the_others_work(algorithm: Any) -> None:
-    """The rounds of all rows together are as many in both cases."""
+    """The iterations of all rows together are as many in both cases."""
     nest, rows = nest_of(algorithm), np.ones((64, 64), np.float32)
     even, uneven = np.full(64, 1), np.eye(1, 64, dtype=np.int64)[0] * 64
     work = [count_work(nest, [rows, counts], {})[0].total for counts in (even, uneven)]

@@ -291,10 +291,10 @@ def test_calls_hold_on_to_nothing(add: Executable, gather: Executable) -> None:
     a, b = matrices()
     out, table, index = np.empty_like(a), np.arange(5.0), np.array([1, 9])
     held = (a, b, out, table, index, a.dtype, table.dtype)
-    rounds = 100
+    iterations = 100
 
     def every_way() -> list[int]:
-        for _ in range(rounds):
+        for _ in range(iterations):
             add(a, b)
             add(a, b, out=out)
             add(a[::2], b[::2])
@@ -307,7 +307,7 @@ def test_calls_hold_on_to_nothing(add: Executable, gather: Executable) -> None:
 
     every_way()
     before = every_way()
-    assert max(now - then for now, then in zip(every_way(), before, strict=True)) < rounds // 2
+    assert max(now - then for now, then in zip(every_way(), before, strict=True)) < iterations // 2
 
 
 def test_many_threads_call_one_executable(add: Executable, gather: Executable) -> None:

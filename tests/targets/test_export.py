@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   float *a = (float*)malloc(4 * h * w), *b = (float*)malloc(4 * h * w), *out = (float*)malloc(4 * h * w + 1);
   if (argc > 1) first_set_threads(atoi(argv[1])), second_set_threads(atoi(argv[1]));
   for (int i = 0; i < h * w; i++) a[i] = (float)i, b[i] = (float)(i % 10);
-  for (int round = 0; round < 20; round++) {
+  for (int iteration = 0; iteration < 20; iteration++) {
     memset(out, 0, 4 * h * w);
     MUST(add(a, b, h, w, out) == FIRST_OK);
     for (int i = 0; i < h * w; i++) MUST(out[i] == a[i] + 2 * b[i]);

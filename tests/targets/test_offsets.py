@@ -135,7 +135,7 @@ PLACES = {
 
 @pytest.mark.parametrize("where", PLACES)
 def test_lone_offsets_that_loops_make_are_checked(where: str) -> None:
-    """Loops over segments make no rounds where there are none."""
+    """Loops over segments make no iterations where there are none."""
     make, said = PLACES[where]
     program = rd.algorithm(v="f64[k]", o="i64[m]")(make)
     schedule = program.schedule()

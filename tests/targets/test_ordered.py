@@ -1,4 +1,4 @@
-"""Loops over threads whose rounds have a section in order: the same result on any number of threads, none of them stuck."""
+"""Loops over threads whose iterations have a section in order: the same result on any number of threads, none of them stuck."""
 
 import sys
 from pathlib import Path

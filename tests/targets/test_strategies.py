@@ -130,7 +130,7 @@ def test_exported_code_gives_the_same_bits(name, tmp_path):
 
 
 def test_rounds_are_handed_out_as_threads_become_free():
-    """Rounds of very different length: each runs once, whoever takes it."""
+    """Iterations of very different length: each runs once, whoever takes it."""
 
     @rd.algorithm
     def triangle(a: rd.i64["n"]):

@@ -1,4 +1,4 @@
-"""What a loop without rounds would have computed is not computed, wherever it is made: nothing in it can fail."""
+"""What a loop without iterations would have computed is not computed, wherever it is made: nothing in it can fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import raido as rd
 
 
 def prefixes(a: Any, d: Any, steps: Any) -> Any:
-    """The scan does not depend on the round."""
+    """The scan does not depend on the iteration."""
     return rd.loop(steps, lambda i, x: rd.where(x > 3, x + rd.scan(rd.add, 0, a // d[0]), x), a)
 
 
@@ -23,7 +23,7 @@ def inner_loop(a: Any, d: Any, steps: Any) -> Any:
 
 
 def chosen(a: Any, d: Any, steps: Any) -> Any:
-    """In a branch inside of a round."""
+    """In a branch inside of an iteration."""
     return rd.loop(steps, lambda i, x: rd.cond(x[0] >= 0, lambda: x + rd.sort(a // d[0]), lambda: x), a)
 
 

@@ -40,7 +40,7 @@ def _rounds(
     goes_on: Callable[[Frame, int], Task],
     frame: Frame,
 ) -> Task:
-    """States after as many rounds as each lane wants: all lanes together until they disagree, then those that go on."""
+    """States after as many iterations as each lane wants: all lanes together until they disagree, then those that go on."""
     state = yield from machine.values(form.init, frame)
     ranks = [rank_of(variable) for variable in form.state]
     active, finished, turn = frame, None, 0
