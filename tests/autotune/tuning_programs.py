@@ -15,7 +15,7 @@ from raido.targets.signature import Signature
 from raido.targets.target import Target
 
 SIZES = {"n": 1000}
-QUICK = Protocol(runs=3, agree=2, least=0, seconds=0.02, iterations=3, final_least=0)
+QUICK = Protocol(runs=3, agree=2, least=0, seconds=0.02, rounds=3, final_least=0)
 
 
 @rd.algorithm
