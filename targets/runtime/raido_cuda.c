@@ -164,11 +164,6 @@ static int32_t failed(RdDevice* d, CUresult result, const char* doing) {
     CUresult result_ = (call);                                          \
     if (result_ != CUDA_SUCCESS) return failed(device, result_, doing); \
   } while (0)
-#define PASS(call)           \
-  do {                       \
-    int32_t code_ = (call);  \
-    if (code_) return code_; \
-  } while (0)
 
 static int32_t usable(RdDevice* d) {
   if (!d->lost) return 0;
@@ -184,7 +179,7 @@ static int64_t nanoseconds_now(void) {
 }
 
 static int32_t finish(RdDevice* d, uint64_t nanoseconds) {
-  PASS(usable(d));
+  RD_PASS(usable(d));
   int64_t begun = nanoseconds_now();
   for (;;) {
     CUresult result = cu.StreamQuery(d->stream);
@@ -197,7 +192,7 @@ static int32_t finish(RdDevice* d, uint64_t nanoseconds) {
 }
 
 static int32_t finish_all(RdDevice* d) {
-  PASS(usable(d));
+  RD_PASS(usable(d));
   TRY(d, cu.StreamSynchronize(d->stream), "running a kernel");
   return 0;
 }
@@ -243,7 +238,7 @@ static CUresult take(RdDevice* d, uint64_t room, CUdeviceptr* out) {
 }
 
 static int32_t new_buffer(RdDevice* d, uint64_t bytes, RdBuffer** out) {
-  PASS(usable(d));
+  RD_PASS(usable(d));
   if (bytes > d->info.memory)
     return rd_fail(RD_NO_MEMORY, "%s cannot hold an array of %llu bytes: it has %llu", d->info.name, (unsigned long long)bytes,
                    (unsigned long long)d->info.memory);
@@ -256,7 +251,7 @@ static int32_t new_buffer(RdDevice* d, uint64_t bytes, RdBuffer** out) {
     CUdeviceptr address = 0;
     CUresult result = take(d, room, &address);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-      PASS(finish_all(d));
+      RD_PASS(finish_all(d));
       trim(d);
       result = take(d, room, &address);
     }
@@ -287,7 +282,7 @@ static void release_buffer(RdBuffer* buffer) {
 }
 
 static int32_t check_range(RdBuffer* buffer, uint64_t offset, uint64_t bytes) {
-  PASS(usable(buffer->device));
+  RD_PASS(usable(buffer->device));
   if (offset <= buffer->bytes && bytes <= buffer->bytes - offset) return 0;
   return rd_fail(RD_FAILED, "%llu bytes at %llu are not inside of an array of %llu bytes", (unsigned long long)bytes,
                  (unsigned long long)offset, (unsigned long long)buffer->bytes);
@@ -296,7 +291,7 @@ static int32_t check_range(RdBuffer* buffer, uint64_t offset, uint64_t bytes) {
 /* Waits, since the caller's memory may be pinned, and then the driver reads it later. */
 static int32_t write_buffer(RdBuffer* buffer, uint64_t offset, const void* from, uint64_t bytes) {
   RdDevice* d = buffer->device;
-  PASS(check_range(buffer, offset, bytes));
+  RD_PASS(check_range(buffer, offset, bytes));
   if (!bytes) return 0;
   TRY(d, cu.MemcpyHtoD(buffer->address + offset, from, bytes, d->stream), "copying to it");
   TRY(d, cu.StreamSynchronize(d->stream), "copying to it");
@@ -305,7 +300,7 @@ static int32_t write_buffer(RdBuffer* buffer, uint64_t offset, const void* from,
 
 static int32_t read_buffer(RdBuffer* buffer, uint64_t offset, void* to, uint64_t bytes) {
   RdDevice* d = buffer->device;
-  PASS(check_range(buffer, offset, bytes));
+  RD_PASS(check_range(buffer, offset, bytes));
   if (!bytes) return 0;
   TRY(d, cu.MemcpyDtoH(to, buffer->address + offset, bytes, d->stream), "copying from it");
   TRY(d, cu.StreamSynchronize(d->stream), "copying from it");
@@ -315,8 +310,8 @@ static int32_t read_buffer(RdBuffer* buffer, uint64_t offset, void* to, uint64_t
 static int32_t copy_buffer(RdBuffer* to, uint64_t at, RdBuffer* from, uint64_t offset, uint64_t bytes) {
   RdDevice* d = to->device;
   if (from->device != d) return rd_fail(RD_FAILED, "a copy is between arrays of one device");
-  PASS(check_range(to, at, bytes));
-  PASS(check_range(from, offset, bytes));
+  RD_PASS(check_range(to, at, bytes));
+  RD_PASS(check_range(from, offset, bytes));
   if (bytes) TRY(d, cu.MemcpyDtoD(to->address + at, from->address + offset, bytes, d->stream), "copying on it");
   return 0;
 }
@@ -371,7 +366,7 @@ static int32_t choose_code(RdDevice* d, const RdKernelInfo* info, const char** c
 static int32_t find_module(RdDevice* d, const RdKernelInfo* info, Module** out) {
   const char* chosen;
   uint64_t bytes;
-  PASS(choose_code(d, info, &chosen, &bytes));
+  RD_PASS(choose_code(d, info, &chosen, &bytes));
   uint64_t hash = hash_of((const uint8_t*)chosen, bytes);
   for (Module* module = d->modules; module; module = module->next)
     if (module->hash == hash && module->bytes == bytes) {
@@ -429,7 +424,7 @@ static int32_t find_function(RdKernel* kernel, const char* name, uint32_t shared
 }
 
 static int32_t find_functions(RdKernel* kernel, const RdKernelInfo* info) {
-  PASS(find_function(kernel, info->name, info->shared_bytes, &kernel->function));
+  RD_PASS(find_function(kernel, info->name, info->shared_bytes, &kernel->function));
   if (!info->narrow) return 0;
   size_t room = sizeof NARROW + strlen(info->name);
   char* name = malloc(room);
@@ -459,8 +454,8 @@ static void release_kernel(RdKernel* kernel) {
 }
 
 static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out) {
-  PASS(usable(d));
-  PASS(check_block(d, info));
+  RD_PASS(usable(d));
+  RD_PASS(check_block(d, info));
   RdKernel* kernel = calloc(1, sizeof *kernel + (info->pointers + 2 * (uint64_t)info->numbers) * sizeof *info->offsets);
   if (!kernel) return rd_fail(RD_NO_MEMORY, "no memory");
   int32_t code = find_module(d, info, &kernel->module);
@@ -505,7 +500,7 @@ static CUfunction choose_function(const RdKernel* kernel, const uint32_t grid[3]
 
 static int32_t launch(RdKernel* kernel, const uint32_t grid[3], const void* arguments, RdBuffer* const* buffers) {
   RdDevice* d = kernel->device;
-  PASS(usable(d));
+  RD_PASS(usable(d));
   for (int axis = 0; axis < 3; axis++)
     if (grid[axis] > d->info.grid[axis])
       return rd_fail(RD_FAILED, "kernel %s: %u blocks along %c, and %s takes at most %u", kernel->name, grid[axis], "xyz"[axis],
@@ -531,7 +526,7 @@ static int32_t launch(RdKernel* kernel, const uint32_t grid[3], const void* argu
 /* ---------------------------------------------------------------- moments */
 
 static int32_t mark(RdDevice* d, uint32_t* out) {
-  PASS(usable(d));
+  RD_PASS(usable(d));
   CUevent* event = &d->marks[d->marked % MARKS];
   if (!*event) TRY(d, cu.EventCreate(event, CU_EVENT_DEFAULT), "making an event");
   TRY(d, cu.EventRecord(*event, d->stream), "recording an event");
@@ -542,7 +537,7 @@ static int32_t mark(RdDevice* d, uint32_t* out) {
 static int32_t elapsed(RdDevice* d, uint32_t from, uint32_t to, double* seconds) {
   const uint32_t which[] = {from, to};
   float milliseconds = 0;
-  PASS(usable(d));
+  RD_PASS(usable(d));
   for (int i = 0; i < 2; i++) {
     if (which[i] >= d->marked || which[i] + MARKS < d->marked) return rd_fail(RD_FAILED, "moment %u is not kept", which[i]);
     TRY(d, cu.EventSynchronize(d->marks[which[i] % MARKS]), "waiting for an event");
@@ -555,8 +550,8 @@ static int32_t elapsed(RdDevice* d, uint32_t from, uint32_t to, double* seconds)
 /* ---------------------------------------------------------------- devices */
 
 static int32_t set_up(RdDevice* d, int32_t index, uint64_t memory) {
-  PASS(rd_cuda_start());
-  PASS(rd_cuda_describe(index, &d->info));
+  RD_PASS(rd_cuda_start());
+  RD_PASS(rd_cuda_describe(index, &d->info));
   d->limit = memory ? memory : d->info.memory;
   TRY(d, cu.DeviceGet(&d->device, index), "opening it");
   CUcontext context;
@@ -624,7 +619,7 @@ static void leave(RdDevice* d) {
   } while (0)
 
 static int32_t finish_and_trim(RdDevice* d) {
-  PASS(finish_all(d));
+  RD_PASS(finish_all(d));
   trim(d);
   return 0;
 }

@@ -51,6 +51,12 @@ RD_DEVICE_API int32_t rd_device_version(void);
 RD_DEVICE_API const char* rd_error(void);
 /* Keeps a message for rd_error, and returns the code. */
 RD_HIDDEN int32_t rd_fail(int32_t code, const char* format, ...) __attribute__((format(printf, 2, 3)));
+/* Returns from the function around it where a call has failed. */
+#define RD_PASS(call)        \
+  do {                       \
+    int32_t code_ = (call);  \
+    if (code_) return code_; \
+  } while (0)
 
 /* Waits, and frees everything: buffers and kernels too. A device with a kernel that does not end is left as it is. */
 RD_DEVICE_API void rd_device_close(RdDevice* device);

@@ -15,11 +15,6 @@
 #include "raido_runtime.h"
 
 #define FOREVER (~(uint64_t)0)
-#define PASS(call)           \
-  do {                       \
-    int32_t code_ = (call);  \
-    if (code_) return code_; \
-  } while (0)
 
 static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
@@ -40,7 +35,7 @@ static void shut(void) {
 
 static int32_t open_as(const char* which) {
   RdDevice* found = NULL;
-  PASS(rd_library_open(which, &found));
+  RD_PASS(rd_library_open(which, &found));
   shut();
   device = found;
   owner = getpid();
@@ -96,8 +91,8 @@ static int32_t load_all(const RdProgram* program, RdKernel** kernels, RdBuffer**
   }
   for (uint32_t i = 0; i < program->constant_count; i++) {
     const RdConstant* constant = &program->constants[i];
-    PASS(rd_buffer_new(device, constant->bytes, &constants[i]));
-    PASS(rd_buffer_write(constants[i], 0, constant->data, constant->bytes));
+    RD_PASS(rd_buffer_new(device, constant->bytes, &constants[i]));
+    RD_PASS(rd_buffer_write(constants[i], 0, constant->data, constant->bytes));
   }
   return 0;
 }
@@ -178,7 +173,7 @@ static int32_t run(const RdProgram* program, const RdLoaded* loaded, RdPlan* pla
 
 int32_t rd_program_run(const RdProgram* program, RdLoaded* loaded, void* const* arrays, const int64_t* sizes, void** const* made,
                        int64_t* const* counts) {
-  PASS(enter());
+  RD_PASS(enter());
   pthread_mutex_lock(&loading);
   int32_t code = load(program, loaded);
   RdLoaded mine = *loaded;

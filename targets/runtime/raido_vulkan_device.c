@@ -109,11 +109,6 @@ static int32_t failed(RdDevice* d, VkResult result, const char* doing) {
     VkResult result_ = (call);                                       \
     if (result_ != VK_SUCCESS) return failed(device, result_, doing); \
   } while (0)
-#define PASS(call)             \
-  do {                         \
-    int32_t code_ = (call);    \
-    if (code_) return code_;   \
-  } while (0)
 
 static int32_t usable(RdDevice* d) {
   if (!d->lost) return 0;
@@ -321,11 +316,11 @@ static int32_t submit(RdDevice* d) {
 
 /* Submits, and waits for all batches up to that number. */
 static int32_t finish(RdDevice* d, uint64_t number, uint64_t nanoseconds) {
-  PASS(usable(d));
-  if (d->now && d->now->number <= number) PASS(submit(d));
+  RD_PASS(usable(d));
+  if (d->now && d->now->number <= number) RD_PASS(submit(d));
   for (uint64_t k = d->done + 1; k <= number; k++) {
     Batch* batch = &d->batches[k % BATCHES];
-    if (batch->submitted && batch->number == k) PASS(wait_for(d, batch, nanoseconds));
+    if (batch->submitted && batch->number == k) RD_PASS(wait_for(d, batch, nanoseconds));
   }
   return 0;
 }
@@ -349,11 +344,11 @@ static int32_t make_batch(RdDevice* d, Batch* batch) {
 
 /* A batch to record into, with room for one more command. */
 static int32_t begin(RdDevice* d) {
-  PASS(usable(d));
-  if (d->now && d->now->count >= BATCH_COMMANDS) PASS(submit(d));
+  RD_PASS(usable(d));
+  if (d->now && d->now->count >= BATCH_COMMANDS) RD_PASS(submit(d));
   if (d->now) return 0;
   Batch* batch = &d->batches[(d->begun + 1) % BATCHES];
-  if (batch->submitted) PASS(wait_for(d, batch, FOREVER));
+  if (batch->submitted) RD_PASS(wait_for(d, batch, FOREVER));
   TRY(d, d->ResetCommandPool(d->device, batch->pool, 0), "recording");
   if (batch->sets) TRY(d, d->ResetDescriptorPool(d->device, batch->descriptors, 0), "recording");
   VkCommandBufferBeginInfo info = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
@@ -367,8 +362,8 @@ static int32_t begin(RdDevice* d) {
 
 /* Room in the arena of a batch, which may be a new one: what lies in the arena belongs to the next command. */
 static int32_t from_arena(RdDevice* d, uint64_t bytes, uint64_t* offset) {
-  if (d->now && d->now->arena_used + bytes > ARENA_BYTES) PASS(submit(d));
-  PASS(begin(d));
+  if (d->now && d->now->arena_used + bytes > ARENA_BYTES) RD_PASS(submit(d));
+  RD_PASS(begin(d));
   if (!d->now->arena) TRY(d, make_chunk(d, ARENA_BYTES, 1, &d->now->arena), "allocating memory for arguments");
   *offset = d->now->arena_used;
   d->now->arena_used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -408,17 +403,17 @@ static void record_copy(RdDevice* d, VkBuffer from, uint64_t offset, VkBuffer to
 
 static int32_t write_buffer(RdBuffer* buffer, uint64_t offset, const char* from, uint64_t bytes) {
   RdDevice* d = buffer->device;
-  PASS(check_range(buffer, offset, bytes));
-  PASS(usable(d));
+  RD_PASS(check_range(buffer, offset, bytes));
+  RD_PASS(usable(d));
   int idle = buffer->batch <= d->done;
   if (buffer->chunk->mapped && (idle || bytes > ARENA_BYTES)) {
-    PASS(finish(d, buffer->batch, FOREVER));
+    RD_PASS(finish(d, buffer->batch, FOREVER));
     memcpy(buffer->chunk->mapped + buffer->offset + offset, from, bytes);
     return 0;
   }
   while (bytes) {
     uint64_t part = bytes < ARENA_BYTES ? bytes : ARENA_BYTES, place;
-    PASS(from_arena(d, part, &place));
+    RD_PASS(from_arena(d, part, &place));
     memcpy(d->now->arena->mapped + place, from, part);
     order(d, &buffer, 1);
     record_copy(d, d->now->arena->buffer, place, buffer->chunk->buffer, buffer->offset + offset, part);
@@ -429,19 +424,19 @@ static int32_t write_buffer(RdBuffer* buffer, uint64_t offset, const char* from,
 
 static int32_t read_buffer(RdBuffer* buffer, uint64_t offset, char* to, uint64_t bytes) {
   RdDevice* d = buffer->device;
-  PASS(check_range(buffer, offset, bytes));
+  RD_PASS(check_range(buffer, offset, bytes));
   if (buffer->chunk->mapped) {
-    PASS(finish(d, buffer->batch, FOREVER));
+    RD_PASS(finish(d, buffer->batch, FOREVER));
     memcpy(to, buffer->chunk->mapped + buffer->offset + offset, bytes);
     return 0;
   }
   while (bytes) {
     uint64_t part = bytes < ARENA_BYTES ? bytes : ARENA_BYTES, place;
-    PASS(from_arena(d, part, &place));
+    RD_PASS(from_arena(d, part, &place));
     Batch* batch = d->now;
     order(d, &buffer, 1);
     record_copy(d, buffer->chunk->buffer, buffer->offset + offset, batch->arena->buffer, place, part);
-    PASS(finish(d, batch->number, FOREVER));
+    RD_PASS(finish(d, batch->number, FOREVER));
     memcpy(to, batch->arena->mapped + place, part);
     to += part, offset += part, bytes -= part;
   }
@@ -450,11 +445,11 @@ static int32_t read_buffer(RdBuffer* buffer, uint64_t offset, char* to, uint64_t
 
 static int32_t copy_buffer(RdBuffer* to, uint64_t at, RdBuffer* from, uint64_t offset, uint64_t bytes) {
   RdDevice* d = to->device;
-  PASS(check_range(to, at, bytes));
-  PASS(check_range(from, offset, bytes));
+  RD_PASS(check_range(to, at, bytes));
+  RD_PASS(check_range(from, offset, bytes));
   if (to == from && at < offset + bytes && offset < at + bytes && bytes)
     return rd_fail(RD_FAILED, "a copy inside of an array must not overlap itself");
-  PASS(begin(d));
+  RD_PASS(begin(d));
   if (!bytes) return 0;
   RdBuffer* used[] = {to, from};
   order(d, used, 2);
@@ -507,14 +502,14 @@ static int32_t build_kernel(RdDevice* d, RdKernel* kernel, const RdKernelInfo* i
                                        .pushConstantRangeCount = kernel->pushed ? 1 : 0,
                                        .pPushConstantRanges = &pushed};
   TRY(d, d->CreatePipelineLayout(d->device, &layout, NULL, &kernel->layout), "making a kernel");
-  PASS(add_code(d, kernel, WIDE, info->code, info->bytes));
-  if (info->narrow) PASS(add_code(d, kernel, NARROW, info->narrow, info->narrow_bytes));
-  PASS(compile_code(d, kernel, info->narrow ? NARROW : WIDE)); /* the other when a launch needs it */
+  RD_PASS(add_code(d, kernel, WIDE, info->code, info->bytes));
+  if (info->narrow) RD_PASS(add_code(d, kernel, NARROW, info->narrow, info->narrow_bytes));
+  RD_PASS(compile_code(d, kernel, info->narrow ? NARROW : WIDE)); /* the other when a launch needs it */
   return 0;
 }
 
 static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out) {
-  PASS(usable(d));
+  RD_PASS(usable(d));
   RdKernel* kernel = calloc(1, sizeof *kernel + (info->pointers + 2 * (uint64_t)info->numbers) * sizeof(uint32_t));
   char* name = strdup(info->name);
   if (!kernel || !name) {
@@ -615,16 +610,16 @@ static int choose_code(const RdKernel* kernel, const uint32_t grid[3], const cha
 
 static int32_t launch(RdKernel* kernel, const uint32_t grid[3], const void* arguments, RdBuffer* const* buffers) {
   RdDevice* d = kernel->device;
-  PASS(check_launch(kernel, grid, buffers));
-  if (d->now && d->now->sets + kernel->bindings > BATCH_DESCRIPTORS) PASS(submit(d));
-  PASS(begin(d));
+  RD_PASS(check_launch(kernel, grid, buffers));
+  if (d->now && d->now->sets + kernel->bindings > BATCH_DESCRIPTORS) RD_PASS(submit(d));
+  RD_PASS(begin(d));
   if (!grid[0] || !grid[1] || !grid[2]) return 0;
   int code = choose_code(kernel, grid, arguments, buffers);
-  PASS(compile_code(d, kernel, code));
+  RD_PASS(compile_code(d, kernel, code));
   uint64_t place = 0;
   char small[256], *block = small; /* push constants are bytes of the launch: 128 or 256 on every device known */
   if (!kernel->inline_arguments) {
-    PASS(from_arena(d, kernel->argument_bytes, &place));
+    RD_PASS(from_arena(d, kernel->argument_bytes, &place));
     block = d->now->arena->mapped + place;
   } else if (kernel->argument_bytes > sizeof small) {
     return rd_fail(RD_FAILED, "kernel %s: a launch carries at most %zu bytes", kernel->name, sizeof small);
@@ -637,7 +632,7 @@ static int32_t launch(RdKernel* kernel, const uint32_t grid[3], const void* argu
   order(d, buffers, kernel->pointers);
   kernel->batch = d->now->number;
   d->CmdBindPipeline(d->now->commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipelines[code]);
-  if (kernel->bindings) PASS(bind_arrays(kernel, buffers, place));
+  if (kernel->bindings) RD_PASS(bind_arrays(kernel, buffers, place));
   uint64_t address = d->now->arena ? d->now->arena->address + place : 0;
   if (kernel->pushed)
     d->CmdPushConstants(d->now->commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->pushed,
@@ -664,7 +659,7 @@ static int32_t find_family(RdVulkan* vulkan, VkPhysicalDevice device, uint32_t* 
 static int32_t create_device(RdVulkan* vulkan, const RdDeviceOptions* options, RdDevice* d) {
   VkPhysicalDevice physical = vulkan->devices[options->index];
   uint32_t clock_bits = 0;
-  PASS(find_family(vulkan, physical, &d->family, &clock_bits));
+  RD_PASS(find_family(vulkan, physical, &d->family, &clock_bits));
   if (!clock_bits) d->info.features &= ~(uint32_t)RD_TIMESTAMPS;
   Features has, use;
   rd_vulkan_features(vulkan, physical, &has);
@@ -711,20 +706,20 @@ static int32_t create_device(RdVulkan* vulkan, const RdDeviceOptions* options, R
 }
 
 static int32_t set_up(RdVulkan* vulkan, const RdDeviceOptions* options, RdDevice* d) {
-  PASS(rd_vulkan_describe(vulkan, options->index, &d->info));
+  RD_PASS(rd_vulkan_describe(vulkan, options->index, &d->info));
   if (d->info.api < VK_API_VERSION_1_2)
     return rd_fail(RD_FAILED, "%s has Vulkan %u.%u, and raido needs 1.2", d->info.name, d->info.api >> 22,
                           d->info.api >> 12 & 1023);
   d->staging = options->staging;
   d->limit = options->memory ? options->memory : d->info.memory;
-  PASS(create_device(vulkan, options, d));
+  RD_PASS(create_device(vulkan, options, d));
   VkPipelineCacheCreateInfo cache = {VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
                                      .initialDataSize = options->cache_bytes,
                                      .pInitialData = options->cache};
   TRY(d, d->CreatePipelineCache(d->device, &cache, NULL, &d->cache), "reading a pipeline cache");
   VkQueryPoolCreateInfo marks = {VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, .queryType = VK_QUERY_TYPE_TIMESTAMP, .queryCount = MARKS};
   if (d->info.features & RD_TIMESTAMPS) TRY(d, d->CreateQueryPool(d->device, &marks, NULL, &d->marks), "making timestamps");
-  for (int i = 0; i < BATCHES; i++) PASS(make_batch(d, &d->batches[i]));
+  for (int i = 0; i < BATCHES; i++) RD_PASS(make_batch(d, &d->batches[i]));
   return 0;
 }
 
@@ -788,7 +783,7 @@ uint64_t rd_device_taken(RdDevice* device) {
 }
 
 static int32_t finish_and_trim(RdDevice* d) {
-  PASS(finish(d, d->begun, FOREVER));
+  RD_PASS(finish(d, d->begun, FOREVER));
   trim(d);
   return 0;
 }
@@ -806,7 +801,7 @@ int64_t rd_device_cache(RdDevice* device, void* out, uint64_t room) {
 
 static int32_t mark(RdDevice* d, uint32_t* out) {
   if (!d->marks) return rd_fail(RD_FAILED, "%s has no timestamps", d->info.name);
-  PASS(begin(d));
+  RD_PASS(begin(d));
   *out = d->marked++;
   d->CmdResetQueryPool(d->now->commands, d->marks, *out % MARKS, 1);
   d->CmdWriteTimestamp(d->now->commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, d->marks, *out % MARKS);
@@ -819,7 +814,7 @@ int32_t rd_device_mark(RdDevice* device, uint32_t* out) { LOCKED(device, mark(de
 static int32_t elapsed(RdDevice* d, uint32_t from, uint32_t to, double* seconds) {
   uint64_t times[2];
   const uint32_t which[] = {from, to};
-  PASS(finish(d, d->begun, FOREVER));
+  RD_PASS(finish(d, d->begun, FOREVER));
   for (int i = 0; i < 2; i++) {
     if (which[i] >= d->marked || which[i] + MARKS < d->marked)
       return rd_fail(RD_FAILED, "moment %u is not kept", which[i]);
