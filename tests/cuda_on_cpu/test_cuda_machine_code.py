@@ -8,8 +8,8 @@ from typing import Any
 
 import hand_made_kernels as kernels
 import pytest
-from hand_made_kernels import at, integer, kernel, put
 from kernel_shapes import ARCHITECTURES, PROGRAMS, count_instructions, faults_of, has_own_arrays, shapes, summary
+from kernel_vocabulary import at, integer, kernel, memory, native, put
 
 from raido.algo.errors import CompileError, TargetError
 from raido.algo.graph.dtypes import f32
@@ -55,7 +55,7 @@ def test_a_kernel_that_takes_more_is_found() -> None:
     """The compiler keeps an array in memory that is reached at places which it does not know."""
 
     def make(x: Any, a: Any, n: Any) -> list[Any]:
-        own = kernels.memory("own", f32, 64, "local")
+        own = memory("own", f32, 64, "local")
         first, second = put(own, integer(0), at(a, x.i)), put(own, integer(1), at(a, x.i) * 2)
         return [T.AllocBuffer(own), first, second, put(a, x.i, at(own, n))]
 
@@ -90,7 +90,7 @@ def test_no_product_and_sum_become_one_operation() -> None:
 
     def make(x: Any, a: Any) -> list[Any]:
         product = at(a, x.i) * at(a, x.i) + at(a, x.i)
-        return [put(a, x.i, kernels.native("fma", f32, product, product, product))]
+        return [put(a, x.i, native("fma", f32, product, product, product))]
 
     ptx = compile_kernels([kernel("k", (f32,), make)], "compute_75").kernels["k"].code.decode()
     counts = {name: ptx.count(f"{name} ") for name in ("fma.rn.f32", "mul.rn.f32", "add.rn.f32", "mul.f32", "mad.f32")}

@@ -6,11 +6,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import hand_made_kernels as kernels
 import numpy as np
 from cuda_twin import Twin, compile_twin
 from fake_driver import load_driver
-from hand_made_kernels import at, integer, kernel, put, when
+from kernel_vocabulary import at, integer, kernel, number, put, when
 from test_narrow_codes import MOST, THREADS, Pair, drawn
 
 from raido.algo.graph.dtypes import f32, i64
@@ -47,7 +46,7 @@ def arithmetic(x: Any, out: Any, n: Any, m: Any) -> list[Any]:
 def mean(x: Any, a: Any, b: Any, w: Any, n: Any) -> list[Any]:
     """The mean of an element and the one a row above."""
     above = T.Max(x.i - w, integer(0, "int64"))
-    return [when(x.i < n, put(b, x.i, (at(a, x.i) + at(a, above)) * kernels.number(f32, 0.5)))]
+    return [when(x.i < n, put(b, x.i, (at(a, x.i) + at(a, above)) * number(f32, 0.5)))]
 
 
 SOURCE = generate_source(

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import hand_made_kernels as kernels
 import numpy as np
 import pytest
 from cuda_twin import compile_twin
 from fake_driver import FakeDriver, build_driver, load_driver
-from hand_made_kernels import at, blocks, kernel, number, put, when
+from kernel_vocabulary import at, atomic, barrier, blocks, kernel, memory, number, put, when
 
 from raido.algo.errors import TargetError
 from raido.algo.graph.dtypes import f32, f64, i32
@@ -51,15 +50,15 @@ def blur(x: Any, a: Any, b: Any, n: Any) -> list[Any]:
 
 
 def count_above(x: Any, a: Any, count: Any, limit: Any, n: Any) -> list[Any]:
-    add = T.Evaluate(kernels.atomic("add", i32, at(count, T.IntImm("int32", 0)), T.IntImm("int32", 1)))
+    add = T.Evaluate(atomic("add", i32, at(count, T.IntImm("int32", 0)), T.IntImm("int32", 1)))
     return [when(x.i < n, when(limit < at(a, x.i), add))]
 
 
 def turn_large(x: Any, a: Any) -> list[Any]:
     """Turns 64 numbers round, through more shared memory than a kernel may declare."""
-    kept = kernels.memory("kept", f64, 8192, "shared")
+    kept = memory("kept", f64, 8192, "shared")
     turned = at(kept, T.IntImm("int32", 63) - x.t[0])
-    return [T.AllocBuffer(kept), put(kept, x.t[0], at(a, x.i)), kernels.barrier(), put(a, x.i, turned)]
+    return [T.AllocBuffer(kept), put(kept, x.t[0], at(a, x.i)), barrier(), put(a, x.i, turned)]
 
 
 SOURCE = generate_source(

@@ -8,7 +8,21 @@ import hand_made_kernels as kernels
 import numpy as np
 import pytest
 from cuda_twin import Twin
-from hand_made_kernels import Case, at, blocks, integer, kernel, memory, number, put, when
+from kernel_vocabulary import (
+    Case,
+    at,
+    atomic,
+    barrier,
+    blocks,
+    integer,
+    kernel,
+    memory,
+    native,
+    number,
+    put,
+    ramp,
+    when,
+)
 from operands import operand_columns, operations, same_bits
 
 from raido.algo.errors import CompileError, TargetError
@@ -59,7 +73,7 @@ def operations_kernel(name: str, dtype: DType, rows: list[tuple[str, DType]], ar
     def make(x: Any, *given: Any) -> list[Any]:
         operands = [at(a, x.i) for a in given[:arity]]
         outs = given[arity:-1]
-        stores = [put(o, x.i, kernels.native(row, of, *operands)) for o, (row, of) in zip(outs, rows, strict=True)]
+        stores = [put(o, x.i, native(row, of, *operands)) for o, (row, of) in zip(outs, rows, strict=True)]
         return [when(x.i < given[-1], *stores)]
 
     return kernel(name, (*[dtype] * arity, *(target for _, target in rows), "int64"), make)
@@ -101,8 +115,8 @@ def test_every_native_operation_has_a_writer() -> None:
 
 def test_a_recipe_is_one_function_however_often_it_is_called() -> None:
     def make(x: Any, a: Any, b: Any) -> list[Any]:
-        twice = kernels.native("exp", f32, kernels.native("exp", f32, at(a, x.i)))
-        return [put(b, x.i, twice + kernels.native("floormod", f32, at(a, x.i), twice))]
+        twice = native("exp", f32, native("exp", f32, at(a, x.i)))
+        return [put(b, x.i, twice + native("floormod", f32, at(a, x.i), twice))]
 
     text = text_of(kernel("one", (f32, f32), make), kernel("other", (f32, f32), make))
     assert text.count("f32 raido_exp_f32(f32 x0) {") == text.count("f32 raido_floormod_f32_f32(f32 x0") == 1
@@ -202,7 +216,7 @@ def large(x: Any, a: Any) -> list[Any]:
         *(T.AllocBuffer(first), T.AllocBuffer(second)),
         put(first, x.t[0], at(a, x.i)),
         put(second, x.t[0], T.Cast("uint8", x.t[0])),
-        kernels.barrier(),
+        barrier(),
         put(a, x.i, at(first, integer(63) - x.t[0]) + T.Cast("float64", at(second, x.t[0]))),
     ]
 
@@ -242,12 +256,12 @@ def test_names_of_programs_are_no_words_of_the_language(twin: Twin) -> None:
 
 def lazy(x: Any, a: Any, b: Any, n: Any) -> list[Any]:
     """Loads of vectors, and updates, that only a true condition allows; a loop whose condition makes one."""
-    inside, four = x.i < n, kernels.ramp(x.i * 4, 4)
+    inside, four = x.i < n, ramp(x.i * 4, 4)
     chosen = T.tirx.if_then_else(inside, at(a, four), T.Broadcast(number(f32, -1.0), 4))
-    ticket = kernels.atomic("add", i32, at(b, integer(0)), integer(1))
+    ticket = atomic("add", i32, at(b, integer(0)), integer(1))
     claim = T.tirx.And(inside, ticket < integer(1000))
     first = T.tirx.And(T.EQ(x.t[0], integer(0)), T.EQ(x.b[0], integer(0)))
-    drain = kernels.atomic("add", i32, at(b, integer(1)), integer(-1))
+    drain = atomic("add", i32, at(b, integer(1)), integer(-1))
     count = T.While(integer(0) < drain, put(b, integer(2), at(b, integer(2)) + 1))
     return [when(claim, put(a, four, chosen + T.Broadcast(number(f32, 1.0), 4))), when(first, count)]
 
@@ -284,14 +298,14 @@ def test_nodes_of_f16_round_each_time(twin: Twin) -> None:
 def test_code_that_is_not_generated_is_an_error() -> None:
     division = kernel("k", (i32,), lambda x, a: [put(a, x.i, T.tirx.FloorDiv(at(a, x.i), integer(2)))])
     call = kernel("k", (f32,), lambda x, a: [put(a, x.i, T.call("expf", "float32", at(a, x.i)))])
-    absent = kernel("k", (f64,), lambda x, a: [put(a, x.i, kernels.native("expo", f64, at(a, x.i)))])
-    atomic = kernel("k", (f32,), lambda x, a: [T.Evaluate(kernels.atomic("max", f32, at(a, x.i), at(a, x.i)))])
+    absent = kernel("k", (f64,), lambda x, a: [put(a, x.i, native("expo", f64, at(a, x.i)))])
+    updating = kernel("k", (f32,), lambda x, a: [T.Evaluate(atomic("max", f32, at(a, x.i), at(a, x.i)))])
     named = kernel("k.1", (i8, bool_), lambda x, a, b: [put(a, x.i, T.Cast("int8", at(b, x.i)))])
     for functions, message in (
         ([division], 'kernel "k" has a FloorDiv, which CUDA C is not made from'),
         ([call], 'kernel "k" calls expf, which CUDA C is not made from'),
         ([absent], 'kernel "k" calls expo is no operation'),
-        ([atomic], "CUDA C has no atomic max of f32"),
+        ([updating], "CUDA C has no atomic max of f32"),
         ([named], '"k.1" is no name for a kernel in CUDA C'),
         ([CASES["loops"].function] * 2, "two kernels of one text have the same name"),
     ):

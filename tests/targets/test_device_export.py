@@ -12,7 +12,7 @@ import c_programs
 import hand_made_kernels as kernels
 import numpy as np
 import pytest
-from hand_made_kernels import at, integer, kernel, put, when
+from kernel_vocabulary import at, integer, kernel, native, number, put, when
 from test_sanitizers import MEMORY, compiler, run
 from vulkan_devices import validated_device
 
@@ -47,12 +47,12 @@ def pick(x: Any, a: Any, limit: Any, kept: Any, count: Any, record: Any, n: Any)
         T.EQ(at(record, zero), zero), *(put(record, integer(k), word) for k, word in reversed([*enumerate(words)]))
     )
     keep = [put(kept, at(count, zero), at(a, i)), put(count, zero, at(count, zero) + 1)]
-    body = [when(T.EQ(at(a, i), kernels.number(f32, -1.0)), fault), when(at(limit, zero) < at(a, i), *keep)]
+    body = [when(T.EQ(at(a, i), number(f32, -1.0)), fault), when(at(limit, zero) < at(a, i), *keep)]
     return [T.For(i, integer(0, "int64"), n, T.ForKind.SERIAL, T.sequence(body))]
 
 
 def ones(x: Any, a: Any, n: Any) -> list[Any]:
-    return [when(x.i < n, put(a, x.i, kernels.number(f32, 1.0)))]
+    return [when(x.i < n, put(a, x.i, number(f32, 1.0)))]
 
 
 def code(functions: Sequence[Any], plan: Sequence[Statement], sizes: tuple[str, ...], **names: Any) -> DeviceCode:
@@ -250,9 +250,7 @@ def test_devices_are_asked_what_no_driver_says(tmp_path: Path) -> None:
     if 32 in device.fused or not device.iterations:
         pytest.skip(f"{device.name} can do both")
     name, signature, program = smooth_program()
-    body = lambda x, a, b, c, n: [
-        when(x.i < n, put(b, x.i, kernels.native("fma", f32, at(a, x.i), at(c, x.i), at(a, x.i))))
-    ]
+    body = lambda x, a, b, c, n: [when(x.i < n, put(b, x.i, native("fma", f32, at(a, x.i), at(c, x.i), at(a, x.i))))]
     function = kernel("blur", (f32, f32, f32, "int64"), body)
     fused = generate_kernel(function, replace(device, fused=frozenset({32})))
     endless, takes, picking = pick_program()

@@ -9,7 +9,7 @@ from typing import Any
 import hand_made_kernels as kernels
 import numpy as np
 import pytest
-from hand_made_kernels import at, blocks, integer, kernel, native, put, when
+from kernel_vocabulary import at, blocks, integer, kernel, memory, native, put, when
 from tvm import tirx
 from vulkan_devices import ANYTHING, validated_device
 
@@ -141,7 +141,7 @@ def test_loops_and_named_numbers_are_narrow_where_they_fit(opened: VulkanDevice)
     """A loop from n to n + m in steps of 3; its sum is too large for 32 bits where n is."""
 
     def make(x: Any, out: Any, n: Any, m: Any) -> list[Any]:
-        j, total = T.Var("j", "int64"), kernels.memory("total", i64, 1, "local")
+        j, total = T.Var("j", "int64"), memory("total", i64, 1, "local")
         zero = integer(0, "int64")
         add = put(total, zero, at(total, zero) + j * x.i)
         loop = T.For(j, n, m, T.ForKind.SERIAL, add, step=integer(3, "int64"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import hand_made_kernels as kernels
 import pytest
-from hand_made_kernels import Case, at, integer, kernel, memory, put
+from kernel_vocabulary import Case, at, atomic, integer, kernel, memory, native, put
 from vulkan_devices import ANYTHING
 
 from raido.algo.errors import CompileError, TargetError
@@ -159,7 +159,7 @@ def test_every_native_operation_has_a_writer() -> None:
 
 
 def test_a_multiply_add_is_emulated_unless_the_device_fuses() -> None:
-    function = kernel("k", (f32,), lambda x, a: [put(a, x.i, kernels.native("fma", f32, *[at(a, x.i)] * 3))])
+    function = kernel("k", (f32,), lambda x, a: [put(a, x.i, native("fma", f32, *[at(a, x.i)] * 3))])
     fused = list_instructions(generate_kernel(function, replace(ANYTHING, fused=frozenset({32}))).code)
     assert fused.count(" Fma ") == 1 and "Float64" not in fused
     emulated = list_instructions(generate_kernel(function, ANYTHING).code)
@@ -180,12 +180,12 @@ def test_code_that_is_not_generated_is_an_error() -> None:
     call = kernel("k", (f32,), lambda x, a: [put(a, x.i, T.call("expf", "float32", at(a, x.i)))])
     with pytest.raises(CompileError, match='kernel "k" calls expf, which SPIR-V is not made from'):
         generate_kernel(call, ANYTHING)
-    absent = kernel("k", (f64,), lambda x, a: [put(a, x.i, kernels.native("expo", f64, at(a, x.i)))])
+    absent = kernel("k", (f64,), lambda x, a: [put(a, x.i, native("expo", f64, at(a, x.i)))])
     with pytest.raises(CompileError, match='kernel "k" calls expo, which is no operation'):
         generate_kernel(absent, ANYTHING)
-    atomic = kernel("k", (f32,), lambda x, a: [T.Evaluate(kernels.atomic("max", f32, at(a, x.i), at(a, x.i)))])
+    updating = kernel("k", (f32,), lambda x, a: [T.Evaluate(atomic("max", f32, at(a, x.i), at(a, x.i)))])
     with pytest.raises(CompileError, match="SPIR-V has no atomic max of f32"):
-        generate_kernel(atomic, ANYTHING)
+        generate_kernel(updating, ANYTHING)
 
 
 def test_shared_booleans_and_wide_indices_need_no_more_than_they_use() -> None:

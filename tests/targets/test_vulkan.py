@@ -14,7 +14,7 @@ from typing import Any
 import hand_made_kernels as kernels
 import numpy as np
 import pytest
-from hand_made_kernels import Case, at, blocks, integer, kernel, put, when
+from kernel_vocabulary import Case, at, blocks, integer, kernel, native, put, when
 from operands import operand_columns, same_bits
 from vulkan_devices import validated_device
 
@@ -83,7 +83,7 @@ def test_results_by_descriptors_are_the_same(opened_checked: VulkanDevice, name:
 def operations_kernel(row: str, dtype: DType, target: DType, arity: int) -> Any:
     def make(x: Any, *given: Any) -> list[Any]:
         operands = [at(a, x.i) for a in given[:arity]]
-        return [when(x.i < given[-1], put(given[arity], x.i, kernels.native(row, target, *operands)))]
+        return [when(x.i < given[-1], put(given[arity], x.i, native(row, target, *operands)))]
 
     return kernel(row, (*[dtype] * arity, target, "int64"), make)
 

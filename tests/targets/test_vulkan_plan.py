@@ -9,7 +9,7 @@ from typing import Any
 import hand_made_kernels as kernels
 import numpy as np
 import pytest
-from hand_made_kernels import at, integer, kernel, put, when
+from kernel_vocabulary import at, atomic, integer, kernel, number, put, when
 from vulkan_devices import ANYTHING, validated_device
 
 from raido.algo.errors import TargetError
@@ -42,11 +42,11 @@ def blur(x: Any, a: Any, b: Any, n: Any) -> list[Any]:
     """b[i] = (a[i - 1] + a[i + 1]) / 2 with clamped ends."""
     clamp = lambda i: kernels.T.Max(kernels.T.Min(i, n - 1), integer(0, "int64"))
     one = integer(1, "int64")
-    return [when(x.i < n, put(b, x.i, (at(a, clamp(x.i - one)) + at(a, clamp(x.i + one))) / kernels.number(f32, 2.0)))]
+    return [when(x.i < n, put(b, x.i, (at(a, clamp(x.i - one)) + at(a, clamp(x.i + one))) / number(f32, 2.0)))]
 
 
 def count_above(x: Any, a: Any, count: Any, limit: Any, n: Any) -> list[Any]:
-    add = kernels.T.Evaluate(kernels.atomic("add", i32, at(count, integer(0)), integer(1)))
+    add = kernels.T.Evaluate(atomic("add", i32, at(count, integer(0)), integer(1)))
     return [when(x.i < n, when(limit < at(a, x.i), add))]
 
 
