@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from raido.algo.graph.expr import Generate, Load, Op, Result
+from raido.algo.graph.expr import Const, Generate, Load, Op, Result
 from raido.algo.graph.program import Site
 from raido.algo.trace.context import current
 
@@ -30,6 +30,8 @@ def _first(node: Any, dtype: Any, lines: Mapping[Any, Site], seen: set[Any]) -> 
         return None
     seen.add(node)
     for operand in _operands(node):
+        if isinstance(operand, Const):  # equal literals are one node, whose line is that of any of them
+            continue
         found = _first(operand, dtype, lines, seen)
         if found is not None:
             return found

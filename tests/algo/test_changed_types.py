@@ -51,6 +51,15 @@ def test_the_line_is_named(body: Any, state: str) -> None:
     assert f"the loop's state is {state.split('[')[0]}, its body returns f64" in text
 
 
+def test_a_literal_is_not_taken_for_an_equal_one_of_another_line() -> None:
+    def body(i: Any, s: Any) -> Any:
+        shifted = s << 1
+        return shifted + rd.where(s > 0, 1, 0)  # here
+
+    with pytest.raises(rd.DTypeError, match=r"i64 arises in (.|\n)*# here"):
+        rd.algorithm(lambda a: rd.loop(3, body, a)).trace("i32")
+
+
 def test_while_loops_name_it_too() -> None:
     with pytest.raises(rd.DTypeError, match=r"f64 arises in (.|\n)*# here"):
         rd.algorithm(lambda a: rd.while_loop(lambda s: rd.all(s > 0), lambda s: body_with_a_cast(0, s), a)).trace(
