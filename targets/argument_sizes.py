@@ -61,9 +61,16 @@ def solve_sizes(
                 headline = f"{check.right_owner} is empty: {size_text(check.right)} = {right}"
             labelled = {"algorithm": f"{site.file}:{site.line}   {site.text}" if site else None}
             if check.left_owner and 1 in (left, right):
-                labelled["try"] = "the literal 1 in the type of the parameter, where the dimension is to broadcast"
+                labelled["try"] = _to_broadcast(check.left_owner if left == 1 else check.right_owner)
             raise SizeMismatch(explain(f"{signature.name}: {headline}", **labelled))
     return sizes
+
+
+def _to_broadcast(owner: str) -> str:
+    """The remedy where the dimension of that owner has size 1 and is to broadcast, which only the literal 1 does."""
+    if "another operand" not in owner:
+        return "the literal 1 in the type of the parameter, where the dimension is to broadcast"
+    return "a[:, 0, None] for the slice a[:, :1]: a dimension broadcasts where its size is the literal 1"
 
 
 def _solve_formulas(

@@ -23,6 +23,7 @@ class NearAttributes:
     __slots__ = ()
     _spoken: ClassVar[str]
     _site: ClassVar[str | None] = None
+    _internal: ClassVar[frozenset[str]] = frozenset()  # attributes that are no users'
 
     def _meant(self, name: str) -> str | None:
         """The remedy for a missing attribute of that name, apart from names of similar spelling."""
@@ -34,7 +35,9 @@ class NearAttributes:
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            near = near_names(name, [own for own in dir(type(self)) if not own.startswith("_")])
+            near = near_names(
+                name, [own for own in dir(type(self)) if not own.startswith("_") and own not in self._internal]
+            )
             forms = [*filter(None, [self._meant(name)]), *(f".{own}" for own in near)]
             site = {} if self._site is None else {self._site: str(user_site())}
             raise UnknownAttribute(

@@ -18,6 +18,7 @@ class Methods(NearAttributes):
     __slots__ = ()
     _spoken = "a"
     _site = "algorithm"
+    _internal = frozenset(("extents", "node", "weak"))
 
     def argsort(self, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Array:
         """`rd.argsort` of this array."""

@@ -62,10 +62,11 @@ _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
 _OF_METHOD = {  # of a universal function
     "reduce": "rd.reduce({op}, neutral, a)",
     "accumulate": "rd.scan({op}, neutral, a)",
-    "at": "a.at[index].add(values), or rd.reduce_by_index(a, {op}, neutral, index, values)",
+    "at": "rd.reduce_by_index(a, {op}, neutral, index, values)",
     "outer": "{op}(a[:, None], b[None, :])",
     "reduceat": "rd.segmented_reduce({op}, neutral, a, offsets)",
 }
+_CHANGES = {"add": "add", "multiply": "multiply", "minimum": "min", "maximum": "max"}  # of a.at[index]
 _OTHER_MEANING = frozenset(("choose", "partition", "load", "record", "filter"))
 
 
@@ -118,7 +119,10 @@ def rd_remedy(dotted: str) -> str | None:
 def method_remedies(operator: str) -> dict[str, str]:
     """The replacement for each method of a universal function, such as `np.add.accumulate`, with the operator of that name."""
     op = rd_form(operator) or "op"
-    return {method: form.format(op=op) for method, form in _OF_METHOD.items()}
+    remedies = {method: form.format(op=op) for method, form in _OF_METHOD.items()}
+    if operator in _CHANGES:
+        remedies["at"] = f"a.at[index].{_CHANGES[operator]}(values), or {remedies['at']}"
+    return remedies
 
 
 def numpy_name(function: Any) -> str:

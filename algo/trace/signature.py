@@ -179,7 +179,10 @@ def resolve_types(
         return tuple(d.type for d in declared)  # type: ignore[misc]
     if len(arguments) != len(declared):
         names = ", ".join(d.name for d in declared) or "none"
-        raise ArgumentError(f"{function} takes {counted(len(declared), 'argument')} ({names}), not {len(arguments)}")
+        statics = sorted({*signature.defaults, *signature.required}) if len(arguments) > len(declared) else []
+        by_name = f"; by name: {', '.join(f'{name}=' for name in statics)}" if statics else ""
+        takes = f"{function} takes {counted(len(declared), 'argument')} ({names}), not {len(arguments)}"
+        raise ArgumentError(takes + by_name)
     return tuple(
         type_of(argument, d.name, call) if d.type is None or (is_type(argument) and not call) else d.type
         for d, argument in zip(declared, arguments, strict=True)

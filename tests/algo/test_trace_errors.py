@@ -40,6 +40,12 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], type[Exception], tuple[str, ...]]
         ("rd.maximum.accumulate", "rd.scan(rd.maximum, neutral, a)"),
     ),
     "np's method": (lambda x: np.add.reduceat(x, [0]), (F,), rd.TraceError, ("rd.segmented_reduce(rd.add, ",)),
+    "np's change": (
+        lambda x: rd.minimum.at(x, 0, 1),
+        (F,),
+        rd.TraceError,
+        ("a.at[index].min(values), or rd.reduce_by_index(",),
+    ),
     "arrays without brackets": (lambda x: rd.stack(x, x), (F,), rd.TraceError, ("one array", "[a, b]")),
     "concatenate": (lambda x: rd.concatenate(x, x), (F,), rd.TraceError, ("one array", "[a, b]")),
     "filter by a mask": (lambda x: rd.filter(x > 0, x), (F,), rd.TraceError, ("predicate", "a[mask]")),

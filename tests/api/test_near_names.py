@@ -53,6 +53,7 @@ UNKNOWN = {
     "change of JAX": (traced(lambda a: a.at[0].divide(2)), r"a\.at\[key\]\.divide: ", r"try +a\.at\[key\]\.multiply"),
     "reading by at": (traced(lambda a: a.at[0].get()), r"a\.at\[key\]\.get: ", r"try +a\[key\]$"),
     "method of a window": (traced(lambda a: rd.stencil(lambda p: p.sum(), a)), r"p\.sum: ", r"try +p\[dy, dx\]"),
+    "no user's name": (traced(lambda a: a.nope()), r"a\.nope: ", r"^  algorithm .*\Z"),
     "module": (lambda: rd.random.unifrm, "raido.random", r"near: rd\.random\.uniform"),
 }
 MISFITS = {
@@ -69,6 +70,16 @@ MISFITS = {
         r"try +rd\.zeros",
     ),
     "branch by JAX": (traced(lambda a: rd.cond(a[0, 0] > 0, lambda x: x, lambda x: -x, a)), r"rd\.cond: ", "takes"),
+    "a slice of one": (
+        lambda: rd.algorithm(x="f32[h, w]")(lambda x: x - x[:, :1])(np.zeros((2, 3), "f4")),
+        "must agree",
+        r"try +a\[:, 0, None\]",
+    ),
+    "by position": (
+        lambda: rd.algorithm(x="f32[n]")(lambda x, *, width=3: x)(np.zeros(3, "f4"), 4),
+        r"takes 1 argument \(x\), not 2; by name: width=$",
+        "",
+    ),
     "tiles by Halide": (lambda: cols().tile("x", "y", "xo", "yo", "xi", "yi", 8, 4), "tile", r"try +tile\(y=4, x=8\)"),
     "tiles by size": (lambda: cols().tile(4, 8), "tile", r"try +tile\(y=4, x=8\)"),
     "split": (lambda: cols().split("x", "xo", "xi", 8), "split", r'try +split\("x", 8, names=\("xo", "xi"\)\)'),
