@@ -87,6 +87,8 @@ number: int = blur.schedule()  # error: a schedule is no number
 
 @rd.algorithm
 def wrong(a: Annotated[rd.Array, "f32[n]"]) -> rd.Schedule:
+    a[0] = 3.0  # error: arrays do not change
+    a.nonsense()  # error: no such method
     return dot(a, a)  # error: an array is no schedule
 """
 MARKED = [k for k, line in enumerate(PROGRAM.splitlines(), 1) if "# error" in line]

@@ -8,7 +8,7 @@ are in `complex_functions`. A parameter or result is one array of floats with a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -152,8 +152,9 @@ class Complex(Methods, Operators, Record):
     __float__: Any = Array.__float__
     __complex__: Any = Array.__complex__
     __round__: Any = Array.__round__
-    __setitem__: Any = Array.__setitem__
     __array__: Any = Array.__array__
+    if not TYPE_CHECKING:  # as in `Array`: an error for checkers of types, too
+        __setitem__ = Array.__setitem__
 
     def __bool__(self) -> bool:
         return bool(Array(self.real.node, STRONG))  # raises, with what to write instead

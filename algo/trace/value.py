@@ -234,8 +234,10 @@ class Array(Methods, Operators):
     def __round__(self, decimals: int = 0) -> Array:
         return self.round(decimals)
 
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        raise TraceError(complaint("arrays do not change", remedy="b = a.at[i].set(v)"))
+    if not TYPE_CHECKING:  # an assignment to an element is an error for checkers of types, too
+
+        def __setitem__(self, key: Any, value: Any) -> NoReturn:
+            raise TraceError(complaint("arrays do not change", remedy="b = a.at[i].set(v)"))
 
     def __array__(self, *args: Any, **options: Any) -> NoReturn:
         found = remedy_in(user_site().text, "np", "numpy")
