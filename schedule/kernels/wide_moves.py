@@ -73,15 +73,15 @@ def _loop(s: For, names: Names, by_element: frozenset[Buffer]) -> Iterator[State
 
 def _length(s: For) -> tuple[int, Expr | None]:
     """The most iterations of a loop, 0 where no number is known, and what may end it before."""
-    ends = list(_members(ix.canonical(s.high)))
-    known = [n for n in (ix.constant_value(ix.sub(end, s.low)) for end in ends) if n is not None]
-    if not known or s.step != 1:
-        return 0, None
+    known: list[int] = []
     rest: Expr | None = None
-    for end in ends:
-        if ix.constant_value(ix.sub(end, s.low)) is None:
+    for end in _members(ix.canonical(s.high)):
+        length = ix.constant_value(ix.sub(end, s.low))
+        if length is not None:
+            known.append(length)
+        else:
             rest = end if rest is None else ix.minimum(rest, end)
-    return max(0, min(known)), rest
+    return (max(0, min(known)), rest) if known and s.step == 1 else (0, None)
 
 
 def _members(e: Expr) -> Iterator[Expr]:
@@ -113,7 +113,7 @@ class _Move:
 
 
 class _Moves:
-    """What a vectorised loop of that many iterations moves at once: `loads` by what reads an element, `stores` by what writes one."""
+    """The moves of a vectorised loop of `lanes` iterations: `loads` by the read of an element, `stores` by the store of one."""
 
     def __init__(self, loop: For, lanes: int, names: Names, by_element: frozenset[Buffer]) -> None:
         self.loop, self.lanes = loop, lanes

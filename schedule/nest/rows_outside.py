@@ -52,7 +52,7 @@ from raido.schedule.nest.rows import (
     run_over_the_same,
 )
 from raido.schedule.nest.settle import settle
-from raido.schedule.nest.uneven_rows import own_end, rounds_of_one_row
+from raido.schedule.nest.uneven_rows import iterations_of_one_row, own_end
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
 
@@ -93,13 +93,13 @@ class _ArrayLoop:
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """Those of both, in order."""
+        """The statements of the setup, then those of the iteration."""
         return (*self.setup, *self.iteration)
 
 
 def _turned(loop: For | While, machine: Machine) -> list[Statement]:
     """The replacement of an array loop whose iterations keep to rows; nothing for any other."""
-    iterations = _rounds_of(loop)
+    iterations = _parts_of(loop)
     if iterations is None or not all(isinstance(s, (Alloc, Check, Let, Produce)) for s in iterations.statements):
         return []
     chains = [rows_of(s) for s in iterations.statements if isinstance(s, Produce)]
@@ -113,7 +113,7 @@ def _turned(loop: For | While, machine: Machine) -> list[Statement]:
     return []
 
 
-def _rounds_of(loop: For | While) -> _ArrayLoop | None:
+def _parts_of(loop: For | While) -> _ArrayLoop | None:
     """An array loop in its parts, if rows may go through it one after the other: no iteration changes how many there are."""
     body = loop.body.statements
     swaps = tuple(s for s in body if isinstance(s, Swap))
@@ -127,7 +127,7 @@ def _rounds_of(loop: For | While) -> _ArrayLoop | None:
 
 
 def _without_the_test(loop: While) -> tuple[Statement, ...] | None:
-    """What stands before the test of a loop that goes on as long as any row does, without the stage that looks at all rows."""
+    """The setup of a loop that goes on as long as any row does, without the stage that looks at the tests of all rows."""
     if loop.each is None or not isinstance(loop.condition, Read):
         return None
     scalar, setup = loop.condition.buffer, loop.setup.statements
@@ -160,20 +160,20 @@ def _turned_at(
         places[s.left] == places[s.right] and _is_exchanged(s.left, places[s.left], first) for s in swaps
     ):
         return []
-    before = _before_all_rounds(iterations, first)
+    before = _before_all_iterations(iterations, first)
     if before is None:
         return []
     in_lanes = first.in_lanes and not _has_lanes([*setup, *iteration])
     exchanges = (each for s in swaps for each in _exchange(s, places[s.left], first.variables))
     body = kept_in_caches(Block((*iteration, *exchanges)))
-    if isinstance(loop, For) and _rounds_lie_apart(iteration, loop.var, {rows.variables[-1] for rows in stages}):
+    if isinstance(loop, For) and _iterations_lie_apart(iteration, loop.var, {rows.variables[-1] for rows in stages}):
         if end is not None:
             return _turned_at(iterations, stages, machine, uneven=False)
         if len(first.loops) > 1 or not in_lanes:
             return []
         over_rows = _over_pieces(first, replace(loop, body=body), _in_l1(machine, 32))
     else:
-        row = rounds_of_one_row(loop, end, Block(tuple(setup)), body)
+        row = iterations_of_one_row(loop, end, Block(tuple(setup)), body)
         over_rows = _over_rows(first, row, _in_l1(machine, 128) if in_lanes else 0, end is not None)
     return [*before, Produce(first.stage, Block((over_rows,)))]
 
@@ -187,7 +187,7 @@ def _of_one_row(statements: Sequence[Statement], stages: Sequence[Rows], first: 
     return row
 
 
-def _before_all_rounds(iterations: _ArrayLoop, rows: Rows) -> list[Statement] | None:
+def _before_all_iterations(iterations: _ArrayLoop, rows: Rows) -> list[Statement] | None:
     """Memory and checks of iterations, which move in front of the loop over rows; None where they depend on the iteration, or rows do."""
     loop = iterations.loop
     allocs = [s for s in iterations.statements if isinstance(s, Alloc)]
@@ -202,11 +202,11 @@ def _before_all_rounds(iterations: _ArrayLoop, rows: Rows) -> list[Statement] | 
         return [*allocs]
     if isinstance(loop, While) or any(buffers_read(expressions_of(s)) for s in checks):
         return None
-    any_round = Op("lt", bool_, (loop.low, loop.high))  # type: ignore[arg-type]
-    return [If(any_round, Block(tuple(checks))), *allocs]
+    any_iteration = Op("lt", bool_, (loop.low, loop.high))  # type: ignore[arg-type]
+    return [If(any_iteration, Block(tuple(checks))), *allocs]
 
 
-def _rounds_lie_apart(iteration: Sequence[Statement], index: Var, rows: set[Var]) -> bool:
+def _iterations_lie_apart(iteration: Sequence[Statement], index: Var, rows: set[Var]) -> bool:
     """Whether what some rows need next lies side by side in memory, and what the next iteration needs of them far behind."""
     for s in iteration:
         for each in statements_within(s):

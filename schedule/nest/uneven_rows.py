@@ -34,7 +34,7 @@ class End:
     high: NestExpr | None = None
 
 
-def own_end(loop: For | While, row: tuple[Var, ...], round_: Sequence[Statement], own: Set[Buffer]) -> End | None:
+def own_end(loop: For | While, row: tuple[Var, ...], iteration: Sequence[Statement], own: Set[Buffer]) -> End | None:
     """When a row has ended, if its iterations do nothing from then on; None where all rows go through all iterations.
 
     own: memory that every iteration allocates anew.
@@ -42,14 +42,14 @@ def own_end(loop: For | While, row: tuple[Var, ...], round_: Sequence[Statement]
     if isinstance(loop, While):
         found = [] if loop.each is None else [End(Read(loop.each, row, None))]
     else:
-        found = _ends(loop.var, row, round_)
-    return next((end for end in found if does_nothing(settle(round_, {end.goes_on: False}), own)), None)  # type: ignore[dict-item]
+        found = _ends(loop.var, row, iteration)
+    return next((end for end in found if does_nothing(settle(iteration, {end.goes_on: False}), own)), None)  # type: ignore[dict-item]
 
 
-def _ends(index: Var, row: tuple[Var, ...], round_: Sequence[Statement]) -> list[End]:
+def _ends(index: Var, row: tuple[Var, ...], iteration: Sequence[Statement]) -> list[End]:
     """The tests of iterations that compare their number with one that memory has for the row and no iteration changes."""
-    changed = written(*round_)
-    expressions = [e for s in statements_within(settle(round_, {})) for e in expressions_of(s)]
+    changed = written(*iteration)
+    expressions = [e for s in statements_within(settle(iteration, {})) for e in expressions_of(s)]
     tests = (node for node in topological(*expressions) if isinstance(node, Op) and node.name == "lt")  # type: ignore[arg-type]
     compared = [(test, *test.args) for test in tests]
     return [End(test, high) for test, left, high in compared if left is index and _is_of_row(high, row, changed)]
@@ -59,7 +59,7 @@ def _is_of_row(e: Node, row: tuple[Var, ...], changed: set[Buffer]) -> bool:
     return isinstance(e, Read) and e.predicate is None and e.buffer not in changed and set(e.indices) <= set(row)
 
 
-def rounds_of_one_row(loop: For | While, end: End | None, setup: Block, body: Block) -> Block:
+def iterations_of_one_row(loop: For | While, end: End | None, setup: Block, body: Block) -> Block:
     """The loop as one row goes through it: as long as any does, or until its own end."""
     if isinstance(loop, While):
         assert end is not None

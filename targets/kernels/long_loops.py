@@ -50,12 +50,16 @@ def steps_below(program: DeviceProgram, iterations: int, largest: int) -> dict[s
 
 def _is_alone(statements: list[nodes.Statement]) -> bool:
     """Whether these are one loop that data ends, neither inside another loop nor around one, and no loops around compare-and-swap."""
-    loops = [s for s in statements if isinstance(s, (nodes.For, nodes.While))]
-    ended = [s for s in loops if isinstance(s, nodes.While)]
-    inside = {loop: [s for part in blocks_of(loop) for s in statements_within(part)] for loop in loops}
-    nested = [s for loop in loops for s in inside[loop] if isinstance(s, (nodes.For, nodes.While))]
-    apart = len(ended) == 1 and ended[0] not in nested and not any(s in nested for s in inside[ended[0]])
-    return apart and not any(isinstance(s, nodes.AtomicUpdate) for s in statements)
+    ended = [s for s in statements if isinstance(s, nodes.While)]
+    if len(ended) != 1 or any(isinstance(s, nodes.AtomicUpdate) for s in statements):
+        return False
+    around = (s for s in statements if isinstance(s, nodes.For) and any(each is ended[0] for each in _inside(s)))
+    return not any(around) and not any(isinstance(s, nodes.For) for s in _inside(ended[0]))
+
+
+def _inside(loop: nodes.For | nodes.While) -> Iterator[nodes.Statement]:
+    """The statements in the blocks of a loop."""
+    return (s for part in blocks_of(loop) for s in statements_within(part))
 
 
 def _sizes(program: DeviceProgram, largest: int) -> Facts:
