@@ -7,7 +7,7 @@ and indices do not overflow). What can be proved about them is in `facts`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from operator import is_
 from typing import Any, TypeAlias
 
@@ -189,16 +189,22 @@ def maximum(a: IntLike, b: IntLike) -> Expr:
     return _extreme("maximum", a, b)
 
 
+def members_of(e: Expr, name: str = "minimum") -> Iterator[Expr]:
+    """The operands of nested minima (or of nested maxima), in order; the expression itself where it is none."""
+    stack = [e]
+    while stack:
+        e = stack.pop()
+        if isinstance(e, Op) and e.name == name:
+            stack += [e.args[1], e.args[0]]
+        else:
+            yield e
+
+
 def _extreme(name: str, a: IntLike, b: IntLike) -> Expr:
     sign = 1 if name == "minimum" else -1
     members: list[Expr] = []
     for side in (canonical(as_index(a)), canonical(as_index(b))):
-        stack = [side]
-        while stack:
-            e = stack.pop()
-            if isinstance(e, Op) and e.name == name:
-                stack += [e.args[1], e.args[0]]
-                continue
+        for e in members_of(side, name):
             for i, member in enumerate(members):
                 gap = 0 if e is member else _gap(sub(e, member)) if counts((e, member)) else None
                 if gap is not None:

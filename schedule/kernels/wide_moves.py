@@ -75,22 +75,13 @@ def _length(s: For) -> tuple[int, Expr | None]:
     """The most iterations of a loop, 0 where no number is known, and what may end it before."""
     known: list[int] = []
     rest: Expr | None = None
-    for end in _members(ix.canonical(s.high)):
+    for end in ix.members_of(ix.canonical(s.high)):
         length = ix.constant_value(ix.sub(end, s.low))
         if length is not None:
             known.append(length)
         else:
             rest = end if rest is None else ix.minimum(rest, end)
     return (max(0, min(known)), rest) if known and s.step == 1 else (0, None)
-
-
-def _members(e: Expr) -> Iterator[Expr]:
-    """The expressions that one is the least of."""
-    if isinstance(e, Op) and e.name == "minimum":
-        for side in e.args:
-            yield from _members(side)
-    else:
-        yield e
 
 
 def _is_plain(body: Block) -> bool:

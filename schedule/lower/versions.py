@@ -67,7 +67,7 @@ def _full_tile(work: Work, position: int, facts: Facts) -> list[Expr]:
         for r in (coordinates.ranges[axis] for axis in sorted(axes)):
             if r.value is not None:
                 continue
-            members = _members(r.high)
+            members = list(ix.members_of(r.high))
             short = [a for a in members if ix.constant_value(ix.sub(a, r.low)) is not None]
             gaps = [ix.sub(other, short[0]) for other in members if other is not short[0]] if short else []
             if any(facts.nonnegative(ix.sub(-1, gap)) for gap in gaps):
@@ -123,13 +123,6 @@ def strongest(conditions: list[Expr]) -> list[Expr]:
         if key not in kept or constant < kept[key][0]:
             kept[key] = (constant, e)
     return [e for _, e in kept.values()]
-
-
-def _members(e: Expr) -> list[Expr]:
-    """The arguments of nested minima."""
-    if isinstance(e, Op) and e.name == "minimum":
-        return [m for a in e.args for m in _members(a)]
-    return [e]
 
 
 def as_comparison(e: Expr) -> Expr:
