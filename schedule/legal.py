@@ -119,6 +119,8 @@ def _bindings(state: State, loops: list[str]) -> Iterator[Candidate]:
     for axis in loops if state.gpu is not None else ():
         for place in PLACES:
             yield "bind", {"axis": axis, "place": place}
+        if state.gpu is not None and state.gpu.exchange:
+            yield "bind", {"axis": axis, "place": "thread.x", "subgroup": state.gpu.exchange}
 
 
 def _kind_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Candidate]:

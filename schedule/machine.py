@@ -16,7 +16,8 @@ class Gpu:
     threads: of a block, at most; along: the same along x, y and z. subgroup: threads that run in lockstep. shared: bytes of memory that
     the threads of a block share. processors: run blocks beside one another; resident: threads that each holds at a time, those of
     several blocks, so that some compute while others wait for memory or for each other. registers: of 32 bits, that a thread may use
-    while so many are resident. ordered: whether a block may wait for what another one writes; where it is False, it may wait for ever.
+    while so many are resident. exchange: threads of a subgroup, neighbours along x, that hand each other values by an instruction; 0 where
+    the device has none. ordered: whether a block may wait for what another one writes; where it is False, it may wait for ever.
     """
 
     threads: int = 1024
@@ -26,6 +27,7 @@ class Gpu:
     processors: int = 16
     resident: int = 1024
     registers: int = 64
+    exchange: int = 0
     ordered: bool = False
 
     @property

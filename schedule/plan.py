@@ -40,7 +40,8 @@ class Fuse:
 class LoopPlan:
     """One loop. `lanes` 0: as many as a register of the widest element type holds; `jam`: an unrolled loop's factor, 0 = whole.
 
-    `level`: the axis of a GPU that a parallel loop is bound to, "block.x" … "thread.z".
+    `level`: the axis of a GPU that a parallel loop is bound to, "block.x" … "thread.z". `subgroup`: how many neighbours among the threads
+    of a fold combine their parts by handing them from thread to thread; 0: all parts go through shared memory.
     """
 
     name: str
@@ -50,6 +51,7 @@ class LoopPlan:
     grain: int = 0
     dynamic: bool = False
     level: str = ""
+    subgroup: int = 0
     jam: int = 0
     tail: TailKind = "default"
 

@@ -16,6 +16,7 @@ from raido.schedule.cost.affine import DATA, Form, opaque, plus, variable
 from raido.schedule.cost.operations import cost_of
 from raido.schedule.cost.tree import Loop
 from raido.schedule.machine import Machine
+from raido.schedule.nest.collect import collected_in_order
 from raido.schedule.nest.effects import binds, is_scan, writes
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -23,6 +24,7 @@ from raido.schedule.nest.nodes import (
     AtomicUpdate,
     Block,
     Check,
+    Collect,
     Copy,
     Fold,
     For,
@@ -326,6 +328,7 @@ _STATEMENTS: dict[type, Callable[[Walk, Any], None]] = {
     Fold: Walk.fold,
     Append: Walk.append,
     AtomicUpdate: Walk.atomic,
+    Collect: lambda walk, s: walk.block(collected_in_order(s), 1.0),
     Check: Walk.check,
     Prefetch: Walk.prefetch,
     If: Walk.choice,

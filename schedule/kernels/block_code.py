@@ -24,10 +24,12 @@ from raido.algo.graph.expr import Expr, Op, Var
 from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.kernels.block_memory import Access, BlockMemory, NeedsSerial
 from raido.schedule.kernels.block_scope import AXES, Scope, has_shared_loop, made_serial, without_single
+from raido.schedule.kernels.exchanges import exchanged
 from raido.schedule.kernels.iteration_memory import IterationMemory
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.kernels.owners import merged
 from raido.schedule.kernels.thread_code import thread_code
+from raido.schedule.nest.collect import collected_in_order
 from raido.schedule.nest.effects import written
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -35,6 +37,7 @@ from raido.schedule.nest.nodes import (
     Barrier,
     Block,
     Check,
+    Collect,
     For,
     If,
     Let,
@@ -103,6 +106,8 @@ class _BlockCode(BlockMemory):
             yield Block(tuple(self._together(s.statements, scope.inner())))
         elif isinstance(s, For) and s.kind == "parallel":
             yield from self._loop(s, scope)
+        elif isinstance(s, Collect):
+            yield from self._collect(s, scope)
         elif isinstance(s, Let):
             yield from self._meet(self._reached(s, scope), scope)
             yield self._rewritten(s, scope)
@@ -129,14 +134,19 @@ class _BlockCode(BlockMemory):
 
     def _guarded(self, code: Sequence[Statement], axes: Iterable[int]) -> Iterator[Statement]:
         """Code for the threads whose places along some axes are 0."""
-        condition: Expr | None = None
-        for axis in sorted(axes):
-            first = Op("eq", bool_, (self.threads[axis], ix.as_index(0)))
-            condition = first if condition is None else Op("logical_and", bool_, (condition, first))
+        condition = self._first(axes)
         if condition is None:
             yield from code
         else:
             yield If(condition, Block(tuple(code)))
+
+    def _first(self, axes: Iterable[int]) -> Expr | None:
+        """The condition that a thread's places along some axes are 0; None where there are no such axes."""
+        condition: Expr | None = None
+        for axis in sorted(axes):
+            first = Op("eq", bool_, (self.threads[axis], ix.as_index(0)))
+            condition = first if condition is None else Op("logical_and", bool_, (condition, first))
+        return condition
 
     def _control(self, s: For | If | While, scope: Scope) -> Iterator[Statement]:
         if isinstance(s, If):
@@ -215,6 +225,27 @@ class _BlockCode(BlockMemory):
         else:
             inside = If(Op("lt", bool_, (s.var, high)), Block(tuple(body)))
             yield Block((Let(s.var, low), inside))
+
+    def _collect(self, s: Collect, scope: Scope) -> Iterator[Statement]:
+        """Parts that go from thread to thread, where the subgroups of a device can do that; else the first thread combines them."""
+        axis = AXES[s.level]
+        if axis in scope.bound or axis != 0 or not self._exchanges():
+            for each in collected_in_order(s).statements:
+                yield from self._one(each, scope)
+            return
+        thread, others = self.threads[axis], self.axes - scope.bound - {axis}
+        inner = scope.inner(bound=scope.bound | {axis})
+        inner.known[s.var] = thread
+        owner = self._owner(s.indices, inner)
+        kinds = ((buffer, write) for buffer in s.buffers for write in (False, True))
+        reached = [Access(buffer, write, False, inner.bound & self.axes, owner, alone=True) for buffer, write in kinds]
+        yield from self._meet(reached, scope)
+        for each in exchanged(s, thread, self._first(others), self.limits.exchange):
+            yield self._rewritten(each, inner)
+
+    def _exchanges(self) -> bool:
+        """Whether the threads of a block form whole subgroups along x."""
+        return self.limits.exchange > 0 and self.extent[0] % self.limits.exchange == 0
 
     def _shared_body(self, s: For, inner: Scope) -> list[Statement]:
         """The body of a loop over threads that has others inside."""

@@ -16,6 +16,7 @@ from raido.schedule.kernels.owners import largest
 from raido.schedule.kernels.thread_code import map_blocks, thread_code
 from raido.schedule.nest.nodes import (
     Block,
+    Collect,
     For,
     If,
     Let,
@@ -78,9 +79,12 @@ class Scope:
 
 
 def block_extent(body: Block, limits: Limits) -> tuple[int, int, int]:
-    """How many threads a block needs along each axis: as many as its longest loop there has iterations, within a block's limit."""
+    """How many threads a block needs along each axis: as many as its longest loop there has iterations, within a block's limit; whole
+    subgroups along x where threads exchange values."""
     extent = [1, 1, 1]
     _measure(body, {}, {}, extent, limits)
+    if limits.exchange and any(isinstance(s, Collect) for s in statements_within(body)):
+        extent[0] = -(-extent[0] // limits.exchange) * limits.exchange
     while prod(extent) > limits.most_threads:
         largest_axis = extent.index(max(extent))
         extent[largest_axis] = (extent[largest_axis] + 1) // 2
@@ -139,5 +143,6 @@ def made_serial(block: Block, loop: For) -> Block:
 
 
 def has_shared_loop(s: Statement) -> bool:
-    """Whether a statement is a loop over threads, or holds one."""
-    return any(isinstance(inner, For) and inner.kind == "parallel" for inner in statements_within(s))
+    """Whether a statement is one of several threads, a loop over them or a collection of their parts, or holds one."""
+    inside = statements_within(s)
+    return any(isinstance(each, Collect) or (isinstance(each, For) and each.kind == "parallel") for each in inside)

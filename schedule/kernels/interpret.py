@@ -274,16 +274,37 @@ class _Run:
             if running is not None:
                 waiting.append((place, running))
         while waiting:
-            if self.chance is not None:
-                self.chance.shuffle(waiting)
-            reached = set()
-            for place, running in waiting:
-                self.clock.thread = place
-                reached.add(next(running, None))
+            reached = self._to_barrier(kernel, waiting)
             if len(reached) > 1:
                 raise NestError(f"threads of a block of {kernel.name} come to different barriers")
             self.clock.phase += 1
             waiting = [] if None in reached else waiting
+
+    def _to_barrier(self, kernel: Kernel, threads: Sequence[tuple[Any, Any]]) -> set[Any]:
+        """Runs threads until each has come to a barrier, or to its end (None). Subgroups exchange values together."""
+        reached: set[Any] = set()
+        going = list(threads)
+        while going:
+            if self.chance is not None:
+                self.chance.shuffle(going)
+            met: dict[Any, list[tuple[Any, Any]]] = {}
+            for place, running in going:
+                self.clock.thread = place
+                stop = next(running, None)
+                if isinstance(stop, tuple):
+                    met.setdefault((_number_in_block(kernel, place) // stop[1], *stop), []).append((place, running))
+                else:
+                    reached.add(stop)
+            if any(len(group) < width for (_, _, width), group in met.items()):
+                raise NestError(f"some threads of a subgroup of {kernel.name} exchange values, and others do not")
+            going = [each for group in met.values() for each in group]
+        return reached
+
+
+def _number_in_block(kernel: Kernel, place: Sequence[int]) -> int:
+    """The number of a thread in its block; those that follow each other along x have numbers that do."""
+    (x, y, z), (width, height, _) = place, kernel.extent
+    return x + width * (y + height * z)
 
 
 def _contents(buffer: Buffer) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raido.schedule.kernels.kernel import Kernel
 from raido.schedule.nest.effects import writes
-from raido.schedule.nest.nodes import Alloc, Statement
+from raido.schedule.nest.nodes import Alloc, Exchange, Statement
 from raido.schedule.nest.python_source import StatementSource
 from raido.schedule.nest.walk import statements_within
 
@@ -32,9 +32,11 @@ class KernelSource(StatementSource):
             self.allocate(buffer)
             if buffer not in updated:
                 self.line(f"{self.name(buffer)} = watched({self.name(buffer)})")
+        self.line("given = {}")
         self.line(f"def thread({', '.join(map(self.name, kernel.threads))}):")
         self.depth += 1
-        self.line("pass")
+        x, y, z = map(self.name, kernel.threads)
+        self.line(f"lane = {x} + {kernel.extent[0]} * ({y} + {kernel.extent[1]} * {z})")
         self.block(kernel.body)
         self.depth -= 1
         self.line("threads(thread)")
@@ -44,5 +46,16 @@ class KernelSource(StatementSource):
 
     def statement(self, s: Statement) -> None:
         """The lines of one statement; shared memory is there already."""
-        if not (isinstance(s, Alloc) and s.buffer.scope == "shared"):
+        if isinstance(s, Exchange):
+            self._exchange(s)
+        elif not (isinstance(s, Alloc) and s.buffer.scope == "shared"):
             super().statement(s)
+
+    def _exchange(self, s: Exchange) -> None:
+        """Values that threads of a subgroup leave, and take once all have come to the first stop; at the second one all have taken theirs."""
+        values = self.tuple(s.values)
+        self.line(f"given[lane] = {values}")
+        self.line(f"yield ({next(self.temporaries)}, {s.width})")
+        last = f"lane // {s.width} * {s.width} + {s.width - 1}"
+        self.line(f"{''.join(f'{self.name(v)}, ' for v in s.vars)} = given[min(lane + {s.distance}, {last})]")
+        self.line(f"yield ({next(self.temporaries)}, {s.width})")

@@ -1,6 +1,6 @@
 """The statements of one thread: a nest's statements with every loop in order, and every step of a fold or filter as reads and stores.
 
-What is left are `Block, Let, Alloc, Store, AtomicUpdate, For, If, While, Check` and `Barrier`.
+What is left are `Block, Let, Alloc, Store, AtomicUpdate, For, If, While, Check`, `Barrier` and `Exchange`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Node, Var, fresh
 from raido.algo.graph.rewrite import substitute, topological
+from raido.schedule.nest.collect import collected_in_order
 from raido.schedule.nest.nodes import (
     Append,
     Block,
+    Collect,
     Fold,
     For,
     If,
@@ -50,6 +52,8 @@ def _statement(s: Statement, together: bool) -> Iterator[Statement]:
         yield replace(s, setup=thread_code(s.setup, together), body=thread_code(s.body, together))
     elif isinstance(s, Fold):
         yield from _fold(s)
+    elif isinstance(s, Collect) and not together:
+        yield collected_in_order(s)
     elif isinstance(s, Append):
         yield _append(s)
     elif isinstance(s, Store):

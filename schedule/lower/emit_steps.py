@@ -25,7 +25,7 @@ from raido.schedule.lower.steps import (
     step,
     step_operands,
 )
-from raido.schedule.nest.nodes import AtomicUpdate, Fold, Store
+from raido.schedule.nest.nodes import AtomicUpdate, Collect, Fold, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 
@@ -89,7 +89,7 @@ class StepEmitter(ValueEmitter):
         contract: bool,
     ) -> None:
         form = self._closed(form)
-        if is_plain_operator(form) and not self._can_fault(form):
+        if self.is_step(form):
             named = [
                 o if n < 2 else self._name_here(o) for o, n in zip(operands, operand_uses(form, contract), strict=True)
             ]
@@ -126,6 +126,26 @@ class StepEmitter(ValueEmitter):
                 ]
                 self.faults.setdefault(new, tuple(replace(f, holds=e[0], values=tuple(e[1:])) for f, e in parts))
         return applied
+
+    def collect(
+        self,
+        form: Reduce,
+        buffers: Sequence[Buffer],
+        indices: tuple[Expr, ...],
+        var: Var,
+        count: Expr,
+        width: int,
+        halves: bool,
+        level: str,
+    ) -> None:
+        """Combines the parts of neighbouring threads, which `var` numbers, by the operator of a (converted) reduction that `is_step`."""
+        form = self._closed(form)
+        operator = (form.left, form.right, tuple(form.combine))
+        self.builder.add(Collect(var, count, width, tuple(buffers), indices, *operator, halves, level))
+
+    def is_step(self, form: Reduce) -> bool:
+        """Whether the operator of a (converted) reduction is arithmetic of a nest, and cannot fault."""
+        return is_plain_operator(form) and not self._can_fault(form)
 
     def _can_fault(self, form: Reduce) -> bool:
         return any(node in self.faults for node in scalar_order(form.combine))

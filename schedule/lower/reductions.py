@@ -323,10 +323,17 @@ class Reductions:
         right: Sequence[Expr],
     ) -> None:
         """buffers[at] = the operator of `left` and `right`, for the element at which the axes have these values."""
-        (converted,) = self.loops.converter.convert(
+        self.loops.emitter.combine_into(self._converted(work, values), buffers, at, left, right)
+
+    def operator(self, work: Work, k: int = 0) -> Reduce:
+        """The reduction as its operator is where copy `k` of the work is."""
+        return self._converted(work, self.loops.environment(work, k))
+
+    def _converted(self, work: Work, values: dict[Node, Node]) -> Reduce:
+        converted = self.loops.converter.convert(
             (Item(_reduction(work), 0),), values, self.builder.facts, work.identity
         )
-        self.loops.emitter.combine_into(converted.form, buffers, at, left, right)
+        return converted[0].form
 
     def copy(
         self, source: Sequence[Buffer], at: tuple[Expr, ...], target: Sequence[Buffer], place: tuple[Expr, ...]

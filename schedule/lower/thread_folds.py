@@ -9,6 +9,8 @@ The loop over threads is the inner half of a split, taken outside the outer one 
 neighbouring elements), or the outer half (each thread has a contiguous piece). Commutative operators combine halves of the whole
 index of the threads, so that bits do not depend on how many of them a processor runs together; others combine neighbours, in order.
 Where there are fewer parts than threads, the rounds of the tree are shorter. The same tree combines what blocks have folded.
+Where the schedule says so, the threads of a subgroup do a part of the tree among themselves (`Collect`): the last rounds of halves, the
+first of neighbours.
 """
 
 from __future__ import annotations
@@ -233,10 +235,33 @@ class ThreadFolds:
 
     def _tree(self, work: Work, position: int, plan: LoopPlan, parts: Accumulators, live: Expr, threads: int) -> None:
         """The parts are combined into the first of them."""
-        stage = work.job.stage.name
-        for each in rounds_of_tree(live, threads, _fold(work).commutative):
+        stage, commutative = work.job.stage.name, _fold(work).commutative
+        group = min(plan.subgroup, 1 << (threads - 1).bit_length()) or 1
+        if not self.loops.emitter.is_step(self.reductions.operator(work)):
+            group = 1
+        if group > 1 and not commutative:
+            self._collect(work, position, plan.level, parts, live, group)
+        left = threads
+        for each in rounds_of_tree(live, threads, commutative, group):
             with self.over(plan, stage, each.count, threads) as t:
                 self._combine(work, position, partial(self._pairs, each, t, parts))
+            left = each.left
+        if group > 1 and commutative:
+            self._collect(work, position, plan.level, parts, ix.minimum(ix.as_index(left), live), left)
+
+    def _collect(self, work: Work, position: int, level: str, parts: Accumulators, count: Expr, width: int) -> None:
+        """Of each `width` neighbouring threads the first gets what their parts come to, over the loops inside the one at `position`."""
+        halves = _fold(work).commutative
+
+        def element(inner: Work) -> None:
+            for k in range(len(inner.copies)):
+                t = fresh("t")
+                where = self._at(inner, replace(parts, prefix=(t,)), k)
+                operator = self.reductions.operator(inner, k)
+                self.loops.emitter.collect(operator, parts.buffers, where, t, count, width, halves, level)
+
+        phase = Phase(element, over_reduced, reads=False)
+        self.loops.level(replace(work, copies=[c.copy() for c in work.copies], phase=phase), position + 1)
 
     def _pairs(self, each: Round, t: Expr, parts: Accumulators) -> Iterator[Pair]:
         for left, right in self.pairs(each, t):
@@ -274,26 +299,31 @@ class ThreadFolds:
 @dataclass(frozen=True, slots=True)
 class Round:
     """The work of threads between two barriers: thread t of `count` combines part t·stride + b, if it is below `limit`, into t·stride + a, for
-    each of `pairs` (a, b, limit) in turn."""
+    each of `pairs` (a, b, limit) in turn; `left` parts at most are left."""
 
     count: Expr
     stride: int
+    left: int
     pairs: tuple[tuple[int, int, Expr], ...]
 
 
-def rounds_of_tree(live: Expr, threads: int, commutative: bool) -> Iterator[Round]:
-    """The rounds that combine the first `live` of `threads` parts: of a binary tree two levels at a time, as every round is a barrier."""
-    left, apart = threads, 1
-    while left > 1:
+def rounds_of_tree(live: Expr, threads: int, commutative: bool, group: int = 1) -> Iterator[Round]:
+    """The rounds that combine the first `live` of `threads` parts: of a binary tree two levels at a time, as every round is a barrier.
+
+    `group`: halves are combined until so many parts are left, or of neighbours so many are one already.
+    """
+    left, apart = (threads, 1) if commutative else (-(-threads // group), group)
+    while left > (group if commutative else 1):
         half = -(-left // 2)
-        quarter = -(-half // 2)
+        single = half <= (group if commutative else 1)
+        quarter = half if single else -(-half // 2)
         if commutative:
             all_parts, halves = (ix.minimum(ix.as_index(count), live) for count in (left, half))
             several = ((0, half, all_parts), (quarter, quarter + half, all_parts), (0, quarter, halves))
-            yield Round(ix.minimum(ix.as_index(quarter), live), 1, several[:1] if half == 1 else several)
+            yield Round(ix.minimum(ix.as_index(quarter), live), 1, quarter, several[:1] if single else several)
         else:
             several = ((0, apart, live), (2 * apart, 3 * apart, live), (0, 2 * apart, live))
-            yield Round(ix.ceildiv(live, 4 * apart), 4 * apart, several[:1] if half == 1 else several)
+            yield Round(ix.ceildiv(live, 4 * apart), 4 * apart, quarter, several[:1] if single else several)
         left, apart = quarter, 4 * apart
 
 

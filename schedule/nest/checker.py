@@ -24,6 +24,7 @@ from raido.schedule.nest.nodes import (
     AtomicUpdate,
     Block,
     Check,
+    Collect,
     Copy,
     Fold,
     For,
@@ -204,6 +205,8 @@ class _Checker:
             self._fold(s)
         elif isinstance(s, AtomicUpdate):
             self._atomic(s)
+        elif isinstance(s, Collect):
+            self._collect(s)
         elif isinstance(s, Append):
             self.require(s.position.dtype is i64 and s.position in self.known, "a position that is no i64 in scope")
             self.value(s.predicate, bool_, 1)
@@ -291,6 +294,21 @@ class _Checker:
         known, right = set(self.known), set(self.right)
         self.known.update((s.left, s.right))
         self.value(s.combine, s.buffer.dtype, 1)
+        self.known, self.right = known, right
+
+    def _collect(self, s: Collect) -> None:
+        self.value(s.count, i64, 1)
+        self.require(
+            len({*map(len, (s.buffers, s.left, s.right, s.combine))}) == 1, "parts of different numbers of values"
+        )
+        self.require(not self.gang and s.level.startswith("thread"), "parts that no threads of a block have")
+        self.require(s.halves or s.width & (s.width - 1) == 0, "neighbours in groups that are no power of two")
+        known, right = set(self.known), set(self.right)
+        self.known.update((s.var, *s.left, *s.right))
+        for buffer, left, e in zip(s.buffers, s.left, s.combine, strict=True):
+            self._place(buffer, s.indices)
+            self.require(left.dtype is buffer.dtype, f"{buffer.name} holds no {left.dtype}")
+            self.value(e, buffer.dtype, 1)
         self.known, self.right = known, right
 
     def _control(self, s: Statement, unrolled: frozenset[Var]) -> None:

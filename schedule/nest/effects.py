@@ -21,7 +21,9 @@ from raido.schedule.nest.nodes import (
     Barrier,
     Block,
     Check,
+    Collect,
     Copy,
+    Exchange,
     Fold,
     For,
     If,
@@ -138,6 +140,10 @@ def _fold(s: Fold) -> Accesses:
     return tuple(Access(buffer, s.indices, value, old=True) for buffer, value in zip(s.buffers, values, strict=True))
 
 
+def _collect(s: Collect) -> Accesses:
+    return tuple(Access(buffer, None, old=True) for buffer in s.buffers)
+
+
 def _append(s: Append) -> Accesses:
     kept = (Access(buffer, None, value) for buffer, value in zip(s.buffers, s.values, strict=True))
     return (*kept, Access(s.position, (), old=True))
@@ -149,10 +155,13 @@ _WRITES: dict[type, Callable[[Any], Accesses]] = {
     Scatter: _store,
     Fold: _fold,
     AtomicUpdate: lambda s: (Access(s.buffer, s.indices, s.value, old=True, atomic=True),),
+    Collect: _collect,
     Append: _append,
     Copy: lambda s: (Access(s.destination, None),),
     Swap: lambda s: (Access(s.left, None), Access(s.right, None)),
-    **dict.fromkeys((Barrier, Block, Let, Alloc, Ordered, For, If, While, Check, Prefetch, Produce, View), _none),
+    **dict.fromkeys(
+        (Barrier, Exchange, Block, Let, Alloc, Ordered, For, If, While, Check, Prefetch, Produce, View), _none
+    ),
 }
 
 # Reads that are neither in expressions nor of what an update changes. A hint reads nothing, but its memory must be there.
@@ -168,10 +177,12 @@ _BINDS: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     Alloc: lambda s: (s.buffer,),
     View: lambda s: (s.buffer,),
     Fold: lambda s: (*s.before, *s.after),
+    Exchange: lambda s: s.vars,
 }
 
 _BINDS_INSIDE: dict[type, Callable[[Any], tuple[Var, ...]]] = {
     For: lambda s: (s.var,),
     Fold: lambda s: (*s.left, *s.right),
     AtomicUpdate: lambda s: (s.left, s.right),
+    Collect: lambda s: (s.var, *s.left, *s.right),
 }

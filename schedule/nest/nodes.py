@@ -122,6 +122,28 @@ class AtomicUpdate:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Collect:
+    """Combines parts that the threads of a block have left: of each `width` neighbours all into the first, by a tree.
+
+    Part `var` is buffers[k][indices], all k at once, for `var` = 0 … count - 1 (count ≥ 1), and belongs to thread `var` along the axis
+    `level` of threads, which no loop around has bound. `combine` is the operator over `left` and `right`, the earlier part on the left.
+    `halves`: the first half of the parts takes in the second, and so on (the operator is commutative, and count ≤ width, which is
+    any number); else neighbours are combined, then neighbours of these (width is a power of two). Only first parts change.
+    """
+
+    var: Var
+    count: NestExpr
+    width: int
+    buffers: tuple[Buffer, ...]
+    indices: tuple[NestExpr, ...]
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    combine: tuple[NestExpr, ...]
+    halves: bool
+    level: str = "thread.x"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Append:
     """If `predicate` holds, stores `values` into `buffers` at the index that `position` (a scalar) holds, and increments it."""
 
@@ -145,6 +167,20 @@ class Ordered:
 @dataclass(frozen=True, eq=False, slots=True)
 class Barrier:
     """The threads of a block wait until all of them have come; all see afterwards what each wrote before (kernels only)."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Exchange:
+    """Names the values that the thread `distance` places later along thread.x has for `values` (kernels only).
+
+    Threads that follow each other along x form subgroups of `width`, which divides their number. All threads of a subgroup come to it,
+    or none; one with no such thread in its own subgroup gets values of any thread there. It orders nothing in memory.
+    """
+
+    vars: tuple[Var, ...]
+    values: tuple[NestExpr, ...]
+    distance: int
+    width: int
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -282,6 +318,7 @@ Statement: TypeAlias = (
     | Scatter
     | Fold
     | AtomicUpdate
+    | Collect
     | Ordered
     | Append
     | For
@@ -290,6 +327,7 @@ Statement: TypeAlias = (
     | Check
     | Prefetch
     | Barrier
+    | Exchange
     | Produce
     | Swap
     | View

@@ -18,7 +18,9 @@ from raido.schedule.nest.nodes import (
     Barrier,
     Block,
     Check,
+    Collect,
     Copy,
+    Exchange,
     Fold,
     For,
     If,
@@ -151,6 +153,11 @@ class NestPrinter(ExpressionText):
             return self._fold(statement)
         if isinstance(statement, AtomicUpdate):
             return self._atomic(statement)
+        if isinstance(statement, Collect):
+            return self._collect(statement)
+        if isinstance(statement, Exchange):
+            values = ", ".join(map(self.text, statement.values))
+            return f"{', '.join(map(self.name, statement.vars))} = exchange {values} of {statement.distance} threads on"
         if isinstance(statement, Append):
             places = ", ".join(
                 f"{self.name(buffer)}[{self.name(statement.position)}++]" for buffer in statement.buffers
@@ -196,6 +203,16 @@ class NestPrinter(ExpressionText):
         combined = self.text(s.combine)
         del self.names[s.left], self.names[s.right]
         return f"atomic {place} = {combined}"
+
+    def _collect(self, s: Collect) -> str:
+        names, taken = dict(self.names), dict(self.taken)
+        count, var = self.text(s.count), self.name(s.var)
+        places = [self.place(buffer, s.indices) for buffer in s.buffers]
+        for label, operands in (("left", s.left), ("right", s.right)):
+            self.names.update({v: f"{label}{k or ''}" for k, v in enumerate(operands)})
+        combined, order = ", ".join(map(self.text, s.combine)), "halves" if s.halves else "neighbours"
+        self.names, self.taken = names, taken
+        return f"collect {', '.join(places)} over {s.level} {var} in 0..{count}, {order} of {s.width}: {combined}"
 
     def _share(self, statement: Statement) -> list[str]:
         """Names parts of a large expression that occur more than once; the lines that say what they are."""

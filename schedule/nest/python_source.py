@@ -16,6 +16,7 @@ from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var
 from raido.algo.graph.primitives import evaluator
 from raido.algo.graph.rewrite import children
+from raido.schedule.nest.collect import collected_in_order
 from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -24,6 +25,7 @@ from raido.schedule.nest.nodes import (
     Barrier,
     Block,
     Check,
+    Collect,
     Copy,
     Fold,
     For,
@@ -248,6 +250,8 @@ class StatementSource:
             self._fold(s)
         elif isinstance(s, AtomicUpdate):
             self._atomic(s)
+        elif isinstance(s, Collect):
+            self.block(collected_in_order(s))
         elif isinstance(s, Append):
             self._append(s)
         elif isinstance(s, Check):

@@ -11,6 +11,8 @@ from raido.schedule.nest.nodes import (
     AtomicUpdate,
     Block,
     Check,
+    Collect,
+    Exchange,
     Fold,
     For,
     If,
@@ -42,6 +44,10 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
         yield from (*statement.indices, *statement.values, *statement.step, *statement.combine, *statement.neutral)
     elif isinstance(statement, AtomicUpdate):
         yield from (*statement.indices, statement.value, statement.combine)
+    elif isinstance(statement, Collect):
+        yield from (statement.count, *statement.indices, *statement.combine)
+    elif isinstance(statement, Exchange):
+        yield from statement.values
     elif isinstance(statement, Append):
         yield from (*statement.values, statement.predicate)
     elif isinstance(statement, For):

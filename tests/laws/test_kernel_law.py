@@ -13,6 +13,7 @@ from raido.schedule.nest.nodes import (
     Barrier,
     Block,
     Check,
+    Exchange,
     For,
     If,
     Let,
@@ -22,7 +23,7 @@ from raido.schedule.nest.nodes import (
 )
 from raido.schedule.nest.walk import statements_within
 
-LEFT = {Alloc, AtomicUpdate, Barrier, Block, Check, For, If, Let, Store, VectorStore, While}
+LEFT = {Alloc, AtomicUpdate, Barrier, Block, Check, Exchange, For, If, Let, Store, VectorStore, While}
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -1,0 +1,56 @@
+"""A collection of parts as what each thread of a block does: values go from thread to thread, and no thread waits for the block.
+
+    collect partial[t] over thread.x t in 0..8, halves of 8: left + right
+
+becomes, in every thread:
+
+    own = partial[thread_x] if thread_x < 8
+    other = exchange own of 4 threads on;  own_1 = own + other if thread_x + 4 < 8 else own
+    other_1 = exchange own_1 of 2 threads on; …
+    if thread_x == 0: partial[0] = own_3
+
+Threads that stand for no pair compute with any values, which nobody takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
+from raido.algo.graph.rewrite import substitute
+from raido.schedule.nest.collect import rounds_of
+from raido.schedule.nest.nodes import Collect, Exchange, Let, Statement, Store
+from raido.schedule.nest.values import Read
+
+
+def exchanged(s: Collect, thread: Var, chosen: Expr | None, subgroup: int) -> Iterator[Statement]:
+    """The code of every thread for a collection. `thread`: its place along x; `chosen`: the condition that it has a part, if its place
+    says so (None: it always does); `subgroup`: how many threads exchange values."""
+    indices = tuple(substitute(i, {s.var: thread}) for i in s.indices)
+    here = _both(Op("lt", bool_, (thread, s.count)), chosen)
+    own = _named("own", s.left)
+    for v, buffer in zip(own, s.buffers, strict=True):
+        yield Let(v, Read(buffer, indices, here))
+    for each in rounds_of(s):
+        others, taken = _named("other", s.left), Op("lt", bool_, (ix.add(thread, each.distance), each.limit))
+        yield Exchange(tuple(others), tuple(own), each.distance, subgroup)
+        values: dict[Node, Any] = dict(zip((*s.left, *s.right), (*own, *others), strict=True))
+        made = _named("own", s.left)
+        for v, e, before in zip(made, s.combine, own, strict=True):
+            yield Let(v, Op("select", v.dtype, (taken, substitute(e, values), before)))
+        own = made
+    place = thread if s.halves else Op("mod", thread.dtype, (thread, ix.as_index(s.width)))
+    first = Op("eq", bool_, (place, ix.as_index(0)))
+    for v, buffer in zip(own, s.buffers, strict=True):
+        yield Store(buffer, indices, v, _both(here, first))
+
+
+def _named(label: str, operands: Sequence[Var]) -> list[Var]:
+    return [fresh(label, v.dtype) for v in operands]
+
+
+def _both(a: Expr, b: Expr | None) -> Expr:
+    return a if b is None else Op("logical_and", bool_, (a, b))

@@ -1,0 +1,98 @@
+"""Folds whose threads hand their parts from one to another: the bits of the tree in shared memory, and fewer barriers."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from block_schedules import Steps, bound
+from programs import PROGRAMS
+from random_schedules import random_arguments
+
+from raido.algo.errors import ScheduleError
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Op, fresh
+from raido.schedule.kernels.cut import cut
+from raido.schedule.kernels.interpret import interpret_program
+from raido.schedule.kernels.limits import limits_of
+from raido.schedule.machine import Gpu
+from raido.schedule.nest.checker import check_nest
+from raido.schedule.nest.interpret import interpret_nest, sizes_of
+from raido.schedule.nest.memory import NestError
+from raido.schedule.nest.nodes import Barrier, Block, Exchange, If, Nest
+from raido.schedule.nest.walk import statements_within
+
+GPU = Gpu(threads=64, along=(64, 8, 4), subgroup=4, exchange=4)
+ROWS = [
+    ("s", "split", {"axis": "r", "factor": 8}),
+    ("s", "split", {"axis": "x", "factor": 3}),
+    ("s", "reorder", {"axes": ("xo", "ri", "xi", "ro")}),
+    ("s", "bind", {"axis": "xo", "place": "block.x"}),
+    ("s", "bind", {"axis": "xi", "place": "thread.y"}),
+]
+PIECES = [
+    ("best", "split", {"axis": "r", "factor": 14}),
+    ("best", "split", {"axis": "ri", "factor": 2}),
+    ("best", "bind", {"axis": "ro", "place": "block.x"}),
+]
+CASES: dict[str, tuple[str, Steps, str, str]] = {
+    "rows": ("row_sums", ROWS, "s", "ri"),
+    "pieces in order": ("argmin", PIECES, "best", "rio"),
+}
+
+
+def with_subgroups(case: str, subgroup: int) -> Nest:
+    """The nest of a case, whose threads combine so many parts among themselves."""
+    name, steps, stage, axis = CASES[case]
+    bind = (stage, "bind", {"axis": axis, "place": "thread.x", "subgroup": subgroup})
+    return check_nest(bound(PROGRAMS[name](), [*steps, bind], {}, GPU), "scalar")
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("subgroup", (2, 4))
+def test_parts_are_combined_in_the_order_of_the_tree(case: str, subgroup: int) -> None:
+    program = PROGRAMS[CASES[case][0]]()
+    nests = [with_subgroups(case, width) for width in (0, subgroup)]
+    devices = [cut(nest, limits_of(GPU)) for nest in nests]
+    kinds = [[type(s) for k in each.kernels for s in statements_within(k.body)] for each in devices]
+    assert Exchange not in kinds[0] and Exchange in kinds[1]
+    assert kinds[1].count(Barrier) < kinds[0].count(Barrier)
+    for seed in range(6):
+        arrays, sizes = random_arguments(program, random.Random(seed))
+        want = interpret_nest(nests[0], arrays, sizes)
+        known = sizes_of(nests[0], arrays, sizes)
+        others = [interpret_program(each, arrays, known, seed=seed) for each in devices]
+        for got in (interpret_nest(nests[1], arrays, sizes, seed), *others):
+            for result, wanted in zip(got, want, strict=True):
+                np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"axis": "ri", "subgroup": 3}, "a power of two, not 3"),
+        ({"axis": "ri", "subgroup": 8}, "at most 4 threads hand each other values"),
+        ({"axis": "x", "subgroup": 4}, '"x" is no loop of a reduction'),
+        ({"axis": "ri", "subgroup": 4, "place": "thread.y"}, 'neighbours along "thread.x", not "thread.y"'),
+    ],
+)
+def test_threads_that_cannot_hand_each_other_parts_are_refused(arguments: dict[str, Any], why: str) -> None:
+    bind = ("s", "bind", {"place": "thread.x", **arguments})
+    with pytest.raises(ScheduleError, match=why):
+        bound(PROGRAMS["row_sums"](), [ROWS[0], bind], {}, GPU)
+
+
+def test_half_a_subgroup_cannot_exchange_values() -> None:
+    nest = with_subgroups("rows", 4)
+    program = cut(nest, limits_of(GPU))
+    (kernel,) = program.kernels
+    few = Op("lt", bool_, (kernel.threads[0], ix.as_index(2)))
+    exchange = Exchange((fresh("other"),), (kernel.threads[0],), 1, 4)
+    broken = replace(program, kernels=(replace(kernel, body=Block((If(few, Block((exchange,))),))),))
+    arrays, sizes = random_arguments(PROGRAMS["row_sums"](), random.Random(1))
+    with pytest.raises(NestError, match="some threads of a subgroup of s_xo exchange values, and others do not"):
+        interpret_program(broken, arrays, sizes_of(nest, arrays, sizes))
