@@ -118,6 +118,17 @@ class Builder:
         if scope.statements:
             self.add(If(condition, closed(scope)))
 
+    @contextmanager
+    def iteration(self, var: Var, condition: NestExpr, *known: Expr) -> Iterator[Scope]:
+        """An `if` around an iteration of the loop over `var` that the loop's bounds do not leave out: what depends on `var` stays inside, and
+        the rest may move out of the loop. `known` expressions are at least 0 inside.
+        """
+        with self.block(self.facts.with_known(*known) if known else None, loop=True) as scope:
+            self.level_of[var] = scope.level
+            yield scope
+        if scope.statements:
+            self.add(If(condition, closed(scope)))
+
     def can_be_empty(self, extents: Iterable[Expr]) -> list[Expr]:
         """Those of these sizes that may be 0."""
         return [n for n in dict.fromkeys(extents) if not self.facts.less_equal(1, n)]

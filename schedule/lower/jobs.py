@@ -59,7 +59,12 @@ class Job:
         self.fused = fused_loops(self.plan.relations)
         loops = self.plan.loops
         self.first_reduction = _first(i for i, loop in enumerate(loops) if loop.name in self.reduced)
-        special = [i for i, loop in enumerate(loops) if loop.kind in ("vector", "unroll") or loop.name in self.reduced]
+        strided = strided_threads(self.plan)
+        special = [
+            i
+            for i, loop in enumerate(loops)
+            if loop.kind in ("vector", "unroll") or loop.name in self.reduced or loop.name in strided
+        ]
         self.cut = self._cut_position(loops)
         self.version_at = min([*special, self.cut, len(loops)])
 
@@ -112,6 +117,15 @@ class Job:
         reduction = {axis.var for axis in self.stage.reduction_axes}
         inner = {v for v, bounds in self.reads.inner.items() if not any(free_variables(e) for e in bounds)}
         return {self.variables[n] for n in names if n in self.variables} | reduction | inner
+
+
+def strided_threads(plan: StagePlan) -> frozenset[str]:
+    """The loops over threads of which each has every so many-th index, in an unrolled loop inside: whether that is full is one question
+    for all of them."""
+    unrolled = {loop.name for loop in plan.loops if loop.kind == "unroll"}
+    threads = {loop.name for loop in plan.loops if loop.level.startswith("thread")}
+    splits = (r for r in plan.relations if isinstance(r, Split))
+    return frozenset(r.inner for r in splits if r.outer in unrolled and r.inner in threads)
 
 
 def _number_kept(fold: Reduce) -> Reduce:

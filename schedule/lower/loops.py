@@ -163,6 +163,8 @@ class Loops:
             self.choose(work, position, [[low] for low in lows])
         elif kind == "unroll" and count is not None and 0 < count * len(work.copies) <= MOST_COPIES:
             self.choose(work, position, [[ix.add(low, k * step) for k in range(count)] for low in lows])
+        elif kind == "unroll" and (count := self._most_in_registers(work, bounds)) is not None:
+            self._tested(work, position, count, *bounds[0])
         elif all(b == bounds[0] for b in bounds):
             self._segments(work, position, kind, *bounds[0])
         elif trip is not None:
@@ -188,6 +190,27 @@ class Loops:
             counts = (None,) if lengths is None else (ix.constant_value(ix.ceildiv(n, step)) for n in lengths)
             found.update(counts)
         return found.pop() if len(found) == 1 else None
+
+    def _most_in_registers(self, work: Work, bounds: Sequence[tuple[Expr, Expr, int]]) -> int | None:
+        """The most iterations of an unrolled loop over accumulators of a thread, if a constant: registers have no addresses, so a
+        tile at the edge of an array is to have as many copies as a full one, each behind a test."""
+        if work.accumulators is None or len(bounds) > 1 or not self.builder.inside("thread"):
+            return None
+        low, high, step = bounds[0]
+        most = ix.constant_value(extent_bound(low, ix.sub(high, 1), high, self.builder.facts, self.builder.meaning))
+        count = None if most is None else -(-most // step)
+        return count if count is not None and count * work.tested <= MOST_COPIES else None
+
+    def _tested(self, work: Work, position: int, count: int, low: Expr, high: Expr, step: int) -> None:
+        """The loop at `position`, written out with `count` iterations: each is tested."""
+        plan, var = work.job.plan.loops[position], fresh(work.job.plan.loops[position].name)
+        value = ix.add(low, ix.mul(var, step))
+        with self._for(work.job, plan, var, ix.as_index(0), ix.as_index(count), 1, "unroll"):
+            facts = self.builder.facts
+            ends = [e for e in ix.members_of(high) if not facts.nonnegative(ix.sub(ix.sub(e, value), 1))]
+            holds = conjunction([Op("lt", bool_, (value, e)) for e in ends])
+            with self.builder.iteration(var, holds, *(ix.sub(ix.sub(e, value), 1) for e in ends)):
+                self.choose(replace(work, tested=work.tested * count), position, [[value]])
 
     def _bounds(self, coordinates: Coordinates, loop: str) -> tuple[Expr, Expr, int]:
         low, high, step = coordinates.bounds(loop)

@@ -69,7 +69,7 @@ class Phase:
 @dataclass(slots=True)
 class Work:
     """Something to emit: loops of a stage, from some position on, in one phase. `rows`: set where they follow the rows of an array that is
-    read flat.
+    read flat. `tested`: how many iterations are written out behind tests, in all loops around.
     """
 
     job: Job
@@ -80,6 +80,7 @@ class Work:
     accumulators: Accumulators | None = None
     origin_of: list[int] = field(default_factory=lambda: [0])
     rows: Rows | None = None
+    tested: int = 1
 
 
 def accumulators_of(work: Work) -> Accumulators:

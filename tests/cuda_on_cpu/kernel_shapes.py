@@ -1,4 +1,5 @@
-"""The machine code of programs under their default schedules: no spills, local memory only for arrays of a thread, shared bytes as planned.
+"""The machine code of programs under their default schedules: no spills, shared bytes as planned, and local memory only for arrays of a thread
+that are reached at indices which vary.
 
 Every kernel of the corpus is compiled by NVRTC for every architecture; its registers are listed. Where `nvdisasm` is at hand
 (`pip install nvidia-cuda-nvdisasm`, or its path), instructions are counted too: 16-byte accesses, fused multiply-adds, barriers.
@@ -64,26 +65,29 @@ def shapes(name: str, architecture: str) -> Iterator[Shape]:
     planned = {kernel.name: kernel.shared_bytes for kernel in work.text.kernels}
     for kernel, used in made.resources.items():
         plain = kernel.removeprefix(NARROW)
-        faults = tuple(faults_of(used, planned[plain], has_own_arrays(work.functions[plain])))
+        faults = tuple(faults_of(used, planned[plain], has_indexed_arrays(work.functions[plain])))
         yield Shape(name, kernel, architecture, used, faults, made.code)
 
 
-def faults_of(used: Resources, planned: int, own_arrays: bool) -> Iterator[str]:
+def faults_of(used: Resources, planned: int, indexed_arrays: bool) -> Iterator[str]:
     """What a kernel takes of the hardware beside what its schedule says."""
     declared = planned if planned <= STATIC_SHARED else 0
     if used.spill_bytes:
         yield f"{used.spill_bytes} bytes of spills"
-    if used.local_bytes and not own_arrays:
-        yield f"{used.local_bytes} bytes of local memory, and no array of a thread"
+    if used.local_bytes and not indexed_arrays:
+        yield f"{used.local_bytes} bytes of local memory, and no array of a thread at indices that vary"
     if used.shared_bytes != declared:
         yield f"{used.shared_bytes} bytes of shared memory instead of {declared}"
 
 
-def has_own_arrays(function: Any) -> bool:
-    """Whether a kernel has arrays of a thread with more than one element: the compiler may keep these in memory."""
-    allocated = (node.buffer for node in tir.walk(function.body) if tir.kind(node) == "AllocBuffer")
-    own = (buffer for buffer in allocated if not str(buffer.scope()).startswith("shared"))
-    return any(int(extent.value) > 1 for buffer in own for extent in buffer.shape)
+def has_indexed_arrays(function: Any) -> bool:
+    """Whether a kernel has arrays of a thread that it reaches at indices which are no constants: the compiler keeps these in memory."""
+    nodes = list(tir.walk(function.body))
+    allocated = (node.buffer for node in nodes if tir.kind(node) == "AllocBuffer")
+    own = {buffer for buffer in allocated if not str(buffer.scope()).startswith("shared")}
+    reached = (node for node in nodes if tir.kind(node) in ("BufferLoad", "BufferStore") and tir.buffer_of(node) in own)
+    places = (index.base if tir.kind(index) == "Ramp" else index for node in reached for index in node.indices)
+    return any(tir.kind(place) != "IntImm" for place in places)
 
 
 def count_instructions(code: bytes, nvdisasm: str) -> dict[str, Counter[str]]:

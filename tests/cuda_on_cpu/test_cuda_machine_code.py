@@ -8,7 +8,7 @@ from typing import Any
 
 import hand_made_kernels as kernels
 import pytest
-from kernel_shapes import ARCHITECTURES, PROGRAMS, count_instructions, faults_of, has_own_arrays, shapes, summary
+from kernel_shapes import ARCHITECTURES, PROGRAMS, count_instructions, faults_of, has_indexed_arrays, shapes, summary
 from kernel_vocabulary import at, integer, kernel, memory, native, put
 
 from raido.algo.errors import CompileError, TargetError
@@ -51,6 +51,14 @@ def test_programs_of_the_corpus_take_what_their_schedules_say(number: int) -> No
     assert found and [(shape.kernel, shape.faults) for shape in found if shape.faults] == []
 
 
+@pytest.mark.parametrize("name", ["matmul", "distances"])
+def test_sums_of_a_thread_are_in_registers(name: str) -> None:
+    """At the edge of an array, too, where a thread has fewer of them than elsewhere."""
+    assert [
+        (shape.kernel, shape.resources.local_bytes) for shape in shapes(name, "sm_90") if shape.resources.local_bytes
+    ] == []
+
+
 def test_a_kernel_that_takes_more_is_found() -> None:
     """The compiler keeps an array in memory that is reached at places which it does not know."""
 
@@ -61,13 +69,13 @@ def test_a_kernel_that_takes_more_is_found() -> None:
 
     function = kernel("k", (f32, "int64"), make)
     used = compile_kernels([function], "sm_90").resources["k"]
-    assert used.local_bytes and has_own_arrays(function) and list(faults_of(used, 0, own_arrays=True)) == []
-    (local,) = faults_of(used, 0, own_arrays=False)
-    (shared,) = faults_of(Resources(10, 0, 0, 512), 1024, own_arrays=False)
-    (spills,) = faults_of(Resources(255, 0, 16, 0), 0, own_arrays=False)
+    assert used.local_bytes and has_indexed_arrays(function) and list(faults_of(used, 0, indexed_arrays=True)) == []
+    (local,) = faults_of(used, 0, indexed_arrays=False)
+    (shared,) = faults_of(Resources(10, 0, 0, 512), 1024, indexed_arrays=False)
+    (spills,) = faults_of(Resources(255, 0, 16, 0), 0, indexed_arrays=False)
     assert "bytes of local memory" in local and spills == "16 bytes of spills"
     assert shared == "512 bytes of shared memory instead of 1024"
-    assert list(faults_of(Resources(10, 0, 0, 0), 64 << 10, own_arrays=False)) == []  # the launch brings it
+    assert list(faults_of(Resources(10, 0, 0, 0), 64 << 10, indexed_arrays=False)) == []  # the launch brings it
 
 
 def test_instructions_are_counted() -> None:
