@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from raido.algo.graph.dtypes import DType, bool_
-from raido.algo.graph.expr import Cond, Const, Expr, Item, Node, Op, Reduce, SizeVar, Var, const
+from raido.algo.graph.expr import Cond, Const, Expr, Item, Node, Op, Reduce, Scan, SizeVar, Update, Var, const
 from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.rewrite import scalar_nodes, substitute, transform
 
@@ -56,6 +56,17 @@ def either(test: Expr, then: tuple[Expr, ...], orelse: tuple[Expr, ...], branch:
         form = Cond(test, then, orelse)
         return tuple(Item(form, k) for k in range(len(then)))
     return tuple(Op("select", a.dtype, (test, a, b)) for a, b in zip(then, orelse, strict=True))
+
+
+def identities_of(form: Reduce | Scan | Update) -> tuple[Const, ...]:
+    """The identities of an operator that treats each part of an element by a primitive, bit for bit; () for others."""
+    found = []
+    for left, right, e in zip(form.left, form.right, form.combine, strict=True):
+        known = identity_of(e.name, left.dtype) if isinstance(e, Op) and set(e.args) == {left, right} else None
+        if known is None:
+            return ()
+        found.append(known)
+    return tuple(found)
 
 
 def identity_of(monoid: str, dtype: DType) -> Const | None:

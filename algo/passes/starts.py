@@ -37,7 +37,7 @@ from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.primitives import DIVISIONS, evaluate
 from raido.algo.graph.program import Program
-from raido.algo.graph.reduction import either, identity_of, join_partials
+from raido.algo.graph.reduction import either, identities_of, join_partials
 from raido.algo.graph.rewrite import rebuild, scalar_nodes, topological
 
 IDEMPOTENT = frozenset(["minimum", "maximum", "logical_and", "logical_or", "bit_and", "bit_or"])
@@ -60,7 +60,7 @@ def start_neutral(program: Program) -> Program:
         if isinstance(new, Item) and isinstance(new.form, Reduce):
             new = folded_from_neutral(new.form, made)[new.index]
         elif isinstance(new, Update):
-            new = _with_neutral(new, _identities(new) or new.neutral)
+            new = _with_neutral(new, identities_of(new) or new.neutral)
         memo[node] = new
     program = follow_tables(program, memo, tuple(memo[result] for result in program.results))
     sites = {new: program.sites[old] for new, old in made.items() if old in program.sites}
@@ -71,8 +71,8 @@ def folded_from_neutral(form: Reduce, made: dict[Node, Node]) -> tuple[Expr, ...
     """The results of a reduction; those in them start from neutral elements. `made` gets nodes for the last step, and what they came of."""
     if _starts_neutral(form):
         return _items(form)
-    neutral = _identities(form)
-    if neutral is not None:
+    neutral = identities_of(form)
+    if neutral:
         return join_partials(form, form.neutral, _items(_with_neutral(form, neutral)), made)
     here, there = fresh("here", bool_), fresh("there", bool_)
     both = Op("logical_and", bool_, (here, there))
@@ -97,14 +97,14 @@ def folded_from_neutral(form: Reduce, made: dict[Node, Node]) -> tuple[Expr, ...
 def _changes(node: Node) -> bool:
     """Whether a node starts a fold from what is not neutral."""
     if isinstance(node, Update):
-        return _identities(node) is not None and not _is_harmless(node)
+        return bool(identities_of(node)) and not _is_harmless(node)
     return isinstance(node, Reduce) and not _starts_neutral(node)
 
 
 def _is_harmless(form: Reduce | Update) -> bool:
     """Whether a start may take part any number of times, as the operator treats each part of an element by a primitive."""
-    known = _identities(form)
-    return known is not None and all(
+    known = identities_of(form)
+    return bool(known) and all(
         e.name in IDEMPOTENT or _same((identity,), (start,))  # type: ignore[attr-defined]
         for e, identity, start in zip(form.combine, known, form.neutral, strict=True)
     )
@@ -112,7 +112,7 @@ def _is_harmless(form: Reduce | Update) -> bool:
 
 def _starts_neutral(form: Reduce) -> bool:
     """Whether the start of a reduction is known, or found in trials, to change nothing."""
-    if _identities(form) is not None:
+    if identities_of(form):
         return _is_harmless(form)
     start = [_folded(e, {}) for e in form.neutral]
     if not all(isinstance(e, Const) for e in start):
@@ -130,17 +130,6 @@ def _starts_neutral(form: Reduce) -> bool:
             if all(isinstance(e, Const) for e in got) and not _same(got, trial):
                 return False
     return True
-
-
-def _identities(form: Reduce | Update) -> tuple[Const, ...] | None:
-    """The neutral elements of an operator that treats each part of an element by a primitive; None for others."""
-    found = []
-    for left, right, e in zip(form.left, form.right, form.combine, strict=True):
-        known = identity_of(e.name, left.dtype) if isinstance(e, Op) and set(e.args) == {left, right} else None
-        if known is None:
-            return None
-        found.append(known)
-    return tuple(found)
 
 
 def _drawn(values: tuple[Expr, ...], trial: int) -> dict[Node, Node]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from itertools import takewhile
 
+from raido.algo.graph.reduction import identities_of
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft
-from raido.schedule.lower.steps import folds_pieces_in_lanes
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, enclosing, is_reduction, loop_of
@@ -44,7 +44,7 @@ def say_parts(draft: Draft, name: str) -> None:
             segments = segments_of(stage)
             if free:
                 draft.say(whole, "parallel", axis=axes[0], dynamic=True)
-            if segments is not None and folds_pieces_in_lanes(segments.fold):
+            if segments is not None and identities_of(segments.fold):
                 draft.say(whole, "vectorize", axis=axes[1])
 
 

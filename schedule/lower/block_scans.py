@@ -25,13 +25,13 @@ from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.folds import folds_in_lanes
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import spread
-from raido.schedule.lower.steps import known_neutral, replace_neutral
 from raido.schedule.lower.thread_scans import ThreadScans
 from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Accumulators, Phase, Work, over_reduced
 from raido.schedule.nest.nodes import Certificate, Ordered, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
+from raido.schedule.stages.stage import initial_values
 from raido.schedule.strategy_parts import part_loop, totals_part
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class BlockScans:
             threads.each(inner, at, threads.pieces(inner, at), one, certificates)
 
         self._each_block(work, position, plan, total)
-        converted = self.loops.converter.convert(fold.neutral, environment, self.builder.facts, work.identity)
+        converted = self.loops.converter.convert(initial_values(fold), environment, self.builder.facts, work.identity)
         initial = self.loops.emitter.values(converted)
         threads.exchange(work, position, initial, partials, combine, end.buffers if end is not None else ())
         self._each_block(work, position, plan, go_through, certificates)
@@ -280,7 +280,7 @@ class BlockScans:
         self.reductions.part(work, position, self.total, own)
 
     def _neutral(self, work: Work) -> tuple[Expr, ...]:
-        return known_neutral(_carried(work)) if folds_in_lanes(work.job) else ()
+        return _carried(work).neutral if folds_in_lanes(work.job) else ()
 
     def _totalled(self, work: Work, position: int) -> bool:
         """The scanned loops inside a block as one over its values, whose order of loops nobody sees. False where there are none."""
@@ -313,8 +313,7 @@ class BlockScans:
         if not neutral:
             self.loops.emitter.prefixes(self.reductions.steps(work), scan is not None and scan.exclusive)
             return
-        steps = [(replace_neutral(form, neutral), buffers, at) for form, buffers, at in self.reductions.steps(work)]
-        self.loops.emitter.folds(steps, contract=False)
+        self.loops.emitter.folds(self.reductions.steps(work), contract=False)
 
 
 def loops_along(job: Job, position: int) -> list[LoopPlan]:

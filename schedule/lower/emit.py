@@ -11,7 +11,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const
-from raido.algo.graph.reduction import is_arithmetic
+from raido.algo.graph.reduction import identities_of
 from raido.schedule.lower.builder import Scope, closed
 from raido.schedule.lower.dag import (
     CHEAP_TO_SELECT,
@@ -22,7 +22,6 @@ from raido.schedule.lower.dag import (
 )
 from raido.schedule.lower.emit_steps import StepEmitter
 from raido.schedule.lower.steps import (
-    known_neutral,
     replace_neutral,
     step_operands,
 )
@@ -177,8 +176,8 @@ class Emitter(StepEmitter):
             scope = manager.__enter__()
             self._bind(axis.var, scope)
             scopes.append((manager, scope, (axis.var, extent)))
-        neutral = known_neutral(form) if is_ragged(form) else ()
-        wide = bool(neutral) and len(form.axes) == 1 and is_arithmetic(*form.combine)
+        neutral = identities_of(form) if is_ragged(form) else ()
+        wide = bool(neutral) and len(form.axes) == 1
         fold = replace_neutral(form, neutral) if wide else form
         self._fold_here(fold, registers, (), self._block(step_operands(form, self.contract)), self.contract)
         for manager, scope, (var, extent) in reversed(scopes):

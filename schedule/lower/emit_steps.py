@@ -19,7 +19,6 @@ from raido.schedule.lower.dag import (
 from raido.schedule.lower.emit_values import ValueEmitter
 from raido.schedule.lower.steps import (
     is_plain_operator,
-    known_neutral,
     operand_uses,
     single_monoid,
     step,
@@ -50,7 +49,7 @@ class StepEmitter(ValueEmitter):
             results = tuple(fresh("prefix", v.dtype) for v in form.left)
             for var in results:
                 self.builder.level_of[var] = self.builder.scope.level
-            operator = (form.combine, form.left, form.right, form.combine, known_neutral(form))
+            operator = (form.combine, form.left, form.right, form.combine, form.neutral)
             before, after = (results, ()) if exclusive else ((), results)
             self.builder.add(Fold(tuple(buffers), at, *operator, "", tuple(values), before, after))
             return list(results)

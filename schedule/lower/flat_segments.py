@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Item, Node, Op, Reduce, const, fresh
+from raido.algo.graph.reduction import identities_of
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.steps import folds_pieces_in_lanes, known_neutral, replace_neutral
+from raido.schedule.lower.steps import replace_neutral
 from raido.schedule.lower.work import Phase, Work
 from raido.schedule.nest.nodes import If, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
@@ -180,7 +181,7 @@ class FlatSegments:
         """The values start … stop − 1, all of one segment, folded; anything where there are none."""
         builder, fold = self.builder, segments.fold
         piece = tuple(builder.alloc(v.name, v.dtype, (), "register") for v in fold.left)
-        neutral = known_neutral(fold)
+        neutral = identities_of(fold)
         first = start
         for register, v in zip(piece, neutral or [const(v.dtype, 0) for v in fold.left], strict=True):
             builder.add(Store(register, (), v))
@@ -192,7 +193,7 @@ class FlatSegments:
             first = ix.add(start, 1)
         loop = part_loop(work.job.stage, work.job.plan, "fold", -1)
         how: dict[str, object] = {}
-        if loop.kind == "vector" and folds_pieces_in_lanes(fold):
+        if loop.kind == "vector" and neutral:
             how = {"kind": "vector", "lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
             how |= {"stage": work.job.stage.name, "loop": loop.name}
         place = fresh(fold.axes[0].var.name)

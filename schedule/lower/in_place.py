@@ -25,7 +25,7 @@ from raido.schedule.lower.jobs import Job, flat
 from raido.schedule.lower.sharing import outermost
 from raido.schedule.plan import Root, Split
 from raido.schedule.stages.dependence import Steps, conflict
-from raido.schedule.stages.stage import AnyStage, ControlStage, Stage
+from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, initial_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ def starts_of(job: Job) -> list[Array] | None:
     assert job.reduction is not None
     own = tuple(axis.var for axis in job.stage.axes)
     starts: list[Array] = []
-    for start in job.reduction.neutral:
+    for start in initial_values(job.reduction):
         if not isinstance(start, Load) or start.indices != own or start.checked or start.array in starts:
             return None
         starts.append(start.array)

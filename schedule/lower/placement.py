@@ -25,6 +25,7 @@ from raido.schedule.lower.sliding import Sliding, kept_scope
 from raido.schedule.lower.work import Work, ranges_of
 from raido.schedule.plan import At
 from raido.schedule.refusal import place
+from raido.schedule.stages.stage import initial_values
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
@@ -83,7 +84,7 @@ class Placement:
         """Those of the stages that what an update starts as needs: its steps, and what they read, come later."""
         assert work.job.reduction is not None
         needed: set[Node] = {
-            load.array.form for load in loads_in(*work.job.reduction.neutral) if isinstance(load.array, Result)
+            load.array.form for load in loads_in(*initial_values(work.job.reduction)) if isinstance(load.array, Result)
         }
         for job in sorted(self.jobs.values(), key=lambda j: -j.position):
             if job.form in needed:

@@ -23,6 +23,7 @@ from raido.schedule.lower.work import Accumulators, Phase, Work, accumulators_of
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
+from raido.schedule.stages.stage import initial_values
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
@@ -74,10 +75,10 @@ class Reductions:
 
     def _fill(self, work: Work, acc: Accumulators, shape: Sequence[Expr]) -> None:
         loops, facts = self.loops, self.builder.facts
-        neutral = _reduction(work).neutral
+        init = initial_values(_reduction(work))
 
         def store(at: tuple[Expr, ...]) -> None:
-            values = loops.converter.convert(neutral, self._environment(work, acc, at), facts, work.identity)
+            values = loops.converter.convert(init, self._environment(work, acc, at), facts, work.identity)
             for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
                 self.builder.add(Store(buffer, at, value))
 
@@ -145,7 +146,7 @@ class Reductions:
         reduction, acc, loops = _reduction(work), accumulators_of(work), self.loops
         for k in range(len(work.copies)):
             values = loops.converter.convert(
-                reduction.neutral, loops.environment(work, k), self.builder.facts, work.identity
+                initial_values(reduction), loops.environment(work, k), self.builder.facts, work.identity
             )
             for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
                 self.builder.add(Store(buffer, self.place(work, acc, k), value))
@@ -243,7 +244,7 @@ class Reductions:
         self.each(own.lengths, lambda at: self.copy(own.buffers, at, partials, (chunk, *at)), how=how)
 
     def clear(self, work: Work, acc: Accumulators) -> None:
-        """Sets all of the accumulators to the neutral value."""
+        """Sets all of the accumulators to the initial values."""
         whole = self._folds_in_lanes(work, 0)
         self._fill(work, acc, acc.buffers[0].shape if whole else acc.lengths)
 
@@ -280,7 +281,7 @@ class Reductions:
             self.each(shape, body, (*at, var), unrolled, how)
 
     def neutral(self, work: Work, acc: Accumulators, at: tuple[Expr, ...]) -> list[NestExpr]:
-        """The initial values of the accumulators at these indices."""
+        """The neutral elements for the accumulators at these indices."""
         values = self._environment(work, acc, at)
         facts = self.builder.facts
         return self.loops.emitter.values(

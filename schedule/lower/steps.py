@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from raido.algo.graph.expr import Const, Expr, Node, Op, Reduce
-from raido.algo.graph.reduction import contracted_product, identity_of, is_arithmetic
+from raido.algo.graph.expr import Expr, Node, Op, Reduce
+from raido.algo.graph.reduction import contracted_product, is_arithmetic
 from raido.algo.graph.rewrite import children, substitute
 from raido.schedule.lower.dag import scalar_order
 from raido.schedule.nest.values import NestExpr
@@ -15,11 +15,6 @@ from raido.schedule.nest.values import NestExpr
 def is_plain_operator(form: Reduce) -> bool:
     """Whether the operator is arithmetic on its operands alone: no branches, loops or reads, and nothing that can fault."""
     return is_arithmetic(*form.combine, *form.neutral)
-
-
-def folds_pieces_in_lanes(fold: Reduce) -> bool:
-    """Whether lanes may fold a piece of a segment, which has as many values as some data say."""
-    return bool(known_neutral(fold)) and is_arithmetic(*fold.combine)
 
 
 def products(form: Reduce, contract: bool) -> list[bool]:
@@ -52,12 +47,6 @@ def step(form: Reduce, contract: bool, operands: list[NestExpr]) -> list[Expr]:
         else:
             right[form.right[k]] = operands.pop(0)
     return [fused[k] if k in fused else substitute_scalars(e, right) for k, e in enumerate(form.combine)]
-
-
-def known_neutral(form: Reduce) -> tuple[Const, ...]:
-    """The neutral element of an operator on one value, if it is known; partial results begin with it, else with their first value."""
-    known = identity_of(form.monoid, form.left[0].dtype) if len(form.left) == 1 else None
-    return () if known is None else (known,)
 
 
 def replace_neutral(form: Reduce, neutral: tuple[Expr, ...]) -> Reduce:

@@ -35,6 +35,7 @@ from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.work import Phase, Work, over_reduced
 from raido.schedule.nest.nodes import Check, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.stages.stage import initial_values
 from raido.schedule.strategy_parts import part_plan, part_stage, without_threads
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Updates:
         """Bins start as the neutral element."""
 
         def set_one(values: dict[Node, Node], at: tuple[Expr, ...]) -> None:
-            neutral = self.loops.emitter.values(self._operator(work, values).values)
+            neutral = self.loops.emitter.values(self._operator(work, values).neutral)
             for buffer, value in zip(bins.buffers, neutral, strict=True):
                 self.builder.add(Store(buffer, (*bins.first, *at), value))
 
@@ -208,8 +209,7 @@ class Updates:
     def _operator(self, work: Work, values: dict[Node, Node]) -> Reduce:
         """The same with the neutral elements for values, which may be had where no step is."""
         own = _fold(work)
-        neutral = own.values[len(own.values) - len(own.left) :]
-        form = Reduce(own.axes, own.left, own.right, own.combine, neutral, neutral, own.commutative, own.monoid)
+        form = Reduce(own.axes, own.left, own.right, own.combine, own.neutral, own.neutral, own.commutative, own.monoid)
         return self._converted(work, form, values)
 
     def _converted(self, work: Work, form: Reduce, values: dict[Node, Node]) -> Reduce:
@@ -230,7 +230,7 @@ class Updates:
 
     def _set(self, work: Work, values: dict[Node, Node]) -> None:
         job, loops = work.job, self.loops
-        start = loops.converter.convert(_fold(work).neutral, values, self.builder.facts, work.identity)
+        start = loops.converter.convert(initial_values(_fold(work)), values, self.builder.facts, work.identity)
         place = tuple(values[axis.var] for axis in job.stage.axes)
         for j, value in enumerate(loops.emitter.values(start)):
             storage = loops.converter.storages[Result(job.form, j)]

@@ -14,7 +14,7 @@ from raido.algo.graph.expr import Array, Constant, Expr, Load, Node, Parameter, 
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import children, loads_in, rebuild, scalar_nodes
 from raido.schedule.remember import remembered
-from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
+from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph, initial_values
 
 
 @remembered
@@ -36,11 +36,11 @@ def sizes_of(stage: Stage) -> set[SizeVar]:
 
 
 def epilogue_loads(stage: Stage) -> tuple[Load, ...]:
-    """The loads that happen before or after the reduction loops: in the neutral element and in what is made of the result."""
+    """The loads that happen before or after the reduction loops: in its initial values and in what is made of the result."""
     if stage.reduction is None:
         return loads_of(stage)
     found: dict[Node, None] = {}
-    todo: list[Node] = [*stage.bodies, *stage.reduction.neutral]
+    todo: list[Node] = [*stage.bodies, *initial_values(stage.reduction)]
     while todo:
         node = todo.pop()
         if node not in found and node is not stage.reduction:

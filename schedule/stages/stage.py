@@ -27,8 +27,23 @@ from raido.algo.graph.expr import (
     Sort,
     Update,
 )
+from raido.algo.graph.node import node
 from raido.algo.graph.program import Program, Site
 from raido.schedule.remember import Lasting
+
+
+@node
+class StageFold(Reduce):
+    """A fold whose initial values `init` take part once, whatever they are; partial results begin with `neutral`, or, where that is
+    empty, with their first value. A plain `Reduce` begins with its neutral elements; what else it began with has been taken apart.
+    """
+
+    init: tuple[Expr, ...]
+
+
+def initial_values(fold: Reduce) -> tuple[Expr, ...]:
+    """The values that a stage's fold begins with, one for each of its results."""
+    return fold.init if isinstance(fold, StageFold) else fold.neutral
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +59,7 @@ class ScanStep:
 
 @dataclass(frozen=True, slots=True)
 class UpdateStep:
-    """A fold as an update: each step goes to the element that it names, of results that start as the fold's neutral values.
+    """A fold as an update: each step goes to the element that it names, of results that start as the fold's initial values.
 
     `places[d]` is the number, among the fold's values, of the index along dimension d; None where the dimension is an axis that steps
     run over as well (a row, an outer axis). `mode` and `checked` as in `Update`.

@@ -5,14 +5,16 @@ from __future__ import annotations
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Axis, Filter, Item, Load, Reduce, Scan, Sort, Update, const, fresh
 from raido.algo.graph.program import Site
+from raido.algo.graph.reduction import identities_of
 from raido.schedule.stages.dependent import mapped_axes
-from raido.schedule.stages.stage import FilterStep, ScanStep, SortStep, Stage, UpdateStep
+from raido.schedule.stages.stage import FilterStep, ScanStep, SortStep, Stage, StageFold, UpdateStep
 
 
 def scan_stage(form: Scan, names: tuple[str, ...], outer: int, site: Site | None) -> Stage:
     """A scan as a fold along one of its axes, of which every step is kept."""
     axes = (form.axes[form.along],)
-    fold = Reduce(axes, form.left, form.right, form.combine, form.neutral, form.values, False, form.monoid)
+    operator = (form.left, form.right, form.combine, identities_of(form))
+    fold = StageFold(axes, *operator, form.values, False, form.monoid, form.neutral)
     bodies = tuple(Item(fold, k) for k in range(len(form.left)))
     scan = ScanStep(form.along, form.exclusive)
     return Stage(names[0], names, form, form.axes, fold, bodies, outer, None, site, scan)
@@ -31,11 +33,11 @@ def update_stage(form: Update, names: tuple[str, ...], outer: int, site: Site | 
     numbers = iter(range(len(form.values), len(form.values) + len(shape)))
     places = tuple(None if d in mapped else next(numbers) for d in range(len(shape)))
     variables = tuple(axis.var for axis in axes)
-    start = tuple(Load(dest, variables, False) for dest in form.dest)
+    init = tuple(Load(dest, variables, False) for dest in form.dest)
     left = form.left or tuple(fresh("old", value.dtype) for value in form.values)
     right = form.right or tuple(fresh("new", value.dtype) for value in form.values)
-    values = (*form.values, *indices, *form.neutral)
-    fold = Reduce(steps, left, right, form.combine or right, start, values, form.mode != "set", form.monoid)
+    operator = (left, right, form.combine or right, form.neutral)
+    fold = StageFold(steps, *operator, (*form.values, *indices), form.mode != "set", form.monoid, init)
     bodies = tuple(Item(fold, k) for k in range(len(left)))
     update = UpdateStep(places, form.mode, form.checked)
     return Stage(names[0], names, form, axes, fold, bodies, outer, None, site, None, update)

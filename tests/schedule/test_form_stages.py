@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import raido as rd
+from raido.algo.graph.expr import Load
 from raido.schedule.stages.form_stages import form_stages
-from raido.schedule.stages.stage import AnyStage, ControlStage, Stage
+from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, initial_values
 
 F = rd.f32
 
@@ -202,3 +203,28 @@ def test_axes_are_named_by_rank(rank: int, axes: str) -> None:
         return x * 2
 
     assert stages(double, (2,) * rank) == [("elementwise_1", axes)]
+
+
+def test_initial_values_of_a_fold_are_apart_from_those_of_partial_results() -> None:
+    def fold(algorithm: Any) -> tuple[list[Any], list[Any]]:
+        (stage,) = form_stages(algorithm.trace()).stages
+        assert isinstance(stage, Stage) and stage.reduction is not None
+        init = (getattr(e, "value", e) for e in initial_values(stage.reduction))
+        return list(init), [getattr(e, "value", e) for e in stage.reduction.neutral]
+
+    @rd.algorithm
+    def both(a: F["n"], b: rd.i64["n"]):
+        return rd.scan(lambda p, q: (p[0] + q[0], rd.maximum(p[1], q[1])), (3.0, 5), a, b)
+
+    @rd.algorithm
+    def chained(a: F["n"], b: F["n"]):
+        return rd.scan(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (1.0, 0.0), a, b)
+
+    @rd.algorithm
+    def bins(index: rd.i32["n"], dest: F["m"]):
+        return rd.reduce_by_index(dest, rd.add, 0.0, index, 1.0)
+
+    assert fold(both) == ([3.0, 5], [-0.0, np.iinfo(np.int64).min])
+    assert fold(chained) == ([1.0, 0.0], []), "partial results begin with their first value"
+    init, neutral = fold(bins)
+    assert isinstance(init[0], Load) and neutral == [-0.0]
