@@ -36,8 +36,10 @@ setup(
         ),
         Extension(
             "raido.targets._cuda",
-            sources=[f"targets/runtime/raido_{part}.c" for part in ("device", "plan", "cuda")],
-            depends=[f"targets/runtime/raido_{part}.h" for part in ("device", "cuda", "cuda_api")],
+            sources=[
+                f"targets/runtime/raido_{part}.c" for part in ("device", "plan", "cuda", "cuda_foreign", "cuda_repeat")
+            ],
+            depends=[f"targets/runtime/raido_{part}.h" for part in ("device", "cuda", "cuda_api", "cuda_inside")],
             define_macros=[("RAIDO_SHARED_RUNTIME", "1")],
             extra_compile_args=[*COMPILE, "-pthread"],
             extra_link_args=["-pthread", "-ldl", "-Wl,-Bsymbolic", "-Wl,-z,nodelete"],

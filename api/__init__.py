@@ -200,7 +200,7 @@ if TYPE_CHECKING:
     from raido.autotune.jobs.tuning import Tuning
     from raido.schedule.holes import choose
     from raido.schedule.schedule import Schedule
-    from raido.targets.devices.array import DeviceArray, device_array
+    from raido.targets.devices.array import DeviceArray, device_array, from_dlpack
     from raido.targets.executable import Executable
     from raido.targets.export import load
     from raido.targets.target import Target, targets
@@ -325,6 +325,7 @@ __all__ = [
     "float_power",
     "fori_loop",
     "frexp",
+    "from_dlpack",
     "fromfunction",
     "full",
     "full_like",
@@ -518,6 +519,7 @@ _LATER = {
     "choose": "raido.schedule.holes",
     "DeviceArray": "raido.targets.devices.array",
     "device_array": "raido.targets.devices.array",
+    "from_dlpack": "raido.targets.devices.array",
     "Executable": "raido.targets.executable",
     "Target": "raido.targets.target",
     "targets": "raido.targets.target",

@@ -69,10 +69,12 @@ def write_library(
     path: str | os.PathLike[str],
     algorithms: Sequence[tuple[str, Signature, bytes | DeviceCode]],
     cc: str | Sequence[str] | None = None,
+    architectures: Sequence[str] | None = None,
 ) -> Path:
     """Writes a shared library of several algorithms and its header; returns the library's path.
 
-    Each has a name, a signature, and an object's bytes, or its code for a device.
+    architectures: those that programs for CUDA have code for (None: sm_75, sm_80, sm_90, sm_100, and PTX for others). Each algorithm has a
+    name, a signature, and an object's bytes, or its code for a device.
 
     `build/libblur.so` gets the header `build/blur.h` and the name `blur`, which the library's own functions start with. Raises
     ExportError, and leaves what was there before, when there is no compiler, it fails, or the place cannot be written.
@@ -81,7 +83,7 @@ def write_library(
     library = header_of(target).stem
     if not algorithms:
         raise ExportError(f"{target.name} would be empty: name at least one algorithm")
-    device = _device_part(algorithms)
+    device = _device_part(algorithms, architectures)
     command = find_compiler(cc)
     functions = [
         describe_function(library, name, f"raido_{i}_{signature.entry}", signature, isinstance(code, DeviceCode))
@@ -134,8 +136,10 @@ def write_library(
     return target
 
 
-def _device_part(algorithms: Sequence[tuple[str, Signature, bytes | DeviceCode]]) -> DevicePart | None:
-    """The part for devices that a library of these algorithms has; ExportError where they need two."""
+def _device_part(
+    algorithms: Sequence[tuple[str, Signature, bytes | DeviceCode]], architectures: Sequence[str] | None
+) -> DevicePart | None:
+    """The part for devices that a library of these algorithms has; ExportError where they need two, or have no architectures."""
     first: dict[str, str] = {}
     for name, _, code in algorithms:
         if isinstance(code, DeviceCode):
@@ -144,12 +148,16 @@ def _device_part(algorithms: Sequence[tuple[str, Signature, bytes | DeviceCode]]
         said = " and ".join(f"{name} for {api}" for api, name in first.items())
         raise ExportError(f"a library has programs for one kind of device, and {said} are two: export them apart")
     if "cuda" in first:
-        from raido.targets.cuda.export import PART
-    elif first:
+        from raido.targets.cuda.export import part_for
+
+        return part_for(architectures)
+    if architectures is not None:
+        raise ExportError("architectures= is for programs that were compiled for CUDA")
+    if first:
         from raido.targets.vulkan.export import PART
-    else:
-        return None
-    return PART
+
+        return PART
+    return None
 
 
 def header_of(path: str | os.PathLike[str]) -> Path:

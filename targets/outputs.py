@@ -14,7 +14,7 @@ from raido.algo.errors import ArgumentError, ArrayTooLarge, SizeMismatch, explai
 from raido.algo.graph.dtypes import numpy_dtype
 from raido.algo.graph.limits import exceeds_limit, limit_text
 from raido.algo.trace.argument_errors import counted, wrong
-from raido.algo.trace.arguments import Placed
+from raido.algo.trace.arguments import Placed, Placing
 from raido.algo.trace.foreign import read_foreign
 from raido.algo.trace.trees import branches
 from raido.targets.native import allocate_array
@@ -70,14 +70,14 @@ def output_shapes(signature: Signature, sizes: Mapping[str, int]) -> list[tuple[
     return shapes
 
 
-def take_out(signature: Signature, out: Any, placed: type[Placed] | None = None) -> list[Any]:
-    """The user's `out` as an array for each result, None where there is none; arrays of the class `placed` as they came.
+def take_out(signature: Signature, out: Any, placing: Placing | None = None) -> list[Any]:
+    """The user's `out` as an array for each result, None where there is none; arrays that `placing` finds as it says.
 
     ArgumentError where `out` is no such structure of arrays, or has one for a result that the program allocates.
     """
     given: list[Any] = [None] * len(signature.outputs)
     if out is not None:
-        _take_out(signature, signature.output_tree, out, given, placed)
+        _take_out(signature, signature.output_tree, out, given, placing)
     for value, array, made in zip(signature.outputs, given, signature.made, strict=True):
         if made and array is not None:
             raise ArgumentError(
@@ -133,12 +133,18 @@ def _overlaps_itself(array: np.ndarray) -> bool:
     return False
 
 
-def _take_out(signature: Signature, tree: Tree, out: Any, given: list[Any], placed: type[Placed] | None) -> None:
+def _take_out(signature: Signature, tree: Tree, out: Any, given: list[Any], placing: Placing | None) -> None:
     if isinstance(tree, int):
         if out is None and signature.made[tree]:
             return
-        if placed is not None and isinstance(out, placed):
-            given[tree] = out
+        try:
+            placed = None if placing is None else placing(out)
+        except ArgumentError as error:
+            raise wrong(
+                signature, f'out for "{signature.outputs[tree].name}" cannot be taken ({error})', out
+            ) from error
+        if placed is not None:
+            given[tree] = placed
             return
         if not isinstance(out, np.ndarray):
             if not hasattr(out, "__dlpack__"):
@@ -154,13 +160,13 @@ def _take_out(signature: Signature, tree: Tree, out: Any, given: list[Any], plac
         if not isinstance(out, Mapping) or set(out) != set(body):
             raise wrong(signature, f"out must be a dict with the keys {', '.join(body)}", out)
         for name, part in body.items():
-            _take_out(signature, part, out[name], given, placed)
+            _take_out(signature, part, out[name], given, placing)
         return
     parts = branches(kind, body)
     if not isinstance(out, (tuple, list)) or len(out) != len(parts):
         raise wrong(signature, f"out must be a tuple of {counted(len(parts), 'array')}", out)
     for part, item in zip(parts, out, strict=True):
-        _take_out(signature, part, item, given, placed)
+        _take_out(signature, part, item, given, placing)
 
 
 def build_result(tree: Tree, leaves: Sequence[Any]) -> Any:

@@ -7,7 +7,7 @@ of exactly the declared dtypes and ranks; sizes are compared by others. `arrange
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -96,12 +96,16 @@ class Placed(Protocol):
     def ndim(self) -> int: ...
 
 
+Placing: TypeAlias = Callable[[Any], "Placed | None"]
+"""A function that finds the array elsewhere that an argument is; None for all else. ArgumentError says why one cannot be taken."""
+
+
 def match_arguments(
-    takes: Takes, arguments: Sequence[Any], placed: type[Placed] | None = None
+    takes: Takes, arguments: Sequence[Any], placing: Placing | None = None
 ) -> tuple[list[Any], dict[str, int]]:
     """The arrays of a call in the order of `takes.inputs`, and the sizes that are arguments themselves.
 
-    `placed` is a class of arrays that are given as they came; all others become NumPy's.
+    Arrays that `placing` finds are given as it says; all others become NumPy's.
     """
     found: list[Any] = [None] * len(takes.inputs)
     explicit: dict[str, int] = {}
@@ -114,7 +118,7 @@ def match_arguments(
             )
         )
     for part, argument in zip(parts, arguments, strict=True):
-        _take(takes, part, _parameter_name(takes, part), argument, found, explicit, placed)
+        _take(takes, part, _parameter_name(takes, part), argument, found, explicit, placing)
     return [array for array in found if array is not None], explicit
 
 
@@ -125,13 +129,19 @@ def _take(
     argument: Any,
     found: list[Any],
     explicit: dict[str, int],
-    placed: type[Placed] | None,
+    placing: Placing | None,
 ) -> None:
     """Puts the arrays of one argument, or of a part of one such as `v.x`, into `found`, following the tree."""
     if isinstance(tree, int):
         leaf = takes.inputs[tree]
-        is_placed = placed is not None and isinstance(argument, placed)
-        found[tree] = (_check_placed if is_placed else _to_array)(takes, leaf, name, argument)
+        try:
+            placed = None if placing is None else placing(argument)
+        except ArgumentError as error:
+            raise misfit(takes, leaf, name, argument, why=str(error)) from error
+        if placed is None:
+            found[tree] = _to_array(takes, leaf, name, argument)
+        else:
+            found[tree] = _check_placed(takes, leaf, name, placed)
         return
     ((kind, body),) = tree.items()
     if kind == "size":
@@ -143,7 +153,7 @@ def _take(
         if not isinstance(argument, (tuple, list)) or len(argument) != len(parts):
             raise wrong(takes, f'argument "{name}" must be a tuple {what}', argument)
         for k, (part, item) in enumerate(zip(parts, argument, strict=True)):
-            _take(takes, part, f"{name}[{k}]", item, found, explicit, placed)
+            _take(takes, part, f"{name}[{k}]", item, found, explicit, placing)
         return
     fields = body if kind == "record" else body["fields"]
     holder = fields_of(argument)
@@ -153,7 +163,7 @@ def _take(
         came = f"the fields {', '.join(map(str, holder))}"
         raise wrong(takes, f'argument "{name}" must have the fields {what}', came)
     for field, branch in fields.items():
-        _take(takes, branch, f"{name}.{field}", holder[field], found, explicit, placed)
+        _take(takes, branch, f"{name}.{field}", holder[field], found, explicit, placing)
 
 
 def fields_of(argument: Any) -> Mapping[str, Any] | None:

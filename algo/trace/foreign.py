@@ -18,7 +18,8 @@ _DEVICES |= {12: "extension", 13: "cuda_managed", 14: "oneapi", 15: "webgpu"}
 _READABLE = (1, 3, 11, 13)  # what the CPU can read
 _UNSIGNED, _BFLOAT = 1, 4  # codes of element types in dlpack.h
 _TYPE_CODE = 20  # bytes into a DLTensor: behind a pointer, the device and the rank
-_TENSOR = {b"dltensor": 0, b"dltensor_versioned": 32}  # by the name of a capsule, bytes into what it holds
+TENSOR_OFFSETS = {b"dltensor": 0, b"dltensor_versioned": 32}
+"""The place of the tensor in what a capsule holds, in bytes, by the capsule's name."""
 
 
 def is_foreign(argument: Any) -> bool:
@@ -59,9 +60,24 @@ def read_foreign(argument: Any) -> np.ndarray:
             is_bf16 = str(getattr(argument, "dtype", "")).endswith(bf16.numpy_name)
             return np.from_dlpack(_AsIntegers(argument)).view(bf16.numpy) if is_bf16 else np.from_dlpack(argument)
     except Exception as error:
-        raise ArgumentError(f"its memory cannot be shared: {_reason(error)}") from error
+        raise sharing_error(error) from error
     device = _DEVICES.get(int(kind), f"device type {int(kind)}")
     raise ArgumentError(f"it is on {device}:{number}; copy it to the CPU first")
+
+
+def sharing_error(error: Exception) -> ArgumentError:
+    """The refusal of an array whose producer refuses."""
+    return ArgumentError(f"its memory cannot be shared: {_reason(error)}")
+
+
+def capsule_content(capsule: Any) -> tuple[bytes, int]:
+    """The name of a DLPack capsule, and the address of what it holds."""
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.argtypes, api.PyCapsule_GetName.restype = (ctypes.py_object,), ctypes.c_char_p
+    api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    name = api.PyCapsule_GetName(capsule)
+    return name, api.PyCapsule_GetPointer(capsule, name)
 
 
 class _AsIntegers:
@@ -74,12 +90,9 @@ class _AsIntegers:
         return self._array.__dlpack_device__()
 
     def __dlpack__(self, **options: Any) -> Any:
-        capsule, api = self._array.__dlpack__(**options), ctypes.pythonapi
-        api.PyCapsule_GetName.argtypes, api.PyCapsule_GetName.restype = (ctypes.py_object,), ctypes.c_char_p
-        api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
-        api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-        name = api.PyCapsule_GetName(capsule)
-        code = ctypes.c_uint8.from_address(api.PyCapsule_GetPointer(capsule, name) + _TENSOR[name] + _TYPE_CODE)
+        capsule = self._array.__dlpack__(**options)
+        name, content = capsule_content(capsule)
+        code = ctypes.c_uint8.from_address(content + TENSOR_OFFSETS[name] + _TYPE_CODE)
         if code.value != _BFLOAT:
             raise BufferError("its element type is not bfloat16")
         code.value = _UNSIGNED

@@ -5,11 +5,13 @@ The text of a program is compiled anew, for each architecture; `raido_cuda.c` ta
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
-from raido.algo.errors import ExportError, TargetError
+from raido.algo.errors import ExportError, TargetError, explain
 from raido.targets.cuda.nvrtc import compile_source
 from raido.targets.devices.code import DeviceCode
 from raido.targets.devices.export import DevicePart
@@ -18,13 +20,47 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "compute_75")
 """Machine code for every generation from Turing on, which later chips of it execute, and PTX for generations to come."""
 _OLDEST = 75
 _MAGIC = b"RaidoCU\0"
-_SOURCES = ("program", "device", "plan", "cuda", "cuda_program")
+_SOURCES = ("program", "device", "plan", "cuda", "cuda_foreign", "cuda_repeat", "cuda_program")
 
 
-def compile_for_all(code: DeviceCode) -> DeviceCode:
-    """A program whose kernels have code for all of `ARCHITECTURES`; ExportError where it cannot be compiled."""
+def part_for(architectures: Sequence[str] | None = None) -> DevicePart:
+    """The part of an exported library whose kernels have code for these architectures: machine code for "sm_90", PTX for "compute_75".
+
+    ExportError for an empty list and for what is no name of an architecture from sm_75 on; `prepare` answers for those that NVRTC lacks.
+
+    >>> part_for(["sm_80", "sm_90"]).devices
+    'a CUDA device that executes code for sm_80 or sm_90, with a driver of CUDA 13.0 or newer'
+    """
+    names = tuple(dict.fromkeys(ARCHITECTURES if architectures is None else architectures))
+    wrong = [name for name in names if not _is_architecture(name)]
+    if isinstance(architectures, str) or wrong or not names:
+        said = "none" if not names else repr(architectures if isinstance(architectures, str) else wrong[0])
+        takes = 'a list of "sm_90" and its like for machine code, "compute_75" for PTX, from 75 on'
+        raise ExportError(explain(f"architectures= has {said}", takes=takes))
+    oldest = min(int(name.partition("_")[2]) for name in names)
+    everywhere = f"compute_{oldest}" in names
+    devices = f"from compute capability {oldest // 10}.{oldest % 10} on"
+    if not everywhere:
+        devices = f"that executes code for {' or '.join(names)}"
+    return DevicePart(
+        tuple(f"raido_{part}.c" for part in _SOURCES),
+        partial(compile_for, names),
+        partial(write_needs, oldest),
+        f"a CUDA device {devices}, with a driver of CUDA 13.0 or newer",
+        "the first",
+        "H100",
+    )
+
+
+def _is_architecture(name: object) -> bool:
+    match = re.fullmatch(r"(?:sm|compute)_(\d{2,3})", name) if isinstance(name, str) else None
+    return match is not None and int(match[1]) >= _OLDEST
+
+
+def compile_for(architectures: Sequence[str], code: DeviceCode) -> DeviceCode:
+    """A program whose kernels have code for all of these architectures; ExportError where it cannot be compiled."""
     try:
-        table = write_code_table([(name, compile_source(code.text, name).code) for name in ARCHITECTURES])
+        table = write_code_table([(name, compile_source(code.text, name).code) for name in architectures])
     except TargetError as error:
         raise ExportError(str(error)) from error
     kernels = {
@@ -49,21 +85,11 @@ def write_code_table(codes: Sequence[tuple[str, bytes]]) -> bytes:
     return b"".join([_MAGIC, struct.pack("<Q", len(codes)), *rows, *padded, *(code for _, code in codes[-1:])])
 
 
-def write_needs(programs: Iterable[DeviceCode]) -> str:
-    """The C file with the needs of all kernels together: `RdCudaNeeds` of raido_cuda_program.h."""
+def write_needs(oldest: int, programs: Iterable[DeviceCode]) -> str:
+    """The C file with the needs of all kernels together, and the oldest compute capability: `RdCudaNeeds` of raido_cuda_program.h."""
     kernels = [kernel for code in programs for kernel in code.kernels.values()]
     threads = max((x * y * z for x, y, z in (kernel.block for kernel in kernels)), default=1)
     block = [max((kernel.block[axis] for kernel in kernels), default=1) for axis in range(3)]
     shared = max((kernel.shared_bytes for kernel in kernels), default=0)
-    rows = f"{_OLDEST}, {threads}, {{{', '.join(map(str, block))}}}, {shared}"
+    rows = f"{oldest}, {threads}, {{{', '.join(map(str, block))}}}, {shared}"
     return f'#include "raido_cuda_program.h"\n\nconst RdCudaNeeds rd_cuda_needs = {{{rows}}};\n'
-
-
-PART = DevicePart(
-    tuple(f"raido_{part}.c" for part in _SOURCES),
-    compile_for_all,
-    write_needs,
-    "a CUDA device from compute capability 7.5 on, with a driver of CUDA 13.0 or newer",
-    "the first",
-    "H100",
-)

@@ -29,6 +29,14 @@ _FUNCTIONS = {
     "rd_cuda_count": (c_int32,),
     "rd_cuda_describe": (c_int32, c_int32, POINTER(Info)),
     "rd_cuda_open": (c_int32, c_int32, c_uint64, POINTER(c_void_p)),
+    "rd_cuda_stream": (c_uint64, c_void_p),
+    "rd_cuda_wait_for": (c_int32, c_void_p, c_uint64),
+    "rd_cuda_let_wait": (c_int32, c_void_p, c_uint64),
+    "rd_cuda_record": (c_int32, c_void_p, POINTER(c_void_p)),
+    "rd_cuda_passed": (c_int32, c_void_p, c_void_p),
+    "rd_cuda_adopt": (c_int32, c_void_p, c_uint64, c_uint64, POINTER(c_void_p)),
+    "rd_cuda_share": (c_int32, c_void_p, POINTER(c_uint64)),
+    "rd_cuda_overlap": (c_int32, c_void_p, c_void_p),
 }
 
 

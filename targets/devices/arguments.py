@@ -31,7 +31,8 @@ class DeviceCall:
     """The memory and sizes of one call, a `Memory` for each input and output of the signature.
 
     No output shares memory with an input or another output; those that the program allocates are None. `shapes` are those of the
-    outputs, at the bounds of sizes that data decides; `given` the user's `out` arrays, None where there is none.
+    outputs, at the bounds of sizes that data decides; `given` the user's `out` arrays, None where there is none. `streams` are those of
+    the caller and of the libraries that arrays come from: what stands in them comes before the call, what they are given then after it.
     """
 
     signature: Signature
@@ -42,6 +43,7 @@ class DeviceCall:
     shapes: tuple[tuple[int, ...] | None, ...]
     given: tuple[Given, ...]
     stays: bool
+    streams: tuple[int, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -65,21 +67,34 @@ class DeviceCall:
         return build_result(self.signature.output_tree, leaves)
 
 
-def bind_device_call(signature: Signature, device: OpenDevice, arguments: Sequence[Any], out: Any = None) -> DeviceCall:
+def bind_device_call(
+    signature: Signature, device: OpenDevice, arguments: Sequence[Any], out: Any = None, stream: Any = None
+) -> DeviceCall:
     """Checks the arguments of a call, copies to the device those that are elsewhere, and allocates the results.
 
-    ArgumentError or SizeMismatch when they do not fit, or are on another device; MemoryError where the device has no room.
+    stream: a stream of the caller, beside those of the libraries that arrays come from. ArgumentError or SizeMismatch when they do not
+    fit, or are on another device; MemoryError where the device has no room.
     """
-    arrays, explicit = match_arguments(signature, arguments, DeviceArray)
+    streams: list[int] = []
+    if stream is not None:
+        streams.append(device.stream_handle(stream))
+        device.wait_for(streams[0])
+
+    def placing(argument: Any) -> DeviceArray | None:
+        return argument if isinstance(argument, DeviceArray) else device.adopt(argument, streams)
+
+    arrays, explicit = match_arguments(signature, arguments, placing)
     for value, array in zip(signature.inputs, arrays, strict=True):
         _require_device(signature, f'argument "{value.name}"', array, device)
     sizes = solve_sizes(signature, arrays, explicit)
-    shapes, given = output_shapes(signature, sizes), take_out(signature, out, DeviceArray)
+    shapes, given = output_shapes(signature, sizes), take_out(signature, out, placing)
     for value, shape, array in zip(signature.outputs, shapes, given, strict=True):
         if array is not None and shape is not None:
             _require_device(signature, f'out for "{value.name}"', array, device)
             check_given(signature, value, array, shape)
-    if any(_overlap(a, b) for i, a in enumerate(given) for b in given[:i]):
+            if isinstance(array, DeviceArray) and not array.memory.writeable:
+                raise ArgumentError(f'{signature.name}: out for "{value.name}" is read-only')
+    if any(_overlap(device, a, b) for i, a in enumerate(given) for b in given[:i]):
         raise overlapping(signature)
     stays = any(isinstance(array, DeviceArray) for array in (*arrays, *given))
     inputs = [_on_device(signature, value, a, device) for value, a in zip(signature.inputs, arrays, strict=True)]
@@ -87,11 +102,13 @@ def bind_device_call(signature: Signature, device: OpenDevice, arguments: Sequen
     for value, shape, array in zip(signature.outputs, shapes, given, strict=True):
         if shape is None:
             outputs.append(None)
-        elif isinstance(array, DeviceArray) and array.memory not in inputs:
+        elif isinstance(array, DeviceArray) and not any(device.overlap(array.memory, memory) for memory in inputs):
             outputs.append(array.memory)
         else:
             outputs.append(_allocate(signature, value, shape, device))
-    return DeviceCall(signature, device, tuple(inputs), sizes, tuple(outputs), tuple(shapes), tuple(given), stays)
+    return DeviceCall(
+        signature, device, tuple(inputs), sizes, tuple(outputs), tuple(shapes), tuple(given), stays, tuple(streams)
+    )
 
 
 def _require_device(signature: Signature, called: str, array: Any, device: OpenDevice) -> None:
@@ -106,9 +123,9 @@ def _require_device(signature: Signature, called: str, array: Any, device: OpenD
     raise ArgumentError(explain(f"{headline} ({device.name})", **{"try": f'.to("{device.target}"), which copies it'}))
 
 
-def _overlap(first: Given, second: Given) -> bool:
+def _overlap(device: OpenDevice, first: Given, second: Given) -> bool:
     if isinstance(first, DeviceArray) and isinstance(second, DeviceArray):
-        return first.memory is second.memory
+        return device.overlap(first.memory, second.memory)
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
         return bool(np.may_share_memory(first, second))
     return False

@@ -18,8 +18,9 @@ from raido.targets.devices.runtime import Memory, OpenDevice
 if TYPE_CHECKING:
     from raido.targets.target import Target
 
-_CPU = 1  # types of devices in dlpack.h
-_DLPACK = {"cuda": 2, "vulkan": 7}
+_CPU, _CUDA = 1, 2  # types of devices in dlpack.h
+_DLPACK = {"cuda": _CUDA, "vulkan": 7}
+_LEGACY, _UNORDERED = 1, -1  # streams in DLPack: CUDA's default stream, and none at all
 _COMPLEX = ("complex64", "complex128")
 
 
@@ -70,6 +71,10 @@ class DeviceArray(NearAttributes):
     def _read(self) -> np.ndarray:
         return self.memory.read(np.empty(self.shape, self.dtype))
 
+    def synchronize(self) -> None:
+        """Waits until all has run that was launched on its device: what computes it, and the calls that it was an argument of."""
+        self.memory.device.finish()
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("an array of rank 0 has no length")
@@ -93,16 +98,35 @@ class DeviceArray(NearAttributes):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A copy on the CPU, where that is asked for (`dl_device=(1, 0)`); BufferError for anything else.
+        """A copy on the CPU, where that is asked for (`dl_device=(1, 0)`), else the memory of a CUDA device itself; BufferError for all else.
 
-        The memory itself cannot be handed over: DLPack's pointers are addresses, and other libraries have no use for those of Vulkan.
+        What `stream` is given from now on comes after what computes the array: None and 1 are CUDA's default stream, -1 is none. Of
+        Vulkan no memory is handed over: DLPack's pointers are addresses, and other libraries have no use for those of Vulkan.
         """
-        del stream
-        if dl_device is None or int(dl_device[0]) != _CPU or copy is False:
+        asked = self.__dlpack_device__() if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+        if asked[0] == _CPU and copy is not False:
+            return self._read().__dlpack__(max_version=max_version)
+        if asked[0] != _CUDA or asked != self.__dlpack_device__():
             forms = '.to("cpu"), or np.from_dlpack(array, device="cpu"), which copies'
             headline = f"the memory of an array on {self.device} cannot be shared with another library"
             raise BufferError(explain(headline, **{"try": forms}))
-        return self._read().__dlpack__(max_version=max_version)
+        from raido.targets.cuda.foreign import capsule_of
+
+        array = device_array(self, self.device) if copy else self
+        device: Any = array.memory.device
+        if stream != _UNORDERED:
+            device.let_wait(device.stream_handle(_LEGACY if stream is None else stream))
+        return capsule_of(array, device, max_version)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Its memory for other libraries, version 3 of the interface; arrays of CUDA have it, but for those of bf16."""
+        if self.__dlpack_device__()[0] != _CUDA:
+            raise AttributeError(f"an array on {self.device} has no __cuda_array_interface__")
+        from raido.targets.cuda.foreign import interface_of
+
+        device: Any = self.memory.device
+        return interface_of(self, device)
 
     def __copy__(self) -> DeviceArray:
         return device_array(self, self.device)
@@ -141,10 +165,44 @@ def device_array(array: Any, target: str | Target = "vulkan") -> DeviceArray:
             memory.copy_from(array.memory, array.nbytes)
             return DeviceArray(memory, array.shape, array.dtype)
         array = array.to("cpu")
+    lent = device.adopt(array, [])
+    if lent is not None:
+        return device_array(lent, target)
     found = read_array(array)
     if found is None:
         raise ArgumentError(f"rd.device_array takes an array, not {type(array).__qualname__}")
     return upload(found, device)
+
+
+@border
+def from_dlpack(array: Any) -> DeviceArray:
+    """An array of another library on a CUDA device as raido's, in the same memory: what changes one is seen in the other.
+
+    array: what has `__dlpack__` or `__cuda_array_interface__`, dense and in row-major order, at an address that is a multiple of 16 bytes,
+    of a dtype that raido has. Calls wait for what its library is computing in it; the memory is held as long as raido uses it. Raises
+    `ArgumentError` for what cannot be taken, also for arrays of the CPU, which executables take as they are, and `TargetError` where there
+    is no such device.
+
+    Example:
+        >>> rd.from_dlpack(np.zeros(3))
+        Traceback (most recent call last):
+        ...
+        raido.algo.errors.ArgumentError: rd.from_dlpack takes an array on a CUDA device, and not a ndarray
+          try       np.from_dlpack for arrays of the CPU, rd.device_array for a copy on a device
+    """
+    from raido.targets.cuda.opened import open_device
+
+    if isinstance(array, DeviceArray):
+        return array
+    kind, index = array.__dlpack_device__() if hasattr(array, "__dlpack_device__") else (_CUDA, 0)
+    found = None
+    if int(kind) != _CPU and (hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")):
+        found = open_device(int(index)).adopt(array, [])
+    if found is None:
+        headline = f"rd.from_dlpack takes an array on a CUDA device, and not a {type(array).__qualname__}"
+        forms = "np.from_dlpack for arrays of the CPU, rd.device_array for a copy on a device"
+        raise ArgumentError(explain(headline, **{"try": forms}))
+    return found
 
 
 def upload(array: np.ndarray, device: OpenDevice) -> DeviceArray:

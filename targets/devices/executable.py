@@ -44,10 +44,12 @@ class _Loaded:
 
 @bordered
 class DeviceExecutable(Interface):
-    """`exe(*arrays, out=None)` runs a compiled program on a device.
+    """`exe(*arrays, out=None, stream=None)` runs a compiled program on a device.
 
-    Arrays are NumPy's, any DLPack producer's, lists or buffers, which are copied to the device, or arrays that are there
-    (`rd.device_array`). If one of the arguments or `out` is on the device, so are the results; else they are NumPy's. Raises
+    Arrays are NumPy's, any DLPack producer's, lists or buffers, which are copied to the device, or arrays that are there:
+    `rd.device_array`, and on CUDA those of other libraries, by DLPack or `__cuda_array_interface__`. If one of the arguments or `out` is
+    on the device, so are the results; else they are NumPy's. `stream`, on CUDA, is a stream of the caller: the call comes after what is
+    in it, and before what it is given then, as with the streams of the libraries that arrays come from. Raises
     `ArgumentError`, `SizeMismatch` before anything runs, what the program's checks find (`IndexOutOfRange`, `ArithmeticFault`) after,
     `MemoryError` where the device has no room, and `TargetError` where there is no such device, or it fails.
 
@@ -70,17 +72,18 @@ class DeviceExecutable(Interface):
         self._lock = threading.Lock()
 
     @border
-    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
-        call = self._bind(self._arranged(arrays, named), out)
+    def __call__(self, *arrays: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
+        call = self._bind(self._arranged(arrays, named), out, stream)
         call.run()
         return call.result()
 
-    def bind(self, *arrays: Any, out: Any = None, **named: Any) -> RunningCall:
+    def bind(self, *arrays: Any, out: Any = None, stream: Any = None, **named: Any) -> RunningCall:
         """One call with its memory, to be made any number of times; raises what calling raises before anything runs."""
-        return self._bind(self._arranged(arrays, named), out)
+        return self._bind(self._arranged(arrays, named), out, stream)
 
-    def _bind(self, arrays: Sequence[Any], out: Any) -> RunningCall:
-        return RunningCall(self, self._load(), bind_device_call(self.signature, self._opened(), arrays, out))
+    def _bind(self, arrays: Sequence[Any], out: Any, stream: Any = None) -> RunningCall:
+        loaded = self._load()
+        return RunningCall(self, loaded, bind_device_call(self.signature, loaded.device, arrays, out, stream))
 
     def time(self, *arrays: Any, repeat: int = 10, **named: Any) -> Timing:
         """Runs the program `repeat` times on the same memory of the device, after one run that does not count, and measures each run:
@@ -91,11 +94,23 @@ class DeviceExecutable(Interface):
         call.run()
         return Timing(tuple(call.time() for _ in range(repeat)), call.nbytes, (call.device.copy_speed,))
 
-    def export(self, path: str | os.PathLike[str], *, cc: str | Sequence[str] | None = None) -> Path:
-        """Writes a self-contained shared library and, beside it, its C header; returns the library's path."""
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cc: str | Sequence[str] | None = None,
+        architectures: Sequence[str] | None = None,
+    ) -> Path:
+        """Writes a self-contained shared library and, beside it, its C header; returns the library's path.
+
+        architectures: of a program for CUDA, those that it has code for, `["sm_90"]` for machine code and `["compute_75"]` for PTX; None is
+        sm_75, sm_80, sm_90 and sm_100, and PTX for all others. ExportError for those that there are not.
+        """
         from raido.targets.export import write_library
 
-        return write_library(path, [(self.signature.name, self.signature, self.code)], cc=cc)
+        return write_library(
+            path, [(self.signature.name, self.signature, self.code)], cc=cc, architectures=architectures
+        )
 
     def _load(self) -> _Loaded:
         """The program on its device, which is opened if it is not."""
@@ -140,8 +155,11 @@ class RunningCall:
         return self._bound.nbytes
 
     def run(self) -> None:
-        """Runs the program; raises the fault that it reports."""
+        """Runs the program, between what is and what will be in the caller's streams; raises the fault that it reports."""
+        for stream in self._bound.streams:
+            self.device.wait_for(stream)
         self.start()
+        self._let_wait()
         self._look()
 
     def time(self, number: int = 1) -> float:
@@ -155,7 +173,13 @@ class RunningCall:
 
     def result(self) -> Any:
         """The result of the last run, in the structure that the program returns."""
-        return self._bound.finish(self._counts, self._made)
+        result = self._bound.finish(self._counts, self._made)
+        self._let_wait()  # for copies to arrays given as `out`
+        return result
+
+    def _let_wait(self) -> None:
+        for stream in self._bound.streams:
+            self.device.let_wait(stream)
 
     def start(self) -> None:
         """Runs the plan; launches may still run then, and faults are not looked for."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from raido.algo.errors import TargetError
 
-DEVICE_VERSION = 6
+DEVICE_VERSION = 7
 BUSY, NO_MEMORY, LOST, BAD_DEVICE = 1, -2, -3, -4
 
 

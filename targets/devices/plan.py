@@ -32,6 +32,7 @@ from raido.schedule.kernels.host_plan import (
 )
 from raido.targets.devices.kernel import Kernel
 from raido.targets.devices.library import BUSY
+from raido.targets.devices.repetition import is_same_each_time
 from raido.targets.devices.runtime import LoadedKernel, Memory, OpenDevice
 
 _SLICE = 200_000_000
@@ -42,7 +43,7 @@ _SLICE = 200_000_000
 _CODES: dict[type, int] = {
     kind: code for code, kind in enumerate((Allocate, Free, Upload, Download, Copy, Launch, ReadBack, Swap), 2)
 }
-_SET, _COMPUTE, _JUMP, _JUMP_UNLESS = 0, 1, 10, 11
+_SET, _COMPUTE, _JUMP, _JUMP_UNLESS, _REPEAT = 0, 1, 10, 11, 12
 _OPERATIONS = {op: code for code, op in enumerate(("+", "-", "*", "//", "%", "min", "max", "<", "<=", "==", "!="))}
 
 
@@ -134,6 +135,8 @@ class _Encoder:
                 self.block(otherwise)
                 if leave is not None:
                     self.land(leave)
+            case Loop(index, count, body) if is_same_each_time(s):
+                self.repetition(count, body)
             case Loop(index, count, body):
                 last = self.number(count)
                 self.assign(index, self.number(0))
@@ -161,6 +164,14 @@ class _Encoder:
         grid = [self.number(blocks) for blocks in s.grid]
         which = list(self.kernels).index(s.kernel)
         self.write(s, which, *grid, len(scalars) // 3, *scalars, len(arrays), *arrays)
+
+    def repetition(self, count: Number, body: Sequence[Statement]) -> None:
+        """Statements that do the same each time, which a device may record."""
+        left = self.compute("+", self.number(count), self.number(0))
+        self.words += [_REPEAT, left, -1]
+        begin = len(self.words)
+        self.block(body)
+        self.words[begin - 1] = len(self.words) - begin
 
     # --- words
 

@@ -98,6 +98,29 @@ class OpenDevice:
             pass
         self.check(code)
 
+    def stream_handle(self, stream: Any) -> int:
+        """The handle of a caller's stream; TargetError on a device that is not CUDA's."""
+        raise TargetError(f"a call on {self.target} takes no stream: CUDA's devices do, and that got {stream!r}")
+
+    def wait_for(self, stream: int) -> None:
+        """Makes what is launched from now on wait for what is in a stream now; the CPU does not wait."""
+        self.stream_handle(stream)
+
+    def let_wait(self, stream: int) -> None:
+        """Makes what a stream is given from now on wait for what has been launched; the CPU does not wait."""
+        self.stream_handle(stream)
+
+    def adopt(self, argument: Any, streams: list[int]) -> Any:
+        """The array of another library as one of this device, in the same memory; None for what is none such.
+
+        The streams of its library, where they are known, join `streams`. ArgumentError says why it cannot be taken.
+        """
+        del argument, streams
+
+    def overlap(self, first: Memory, second: Memory) -> bool:
+        """Whether two arrays have bytes in common."""
+        return first is second
+
     def mark(self) -> int:
         """Records a moment between launches; the last 64 are kept. TargetError on a device without timestamps."""
         found = c_uint32()
@@ -144,6 +167,9 @@ class OpenDevice:
 
 class Memory:
     """An array's memory on a device, uninitialised. MemoryError when the device has no such block."""
+
+    writeable = True
+    """Whether a call may write to it; what another library has lent may be for reading alone."""
 
     def __init__(self, device: OpenDevice, nbytes: int) -> None:
         self.device, self.nbytes = device, nbytes

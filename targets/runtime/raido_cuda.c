@@ -1,52 +1,31 @@
 /* CUDA devices at work; raido_device.h and raido_cuda.h say what each function promises.
  *
  * Memory.  Freed arrays are kept by size and handed out again: the stream runs in order, so a later command may use one at once.  What is kept
- * goes back to the driver when memory is short, and on request.
+ * goes back to the driver when memory is short, and on request.  Those whose address another library has had may still be used in its streams:
+ * they wait, apart, until the whole device has been waited for.
  * Code.  Kernels that come with the same bytes share one module of the driver; of code for several architectures the device's is taken.
  */
 #define _GNU_SOURCE
-#include "raido_cuda.h"
-
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "raido_cuda_api.h"
+#include "raido_cuda_inside.h"
 
 #define OLDEST_DRIVER 12000 /* whose functions raido_cuda_api.h declares */
 #define CODE_DRIVER 13000   /* machine code comes from NVRTC 13.0 */
 #define ALIGNMENT ((uint64_t)256)
-#define SIZES 256 /* four sizes of arrays for each power of two */
-#define MARKS 64
+#define SHARED_PART 8 /* of a device's memory, what others may still use: then all of it is waited for */
 #define NARROW "raido_narrow_" /* before the name of a kernel: the one with indices of 32 bits */
 #define SPIN ((int64_t)50000) /* nanoseconds of a wait that do not sleep: most kernels are shorter */
 #define NAP 20000
 #define LAST_WAIT ((uint64_t)5000000000) /* nanoseconds, when a device is closed: a kernel may never end */
 
-#define POINTER(name, symbol, parameters) CUresult (*name) parameters;
-static struct {
-  CUDA_FUNCTIONS(POINTER)
-  int driver, count;
-} cu;
+RdCudaDriver cu;
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static int started;
-
-typedef struct Module {
-  CUmodule module;
-  uint64_t bytes, hash;
-  uint32_t kernels;
-  struct Module* next;
-} Module;
-
-struct RdBuffer {
-  RdDevice* device;
-  CUdeviceptr address;
-  uint64_t room, bytes;
-  RdBuffer *next, *before;
-};
 
 struct RdKernel {
   RdDevice* device;
@@ -56,21 +35,6 @@ struct RdKernel {
   RdKernel *next, *before;
   char name[256];
   uint32_t offsets[]; /* of pointers, then of numbers, then these' limits */
-};
-
-struct RdDevice {
-  pthread_mutex_t lock;
-  RdCudaInfo info;
-  CUdevice device;
-  CUcontext context;
-  CUstream stream;
-  CUevent marks[MARKS];
-  uint32_t marked;
-  int lost;
-  uint64_t limit, taken;
-  RdBuffer *free[SIZES], *live;
-  RdKernel* kernels;
-  Module* modules;
 };
 
 /* ---------------------------------------------------------------- the driver */
@@ -149,7 +113,7 @@ static int ends_context(CUresult result) {
          (result >= CUDA_ERROR_HARDWARE_STACK_ERROR && result <= CUDA_ERROR_LAUNCH_FAILED);
 }
 
-static int32_t failed(RdDevice* d, CUresult result, const char* doing) {
+int32_t rd_cuda_failed(RdDevice* d, CUresult result, const char* doing) {
   if (ends_context(result)) {
     d->lost = 1;
     return rd_fail(RD_LOST, "%s was lost while %s: %s (%d); CUDA gives it back to a new process only", d->info.name, doing,
@@ -159,13 +123,7 @@ static int32_t failed(RdDevice* d, CUresult result, const char* doing) {
                  text_of(result), doing, result);
 }
 
-#define TRY(device, call, doing)                                        \
-  do {                                                                  \
-    CUresult result_ = (call);                                          \
-    if (result_ != CUDA_SUCCESS) return failed(device, result_, doing); \
-  } while (0)
-
-static int32_t usable(RdDevice* d) {
+int32_t rd_cuda_usable(RdDevice* d) {
   if (!d->lost) return 0;
   return rd_fail(RD_LOST, "%s was lost by an earlier call; CUDA gives it back to a new process only", d->info.name);
 }
@@ -179,21 +137,25 @@ static int64_t nanoseconds_now(void) {
 }
 
 static int32_t finish(RdDevice* d, uint64_t nanoseconds) {
-  RD_PASS(usable(d));
+  RD_PASS(rd_cuda_usable(d));
   int64_t begun = nanoseconds_now();
   for (;;) {
     CUresult result = cu.StreamQuery(d->stream);
-    if (result == CUDA_SUCCESS) return 0;
-    if (result != CUDA_ERROR_NOT_READY) return failed(d, result, "running a kernel");
+    if (result == CUDA_SUCCESS) {
+      rd_cuda_drop_recordings(d);
+      return 0;
+    }
+    if (result != CUDA_ERROR_NOT_READY) return rd_cuda_failed(d, result, "running a kernel");
     int64_t waited = nanoseconds_now() - begun;
     if ((uint64_t)waited > nanoseconds) return RD_BUSY;
     if (waited > SPIN) nanosleep(&(struct timespec){0, NAP}, NULL);
   }
 }
 
-static int32_t finish_all(RdDevice* d) {
-  RD_PASS(usable(d));
+int32_t rd_cuda_finish_all(RdDevice* d) {
+  RD_PASS(rd_cuda_usable(d));
   TRY(d, cu.StreamSynchronize(d->stream), "running a kernel");
+  rd_cuda_drop_recordings(d);
   return 0;
 }
 
@@ -208,7 +170,7 @@ static uint32_t size_of(uint64_t bytes, uint64_t* room) {
   return (power - 8) * 4 + (uint32_t)steps - 4;
 }
 
-static void link_buffer(RdBuffer** list, RdBuffer* buffer) {
+void rd_cuda_link_buffer(RdBuffer** list, RdBuffer* buffer) {
   buffer->before = NULL;
   buffer->next = *list;
   if (*list) (*list)->before = buffer;
@@ -223,7 +185,7 @@ static void unlink_buffer(RdBuffer** list, RdBuffer* buffer) {
 
 /* Gives back what is kept; everything has run. */
 static void trim(RdDevice* d) {
-  for (int size = 0; size < SIZES; size++)
+  for (int size = 0; size < RD_CUDA_SIZES; size++)
     while (d->free[size]) {
       RdBuffer* buffer = d->free[size];
       unlink_buffer(&d->free[size], buffer);
@@ -233,17 +195,37 @@ static void trim(RdDevice* d) {
     }
 }
 
+static void keep(RdBuffer* buffer) {
+  uint64_t room;
+  rd_cuda_link_buffer(&buffer->device->free[size_of(buffer->room, &room)], buffer);
+}
+
+/* Waits for every stream of the device, so that what others have used may be used again. */
+static int32_t settle(RdDevice* d) {
+  if (!d->shared) return 0;
+  TRY(d, cu.CtxSynchronize(), "waiting for it");
+  while (d->shared) {
+    RdBuffer* buffer = d->shared;
+    unlink_buffer(&d->shared, buffer);
+    buffer->shared = 0;
+    keep(buffer);
+  }
+  d->unsettled = 0;
+  return 0;
+}
+
 static CUresult take(RdDevice* d, uint64_t room, CUdeviceptr* out) {
   return d->taken + room > d->limit ? CUDA_ERROR_OUT_OF_MEMORY : cu.MemAlloc(out, room);
 }
 
 static int32_t new_buffer(RdDevice* d, uint64_t bytes, RdBuffer** out) {
-  RD_PASS(usable(d));
+  RD_PASS(rd_cuda_usable(d));
   if (bytes > d->info.memory)
     return rd_fail(RD_NO_MEMORY, "%s cannot hold an array of %llu bytes: it has %llu", d->info.name, (unsigned long long)bytes,
                    (unsigned long long)d->info.memory);
   uint64_t room;
   uint32_t size = size_of(bytes, &room);
+  if (!d->free[size] && d->unsettled > d->limit / SHARED_PART) RD_PASS(settle(d));
   RdBuffer* buffer = d->free[size];
   if (buffer) {
     unlink_buffer(&d->free[size], buffer);
@@ -251,14 +233,15 @@ static int32_t new_buffer(RdDevice* d, uint64_t bytes, RdBuffer** out) {
     CUdeviceptr address = 0;
     CUresult result = take(d, room, &address);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-      RD_PASS(finish_all(d));
+      RD_PASS(rd_cuda_finish_all(d));
+      RD_PASS(settle(d));
       trim(d);
       result = take(d, room, &address);
     }
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
       return rd_fail(RD_NO_MEMORY, "%s has no %llu bytes left: %llu of %llu are taken", d->info.name, (unsigned long long)bytes,
                      (unsigned long long)d->taken, (unsigned long long)d->limit);
-    if (result != CUDA_SUCCESS) return failed(d, result, "allocating memory");
+    if (result != CUDA_SUCCESS) return rd_cuda_failed(d, result, "allocating memory");
     buffer = calloc(1, sizeof *buffer);
     if (!buffer) {
       cu.MemFree(address);
@@ -270,19 +253,26 @@ static int32_t new_buffer(RdDevice* d, uint64_t bytes, RdBuffer** out) {
     d->taken += room;
   }
   buffer->bytes = bytes;
-  link_buffer(&d->live, buffer);
+  rd_cuda_link_buffer(&d->live, buffer);
   *out = buffer;
   return 0;
 }
 
 static void release_buffer(RdBuffer* buffer) {
-  uint64_t room;
-  unlink_buffer(&buffer->device->live, buffer);
-  link_buffer(&buffer->device->free[size_of(buffer->room, &room)], buffer);
+  RdDevice* d = buffer->device;
+  unlink_buffer(&d->live, buffer);
+  if (buffer->foreign) {
+    free(buffer);
+  } else if (buffer->shared) {
+    rd_cuda_link_buffer(&d->shared, buffer);
+    d->unsettled += buffer->room;
+  } else {
+    keep(buffer);
+  }
 }
 
 static int32_t check_range(RdBuffer* buffer, uint64_t offset, uint64_t bytes) {
-  RD_PASS(usable(buffer->device));
+  RD_PASS(rd_cuda_usable(buffer->device));
   if (offset <= buffer->bytes && bytes <= buffer->bytes - offset) return 0;
   return rd_fail(RD_FAILED, "%llu bytes at %llu are not inside of an array of %llu bytes", (unsigned long long)bytes,
                  (unsigned long long)offset, (unsigned long long)buffer->bytes);
@@ -332,7 +322,7 @@ static int32_t refused(RdDevice* d, const char* name, CUresult result) {
                    info->name, cu.driver / 1000, cu.driver % 1000 / 10);
   if (foreign)
     return rd_fail(RD_FAILED, "kernel %s: its code is for another architecture than that of %s, sm_%u", name, info->name, info->capability);
-  return failed(d, result, "loading a kernel");
+  return rd_cuda_failed(d, result, "loading a kernel");
 }
 
 /* Whether a device of this capability runs a code, and runs it rather than `best`. */
@@ -420,7 +410,7 @@ static int32_t set_shared(RdKernel* kernel, CUfunction function, uint32_t bytes)
 /* A function of a kernel's module, ready to be launched. */
 static int32_t find_function(RdKernel* kernel, const char* name, uint32_t shared_bytes, CUfunction* out) {
   CUresult result = cu.ModuleGetFunction(out, kernel->module->module, name);
-  return result == CUDA_SUCCESS ? set_shared(kernel, *out, shared_bytes) : failed(kernel->device, result, "finding a kernel in its code");
+  return result == CUDA_SUCCESS ? set_shared(kernel, *out, shared_bytes) : rd_cuda_failed(kernel->device, result, "finding a kernel in its code");
 }
 
 static int32_t find_functions(RdKernel* kernel, const RdKernelInfo* info) {
@@ -445,7 +435,7 @@ static int32_t check_block(RdDevice* d, const RdKernelInfo* info) {
 
 static void release_kernel(RdKernel* kernel) {
   RdDevice* d = kernel->device;
-  if (!d->lost) finish_all(d);
+  if (!d->lost) rd_cuda_finish_all(d);
   if (kernel->before) kernel->before->next = kernel->next;
   else d->kernels = kernel->next;
   if (kernel->next) kernel->next->before = kernel->before;
@@ -454,7 +444,7 @@ static void release_kernel(RdKernel* kernel) {
 }
 
 static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out) {
-  RD_PASS(usable(d));
+  RD_PASS(rd_cuda_usable(d));
   RD_PASS(check_block(d, info));
   RdKernel* kernel = calloc(1, sizeof *kernel + (info->pointers + 2 * (uint64_t)info->numbers) * sizeof *info->offsets);
   if (!kernel) return rd_fail(RD_NO_MEMORY, "no memory");
@@ -500,7 +490,7 @@ static CUfunction choose_function(const RdKernel* kernel, const uint32_t grid[3]
 
 static int32_t launch(RdKernel* kernel, const uint32_t grid[3], const void* arguments, RdBuffer* const* buffers) {
   RdDevice* d = kernel->device;
-  RD_PASS(usable(d));
+  RD_PASS(rd_cuda_usable(d));
   for (int axis = 0; axis < 3; axis++)
     if (grid[axis] > d->info.grid[axis])
       return rd_fail(RD_FAILED, "kernel %s: %u blocks along %c, and %s takes at most %u", kernel->name, grid[axis], "xyz"[axis],
@@ -520,14 +510,14 @@ static int32_t launch(RdKernel* kernel, const uint32_t grid[3], const void* argu
   CUresult result = cu.LaunchKernel(function, grid[0], grid[1], grid[2], threads[0], threads[1], threads[2], kernel->dynamic,
                                     d->stream, NULL, bytes ? extra : NULL);
   free(block); /* the driver has copied it */
-  return result == CUDA_SUCCESS ? 0 : failed(d, result, "launching a kernel");
+  return result == CUDA_SUCCESS ? 0 : rd_cuda_failed(d, result, "launching a kernel");
 }
 
 /* ---------------------------------------------------------------- moments */
 
 static int32_t mark(RdDevice* d, uint32_t* out) {
-  RD_PASS(usable(d));
-  CUevent* event = &d->marks[d->marked % MARKS];
+  RD_PASS(rd_cuda_usable(d));
+  CUevent* event = &d->marks[d->marked % RD_CUDA_MARKS];
   if (!*event) TRY(d, cu.EventCreate(event, CU_EVENT_DEFAULT), "making an event");
   TRY(d, cu.EventRecord(*event, d->stream), "recording an event");
   *out = d->marked++;
@@ -537,12 +527,12 @@ static int32_t mark(RdDevice* d, uint32_t* out) {
 static int32_t elapsed(RdDevice* d, uint32_t from, uint32_t to, double* seconds) {
   const uint32_t which[] = {from, to};
   float milliseconds = 0;
-  RD_PASS(usable(d));
+  RD_PASS(rd_cuda_usable(d));
   for (int i = 0; i < 2; i++) {
-    if (which[i] >= d->marked || which[i] + MARKS < d->marked) return rd_fail(RD_FAILED, "moment %u is not kept", which[i]);
-    TRY(d, cu.EventSynchronize(d->marks[which[i] % MARKS]), "waiting for an event");
+    if (which[i] >= d->marked || which[i] + RD_CUDA_MARKS < d->marked) return rd_fail(RD_FAILED, "moment %u is not kept", which[i]);
+    TRY(d, cu.EventSynchronize(d->marks[which[i] % RD_CUDA_MARKS]), "waiting for an event");
   }
-  TRY(d, cu.EventElapsedTime(&milliseconds, d->marks[from % MARKS], d->marks[to % MARKS]), "reading events");
+  TRY(d, cu.EventElapsedTime(&milliseconds, d->marks[from % RD_CUDA_MARKS], d->marks[to % RD_CUDA_MARKS]), "reading events");
   *seconds = milliseconds * 1e-3;
   return 0;
 }
@@ -560,13 +550,17 @@ static int32_t set_up(RdDevice* d, int32_t index, uint64_t memory) {
   TRY(d, cu.CtxPushCurrent(context), "opening it");
   CUresult result = cu.StreamCreate(&d->stream, CU_STREAM_NON_BLOCKING);
   cu.CtxPopCurrent(&context);
-  return result == CUDA_SUCCESS ? 0 : failed(d, result, "opening it");
+  return result == CUDA_SUCCESS ? 0 : rd_cuda_failed(d, result, "opening it");
 }
 
 int32_t rd_cuda_open(int32_t index, uint64_t memory, RdDevice** out) {
   RdDevice* d = calloc(1, sizeof *d);
   if (!d) return rd_fail(RD_NO_MEMORY, "no memory");
-  pthread_mutex_init(&d->lock, NULL);
+  pthread_mutexattr_t again; /* what is recorded is launched by a device that is entered already */
+  pthread_mutexattr_init(&again);
+  pthread_mutexattr_settype(&again, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&d->lock, &again);
+  pthread_mutexattr_destroy(&again);
   int32_t code = set_up(d, index, memory);
   if (code) rd_device_close(d);
   else *out = d;
@@ -576,9 +570,12 @@ int32_t rd_cuda_open(int32_t index, uint64_t memory, RdDevice** out) {
 static void free_all(RdDevice* d) {
   while (d->kernels) release_kernel(d->kernels);
   while (d->live) release_buffer(d->live);
+  settle(d);
   trim(d);
-  for (int i = 0; i < MARKS; i++)
+  rd_cuda_drop_recordings(d);
+  for (int i = 0; i < RD_CUDA_MARKS; i++)
     if (d->marks[i]) cu.EventDestroy(d->marks[i]);
+  if (d->order) cu.EventDestroy(d->order);
   if (d->stream) cu.StreamDestroy(d->stream);
 }
 
@@ -598,28 +595,20 @@ void rd_device_close(RdDevice* d) {
 
 /* ---------------------------------------------------------------- what callers call: one at a time, in the device's context */
 
-static void enter(RdDevice* d) {
+void rd_cuda_enter(RdDevice* d) {
   pthread_mutex_lock(&d->lock);
   cu.CtxPushCurrent(d->context);
 }
 
-static void leave(RdDevice* d) {
+void rd_cuda_leave(RdDevice* d) {
   CUcontext context;
   cu.CtxPopCurrent(&context);
   pthread_mutex_unlock(&d->lock);
 }
 
-#define INSIDE(device, call)       \
-  do {                             \
-    RdDevice* device_ = (device);  \
-    enter(device_);                \
-    int32_t code_ = (call);        \
-    leave(device_);                \
-    return code_;                  \
-  } while (0)
-
 static int32_t finish_and_trim(RdDevice* d) {
-  RD_PASS(finish_all(d));
+  RD_PASS(rd_cuda_finish_all(d));
+  RD_PASS(settle(d));
   trim(d);
   return 0;
 }
@@ -643,9 +632,9 @@ int32_t rd_buffer_new(RdDevice* device, uint64_t bytes, RdBuffer** out) { INSIDE
 
 void rd_buffer_free(RdBuffer* buffer) {
   RdDevice* device = buffer->device;
-  enter(device);
+  rd_cuda_enter(device);
   release_buffer(buffer);
-  leave(device);
+  rd_cuda_leave(device);
 }
 
 int32_t rd_buffer_write(RdBuffer* buffer, uint64_t offset, const void* from, uint64_t bytes) {
@@ -664,9 +653,9 @@ int32_t rd_kernel_new(RdDevice* device, const RdKernelInfo* info, RdKernel** out
 
 void rd_kernel_free(RdKernel* kernel) {
   RdDevice* device = kernel->device;
-  enter(device);
+  rd_cuda_enter(device);
   release_kernel(kernel);
-  leave(device);
+  rd_cuda_leave(device);
 }
 
 int32_t rd_kernel_launch(RdKernel* kernel, const uint32_t grid[3], const void* arguments, RdBuffer* const* buffers) {

@@ -17,7 +17,7 @@
 #endif
 #define RD_HIDDEN __attribute__((visibility("hidden")))
 
-#define RD_DEVICE_VERSION 6
+#define RD_DEVICE_VERSION 7
 
 enum { RD_BUSY = 1, RD_FAILED = -1, RD_NO_MEMORY = -2, RD_LOST = -3 };
 
@@ -87,6 +87,10 @@ RD_HIDDEN int rd_is_small(const uint32_t most[3], const uint32_t grid[3], uint32
 /* Whether a kernel takes so many arrays, and at most so many bytes of arguments. */
 RD_HIDDEN int rd_kernel_takes(const RdKernel* kernel, uint32_t arrays, uint32_t bytes);
 
+/* Calls `body` so many times, which launches and copies the same each time, in the same memory but for what it allocates and frees itself:
+ * a device may record that once. */
+RD_HIDDEN int32_t rd_device_repeat(RdDevice* device, int32_t (*body)(void* context), void* context, uint64_t times);
+
 /* A plan: what the CPU does around launches, as words.  Operands are numbers of registers (of 64 bits), slots (of arrays on the
  * device), arrays of the caller and kernels; targets of jumps are positions of words.  Sizes are computed with checks. */
 enum {
@@ -102,6 +106,7 @@ enum {
   RD_SWAP,        /* slot, slot */
   RD_JUMP,        /* target */
   RD_JUMP_UNLESS, /* register, target */
+  RD_REPEAT,      /* register, count: runs the words behind it, so many, as often as the register says, and leaves that at 0 */
 };
 enum { RD_ADD, RD_SUBTRACT, RD_MULTIPLY, RD_DIVIDE, RD_REMAINDER, RD_MINIMUM, RD_MAXIMUM, RD_LESS, RD_LESS_EQUAL, RD_EQUAL, RD_UNEQUAL };
 
@@ -117,7 +122,7 @@ typedef struct RdPlan {
 } RdPlan;
 
 /* Runs a plan to its end, or for so long (RD_BUSY: call again).  Launches may still run when it returns.  What it has
- * allocated and not freed is in its slots, after a failure too. */
+ * allocated and not freed is in its slots, after a failure too.  Words that are repeated do the same each time and wait for nothing. */
 RD_DEVICE_API int32_t rd_plan_run(RdPlan* plan, uint64_t nanoseconds);
 
 #endif

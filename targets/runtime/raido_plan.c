@@ -5,11 +5,14 @@
 #define _GNU_SOURCE
 #include "raido_device.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define MOST_ARGUMENTS 1024
 #define ARGUMENT_BYTES (8 * MOST_ARGUMENTS)
+#define MOST_TURNS 16 /* of a repetition that is recorded */
+#define PART 8192     /* times of a repetition in one step */
 
 typedef struct Reader {
   RdPlan* plan;
@@ -216,6 +219,8 @@ static int32_t set(Reader* reader) {
   return 0;
 }
 
+static int32_t repeat(Reader* reader);
+
 static int32_t step(Reader* reader, uint64_t wait) {
   switch (next_word(reader)) {
     case RD_SET: return set(reader);
@@ -230,8 +235,91 @@ static int32_t step(Reader* reader, uint64_t wait) {
     case RD_SWAP: return swap(reader);
     case RD_JUMP: return jump(reader, 0);
     case RD_JUMP_UNLESS: return jump(reader, 1);
+    case RD_REPEAT: return repeat(reader);
     default: return damaged(reader);
   }
+}
+
+/* --- repetition */
+
+/* The words that are repeated, from `begin` to `end` of a plan. */
+typedef struct Repetition {
+  RdPlan* plan;
+  uint64_t begin, end;
+  uint64_t turns; /* times after which all slots have again what they had */
+} Repetition;
+
+/* Runs the words; `order` (or NULL) follows their swaps: which slot had what each slot has now. */
+static int32_t run_once(const Repetition* words, uint32_t* order) {
+  RdPlan* plan = words->plan;
+  Reader reader = {plan, words->begin, 0};
+  while (reader.at != words->end) {
+    if (reader.at < words->begin || reader.at > words->end) return damaged(&reader);
+    const int64_t* word = plan->words + reader.at;
+    if (*word == RD_UPLOAD || *word == RD_DOWNLOAD || *word == RD_READ_BACK || *word == RD_REPEAT) return damaged(&reader);
+    RD_PASS(step(&reader, 0));
+    if (order && *word == RD_SWAP) {
+      uint32_t kept = order[word[1]];
+      order[word[1]] = order[word[2]];
+      order[word[2]] = kept;
+    }
+  }
+  return 0;
+}
+
+static int32_t run_turns(void* repetition) {
+  const Repetition* words = repetition;
+  for (uint64_t k = 0; k < words->turns; k++) RD_PASS(run_once(words, NULL));
+  return 0;
+}
+
+/* The number of times after which an order is that at the beginning: the least common multiple of its cycles; 0: more than MOST_TURNS. */
+static uint64_t count_turns(const uint32_t* order, uint32_t slots) {
+  uint64_t all = 1;
+  for (uint32_t first = 0; first < slots; first++) {
+    uint64_t cycle = 1, both = all;
+    for (uint32_t at = order[first]; at != first && cycle <= MOST_TURNS; at = order[at]) cycle++;
+    while (both % cycle && both <= MOST_TURNS) both += all;
+    if (cycle > MOST_TURNS || both > MOST_TURNS) return 0;
+    all = both;
+  }
+  return all;
+}
+
+/* Runs the words by themselves, to see how they swap slots. */
+static int32_t run_first(Repetition* words) {
+  uint32_t slots = words->plan->slot_count;
+  uint32_t* order = malloc((slots + 1) * sizeof *order);
+  if (!order) return rd_fail(RD_NO_MEMORY, "no memory");
+  for (uint32_t slot = 0; slot < slots; slot++) order[slot] = slot;
+  int32_t code = run_once(words, order);
+  if (!code) words->turns = count_turns(order, slots);
+  free(order);
+  return code;
+}
+
+/* Runs a part of the repetition, in turns as far as they go; the register counts down. */
+static int32_t repeat(Reader* reader) {
+  RdPlan* plan = reader->plan;
+  uint64_t self = reader->at - 1;
+  uint32_t left = operand(reader, plan->register_count);
+  uint64_t count = operand(reader, plan->word_count);
+  Repetition words = {plan, reader->at, reader->at + count, 0};
+  if (reader->damaged || words.end > plan->word_count) return damaged(reader);
+  int64_t* times = &plan->registers[left];
+  reader->at = words.end;
+  if (*times <= 0) return 0;
+  uint64_t part = (uint64_t)*times < PART ? (uint64_t)*times : PART, done = 1;
+  RD_PASS(run_first(&words));
+  if (words.turns && part > words.turns) {
+    uint64_t turns = (part - 1) / words.turns;
+    RD_PASS(rd_device_repeat(plan->device, run_turns, &words, turns));
+    done += turns * words.turns;
+  }
+  for (; done < part; done++) RD_PASS(run_once(&words, NULL));
+  *times -= (int64_t)part;
+  if (*times) reader->at = self;
+  return 0;
 }
 
 int32_t rd_plan_run(RdPlan* plan, uint64_t nanoseconds) {

@@ -864,6 +864,12 @@ void rd_kernel_free(RdKernel* kernel) {
   pthread_mutex_unlock(&device->lock);
 }
 
+int32_t rd_device_repeat(RdDevice* device, int32_t (*body)(void* context), void* context, uint64_t times) {
+  (void)device;
+  for (; times; times--) RD_PASS(body(context));
+  return 0;
+}
+
 int32_t rd_kernel_launch(RdKernel* kernel, const uint32_t grid[3], const void* arguments, RdBuffer* const* buffers) {
   LOCKED(kernel->device, launch(kernel, grid, arguments, buffers));
 }

@@ -15,18 +15,24 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "raido_cuda_api.h"
 
 namespace {
+typedef std::vector<std::function<CUresult()>> Commands;
 struct Stream {
   std::deque<std::function<CUresult()>> commands;
+  uint64_t given = 0, done = 0;  // commands, since it began
+  Commands* recording = nullptr;
 };
 struct Event {
   std::chrono::steady_clock::time_point at;
   Stream* stream = nullptr;
+  uint64_t moment = 0;  // of the stream: so many of its commands come before
+  bool timed = true;
 };
 typedef void (*Run)(char*, const unsigned*, const unsigned*, unsigned, int);
 struct Function {
@@ -40,6 +46,10 @@ struct Module {
   std::map<std::string, Function> functions;
 };
 
+struct Block {
+  size_t bytes;
+  CUdevice device;
+};
 struct Registered {
   std::string path, prefix;
 };
@@ -50,11 +60,13 @@ std::map<std::string, int64_t> settings = {
     {"version", 13000}, {"devices", 2}, {"capability", 90}, {"memory", 1 << 30}, {"declared", 0}, {"fail_kernel", 0},
     {"fail_load", 0},   {"start", 0},   {"workers", 1},     {"seed", 1},        {"endless", 0}};
 std::map<std::string, int64_t> alive;
-std::map<uint64_t, size_t> blocks;
+std::map<uint64_t, Block> blocks;
+std::set<Stream*> streams;
+Stream usual;  // the default stream
 int64_t used;
 CUresult sticky;
 thread_local std::vector<CUcontext> contexts;
-char the_context;
+char the_contexts[8];
 
 CUresult ready() { return contexts.empty() ? 201 : sticky; }  // CUDA_ERROR_INVALID_CONTEXT
 
@@ -62,19 +74,45 @@ bool inside(uint64_t address, size_t bytes) {
   auto after = blocks.upper_bound(address);
   if (after == blocks.begin()) return false;
   auto block = std::prev(after);
-  return address + bytes <= block->first + block->second;
+  return address + bytes <= block->first + block->second.bytes;
+}
+
+CUdevice current() { return (CUdevice)((char*)contexts.back() - the_contexts); }
+
+// A stream by its handle, nullptr where there is none such.
+Stream* find(CUstream handle) {
+  if ((uintptr_t)handle <= 2) return &usual;
+  return streams.count((Stream*)handle) ? (Stream*)handle : nullptr;
+}
+
+// Puts a command into a stream, or into what is recorded there.
+CUresult give(CUstream handle, std::function<CUresult()> command) {
+  Stream* s = find(handle);
+  if (!s) return CUDA_ERROR_INVALID_HANDLE;
+  if (s->recording) return s->recording->push_back(command), 0;
+  s->commands.push_back(command);
+  s->given++;
+  return 0;
 }
 
 CUresult run_one(Stream* stream) {
   auto command = stream->commands.front();
   stream->commands.pop_front();
   CUresult result = command();
+  stream->done++;
   if (result) sticky = result;
   return result;
 }
 
 CUresult drain(Stream* stream) {
   while (!stream->commands.empty())
+    if (CUresult result = run_one(stream)) return result;
+  return sticky;
+}
+
+// Runs a stream up to a moment.
+CUresult reach(Stream* stream, uint64_t moment) {
+  while (stream->done < moment)
     if (CUresult result = run_one(stream)) return result;
   return sticky;
 }
@@ -121,8 +159,8 @@ DRIVER CUresult cuDeviceGetAttribute(int* out, int which, CUdevice) {
   return 0;
 }
 
-DRIVER CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice) {
-  *out = (CUcontext)&the_context;
+DRIVER CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
+  *out = (CUcontext)&the_contexts[device];
   alive["contexts"]++;
   return 0;
 }
@@ -138,10 +176,26 @@ DRIVER CUresult cuCtxPopCurrent_v2(CUcontext* out) {
 DRIVER CUresult cuStreamCreate(CUstream* out, unsigned) {
   READY;
   alive["streams"]++;
-  *out = (CUstream) new Stream;
+  Stream* made = new Stream;
+  streams.insert(made);
+  *out = (CUstream)made;
   return 0;
 }
-DRIVER CUresult cuStreamDestroy_v2(CUstream stream) { return alive["streams"]--, delete (Stream*)stream, 0; }
+DRIVER CUresult cuStreamDestroy_v2(CUstream stream) {
+  HOLD;
+  drain((Stream*)stream);
+  streams.erase((Stream*)stream);
+  alive["streams"]--;
+  delete (Stream*)stream;
+  return 0;
+}
+DRIVER CUresult cuCtxSynchronize() {
+  READY;
+  alive["waits for all"]++;
+  for (Stream* stream : streams)
+    if (CUresult result = drain(stream)) return result;
+  return drain(&usual);
+}
 DRIVER CUresult cuStreamQuery(CUstream stream) {
   READY;
   Stream* s = (Stream*)stream;
@@ -154,14 +208,56 @@ DRIVER CUresult cuStreamSynchronize(CUstream stream) {
   READY;
   return drain((Stream*)stream);
 }
+DRIVER CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  READY;
+  Event* e = (Event*)event;
+  Stream* other = e->stream;
+  uint64_t moment = e->moment;
+  return other ? give(stream, [=] { return reach(other, moment); }) : 0;
+}
 
+// Graphs: what a stream is given while it records.
+DRIVER CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
+  READY;
+  ((Stream*)stream)->recording = new Commands;
+  return 0;
+}
+DRIVER CUresult cuStreamEndCapture(CUstream stream, CUgraph* out) {
+  HOLD;
+  *out = (CUgraph)((Stream*)stream)->recording;
+  ((Stream*)stream)->recording = nullptr;
+  alive["graphs"]++;
+  return sticky;
+}
+DRIVER CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long) {
+  READY;
+  alive["graphs"]++;
+  *out = (CUgraphExec) new Commands(*(Commands*)graph);
+  return 0;
+}
+DRIVER CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+  READY;
+  alive["graph launches"]++;
+  for (auto& command : *(Commands*)graph)
+    if (CUresult result = give(stream, command)) return result;
+  return 0;
+}
+DRIVER CUresult cuGraphExecDestroy(CUgraphExec graph) { return alive["graphs"]--, delete (Commands*)graph, 0; }
+DRIVER CUresult cuGraphDestroy(CUgraph graph) { return alive["graphs"]--, delete (Commands*)graph, 0; }
+
+DRIVER CUresult cuPointerGetAttribute(void* out, int attribute, CUdeviceptr address) {
+  READY;
+  if (attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL || !inside(address, 1)) return CUDA_ERROR_INVALID_VALUE;
+  *(int*)out = std::prev(blocks.upper_bound(address))->second.device;
+  return 0;
+}
 DRIVER CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
   READY;
   if (!bytes) return 1;
   if (used + (int64_t)bytes > settings["memory"]) return CUDA_ERROR_OUT_OF_MEMORY;
   void* block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(block, 0xA5, bytes);
-  blocks[(uint64_t)block] = bytes;
+  blocks[(uint64_t)block] = {bytes, current()};
   used += (int64_t)bytes;
   alive["blocks"]++;
   *out = (CUdeviceptr)block;
@@ -171,7 +267,7 @@ DRIVER CUresult cuMemFree_v2(CUdeviceptr address) {
   HOLD;
   auto found = blocks.find(address);
   if (found == blocks.end()) return 1;
-  used -= (int64_t)found->second;
+  used -= (int64_t)found->second.bytes;
   alive["blocks"]--;
   blocks.erase(found);
   std::free((void*)address);
@@ -180,20 +276,17 @@ DRIVER CUresult cuMemFree_v2(CUdeviceptr address) {
 DRIVER CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
   READY;
   if (!inside(to, bytes)) return 1;
-  ((Stream*)stream)->commands.push_back([=] { return std::memcpy((void*)to, from, bytes), 0; });
-  return 0;
+  return give(stream, [=] { return std::memcpy((void*)to, from, bytes), 0; });
 }
 DRIVER CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
   READY;
   if (!inside(from, bytes)) return 1;
-  ((Stream*)stream)->commands.push_back([=] { return std::memcpy(to, (void*)from, bytes), 0; });
-  return 0;
+  return give(stream, [=] { return std::memcpy(to, (void*)from, bytes), 0; });
 }
 DRIVER CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   READY;
   if (!inside(to, bytes) || !inside(from, bytes)) return 1;
-  ((Stream*)stream)->commands.push_back([=] { return std::memmove((void*)to, (void*)from, bytes), 0; });
-  return 0;
+  return give(stream, [=] { return std::memmove((void*)to, (void*)from, bytes), 0; });
 }
 
 DRIVER CUresult cuModuleLoadData(CUmodule* out, const void* image) {
@@ -251,32 +344,45 @@ DRIVER CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, un
   CUresult failure = (CUresult)settings["fail_kernel"];
   alive["launches"]++;
   alive["narrow launches"] += f->narrow;
-  ((Stream*)stream)->commands.push_back([=]() mutable {
+  return give(stream, [=]() mutable {
     if (failure) return failure;
     unsigned grid[3] = {gx, gy, gz}, threads[3] = {bx, by, bz};
     f->run(block.data(), grid, threads, (unsigned)settings["seed"]++, (int)settings["workers"]);
     return (CUresult)0;
   });
-  return 0;
 }
 
-DRIVER CUresult cuEventCreate(CUevent* out, unsigned) {
+DRIVER CUresult cuEventCreate(CUevent* out, unsigned flags) {
   READY;
   alive["events"]++;
-  *out = (CUevent) new Event;
+  Event* made = new Event;
+  made->timed = !(flags & CU_EVENT_DISABLE_TIMING);
+  *out = (CUevent)made;
   return 0;
 }
 DRIVER CUresult cuEventDestroy_v2(CUevent event) { return alive["events"]--, delete (Event*)event, 0; }
 DRIVER CUresult cuEventRecord(CUevent event, CUstream stream) {
   READY;
   Event* e = (Event*)event;
-  e->stream = (Stream*)stream;
-  e->stream->commands.push_back([=] { return e->at = std::chrono::steady_clock::now(), 0; });
+  // An event may be destroyed, or recorded again, before this moment comes: those that time are kept longer.
+  CUresult result = give(stream, [e, timed = e->timed] {
+    if (timed) e->at = std::chrono::steady_clock::now();
+    return 0;
+  });
+  if (result) return result;
+  e->stream = find(stream);
+  e->moment = e->stream->given;
   return 0;
 }
 DRIVER CUresult cuEventSynchronize(CUevent event) {
   READY;
-  return drain(((Event*)event)->stream);
+  Event* e = (Event*)event;
+  return reach(e->stream, e->moment);
+}
+DRIVER CUresult cuEventQuery(CUevent event) {
+  READY;
+  Event* e = (Event*)event;
+  return e->stream && e->stream->done < e->moment ? CUDA_ERROR_NOT_READY : 0;
 }
 DRIVER CUresult cuEventElapsedTime(float* out, CUevent from, CUevent to) {
   *out = std::chrono::duration<float, std::milli>(((Event*)to)->at - ((Event*)from)->at).count();

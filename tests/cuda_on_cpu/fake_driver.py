@@ -40,25 +40,25 @@ class FakeDriver:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "libcuda.so.1"
             path.write_bytes(build_driver())
-            self._library = ctypes.CDLL(str(path))
-        self._library.fake_set.argtypes = (ctypes.c_char_p, ctypes.c_int64)
-        self._library.fake_register.argtypes = (ctypes.c_char_p,) * 3
-        self._library.fake_get.argtypes, self._library.fake_get.restype = (ctypes.c_char_p,), ctypes.c_int64
+            self.library = ctypes.CDLL(str(path))
+        self.library.fake_set.argtypes = (ctypes.c_char_p, ctypes.c_int64)
+        self.library.fake_register.argtypes = (ctypes.c_char_p,) * 3
+        self.library.fake_get.argtypes, self.library.fake_get.restype = (ctypes.c_char_p,), ctypes.c_int64
 
     def set(self, **settings: int) -> None:
         for name, value in settings.items():
-            self._library.fake_set(name.encode(), value)
+            self.library.fake_set(name.encode(), value)
 
     def register(self, key: str, library: Path, prefix: str) -> None:
         """Makes a key machine code: that of the twins in a library whose names begin with the prefix."""
-        self._library.fake_register(key.encode(), str(library).encode(), prefix.encode())
+        self.library.fake_register(key.encode(), str(library).encode(), prefix.encode())
 
     def count(self, name: str) -> int:
-        return self._library.fake_get(name.encode())
+        return self.library.fake_get(name.encode())
 
     def recover(self) -> None:
         """What only a new process has: a context without a failure."""
-        self._library.fake_recover()
+        self.library.fake_recover()
 
 
 @functools.cache

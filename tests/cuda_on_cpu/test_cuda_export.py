@@ -201,6 +201,38 @@ def test_a_library_has_code_for_every_architecture(tmp_path: Path) -> None:
     assert data.count(b"RaidoCU\0") == 2 and data.count(b"\x7fELF\x02\x01\x01") == 1 + 4 and b".target sm_75" in data
 
 
+def test_architectures_are_chosen(work: CudaCompilation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+
+    def compile_one(text: str, architecture: str) -> MachineCode:
+        compiled.append(architecture)
+        return MachineCode(architecture, b"code", {})
+
+    monkeypatch.setattr(cuda_export, "compile_source", compile_one)
+    part = cuda_export.part_for(["sm_90", "sm_86", "sm_90"])
+    table = next(iter(part.prepare(work.code).kernels.values())).code
+    assert compiled == ["sm_90", "sm_86"] and table.startswith(b"RaidoCU\0\2\0")
+    assert "{86, " in part.write_needs([work.code])
+    assert part.devices == "a CUDA device that executes code for sm_90 or sm_86, with a driver of CUDA 13.0 or newer"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [(["sm_90", "sm_70"], "'sm_70'"), (["hopper"], "'hopper'"), ("sm_90", "'sm_90'"), ([], "none"), ([90], "90")],
+)
+def test_an_unknown_architecture_is_one_error(work: CudaCompilation, tmp_path: Path, wrong: Any, said: str) -> None:
+    executable: Any = executable_of(work)
+    with pytest.raises(ExportError, match=f"architectures= has {said}\n  takes     a list of"):
+        executable.export(tmp_path / "libchosen.so", architectures=wrong)
+    assert not list(tmp_path.iterdir())
+
+
+def test_architectures_are_those_of_cuda(work: CudaCompilation, tmp_path: Path) -> None:
+    code = replace(work.code, api="vulkan")
+    with pytest.raises(ExportError, match="architectures= is for programs that were compiled for CUDA"):
+        export.write_library(tmp_path / "libone.so", [("one", work.signature, code)], architectures=["sm_90"])
+
+
 def test_a_missing_compiler_is_one_error(
     work: CudaCompilation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

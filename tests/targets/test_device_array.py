@@ -41,7 +41,7 @@ def device() -> Iterator[OpenDevice]:
 
 def test_the_example_runs(device: OpenDevice) -> None:
     module = importlib.import_module(device_array.__module__)
-    assert doctest.testmod(module, extraglobs={"rd": rd}) == doctest.TestResults(0, 3)
+    assert doctest.testmod(module, extraglobs={"rd": rd}) == doctest.TestResults(0, 4)
 
 
 def test_arrays_come_back_as_they_went(device: OpenDevice) -> None:

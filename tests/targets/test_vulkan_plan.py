@@ -98,11 +98,8 @@ def test_a_loop_swaps_its_states(opened: VulkanDevice, loaded: dict[str, LoadedK
         expected, out = given, np.zeros_like(given)
         for _ in range(times):
             expected = blurred(expected)
-        numbers = run_plan(
-            plan, opened, loaded, numbers={"n": 1000, "times": times}, arrays={"given": given, "out": out}
-        )
+        run_plan(plan, opened, loaded, numbers={"n": 1000, "times": times}, arrays={"given": given, "out": out})
         np.testing.assert_array_equal(out, expected)
-        assert numbers["k"] == times
 
 
 def test_what_the_device_counts_decides(opened: VulkanDevice, loaded: dict[str, LoadedKernel]) -> None:
