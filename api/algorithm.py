@@ -16,6 +16,7 @@ from raido.algo.trace import algorithm as traced
 from raido.algo.trace.tracebacks import border
 
 if TYPE_CHECKING:
+    import numpy as np
     from typing_extensions import TypeVar  # which checkers have; Python's own has defaults from 3.13 on
 
     from raido.algo.trace.value import Array
@@ -35,7 +36,9 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
     __doc__ = traced.Algorithm.__doc__
 
     if TYPE_CHECKING:
-
+        # The first is for checkers: an argument of type Any fits it too, so that they do not take the result for an `rd.Array`.
+        @overload
+        def __call__(self, first: np.ndarray[Any, Any], /, *rest: Any, **options: Any) -> Any: ...
         @overload
         def __call__(self, first: Array | tuple[Array, ...], /, *rest: Any, **options: Any) -> Inlined: ...
         @overload

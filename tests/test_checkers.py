@@ -19,7 +19,7 @@ import raido as rd
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = """
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -69,6 +69,35 @@ def composed(a: rd.Array, b: rd.Array) -> rd.Array:
     return rd.sum(few) / positive.shape[0] + rd.sum(many) + last * a.size
 
 
+def step(i: int, state: rd.Array) -> rd.Array:
+    return state + i
+
+
+def exchanged(i: rd.Array, state: tuple[rd.Array, rd.Array]) -> tuple[rd.Array, rd.Array]:
+    return state[1] + i, state[0]
+
+
+def sums_and_products(x: tuple[rd.Array, rd.Array], y: tuple[rd.Array, rd.Array]) -> tuple[rd.Array, rd.Array]:
+    return x[0] + y[0], x[1] * y[1]
+
+
+@rd.algorithm(a="f32[n]")
+def states(a: rd.Array) -> rd.Array:
+    counted: rd.Array = rd.loop(3, step, 0.0) + rd.while_loop(lambda x: x < 3, lambda x: 2 * x, 1)
+    first, second = rd.loop(2, exchanged, (a, rd.fori_loop(1, 3, step, a)))
+    pair = rd.scan(sums_and_products, (0.0, 1.0), a, rd.scan(lambda x, y: x * y, 1.0, a))
+    total: rd.Array
+    out: rd.Array
+    total, out = rd.loop(a.shape[0], lambda i, s: (s[0] + a[i], s[1].at[i].set(s[0])), (0.0, rd.zeros_like(a)))
+    return (first + second + pair[0] + out) * total.astype(rd.f32) + counted + rd.reduce(rd.maximum, -np.inf, pair[1])
+
+
+def outside(anything: Any, key: np.ndarray[Any, Any]) -> float:
+    results = [states(anything), states(key), both((anything, key))[0], dot(a=anything, b=key), rd.random.key(0)]
+    number: float = states(anything)
+    return number + float(dot(key, key)) + len(results)
+
+
 algorithm: rd.Algorithm = rd.capture(blur, by=2.0)
 s: rd.Schedule = algorithm.schedule()
 s["rows"].tile(y=32, x=512).parallel("yo").vectorize("xi").partition_boundaries()
@@ -83,12 +112,19 @@ s["rows"].tile(y="wide").parallel()  # error: no axis
 blur.compiled()  # error: no such method
 rd.zeroes(3)  # error: no such name
 number: int = blur.schedule()  # error: a schedule is no number
+word: str = rd.random.key(0)  # error: a key is an array
 
 
 @rd.algorithm
 def wrong(a: Annotated[rd.Array, "f32[n]"]) -> rd.Schedule:
     a[0] = 3.0  # error: arrays do not change
     a.nonsense()  # error: no such method
+    rd.loop(3, step, (a, a))  # error: the state is two arrays, that of the body one
+    rd.loop(3, exchanged, a)  # error: the state is one array, that of the body two
+    rd.loop(3, lambda i, state: (state, state), a)  # error: the body returns another structure
+    rd.loop(3, lambda state: state, a)  # error: no counter
+    rd.while_loop(lambda x: x > 0, lambda x: (x, x), a)  # error: the body returns another structure
+    rd.scan(sums_and_products, (0.0, 1.0), a)  # error: an operator on pairs
     return dot(a, a)  # error: an array is no schedule
 """
 MARKED = [k for k, line in enumerate(PROGRAM.splitlines(), 1) if "# error" in line]
@@ -143,6 +179,9 @@ def test_the_program_for_checkers_runs() -> None:
     grown = (np.array([[0, 2, 2], [3, 4, 5.0]]) * 8) + 4
     expected = grown @ np.concatenate([table, np.ones((2, 3))]).T + 3 * np.linalg.norm(table[0])
     np.testing.assert_allclose(everyday(table, np.array([1, 1, 7])), expected, rtol=1e-12)
+    states = there["states"]
+    assert isinstance(states, rd.Algorithm)
+    assert states.interpret(b).tolist() == [36, 44, 52, 60]
     with pytest.raises(rd.ArgumentError):
         dot.interpret(a.astype(np.float64), b)
 

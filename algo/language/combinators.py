@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
@@ -22,6 +22,9 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.size_numbers import is_size
 from raido.algo.trace.building import (
     Number,
+    Several,
+    Single,
+    Tuples,
     Value,
     call,
     check_result,
@@ -144,15 +147,52 @@ def extent_of(dim: Any) -> Expr:
     return index.maximum(node, 0)
 
 
+@overload
 def reduce(
-    op: Callable[[Any, Any], Value | Number],
+    op: Callable[[Several, Several], Several],
+    neutral: Any,
+    arrays: Tuples,
+    /,
+    *,
+    axis: int = 0,
+    commutative: bool | None = None,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Several: ...
+@overload
+def reduce(
+    op: Callable[[Array, Array], Array | Number],
+    neutral: Any,
+    array: Single,
+    /,
+    *,
+    axis: int = 0,
+    commutative: bool | None = None,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Array: ...
+@overload
+def reduce(
+    op: Callable[[Several, Several], Several],
+    neutral: Any,
+    first: Any,
+    second: Any,
+    /,
+    *arrays: Any,
+    axis: int = 0,
+    commutative: bool | None = None,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Several: ...
+def reduce(
+    op: Callable[[Any, Any], Any],
     neutral: Any,
     *arrays: Any,
     axis: int = 0,
     commutative: bool | None = None,
     name: str | None = None,
     axes: Sequence[str] | None = None,
-) -> Value:
+) -> Any:
     """The elements along `axis`, combined by the associative `op(x, y)`, starting from `neutral`, which takes part once whatever it is.
 
     Leading dimensions are mapped over, trailing ones belong to the element. With k arrays, operands and `neutral` are k-tuples:

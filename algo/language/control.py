@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError, explain
 from raido.algo.graph.dtypes import DType, bool_, i64
@@ -39,7 +39,19 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.rewrite import free_variables, topological
 from raido.algo.language.complexes import Complex, as_complex, fitted, of_one_type
 from raido.algo.language.moves import moved
-from raido.algo.trace.building import Number, Value, check_result, collect, make_axes, new_form, structure, wrap
+from raido.algo.trace.building import (
+    Number,
+    Several,
+    Single,
+    Tuples,
+    Value,
+    check_result,
+    collect,
+    make_axes,
+    new_form,
+    structure,
+    wrap,
+)
 from raido.algo.trace.calling import run
 from raido.algo.trace.context import Trace, current, load
 from raido.algo.trace.existential import count_from, counted, next_size, size_from
@@ -55,7 +67,11 @@ from raido.algo.trace.weak import strengthened
 from raido.algo.trace.whole_numbers import counted_exactly
 
 
-def loop(n: Any, body: Callable[[Any, Any], Value | Number], init: Any, *, name: str | None = None) -> Value:
+@overload
+def loop(n: Any, body: Callable[[Any, Several], Several], init: Tuples, *, name: str | None = None) -> Several: ...
+@overload
+def loop(n: Any, body: Callable[[Any, Array], Array | Number], init: Single, *, name: str | None = None) -> Array: ...
+def loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, name: str | None = None) -> Any:
     """The state after n iterations of `state = body(i, state)`, i = 0 … n − 1, from `init`.
 
     The state is a scalar, an array, a record or a tuple of these, which `body` gets as one argument and returns as it came; its dtypes
@@ -88,9 +104,17 @@ def loop(n: Any, body: Callable[[Any, Any], Value | Number], init: Any, *, name:
     ).value()
 
 
+@overload
 def while_loop(
-    condition: Callable[[Any], Any], body: Callable[[Any], Value | Number], init: Any, *, name: str | None = None
-) -> Value:
+    condition: Callable[[Several], Any], body: Callable[[Several], Several], init: Tuples, *, name: str | None = None
+) -> Several: ...
+@overload
+def while_loop(
+    condition: Callable[[Array], Any], body: Callable[[Array], Array | Number], init: Single, *, name: str | None = None
+) -> Array: ...
+def while_loop(
+    condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, name: str | None = None
+) -> Any:
     """The first state for which `condition(state)` does not hold, `state = body(state)` from `init`.
 
     The state is as in `rd.loop`; `condition` returns one bool. TraceError, DTypeError and ShapeError as there.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph.expr import Scan
-from raido.algo.trace.building import Value, elements, form_results, make_axes, structure
+from raido.algo.trace.building import Number, Several, Single, Tuples, elements, form_results, make_axes, structure
 from raido.algo.trace.combining import RowsMixed, starting_values, trace_operator
 from raido.algo.trace.context import current
 from raido.algo.trace.existential import joined_size
@@ -16,15 +16,52 @@ from raido.algo.trace.trees import leaves, unflatten
 from raido.algo.trace.value import Array
 
 
+@overload
 def scan(
-    op: Callable[[Any, Any], Value],
+    op: Callable[[Several, Several], Several],
+    neutral: Any,
+    arrays: Tuples,
+    /,
+    *,
+    axis: int = 0,
+    exclusive: bool = False,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Several: ...
+@overload
+def scan(
+    op: Callable[[Array, Array], Array | Number],
+    neutral: Any,
+    array: Single,
+    /,
+    *,
+    axis: int = 0,
+    exclusive: bool = False,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Array: ...
+@overload
+def scan(
+    op: Callable[[Several, Several], Several],
+    neutral: Any,
+    first: Any,
+    second: Any,
+    /,
+    *arrays: Any,
+    axis: int = 0,
+    exclusive: bool = False,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Several: ...
+def scan(
+    op: Callable[[Any, Any], Any],
     neutral: Any,
     *arrays: Any,
     axis: int = 0,
     exclusive: bool = False,
     name: str | None = None,
     axes: Sequence[str] | None = None,
-) -> Value:
+) -> Any:
     """Along `axis`, at i: `neutral` and the elements 0 … i, combined in order by the associative `op(x, y)`.
 
     The shape and the dtypes are those of the arrays. `exclusive`: the elements 0 … i − 1, so that the first result is `neutral`, which

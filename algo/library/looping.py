@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from raido.algo.language import ufuncs
 from raido.algo.language.control import loop
-from raido.algo.trace.building import Value
+from raido.algo.trace.building import Number, Several, Single, Tuples
+from raido.algo.trace.value import Array
 
 
+@overload
 def fori_loop(
-    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Value], init_val: Any, *, name: str | None = None
-) -> Value:
+    lower: Any, upper: Any, body_fun: Callable[[Any, Several], Several], init_val: Tuples, *, name: str | None = None
+) -> Several: ...
+@overload
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Array], Array | Number],
+    init_val: Single,
+    *,
+    name: str | None = None,
+) -> Array: ...
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, name: str | None = None
+) -> Any:
     """The state after `state = body_fun(i, state)` for i = lower … upper − 1, from `init_val`, as in `jax.lax.fori_loop`.
 
     The bounds are ints, sizes or traced integers; where `upper` is not above `lower` the state is `init_val`. The state and its dtypes

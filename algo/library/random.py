@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -37,6 +37,10 @@ __all__ = ["bits", "choice", "fold_in", "integers", "key", "normal", "permutatio
 _ANOTHER_TRY = (1 << 64) - 1  # the number of a block that no element has: arrays have fewer than 2**60 elements
 
 
+@overload
+def key(seed: Array, generator: str = THREEFRY.name) -> Array: ...
+@overload
+def key(seed: SupportsIndex, generator: str = THREEFRY.name) -> np.ndarray[Any, np.dtype[np.uint32]]: ...
 def key(seed: Any, generator: str = THREEFRY.name) -> Any:
     """The key of a seed: an int of 64 bits, signed or not, or a traced integer.
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
+
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.expr import ARRAY_FORMS, ArrayForm, Axis, Expr, Generate, Result, result_count
@@ -28,6 +30,11 @@ Value = TypeVar(
 Number: TypeAlias = (
     int | float | complex
 )  # what a function may give instead of an array: `sum(…)` of Python, or a literal
+Single: TypeAlias = (
+    "Array | Number | np.ndarray[Any, Any] | np.generic"  # a value that is one array inside an algorithm
+)
+Tuples: TypeAlias = "tuple[Any, ...] | Zipped"  # several values, numbers among them
+Several = TypeVar("Several", bound=tuple[Any, ...])  # a tuple of values, such as the state of a loop
 
 
 class Zipped:
