@@ -52,6 +52,8 @@ def solve_sizes(
     for check in signature.checks:
         left, right = evaluate_size(check.left, sizes), evaluate_size(check.right, sizes)
         if left != right:
+            from raido.algo.graph.bind_sizes import rank_remedy  # only in trouble
+
             site = signature.sites[check.site] if check.site >= 0 else None
             headline = (
                 f"{check.left_owner} has size {left} ({size_text(check.left)}), "
@@ -60,6 +62,7 @@ def solve_sizes(
             if not check.left_owner:
                 headline = f"{check.right_owner} is empty: {size_text(check.right)} = {right}"
             labelled = {"algorithm": f"{site.file}:{site.line}   {site.text}" if site else None}
+            labelled["try"] = rank_remedy(check.left_owner, check.right_owner)
             if check.left_owner and 1 in (left, right):
                 labelled["try"] = _to_broadcast(check.left_owner if left == 1 else check.right_owner)
             raise SizeMismatch(explain(f"{signature.name}: {headline}", **labelled))

@@ -87,8 +87,17 @@ def bind_sizes(
             headline = f"{check.left_owner} is {index.text(check.left)} = {left}, {check.right_owner} is {index.text(check.right)} = {right}"
             if not check.left_owner:
                 headline = f"{check.right_owner} is empty: {index.text(check.right)} = {right}"
-            raise SizeMismatch(explain(headline, algorithm=None if check.site is None else str(check.site)))
+            labelled = {"algorithm": None if check.site is None else str(check.site)}
+            labelled["try"] = rank_remedy(check.left_owner, check.right_owner)
+            raise SizeMismatch(explain(headline, **labelled))
     return sizes
+
+
+def rank_remedy(*owners: str) -> str | None:
+    """The remedy where one of two dimensions that must agree is that of an array of lower rank; None where none of them is."""
+    if not any(" (rank " in owner for owner in owners):
+        return None
+    return "a[:, None] for one number to each row; keepdims=True where a reduction along the last dimension gives it"
 
 
 def _solve(size: Expr, actual: int, owner: str, sizes: dict[str, int], origin: dict[str, str]) -> None:

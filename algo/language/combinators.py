@@ -40,6 +40,7 @@ from raido.algo.trace.combining import COMMUTATIVE, RowsMixed, starting_values, 
 from raido.algo.trace.context import current
 from raido.algo.trace.existential import joined_size, size_from
 from raido.algo.trace.locations import complaint, plain_size
+from raido.algo.trace.remedies import ROUNDED_SIZE
 from raido.algo.trace.scalars import cast, has_wrapped_sizes
 from raido.algo.trace.trees import is_sequence, leaves, unflatten
 from raido.algo.trace.types import describe
@@ -135,7 +136,8 @@ def extent_of(dim: Any) -> Expr:
             raise ShapeError(complaint(f"a size cannot be negative: {value}"))
         return index.as_index(value)
     if not dim.dtype.is_integer or dim.ndim:
-        raise ShapeError(complaint(f"a size is an integer, not {describe(dim.dtype, dim.extents)}"))
+        remedy = ROUNDED_SIZE if dim.dtype.is_float and not dim.ndim else None
+        raise ShapeError(complaint(f"a size is an integer, not {describe(dim.dtype, dim.extents)}", remedy=remedy))
     node = dim.node if dim.dtype is i64 else cast(dim, i64)
     node = index.canonical(node)
     if not is_size(node):

@@ -48,6 +48,7 @@ from raido.algo.trace.building import (
     check_result,
     collect,
     make_axes,
+    nesting_text,
     new_form,
     structure,
     wrap,
@@ -58,11 +59,12 @@ from raido.algo.trace.existential import count_from, counted, next_size, size_fr
 from raido.algo.trace.locations import complaint, user_site
 from raido.algo.trace.origins import type_origin
 from raido.algo.trace.promotion import common_type, is_above, takes
+from raido.algo.trace.remedies import ROUNDED_SIZE
 from raido.algo.trace.scalars import cast, truth
 from raido.algo.trace.small_rows import MOST, places_of, row_of, scalars_of, small_shape
 from raido.algo.trace.trees import leaves, rebuild_tuple, same_nesting, unflatten
 from raido.algo.trace.types import describe
-from raido.algo.trace.value import COUNTER, LITERAL, STRONG, WEAK, Array, is_scalar
+from raido.algo.trace.value import COUNTER, LITERAL, STRONG, WEAK, Array, is_of_sizes, is_scalar
 from raido.algo.trace.weak import strengthened
 from raido.algo.trace.whole_numbers import counted_exactly
 
@@ -95,9 +97,13 @@ def loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, name: str | None
         >>> fibonacci.interpret(7)
         array([0, 1, 1, 2, 3, 5, 8])
     """
+    if isinstance(n, range):
+        remedy = "rd.loop(n, body, init), i = 0 … n - 1; rd.fori_loop(lower, upper, body, init) for other bounds"
+        raise TraceError(complaint(f"rd.loop(n, ...): n must be an integer, got {n!r}", remedy=remedy))
     count = structure(n)
     if isinstance(count, tuple) or count.ndim or not count.dtype.is_integer:
-        raise TraceError(complaint("rd.loop(n, ...): n must be an integer"))
+        remedy = ROUNDED_SIZE if is_of_sizes(count) else None
+        raise TraceError(complaint(f"rd.loop(n, ...): n must be an integer, got {nesting_text(count)}", remedy=remedy))
     iterations = counted_exactly(count)
     return _Iteration(
         "loop", init, lambda i, state: run(body, i, state, form="body(i, state)"), None, iterations, name
@@ -254,7 +260,11 @@ class _Iteration:
             raise _BecomesComplex(complex_init)
         value = fitted(value, self.init, "the loop's state after an iteration")
         if not same_nesting(value, self.init):
-            raise TraceError(complaint("the loop's body returns another structure than `init`"))
+            came, wanted = nesting_text(value), nesting_text(self.init)
+            remedy = f"a body that returns {wanted}, or an `init` like {came}"
+            raise TraceError(
+                complaint(f"the loop's body returns another structure than `init`: {came}, not {wanted}", remedy=remedy)
+            )
         return leaves(value), test
 
     def _next_state(self, results: list[Array]) -> list[Array]:
@@ -457,7 +467,8 @@ def cond(
     first, second = alike_branches(_branch(then, "then()"), _branch(orelse, "orelse()"))
     made_forms = len(trace.order) > known
     if not same_nesting(first, second):
-        raise TraceError(complaint("the branches of rd.cond return different structures"))
+        both = f"{nesting_text(first)} and {nesting_text(second)}"
+        raise TraceError(complaint(f"the branches of rd.cond return different structures: {both}"))
     pairs = [_matched(a, b) for a, b in zip(leaves(first), leaves(second), strict=True)]
     weak = [STRONG if STRONG in (a.weak, b.weak) else WEAK for a, b in zip(leaves(first), leaves(second), strict=True)]
     scalars = all(a.ndim == 0 for a, _ in pairs)

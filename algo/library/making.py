@@ -28,7 +28,8 @@ from raido.algo.trace.value import LITERAL, STRONG, WEAK, Array
 def zeros(shape: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     """An array of zeros: of `dtype`, or, without one, weak ones that take the type they meet and are f64 as a result.
 
-    `shape` is an int, a size, or a tuple of them. ShapeError for a negative size.
+    `shape` is an int, a size, or a tuple of them. A negative size is a ShapeError where it is an int, 0 where it is computed of sizes,
+    and a SizeMismatch of the call where it is a parameter or computed of data.
 
     Example:
         >>> @rd.algorithm
@@ -54,8 +55,8 @@ def ones(shape: Any, dtype: Any = None, *, name: str | None = None) -> Array:
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     """An array with `fill_value` everywhere: of its type, or of `dtype`.
 
-    `shape` is an int, a size, or a tuple of them; an array `fill_value` is broadcast to it, a tuple gives a tuple of arrays. ShapeError
-    for a negative size, DTypeError for an integer literal that `dtype` cannot hold.
+    `shape` is an int, a size, or a tuple of them; an array `fill_value` is broadcast to it, a tuple gives a tuple of arrays.
+    Negative sizes are as in `rd.zeros`. DTypeError for an integer literal that `dtype` cannot hold.
 
     Example:
         >>> @rd.algorithm
@@ -245,8 +246,8 @@ def linspace(
     """`num` numbers from `start` to `stop`, equally far apart, `stop` among them if `endpoint`; with `retstep`, the step as well.
 
     `num` is an int or a size; bounds are scalars or arrays that broadcast, along whose new dimension `axis` the numbers stand. Of Python
-    numbers they are weak f64, of f32 they are f32, of integers f64; to an integer `dtype` they are rounded down. ShapeError for a negative
-    `num`.
+    numbers they are weak f64, of f32 they are f32, of integers f64; to an integer `dtype` they are rounded down. A
+    negative `num` is as a size in `rd.zeros`.
 
     Example:
         >>> rd.algorithm(lambda: rd.linspace(0, 1, 5)).interpret()

@@ -12,7 +12,7 @@ import keyword
 import reprlib
 import textwrap
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,6 +40,7 @@ from raido.algo.trace.reserved import option_names, refuse_reserved_names
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.signature import (
     Signature,
+    count_complaint,
     join_parts,
     names_of,
     read_signature,
@@ -81,6 +82,8 @@ class Algorithm(NearAttributes):
             raise ArgumentError(f"rd.algorithm makes an algorithm of a function, not of {function!r}")
         refuse_reserved_names(function, type(self))
         functools.update_wrapper(self, function)
+        if self.__doc__ is None:  # else that of the class, which says nothing of this algorithm, were shown for it
+            self.__doc__ = "An algorithm of raido, without a docstring of its own."
         self.function = function
         self.contract = contract
         self.fixed = dict(fixed or {})
@@ -126,7 +129,9 @@ class Algorithm(NearAttributes):
 
     def arrange(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments in the order of the parameters, those passed by keyword in their places; static parameters."""
-        return arrange(self.name, [declaration.name for declaration in self.signature.positional], arguments, named)
+        positional = [declaration.name for declaration in self.signature.positional]
+        self._refuse_unknown([name for name in named if name not in positional], positional)
+        return arrange(self.name, positional, arguments, named)
 
     def flatten(self, arguments: Sequence[Any]) -> tuple[list[np.ndarray], dict[str, int]]:
         """The arrays of a call's arguments in the order of a program's parameters, and its `rd.size` arguments."""
@@ -164,7 +169,7 @@ class Algorithm(NearAttributes):
         values = self._statics(static)
         declared = self.signature.positional
         if len(arguments) != len(declared):
-            raise ArgumentError(complaint(f"{self.name} takes {len(declared)} arguments, not {len(arguments)}"))
+            raise ArgumentError(complaint(count_complaint(self.name, self.signature, len(arguments))))
         bound = [structure(argument) for argument in arguments]
         sizes: dict[str, Expr] = {}
         pairs: list[tuple[Expr, Expr, str]] = []
@@ -182,20 +187,28 @@ class Algorithm(NearAttributes):
             trace.prefix = before
 
     def _statics(self, given: Mapping[str, Any], complete: bool = True) -> dict[str, Any]:
+        self._refuse_unknown(given)
         signature = self.signature
-        known = {*signature.defaults, *signature.required}
-        for name in given:
-            if name not in known:
-                near = ", ".join(f"{word}=" for word in near_names(name, {*known, *option_names(type(self))}))
-                head = f"{self.name} has no static parameter {name!r}"
-                raise ArgumentError(
-                    explain(head, **{"try": near or None, "static": ", ".join(sorted(known)) or "none"})
-                )
         values = {**signature.defaults, **self.fixed, **given}
         missing = signature.required - set(values)
         if missing and complete:
             raise ArgumentError(f"{self.name} needs the static parameter {min(missing)!r}")
         return values
+
+    def _refuse_unknown(self, given: Iterable[str], positional: Sequence[str] = ()) -> None:
+        """ArgumentError for a keyword that is no static parameter's name, with near ones: these and those in `positional`."""
+        known = {*self.signature.defaults, *self.signature.required}
+        unknown = next((name for name in given if name not in known), None)
+        if unknown is None:
+            return
+        near = ", ".join(f"{word}=" for word in near_names(unknown, {*known, *positional, *option_names(type(self))}))
+        labelled = {
+            "try": near or None,
+            "takes": ", ".join(positional) or None,
+            "static": ", ".join(sorted(known)) or (None if positional else "none"),
+        }
+        kind = "parameter" if positional else "static parameter"
+        raise ArgumentError(explain(f"{self.name} has no {kind} {unknown!r}", **labelled))
 
     def _traced(self, types: Sequence[Type], static: Mapping[str, Any]) -> Program:
         names = [d.name for d in self.signature.positional]

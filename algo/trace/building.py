@@ -14,7 +14,7 @@ import numpy as np
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
 from raido.algo.graph.expr import ARRAY_FORMS, ArrayForm, Axis, Expr, Generate, Result, result_count
-from raido.algo.language.complexes import complex_constant, is_complex
+from raido.algo.language.complexes import Complex, complex_constant, is_complex
 from raido.algo.trace.calling import run
 from raido.algo.trace.context import current, load
 from raido.algo.trace.existential import joined_size, keep_inside
@@ -65,6 +65,16 @@ def structure(value: Any) -> Any:
     if isinstance(value, tuple):
         return map_leaves(structure, value)
     return complex_constant(value) if is_complex(value) else lift(value)
+
+
+def nesting_text(value: Any) -> str:
+    """A structure as messages show it: types of arrays in parentheses, "(f32[n], (i64, f32))"."""
+    if isinstance(value, Complex):
+        return f"complex numbers of {nesting_text(value.real)}"
+    if isinstance(value, tuple):
+        parts = ", ".join(map(nesting_text, value))
+        return f"({parts},)" if len(value) == 1 else f"({parts})"
+    return describe(value.dtype, value.extents)
 
 
 def axis_names(rank: int) -> list[str]:
@@ -237,22 +247,23 @@ def broadcast(arrays: Sequence[Array], what: str) -> tuple[Expr, ...]:
     """The shape that arrays take together: a dimension broadcasts only if its size is the literal 1."""
     rank = max(array.ndim for array in arrays)
     shape: list[Expr] = [index.as_index(1)] * rank
-    source: list[tuple[Array, int] | None] = [None] * rank
+    source: list[tuple[Array, int, str] | None] = [None] * rank
     shapes = " and ".join(describe(a.dtype, a.extents) for a in arrays if a.ndim)
     for array in arrays:
+        lower = f" (rank {array.ndim})" if array.ndim < rank else ""
         for axis, extent in enumerate(array.extents):
             place = rank - array.ndim + axis
             if index.constant_value(extent) == 1:
                 continue
             known = source[place]
             if known is None:
-                shape[place], source[place] = extent, (array, axis)
+                shape[place], source[place] = extent, (array, axis, lower)
             else:
                 shape[place] = joined_size(
                     shape[place],
                     extent,
-                    owner(known[0], known[1], f"one operand of {what}"),
-                    owner(array, axis, f"another operand of {what}"),
+                    owner(known[0], known[1], f"one operand of {what}") + known[2],
+                    owner(array, axis, f"another operand of {what}") + lower,
                     shapes,
                 )
     return tuple(shape)

@@ -13,6 +13,7 @@ from typing import Any
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
+from raido.algo.graph.bind_sizes import rank_remedy
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import (
     ARRAY_FORMS,
@@ -145,7 +146,7 @@ class Trace:
         """ShapeError where a and b provably differ."""
         if different(a, b, self.facts):
             head = f"sizes differ: {owner_a} is {index.text(a)}, {owner_b} is {index.text(b)}"
-            raise ShapeError(complaint(head, why=shapes or None))
+            raise ShapeError(complaint(head, why=shapes or None, remedy=rank_remedy(owner_a, owner_b)))
 
     def at_least_one(self, extent: Expr, owner: str) -> None:
         """extent >= 1: known, refused, or left to a check at the call (as max(extent, 1) = extent)."""

@@ -9,11 +9,17 @@ import sys
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from raido.algo.errors import ShapeError, TraceError, explain
 from raido.algo.graph.limits import LARGEST_SIZE
 from raido.algo.graph.program import Site
 
-_INTERNAL = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
+# the folders of raido, and of NumPy, whose functions call methods of what they are given
+_INTERNAL = [
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
+    os.path.dirname(np.__file__) + os.sep,
+]
 
 
 def mark_internal(file: str) -> None:
@@ -24,7 +30,7 @@ def mark_internal(file: str) -> None:
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that is not raido's."""
+    """The innermost frame that is neither raido's nor NumPy's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename

@@ -13,7 +13,7 @@ from typing import Any
 from raido.algo.errors import TraceError
 from raido.algo.trace.locations import complaint, user_site
 from raido.algo.trace.operators import Operators
-from raido.algo.trace.remedies import method_remedies, numpy_name, rd_function, rd_remedy, remedy_in
+from raido.algo.trace.remedies import method_remedies, numpy_name, rd_function, rd_remedy, remedy_in, size_remedy
 
 
 def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -23,7 +23,10 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: Mapping[
         raise TraceError(complaint(f"`np.{name}.{method}` on a traced value", remedy=method_remedies(name).get(method)))
     own = _operator(name) or rd_function(name)
     if own is None or all(isinstance(value, Operators) for value in inputs):
-        raise TraceError(complaint(f"`np.{name}` on a traced value", remedy=rd_remedy(name)))
+        from raido.algo.trace.value import is_of_sizes
+
+        special = size_remedy(name) if all(map(is_of_sizes, inputs)) else None
+        raise TraceError(complaint(f"`np.{name}` on a traced value", remedy=special or rd_remedy(name)))
     return _called(name, own, inputs, options)
 
 

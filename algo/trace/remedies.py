@@ -21,6 +21,7 @@ _OTHER_NAMES = {
 _WITHOUT_FUNCTION = {
     "argpartition": "rd.argsort",
     "copyto": "rd.where(mask, values, a)",
+    "isqrt": "rd.i64(rd.sqrt(n))",
     "ndim": "a.ndim",
     "partition": "rd.sort",
     "place": "a.at[mask].set(values)",
@@ -28,36 +29,51 @@ _WITHOUT_FUNCTION = {
     "putmask": "rd.where(mask, values, a)",
     "shape": "a.shape",
 }
+_WINDOWS = (
+    'rd.stencil(lambda p: p[0] + p[1] + p[2], a, boundary="valid") for a function of the windows, or the windows themselves, '
+    "rd.tabulate((a.shape[0] - k + 1, k), lambda i, j: a[i + j])"
+)
+_OUTSIDE = "rd.linalg.solve, inv, det, slogdet and cholesky; outside of algorithms, of NumPy arrays, np.linalg.{}"
+ROUNDED_SIZE = "n // k rounded down, -(-n // k) rounded up: integers, which serve as sizes"
+_ROUNDING = frozenset(("ceil", "floor", "trunc", "fix", "rint", "round", "around", "int"))
 _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     "Func": "rd.algorithm",
     "PRNGKey": "rd.random.key",
     "RDom": "rd.reduce",
+    "as_strided": _WINDOWS,
     "associative_scan": "rd.scan",
     "bernoulli": "rd.random.uniform(key, shape) < p",
     "categorical": "rd.random.choice(key, n, shape, p=p)",
+    "cond": _OUTSIDE.format("cond"),
     "cummax": "rd.scan(rd.maximum, -np.inf, a)",
     "cummin": "rd.scan(rd.minimum, np.inf, a)",
     "default_rng": "rd.random.key",
+    **{name: _OUTSIDE.format(name) for name in ("eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals")},
     "exponential": "-rd.log1p(-rd.random.uniform(key, shape))",
     "jit": "rd.algorithm",
     "lax": "rd.loop, rd.scan, rd.cond",
     "lstsq": "rd.linalg.solve(a.mT @ a, a.mT @ b), for columns that are far from dependent",
     "lu": "rd.linalg.solve, rd.linalg.det",
+    "matrix_rank": _OUTSIDE.format("matrix_rank"),
     "ndarray": "rd.Array",
     "newaxis": "None, as in a[:, None]",
     "nn": "rd.softmax, rd.logsumexp, rd.one_hot, rd.maximum(x, 0)",
     "pinv": "rd.linalg.solve(a.mT @ a, a.mT), for columns that are far from dependent",
+    "qr": "rd.linalg.cholesky(a.mT @ a).mT for r, and rd.linalg.solve(r.mT, a.mT).mT for q, of columns that are far from dependent",
     "rand": "rd.random.uniform",
     "randint": "rd.random.integers",
     "randn": "rd.random.normal",
     "relu": "rd.maximum(x, 0)",
     "shuffle": "rd.random.permutation",
     "sigmoid": "1 / (1 + rd.exp(-x))",
-    "sliding_window_view": "rd.tabulate((a.shape[0] - k + 1, k), lambda i, j: a[i + j])",
+    "sliding_window_view": _WINDOWS,
     "standard_normal": "rd.random.normal",
     "switch": "rd.select(conditions, values), which evaluates all, or rd.cond in rd.cond",
     "top_k": "rd.sort(x)[::-1][:k]",
+    "tensorinv": "rd.linalg.inv of a matrix, a.reshape(n, n)",
+    "tensorsolve": "rd.linalg.solve of a matrix, a.reshape(n, n)",
     "vmap": "rd.map",
+    "windows": _WINDOWS,
 }
 _OF_METHOD = {  # of a universal function
     "reduce": "rd.reduce({op}, neutral, a)",
@@ -109,11 +125,21 @@ def meant_by(name: str) -> str | None:
 
 def rd_remedy(dotted: str) -> str | None:
     """The replacement for NumPy's function of that name: its `rd` form, else names of similar spelling, else None."""
-    form = rd_form(dotted)
+    form = rd_form(dotted) or _ELSEWHERE.get(dotted.split(".")[-1])
     if form is not None or dotted in _OTHER_MEANING:
         return form
-    near = (name for name in near_names(dotted.split(".")[-1]) if name not in _OTHER_MEANING)
-    return ", ".join(f"rd.{name}" for name in near) or None
+    home, _, name = dotted.rpartition(".")
+    prefix = f"{home}." if home in ("fft", "linalg", "random") else ""
+    among = getattr(rd_function(home), "__all__", []) if prefix else None
+    near = (f"{prefix}{word}" for word in near_names(name, among))
+    return ", ".join(f"rd.{word}" for word in near if word not in _OTHER_MEANING) or None
+
+
+def size_remedy(name: str) -> str | None:
+    """The replacement for a function of that name where its argument is computed of sizes; None where it is that of any other value."""
+    if name in _ROUNDING:
+        return ROUNDED_SIZE
+    return "a.size, or math.prod(a.shape)" if name == "prod" else None
 
 
 def method_remedies(operator: str) -> dict[str, str]:
@@ -139,5 +165,5 @@ def remedy_in(line: str, *modules: str) -> tuple[str, str] | None:
         return None
     name = found.group(2)
     dtype = find_dtype(name)
-    form = f"rd.{dtype}(x)" if dtype is not None else rd_form(name)
+    form = f"rd.{dtype}(x)" if dtype is not None else rd_form(name) or _ELSEWHERE.get(name.split(".")[-1])
     return (f"{found.group(1)}.{name}", form) if form is not None else None

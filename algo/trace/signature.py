@@ -178,15 +178,20 @@ def resolve_types(
             )
         return tuple(d.type for d in declared)  # type: ignore[misc]
     if len(arguments) != len(declared):
-        names = ", ".join(d.name for d in declared) or "none"
-        statics = sorted({*signature.defaults, *signature.required}) if len(arguments) > len(declared) else []
-        by_name = f"; by name: {', '.join(f'{name}=' for name in statics)}" if statics else ""
-        takes = f"{function} takes {counted(len(declared), 'argument')} ({names}), not {len(arguments)}"
-        raise ArgumentError(takes + by_name)
+        raise ArgumentError(count_complaint(function, signature, len(arguments)))
     return tuple(
         type_of(argument, d.name, call) if d.type is None or (is_type(argument) and not call) else d.type
         for d, argument in zip(declared, arguments, strict=True)
     )
+
+
+def count_complaint(function: str, signature: Signature, count: int) -> str:
+    """The message for a call with another number of arguments than there are positional parameters."""
+    names = [declaration.name for declaration in signature.positional]
+    statics = sorted({*signature.defaults, *signature.required}) if count > len(names) else []
+    by_name = f"; by name: {', '.join(f'{name}=' for name in statics)}" if statics else ""
+    missing = f"; {names[count]!r} is missing" if count < len(names) else ""
+    return f"{function} takes {counted(len(names), 'argument')} ({', '.join(names) or 'none'}), not {count}{by_name}{missing}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,9 @@ def parse_type(text: str) -> Type:
     try:
         return _type_of(parse_size_text(text), text)
     except (SyntaxError, RecursionError) as error:
-        raise TraceError(f"cannot read the type {shown(text)}: write it like f32[h, w + 1]") from error
+        said = str(getattr(error, "msg", ""))
+        why = f": {said}" if "never closed" in said or "unmatched" in said else ""
+        raise TraceError(f"cannot read the type {shown(text)}{why}; write it like f32[h, w + 1]") from error
 
 
 def _type_of(tree: ast.expr, text: str) -> Type:
@@ -108,7 +110,7 @@ def _type_of(tree: ast.expr, text: str) -> Type:
     if isinstance(tree, ast.Subscript) and isinstance(tree.value, ast.Name):
         inside = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
         return _array_type(tree.value.id, tuple(_size(part, text) for part in inside), text)
-    raise TraceError(f"cannot read the type {text!r}: write it like f32[h, w + 1]")
+    raise TraceError(f"cannot read the type {text!r}; write it like f32[h, w + 1]")
 
 
 def _array_type(name: str, shape: tuple[Expr, ...], text: str) -> ArrayType | ComplexArrayType:

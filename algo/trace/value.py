@@ -21,7 +21,7 @@ from raido.algo.trace.locations import complaint, user_site
 from raido.algo.trace.methods import Methods
 from raido.algo.trace.numpy_calls import call_function, call_ufunc
 from raido.algo.trace.operators import Operators
-from raido.algo.trace.remedies import rd_function, remedy_in
+from raido.algo.trace.remedies import rd_function, remedy_in, size_remedy
 from raido.algo.trace.tracebacks import bordered
 from raido.algo.trace.types import describe
 
@@ -202,9 +202,8 @@ class Array(Methods, Operators):
         raise TraceError(complaint("`in` on a traced value", remedy="rd.any(a == x)"))
 
     def __index__(self) -> int:
-        found = remedy_in(user_site().text, "math", "np", "numpy")
-        if found is not None:
-            raise TraceError(complaint(f"`{found[0]}` of a traced value", remedy=found[1]))
+        if (text := _function_complaint(self, "math", "np", "numpy")) is not None:
+            raise TraceError(text)
         raise TraceError(
             complaint(
                 "a traced value where Python needs a plain int (`range`, an index of a list, …)",
@@ -213,13 +212,13 @@ class Array(Methods, Operators):
         )
 
     def __int__(self) -> int:
-        raise TraceError(_number_complaint("int", "rd.i32(x) or x.astype(rd.i64)"))
+        raise TraceError(_number_complaint(self, "int", "rd.i32(x) or x.astype(rd.i64)"))
 
     def __float__(self) -> float:
-        raise TraceError(_number_complaint("float", "rd.f32(x) or x.astype(rd.f64)"))
+        raise TraceError(_number_complaint(self, "float", "rd.f32(x) or x.astype(rd.f64)"))
 
     def __complex__(self) -> complex:
-        raise TraceError(_number_complaint("complex", "rd.complex64(x) or x.astype(rd.complex128)"))
+        raise TraceError(_number_complaint(self, "complex", "rd.complex64(x) or x.astype(rd.complex128)"))
 
     def __format__(self, specification: str) -> str:
         if not specification:
@@ -240,9 +239,8 @@ class Array(Methods, Operators):
             raise TraceError(complaint("arrays do not change", remedy="b = a.at[i].set(v)"))
 
     def __array__(self, *args: Any, **options: Any) -> NoReturn:
-        found = remedy_in(user_site().text, "np", "numpy")
-        if found is not None:
-            raise TraceError(complaint(f"`{found[0]}` of a traced value", remedy=found[1]))
+        if (text := _function_complaint(self, "np", "numpy")) is not None:
+            raise TraceError(text)
         raise TraceError(
             complaint(
                 "a traced value is not a NumPy array",
@@ -284,12 +282,29 @@ def is_scalar(value: Array) -> bool:
     return not isinstance(value.node, _ARRAY_NODES)
 
 
-def _number_complaint(name: str, remedy: str) -> str:
+def is_of_sizes(value: Any) -> bool:
+    """Whether a value is a size that is not known while tracing, or computed of sizes, counters and literals alone."""
+    return isinstance(value, Array) and value.weak in (COUNTER, WEAK)
+
+
+def _function_complaint(value: Array, *modules: str) -> str | None:
+    """The error message where a function of some modules, in the user's line, asks for a plain number; None where there is none."""
+    found = remedy_in(user_site().text, *modules)
+    if found is None:
+        return None
+    special = size_remedy(found[0].rpartition(".")[2]) if is_of_sizes(value) else None
+    return complaint(f"`{found[0]}` of {_kind(value)}", remedy=special or found[1])
+
+
+def _number_complaint(value: Array, name: str, remedy: str) -> str:
     """The error message for a conversion of a traced value to a Python number, as functions of `math` ask for."""
-    found = remedy_in(user_site().text, "c?math")
-    if found is not None:
-        return complaint(f"`{found[0]}` of a traced value", remedy=found[1])
-    return complaint(f"`{name}()` of a traced value", remedy=remedy)
+    special = size_remedy(name) if is_of_sizes(value) else None
+    text = _function_complaint(value, "c?math")
+    return text or complaint(f"`{name}()` of {_kind(value)}", remedy=special or remedy)
+
+
+def _kind(value: Array) -> str:
+    return "a size, which is known when the program runs" if is_of_sizes(value) else "a traced value"
 
 
 def _truth_complaint() -> str:

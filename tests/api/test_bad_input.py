@@ -184,7 +184,12 @@ CALLS = table(
         rd.ArgumentError,
         "overlap each other",
     ),
-    ("unknown keyword", lambda: add(A, B, radius=1), rd.ArgumentError, "no static parameter 'radius'\n +static +k"),
+    (
+        "unknown keyword",
+        lambda: add(A, B, radius=1),
+        rd.ArgumentError,
+        "no parameter 'radius'\n +takes +a, b\n +static +k",
+    ),
     ("an array twice", lambda: add(A, a=A), rd.ArgumentError, '"a" is passed by position and by keyword'),
     ("one array by keyword", lambda: add(b=B), rd.ArgumentError, '"a" is missing'),
     ("one array by keyword, interpreted", lambda: add.interpret(b=B), rd.ArgumentError, '"a" is missing'),

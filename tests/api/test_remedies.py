@@ -114,6 +114,39 @@ def test_messages_say_what_to_write(name: str) -> None:
     assert remedy in tried if remedy else not tried
 
 
+SIZES: dict[str, tuple[Any, str, str]] = {
+    "rounded by math": (lambda n: rd.zeros(math.ceil(n / 2)), "`math.ceil` of a size", "-(-n // k)"),
+    "rounded by NumPy": (lambda n: rd.zeros(int(np.ceil(n / 2))), "`np.ceil` on a traced value", "-(-n // k)"),
+    "rounded by int": (lambda n: rd.zeros(int(n / 2)), "`int()` of a size", "n // k"),
+    "not rounded": (lambda n: rd.zeros(n / 2), "a size is an integer, not f64", "n // k"),
+    "root": (lambda n: rd.zeros(3) / math.sqrt(n), "`math.sqrt` of a size", "rd.sqrt"),
+    "NumPy's array": (lambda n: np.linspace(0, 1, n), "`np.linspace` of a size", "rd.linspace"),
+    "NumPy's random numbers": (lambda n: np.random.rand(n), "`np.random.rand` of a size", "rd.random.uniform"),
+    "number of elements": (lambda n: rd.zeros(3) / np.prod((n, 2)), "`np.prod` of a size", "a.size"),
+    "range": (lambda n: rd.loop(range(3), lambda i, s: s, n), "rd.loop(n, ...): n must be an integer", "rd.fori_loop"),
+    "another structure": (
+        lambda n: rd.loop(3, lambda i, s: (s, s), rd.zeros(3)),
+        "the loop's body returns another structure than `init`: (f64[3], f64[3]), not f64[3]",
+        "a body that returns f64[3], or an `init` like (f64[3], f64[3])",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_messages_on_sizes_say_what_to_write(name: str) -> None:
+    f, said, remedy = SIZES[name]
+    with pytest.raises(rd.RaidoError) as caught:
+        rd.algorithm(lambda a: f(a.shape[0])).trace(rd.f32["n"])
+    text = str(caught.value)
+    assert text.startswith(said) and remedy in text.partition("\n  try ")[2] and __file__ in text
+
+
+def test_functions_that_numpy_has_in_modules_are_answered_with_those_of_the_module() -> None:
+    assert rd_remedy("linalg.vector_nrm") == "rd.linalg.vector_norm"
+    assert "np.linalg.eigh" in (rd_remedy("linalg.eigh") or "")
+    assert "rd.tabulate" in (rd_remedy("lib.stride_tricks.sliding_window_view") or "")
+
+
 def test_an_empty_format_is_the_repr() -> None:
     seen: list[str] = []
     rd.algorithm(lambda a: seen.append(f"{a}") or a).trace(rd.f32["n"])

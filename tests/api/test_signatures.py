@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,21 @@ def test_operands_of_where_and_fma() -> None:
     assert list(inspect.signature(rd.fma).parameters) == ["x1", "x2", "x3", "name"]
     assert list(inspect.signature(rd.clip).parameters)[:3] == ["a", "a_min", "a_max"]
     assert list(inspect.signature(rd.sum).parameters)[:3] == ["a", "axis", "dtype"]
+
+
+def test_help_shows_the_users_function() -> None:
+    def blurred(img: Any, *, radius: int = 2) -> Any:
+        """Blurs an image."""
+
+    def plain(img: Any) -> Any:
+        return img
+
+    for function, doc in ((blurred, "Blurs an image."), (plain, "An algorithm of raido")):
+        algorithm = rd.algorithm(function)
+        assert inspect.signature(algorithm) == inspect.signature(function)
+        head, _, rest = pydoc.render_doc(algorithm, renderer=pydoc.plaintext).partition(">\n")
+        assert head.endswith(repr(algorithm)[:-1]) and rest.lstrip().startswith(doc)
+        assert "Program" not in rest
 
 
 def test_bounds_of_clip_have_all_of_numpys_names() -> None:
