@@ -178,7 +178,7 @@ class Target:
 
     def _vulkan_gpu(self) -> Gpu:
         device = self.vulkan_device
-        return Gpu(threads=device.threads, along=device.block, subgroup=device.subgroup, shared=device.shared)
+        return Gpu(device.threads, device.block, device.subgroup, device.shared, exchange=device.exchange)
 
     def _cuda_gpu(self) -> Gpu:
         device = self.cuda_device

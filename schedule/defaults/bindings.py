@@ -15,6 +15,14 @@ def bind(draft: Draft, name: str, loops: Sequence[str], level: str) -> None:
         draft.say(name, "bind", axis=loop, place=f"{level}.{dimension}")
 
 
+def bind_fold(draft: Draft, name: str, loop: str) -> None:
+    """A loop of a reduction to threads along x, which hand each other their parts where the device lets them."""
+    gpu = draft.machine.gpu
+    assert gpu is not None
+    subgroup = {"subgroup": gpu.exchange} if gpu.exchange else {}
+    draft.say(name, "bind", axis=loop, place="thread.x", **subgroup)
+
+
 def bind_planes(draft: Draft, name: str, planes: Sequence[str]) -> None:
     """The outermost loops to blocks along z, as one loop where they are several."""
     if not planes:

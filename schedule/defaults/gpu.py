@@ -15,7 +15,7 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
-from raido.schedule.defaults.bindings import bind, bind_planes, fold_alone
+from raido.schedule.defaults.bindings import bind, bind_fold, bind_planes, fold_alone
 from raido.schedule.defaults.block_products import say_tiles
 from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.demand import Point, is_long_scan
@@ -168,7 +168,7 @@ def say_chunks(draft: Draft, stage: Stage, gpu: Gpu) -> None:
         between = [inner, *(axis.name for axis in rest[:-1])] if rest else []
         draft.say(name, "reorder", axes=(outer, line + "i", *between, line + "o"))
     bind(draft, name, [outer], "block")
-    bind(draft, name, [line + ("i" if stage.reduction.commutative else "o")], "thread")
+    bind_fold(draft, name, line + ("i" if stage.reduction.commutative else "o"))
 
 
 def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:
@@ -196,7 +196,7 @@ def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool
     draft.say(name, "reorder", axes=(*(axis.name for axis in planes), y + "o", r + "i", y + "i", r + "o", *inside))
     bind_planes(draft, name, [axis.name for axis in planes])
     bind(draft, name, [y + "o"], "block")
-    draft.say(name, "bind", axis=r + "i", place="thread.x")
+    bind_fold(draft, name, r + "i")
     draft.say(name, "bind", axis=y + "i", place="thread.y")
     return True
 
@@ -214,7 +214,7 @@ def say_long_rows(draft: Draft, stage: Stage, reduced: Axis, gpu: Gpu) -> None:
     ):
         long.say(name, "reorder", axes=(*(axis.name for axis in stage.axes), r + "o", r + "ii", r + "io"))
         bind(long, name, [r + "o"], "block")
-        bind(long, name, [r + "ii"], "thread")
+        bind_fold(long, name, r + "ii")
         draft.accept(long.when(name, test))
 
 

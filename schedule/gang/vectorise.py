@@ -30,11 +30,13 @@ from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, ma
 from raido.schedule.gang.lanes import choose_lanes
 from raido.schedule.gang.values import NotRegisters, Partial, Registers
 from raido.schedule.gang.variability import Variability
+from raido.schedule.nest.collect import collected_in_order
 from raido.schedule.nest.effects import buffers_read, is_scan, touched, updates, writes, written
 from raido.schedule.nest.fold_constants import fold_constants
 from raido.schedule.nest.nodes import (
     Block,
     Check,
+    Collect,
     Fold,
     For,
     If,
@@ -100,6 +102,8 @@ class _Former:
 
     def statement(self, s: Statement) -> list[Statement]:
         """A statement outside of vector loops, with partial results around it where they belong."""
+        if isinstance(s, Collect):
+            return [self.block(collected_in_order(s))]
         reductions = find_reductions(s, self.describe, set(self.partials)) if _has_vector_folds(s) else []
         if not reductions:
             return self._inside(s)

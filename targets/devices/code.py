@@ -139,6 +139,7 @@ _PLAIN = (
     "capabilities",
     "narrow_grid",
     "narrow_limits",
+    "subgroup",
 )
 
 

@@ -29,7 +29,8 @@ class Argument:
 class Kernel:
     """A compiled kernel: SPIR-V, or machine code of CUDA, which may hold other kernels too. `inline`: the block of arguments, of
     `argument_bytes`, is part of the launch. `capabilities` are those of SPIR-V that the code declares. `narrow`, if not empty, is the
-    code for launches whose arrays and integers are small (`RdKernelInfo` of raido_device.h): indices have 32 bits."""
+    code for launches whose arrays and integers are small (`RdKernelInfo` of raido_device.h): indices have 32 bits. `subgroup`:
+    how many threads exchange values, 0: none do."""
 
     name: str
     code: bytes
@@ -43,6 +44,7 @@ class Kernel:
     narrow: bytes = b""
     narrow_grid: tuple[int, int, int] = (0, 0, 0)
     narrow_limits: tuple[int, ...] = ()
+    subgroup: int = 0
 
     @property
     def number_offsets(self) -> tuple[int, ...]:

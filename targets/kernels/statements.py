@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from raido.algo.errors import CompileError
-from raido.algo.graph.dtypes import bool_, i32, i64
+from raido.algo.graph.dtypes import bool_, i32, i64, u32
 from raido.algo.graph.expr import Op
 from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute
@@ -20,6 +20,7 @@ from raido.schedule.nest.nodes import (
     Barrier,
     Block,
     Check,
+    Exchange,
     For,
     If,
     Let,
@@ -32,8 +33,8 @@ from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import Term, tir
 from raido.targets.kernels.atomics import emit_atomic, store_in_word
 from raido.targets.kernels.faults import record_fault
-from raido.targets.kernels.unit import Form, Held, Unit, condition, load
-from raido.targets.kernels.values import Values, encode
+from raido.targets.kernels.unit import Form, Held, Unit, condition, load, operation
+from raido.targets.kernels.values import Values, encode, from_word, to_word
 
 _UNROLL_LIMIT = 256
 
@@ -128,6 +129,19 @@ class Statements:
     def _atomic(self, s: AtomicUpdate) -> None:
         emit_atomic(self.unit, self.values, s)
 
+    def _exchange(self, s: Exchange) -> None:
+        """Values of another thread; narrow ones travel as words of 32 bits."""
+        unit = self.unit
+        terms = self.values.prepare(*s.values)
+        distance, width = (T.IntImm("int32", number) for number in (s.distance, s.width))
+        for var, value, term in zip(s.vars, s.values, terms, strict=True):
+            given = tir(term, value.dtype)
+            word = given if value.dtype.bits >= 32 else to_word(value.dtype, given)
+            kind = value.dtype if value.dtype.bits >= 32 else u32
+            found = unit.bind("found", kind, operation("exchange", kind, word, distance, width))
+            made = found if value.dtype.bits >= 32 else from_word(value.dtype, found, T.IntImm("uint32", 0))
+            unit.variables[var] = unit.bind(var.name, var.dtype, made)
+
     def _barrier(self, s: Barrier) -> None:
         self.unit.out.append(T.barrier())
 
@@ -212,6 +226,7 @@ _EMIT: dict[type, Callable[[Any, Any], None]] = {
     VectorStore: Statements._move,
     AtomicUpdate: Statements._atomic,
     Barrier: Statements._barrier,
+    Exchange: Statements._exchange,
     For: Statements._for,
     If: Statements._if,
     While: Statements._while,

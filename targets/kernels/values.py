@@ -114,6 +114,13 @@ def from_word(dtype: DType, word: Any, shift: Any) -> Any:
     return decode(dtype, operation("convert", unsigned(bits), narrow))
 
 
+def to_word(dtype: DType, value: Any) -> Any:
+    """A narrow element as a word."""
+    if dtype is bool_:
+        return operation("select", u32, value, T.IntImm("uint32", 1), T.IntImm("uint32", 0))
+    return operation("convert", u32, encode(dtype, value))
+
+
 def decode(dtype: DType, bits: Any) -> Any:
     """The element with these bits, an unsigned integer of its width."""
     return bits if dtype.kind == "u" or T.type_name(dtype).startswith("uint") else operation("bitcast", dtype, bits)

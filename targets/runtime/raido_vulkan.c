@@ -10,7 +10,6 @@
 #define LAYER "VK_LAYER_KHRONOS_validation"
 #define DEBUG_UTILS "VK_EXT_debug_utils"
 #define VALIDATION_FEATURES "VK_EXT_validation_features" /* an extension of the layer */
-#define ATOMIC_FLOAT "VK_EXT_shader_atomic_float"
 #define MOST_DEVICES 64
 
 const char* rd_vulkan_name_of(VkResult result) {
@@ -157,7 +156,12 @@ void rd_vulkan_features(RdVulkan* vulkan, VkPhysicalDevice device, Features* out
   out->v11 = (VkPhysicalDeviceVulkan11Features){VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, .pNext = &out->v12};
   out->v12 = (VkPhysicalDeviceVulkan12Features){VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
   out->atomic_floats.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
+  out->subgroups.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT;
   if (rd_vulkan_has_extension(vulkan, device, ATOMIC_FLOAT)) out->v12.pNext = &out->atomic_floats;
+  if (rd_vulkan_has_extension(vulkan, device, SUBGROUP_SIZE)) {
+    out->subgroups.pNext = out->v12.pNext;
+    out->v12.pNext = &out->subgroups;
+  }
   vulkan->GetPhysicalDeviceFeatures2(device, &out->all);
 }
 
@@ -202,6 +206,9 @@ int32_t rd_vulkan_describe(RdVulkan* vulkan, int32_t index, RdVulkanInfo* out) {
   Features features;
   rd_vulkan_features(vulkan, device, &features);
   out->features = feature_bits(&features) | (limits->timestampComputeAndGraphics ? RD_TIMESTAMPS : 0);
+  if (features.subgroups.computeFullSubgroups && (v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+      (v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT))
+    out->features |= RD_EXCHANGES;
   VkPhysicalDeviceMemoryProperties memory;
   vulkan->GetPhysicalDeviceMemoryProperties(device, &memory);
   for (uint32_t i = 0; i < memory.memoryHeapCount; i++)

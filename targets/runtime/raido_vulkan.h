@@ -25,6 +25,7 @@ enum {
   RD_SHARED_FLOAT64_ADD = 1 << 13,
   RD_TIMESTAMPS = 1 << 14,
   RD_UNIFIED = 1 << 15,
+  RD_EXCHANGES = 1 << 16, /* threads of a whole subgroup hand each other values */
 };
 
 /* A device.  Sizes in bytes; masks of float widths have bit 0 for 16, 1 for 32, 2 for 64 bits. */

@@ -61,6 +61,7 @@ struct RdKernel {
   RdDevice* device;
   VkShaderModule modules[CODES];   /* NULL: there is no such code */
   VkPipeline pipelines[CODES];     /* NULL: not compiled yet */
+  int exchanges;                   /* whether threads hand each other values, so that subgroups must be whole */
   VkPipelineLayout layout;
   VkDescriptorSetLayout set;
   int32_t addresses, inline_arguments;
@@ -470,8 +471,17 @@ static void destroy_kernel(RdDevice* d, RdKernel* kernel) {
   free(kernel);
 }
 
+/* Whether SPIR-V declares that values go from thread to thread. */
+static int declares_exchanges(const uint32_t* words, uint64_t count) {
+  enum { HEADER = 5, OP_CAPABILITY = 17, GROUP_NON_UNIFORM_SHUFFLE_RELATIVE = 66 };
+  for (uint64_t i = HEADER; i + 1 < count && (words[i] & 0xffff) == OP_CAPABILITY; i += 2)
+    if (words[i + 1] == GROUP_NON_UNIFORM_SHUFFLE_RELATIVE) return 1;
+  return 0;
+}
+
 static int32_t add_code(RdDevice* d, RdKernel* kernel, int which, const void* code, uint64_t bytes) {
   VkShaderModuleCreateInfo words = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = bytes, .pCode = code};
+  kernel->exchanges |= declares_exchanges(code, bytes / 4);
   TRY(d, d->CreateShaderModule(d->device, &words, NULL, &kernel->modules[which]), "making a kernel");
   return 0;
 }
@@ -479,6 +489,7 @@ static int32_t add_code(RdDevice* d, RdKernel* kernel, int which, const void* co
 static int32_t compile_code(RdDevice* d, RdKernel* kernel, int which) {
   if (kernel->pipelines[which]) return 0;
   VkPipelineShaderStageCreateInfo stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                                           .flags = kernel->exchanges ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT : 0,
                                            .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                                            .module = kernel->modules[which],
                                            .pName = kernel->name};
@@ -672,16 +683,29 @@ static int32_t create_device(RdVulkan* vulkan, const RdDeviceOptions* options, R
   use.v11 = (VkPhysicalDeviceVulkan11Features){VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, .pNext = &use.v12};
   use.v11.storageBuffer16BitAccess = has.v11.storageBuffer16BitAccess;
   use.v12 = (VkPhysicalDeviceVulkan12Features){VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-                                               .pNext = has.v12.pNext ? &use.atomic_floats : NULL};
+                                               .pNext = NULL};
   use.v12.storageBuffer8BitAccess = has.v12.storageBuffer8BitAccess;
   use.v12.shaderBufferInt64Atomics = has.v12.shaderBufferInt64Atomics;
   use.v12.shaderSharedInt64Atomics = has.v12.shaderSharedInt64Atomics;
   use.v12.shaderFloat16 = has.v12.shaderFloat16;
   use.v12.shaderInt8 = has.v12.shaderInt8;
   use.v12.bufferDeviceAddress = has.v12.bufferDeviceAddress;
-  use.atomic_floats = has.atomic_floats;
-  use.atomic_floats.pNext = NULL;
-  const char* extensions[] = {"VK_EXT_shader_atomic_float"};
+  const char* extensions[2];
+  uint32_t count = 0;
+  void** last = &use.v12.pNext;
+  if (rd_vulkan_has_extension(vulkan, physical, ATOMIC_FLOAT)) {
+    use.atomic_floats = has.atomic_floats;
+    *last = &use.atomic_floats;
+    last = &use.atomic_floats.pNext;
+    extensions[count++] = ATOMIC_FLOAT;
+  }
+  if (rd_vulkan_has_extension(vulkan, physical, SUBGROUP_SIZE)) {
+    use.subgroups = has.subgroups;
+    *last = &use.subgroups;
+    last = &use.subgroups.pNext;
+    extensions[count++] = SUBGROUP_SIZE;
+  }
+  *last = NULL;
   float priority = 1;
   VkDeviceQueueCreateInfo queue = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                    .queueFamilyIndex = d->family,
@@ -691,7 +715,7 @@ static int32_t create_device(RdVulkan* vulkan, const RdDeviceOptions* options, R
                              .pNext = &use.all,
                              .queueCreateInfoCount = 1,
                              .pQueueCreateInfos = &queue,
-                             .enabledExtensionCount = has.v12.pNext ? 1 : 0,
+                             .enabledExtensionCount = count,
                              .ppEnabledExtensionNames = extensions};
   TRY(d, vulkan->CreateDevice(physical, &info, NULL, &d->device), "opening it");
 #define FIND(name) d->name = (PFN_vk##name)vulkan->GetDeviceProcAddr(d->device, "vk" #name);

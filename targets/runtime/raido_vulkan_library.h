@@ -52,11 +52,16 @@ typedef struct Features {
   VkPhysicalDeviceVulkan11Features v11;
   VkPhysicalDeviceVulkan12Features v12;
   VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_floats;
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroups;
 } Features;
+
+/* Extensions for atomic_floats and subgroups. */
+#define ATOMIC_FLOAT "VK_EXT_shader_atomic_float"
+#define SUBGROUP_SIZE "VK_EXT_subgroup_size_control"
 
 RD_HIDDEN const char* rd_vulkan_name_of(VkResult result);
 RD_HIDDEN int rd_vulkan_has_extension(RdVulkan* vulkan, VkPhysicalDevice device, const char* name);
-/* Asks for all features; atomic_floats is left out of the chain where the extension is missing. */
+/* Asks for all features; what a missing extension would have said is 0. */
 RD_HIDDEN void rd_vulkan_features(RdVulkan* vulkan, VkPhysicalDevice device, Features* out);
 
 #endif

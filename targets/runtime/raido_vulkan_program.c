@@ -27,6 +27,7 @@ static const struct {
     {RD_SHARED_FLOAT32_ADD, "atomic sums of 32-bit floats in shared memory"},
     {RD_FLOAT64_ADD, "atomic sums of 64-bit floats"},
     {RD_SHARED_FLOAT64_ADD, "atomic sums of 64-bit floats in shared memory"},
+    {RD_EXCHANGES, "exchange of values within whole subgroups"},
 };
 
 static int32_t lacks(const RdVulkanInfo* info, const char* what) { return rd_fail(RD_BAD_DEVICE, "%s has no %s", info->name, what); }
@@ -42,6 +43,8 @@ static int32_t check_device(const RdVulkanInfo* info) {
   if (needs->denormals & ~info->denormals) return lacks(info, "denormal floats");
   if (needs->infinities & ~info->infinities) return lacks(info, "infinities and signs of zero");
   if (needs->round_to_even & ~info->round_to_even) return lacks(info, "rounding to the nearest even number");
+  if (needs->features & RD_EXCHANGES && needs->subgroup != info->subgroup)
+    return rd_fail(RD_BAD_DEVICE, "%s has subgroups of %u threads, and the library is for those of %u", info->name, info->subgroup, needs->subgroup);
   if (needs->threads > info->threads) return too_few(info, "threads a block", info->threads, needs->threads);
   for (int axis = 0; axis < 3; axis++)
     if (needs->block[axis] > info->block[axis])

@@ -4,9 +4,10 @@
 
 #include "raido_vulkan.h"
 
-/* The most that any kernel needs.  features: bits of RdVulkanInfo.features; masks of float widths as there. */
+/* The most that any kernel needs.  features: bits of RdVulkanInfo.features; masks of float widths as there.  subgroup: the threads of one,
+ * exactly, where they exchange values. */
 typedef struct RdVulkanNeeds {
-  uint32_t features, threads, block[3], shared, arguments, bindings;
+  uint32_t features, threads, block[3], shared, arguments, bindings, subgroup;
   uint32_t denormals, infinities, round_to_even;
 } RdVulkanNeeds;
 

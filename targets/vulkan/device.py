@@ -73,6 +73,11 @@ class Device:
         """Whether kernels reach arrays by 64-bit addresses; else each array is a descriptor."""
         return self.addresses and {Capability.Int64, Capability.PhysicalStorageBufferAddresses} <= self.capabilities
 
+    @property
+    def exchange(self) -> int:
+        """How many threads, those of a subgroup, can hand each other values; 0 where they cannot."""
+        return self.subgroup if Capability.GroupNonUniformShuffleRelative in self.capabilities else 0
+
     def describe(self) -> str:
         """A line for people: the limits that schedules meet, and the number types that are missing."""
         optional = {"f64": "Float64", "f16": "Float16", "i64": "Int64", "i16": "Int16", "i8": "Int8"}

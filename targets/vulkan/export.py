@@ -11,7 +11,7 @@ from raido.targets.devices.code import DeviceCode
 from raido.targets.devices.export import DevicePart, words_of, write_kernels, write_table
 from raido.targets.devices.kernel import Kernel
 from raido.targets.vulkan.device import FLOAT_WIDTHS, Device
-from raido.targets.vulkan.library import ATOMICS, FEATURES
+from raido.targets.vulkan.library import ATOMICS, EXCHANGES, FEATURES
 from raido.targets.vulkan.probe import MANY, fusing_probe, loop_probe
 from raido.targets.vulkan.spirv.grammar import Capability, Glsl, Mode, Op, Storage
 from raido.targets.vulkan.spirv.listing import read_instructions
@@ -22,7 +22,7 @@ _MODES: dict[int, str] = {
     Mode.SignedZeroInfNanPreserve: "infinities",
     Mode.RoundingModeRTE: "round_to_even",
 }
-_FIELDS = (*("features", "threads", "block", "shared", "arguments", "bindings"), *_MODES.values())
+_FIELDS = (*("features", "threads", "block", "shared", "arguments", "bindings", "subgroup"), *_MODES.values())
 
 
 @dataclass
@@ -36,6 +36,7 @@ class _Needs:
     shared: int = 0
     arguments: int = 0
     bindings: int = 0
+    subgroup: int = 0
     denormals: int = 0
     infinities: int = 0
     round_to_even: int = 0
@@ -90,6 +91,8 @@ def _add_kernel(needs: _Needs, kernel: Kernel) -> None:
         pointers = sum(argument.pointer for argument in kernel.arguments)
         needs.bindings = max(needs.bindings, pointers + (not kernel.inline))
     bits = {capability: 1 << k for k, capability in enumerate(FEATURES)}
+    bits[Capability.GroupNonUniformShuffleRelative] = EXCHANGES
+    needs.subgroup = max(needs.subgroup, kernel.subgroup)
     instructions = [*read_instructions(kernel.code), *(read_instructions(kernel.narrow) if kernel.narrow else ())]
     needs.addresses |= kernel.mode == "addresses"
     needs.fused |= _fused_widths(instructions)

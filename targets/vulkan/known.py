@@ -15,6 +15,8 @@ _NUMBERS = frozenset(
     )
 )
 
+_EXCHANGE = {Capability.GroupNonUniform, Capability.GroupNonUniformShuffleRelative}
+
 ANY = "any"
 KNOWN = {
     # The limits that Vulkan 1.2 requires of every device (specification, "Required Limits"); number types are the device's choice, and
@@ -31,7 +33,7 @@ KNOWN = {
         iterations=65535,
     ),
     # llvmpipe with 256-bit vectors, as Mesa's lavapipe describes itself.
-    "lavapipe": Device("lavapipe", "cpu", _NUMBERS, block=(1024, 1024, 1024), subgroup=8, iterations=65535),
+    "lavapipe": Device("lavapipe", "cpu", _NUMBERS | _EXCHANGE, block=(1024, 1024, 1024), subgroup=8, iterations=65535),
 }
 
 

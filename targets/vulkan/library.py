@@ -27,6 +27,7 @@ FEATURES = (
 )
 ATOMICS = (Capability.Int64Atomics, Capability.AtomicFloat32AddEXT, Capability.AtomicFloat64AddEXT)
 _UNIFIED = 1 << 15
+EXCHANGES = 1 << 16
 
 
 class Info(ctypes.Structure):
@@ -127,6 +128,8 @@ def _describe(index: int, info: Info) -> Device:
     first = len(FEATURES)
     capabilities |= {capability for k, capability in enumerate(ATOMICS) if features >> (first + 2 * k) & 1}
     shared = {capability for k, capability in enumerate(ATOMICS) if features >> (first + 2 * k + 1) & 1}
+    if features & EXCHANGES:
+        capabilities |= {Capability.GroupNonUniform, Capability.GroupNonUniformShuffleRelative}
     denormals = _float_mode(info.denormals, info.denormals_together)
     round_to_even = _float_mode(info.round_to_even, info.rounding_together)
     infinities = _float_mode(info.infinities, 0)

@@ -31,7 +31,7 @@ class Drawn:
 
 
 SMALL = Machine(
-    task=8, gpu=Gpu(threads=16, along=(16, 8, 4), subgroup=4)
+    task=8, gpu=Gpu(threads=16, along=(16, 8, 4), subgroup=4, exchange=4)
 )  # programs of some dozen elements have several blocks
 
 

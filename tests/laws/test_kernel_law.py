@@ -28,7 +28,9 @@ LEFT = {Alloc, AtomicUpdate, Barrier, Block, Check, Exchange, For, If, Let, Stor
 
 @pytest.mark.parametrize("seed", range(24))
 def test_kernels_give_what_the_nest_gives(seed):
-    assert not differs(random_nest(seed), Limits(threads=4, most_threads=16, private=(16, 1024)[seed % 2]), seed)
+    assert not differs(
+        random_nest(seed), Limits(threads=4, most_threads=16, private=(16, 1024)[seed % 2], exchange=4), seed
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -29,7 +29,7 @@ from raido.schedule.nest.nodes import Nest
 from raido.schedule.replay import variant_of
 from raido.schedule.stages.form_stages import form_stages
 
-GPU = Gpu(threads=16, along=(16, 8, 4), subgroup=4)
+GPU = Gpu(threads=16, along=(16, 8, 4), subgroup=4, exchange=4)
 
 
 def outcome(run: Any) -> Any:
@@ -44,7 +44,9 @@ def random_limits(chance: random.Random) -> Limits:
     """Limits so small that grids have several parts, and memory has to be elsewhere."""
     private, shared = chance.choice((16, 1024)), chance.choice((64, 4096))
     blocks, resident = chance.choice((2, 65_535)), chance.choice((32, 1 << 14))
-    return Limits(threads=4, most_threads=16, private=private, shared=shared, blocks=blocks, resident=resident)
+    return Limits(
+        threads=4, most_threads=16, private=private, shared=shared, blocks=blocks, resident=resident, exchange=4
+    )
 
 
 def check_kernels(nest: Nest, arrays: Any, sizes: Any, limits: Limits, seed: int) -> None:

@@ -98,6 +98,8 @@ def random_step(state: State, stage: str, chance: random.Random) -> tuple[str, d
     if directive == "clone":
         return directive, {"consumer": other}
     if directive == "bind":
+        if state.gpu is not None and state.gpu.exchange and loop[0] == "r":  # a reduction's
+            return directive, {"axis": loop, "place": "thread.x", "subgroup": chance.choice((2, state.gpu.exchange))}
         return directive, {"axis": loop, "place": chance.choice(PLACES)}
     if directive == "align":
         return directive, {

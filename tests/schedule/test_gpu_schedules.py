@@ -34,7 +34,7 @@ from raido.schedule.stages.form_stages import form_stages
 from raido.targets.target import Target
 
 GOLDEN = Path(__file__).with_name("gpu_nests.txt")
-SMALL = Machine(task=8, gpu=Gpu(threads=16, along=(16, 8, 4), subgroup=4))
+SMALL = Machine(task=8, gpu=Gpu(threads=16, along=(16, 8, 4), subgroup=4, exchange=4))
 """Blocks and chunks are so small that programs of some dozen elements have several."""
 USUAL = Machine(task=1 << 10, gpu=Gpu())
 TINY = Machine(task=1 << 6, gpu=Gpu(threads=4, subgroup=4))

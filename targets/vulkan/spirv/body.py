@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from raido.algo.graph.dtypes import DType, bool_
-from raido.targets.vulkan.spirv.grammar import Decoration, Glsl, Op, Storage
+from raido.algo.graph.dtypes import DType, bool_, u32
+from raido.targets.vulkan.spirv.grammar import BuiltIn, Decoration, Glsl, Op, Storage
 from raido.targets.vulkan.spirv.module import Instruction, Module, instruction, opcode
 
 Lanes = tuple[int, ...]
@@ -17,6 +17,7 @@ _EXACT = (Op.FAdd, Op.FSub, Op.FMul, Op.FDiv)
 _EFFECTS = {
     *(Op.Load, Op.Store, Op.Label, Op.ControlBarrier, Op.SDiv, Op.UDiv, Op.UMod, Op.AtomicLoad, Op.AtomicStore),
     *(Op.AtomicExchange, Op.AtomicCompareExchange, Op.AtomicIAdd, Op.AtomicSMin, Op.AtomicUMin, Op.AtomicSMax),
+    Op.GroupNonUniformShuffleDown,
     *(Op.AtomicUMax, Op.AtomicAnd, Op.AtomicOr, Op.AtomicXor, Op.AtomicFAddEXT),
 }
 """Nodes that must not run if their value is not wanted."""
@@ -60,6 +61,12 @@ class Body:
     def effect(self, op: Op, *operands: int) -> None:
         """An instruction without result."""
         self.code.append(instruction(op, *operands))
+
+    def built_in(self, which: BuiltIn, lanes: int = 1) -> int:
+        """The value of a variable that the device fills."""
+        made_of = self.module.compute(u32)
+        made_of = made_of if lanes == 1 else self.module.vector(made_of, lanes)
+        return self.value(Op.Load, made_of, self.module.built_in(which, made_of))
 
     def local(self, pointee: int) -> int:
         """A variable of the thread."""

@@ -29,9 +29,11 @@ from raido.targets.vulkan.spirv.operations import (
     write_native,
 )
 from raido.targets.vulkan.spirv.recipes import write_operation
+from raido.targets.vulkan.spirv.subgroups import exchange
 
 PREFIX = "raido_"
 ATOMIC = PREFIX + "atomic_"
+EXCHANGE = PREFIX + "exchange"
 _ARITHMETIC = {"Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div"}
 _BITS = {"BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor"}
 
@@ -218,6 +220,8 @@ class Expressions:
             memory.synchronize(self.body)
             return ()
         dtype, _ = tir.type_of(node)
+        if name == EXCHANGE:
+            return (exchange(self.body, dtype, self.one(arguments[0]), int(arguments[1].value)),)
         if name == "if_then_else":
             condition, yes, no = arguments
             return self.body.choose(self.one(condition), dtype, lambda: self.lanes(yes), lambda: self.lanes(no))

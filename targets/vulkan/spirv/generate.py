@@ -24,6 +24,7 @@ from raido.targets.vulkan.spirv.memory import Array
 from raido.targets.vulkan.spirv.module import Module
 from raido.targets.vulkan.spirv.operations import convert, write_native
 from raido.targets.vulkan.spirv.statements import Statements
+from raido.targets.vulkan.spirv.subgroups import Subgroups, threads_of
 
 
 @seldom_collected
@@ -54,6 +55,9 @@ def _generate(function: Any, device: Device, mode: Mode, narrow: bool) -> Kernel
     arguments, size = lay_out_arguments(function, mode)
     inline = size <= device.arguments
     _receive(statements, function, arguments, mode, inline)
+    width, block = threads_of(function)
+    if width:
+        statements.subgroups = Subgroups(statements.body, width, block)
     statements.write(function.body)
     x, y, z = statements.block
     words = statements.body.finish((x, y, z))
@@ -62,6 +66,7 @@ def _generate(function: Any, device: Device, mode: Mode, narrow: bool) -> Kernel
     numbers = [p for p, a in zip(function.params, arguments, strict=True) if not a.pointer and a.dtype is i64]
     return Kernel(
         *(name, words, mode, arguments, size, inline, (x, y, z), statements.shared, used),
+        subgroup=width,
         narrow_grid=(across, down, deep),
         narrow_limits=tuple(statements.limit(number) for number in numbers),
     )

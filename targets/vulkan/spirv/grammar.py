@@ -11,7 +11,7 @@ GLSL_SET = "GLSL.std.450"
 LOGICAL, PHYSICAL_STORAGE_BUFFER_64 = 0, 5348
 MEMORY_MODEL_GLSL450 = 1
 MODEL_GLCOMPUTE = 5
-SCOPE_DEVICE, SCOPE_WORKGROUP = 1, 2
+SCOPE_DEVICE, SCOPE_WORKGROUP, SCOPE_SUBGROUP = 1, 2, 3
 ALIGNED = 2
 # Memory semantics: acquire and release, of buffers and of shared memory.
 ACQUIRE_RELEASE, UNIFORM_MEMORY, WORKGROUP_MEMORY = 0x8, 0x40, 0x100
@@ -121,6 +121,7 @@ class Op(IntEnum):
     Branch = 249
     BranchConditional = 250
     Return = 253
+    GroupNonUniformShuffleDown = 348
     AtomicFAddEXT = 6035
 
 
@@ -147,6 +148,8 @@ class Capability(IntEnum):
     Int64Atomics = 12
     Int16 = 22
     Int8 = 39
+    GroupNonUniform = 61
+    GroupNonUniformShuffleRelative = 66
     StorageBuffer16BitAccess = 4433
     StorageBuffer8BitAccess = 4448
     DenormPreserve = 4464
@@ -186,6 +189,8 @@ class BuiltIn(IntEnum):
 
     WorkgroupId = 26
     LocalInvocationId = 27
+    SubgroupId = 40
+    SubgroupLocalInvocationId = 41
 
 
 class Mode(IntEnum):

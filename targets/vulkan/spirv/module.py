@@ -179,11 +179,11 @@ class Module:
         self.interface.append(made)
         return made
 
-    def built_in(self, which: BuiltIn) -> int:
-        """The variable in which the device says which block, or which thread, this is: three u32."""
+    def built_in(self, which: BuiltIn, made_of: int) -> int:
+        """The variable, of that type, in which the device says which block, or which thread, this is."""
 
         def build(made: int) -> None:
-            pointer = self.pointer(Storage.Input, self.vector(self.scalar(u32), 3))
+            pointer = self.pointer(Storage.Input, made_of)
             self._globals.append(instruction(Op.Variable, pointer, made, Storage.Input))
             self.decorate(made, Decoration.BuiltIn, which)
             self.interface.append(made)

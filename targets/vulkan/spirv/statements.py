@@ -19,6 +19,7 @@ from raido.targets.vulkan.spirv.grammar import BuiltIn, Op, Storage
 from raido.targets.vulkan.spirv.memory import Array
 from raido.targets.vulkan.spirv.narrow import Narrow
 from raido.targets.vulkan.spirv.operations import compare, convert
+from raido.targets.vulkan.spirv.subgroups import Subgroups
 
 _UNROLLED = 3
 _AXES = ("x", "y", "z")
@@ -26,12 +27,13 @@ _AXES = ("x", "y", "z")
 
 class Statements:
     """Writes statements into a body, and collects what they say of the launch: threads of a block, bytes of shared memory, and the blocks
-    of a grid for which narrow code is right. `strides` are those of `block_strides`."""
+    of a grid for which narrow code is right. `strides` are those of `block_strides`; `subgroups`: where threads exchange values."""
 
     def __init__(self, body: Body, narrow: bool = False) -> None:
         self.body = body
         self.expressions = Expressions(body, narrow)
         self.block, self.grid = [1, 1, 1], [MOST, MOST, MOST]
+        self.subgroups: Subgroups | None = None
         self.strides: Strides = Counter()
         self.shared = 0
 
@@ -188,13 +190,14 @@ class Statements:
         where, _, axis = str(node.node.thread_tag).partition(".")
         if where not in ("blockIdx", "threadIdx") or axis not in _AXES:
             raise CompileError(f"a launch has blockIdx and threadIdx along x, y and z, not {node.node.thread_tag}")
-        module, dimension = self.body.module, _AXES.index(axis)
+        dimension = _AXES.index(axis)
         which = BuiltIn.WorkgroupId if where == "blockIdx" else BuiltIn.LocalInvocationId
         if which is BuiltIn.LocalInvocationId:
             self.block[dimension] = int(node.value.value)
-        three = module.vector(module.compute(u32), 3)
-        coordinates = self.body.value(Op.Load, three, module.built_in(which))
-        number = self.body.compute(Op.CompositeExtract, u32, coordinates, dimension)
+        if which is BuiltIn.LocalInvocationId and self.subgroups is not None:
+            number = self.subgroups.place(dimension)
+        else:
+            number = self.body.compute(Op.CompositeExtract, u32, self.body.built_in(which, 3), dimension)
         dtype, _ = tir.type_of(node.node.var)
         self.expressions.variables[node.node.var] = (convert(self.body, u32, dtype, number),)
         if (narrow := self.expressions.narrow) is not None:

@@ -40,7 +40,7 @@ def hidden(b: Body, dtype: DType, x: int) -> int:
     """The same number, of which the device's compiler cannot find out that it is 0, where it unrolls a loop: its bits, joined with the
     highest one of the block's number, which no grid has."""
     whole = unsigned(dtype.bits)
-    place = b.value(Op.Load, b.module.vector(b.module.compute(u32), 3), b.module.built_in(BuiltIn.WorkgroupId))
+    place = b.built_in(BuiltIn.WorkgroupId, 3)
     top = b.compute(
         Op.ShiftRightLogical, u32, b.compute(Op.CompositeExtract, u32, place, 0), b.module.constant(u32, 31)
     )
