@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raido.algo.graph.dtypes import NARROW, DType, bool_, f16, f32, f64
+from raido.algo.graph.dtypes import MANTISSA, NARROW, DType, bool_, f16, f32, f64
 from raido.algo.recipes.builder import Value, where
 from raido.algo.recipes.narrow import narrow, round_to_odd, widen
 
@@ -25,10 +25,14 @@ def cast(x: Value, dtype: DType) -> Value:
 def _saturated(x: Value, dtype: DType) -> Value:
     """A float truncated to an integer, the nearest of the type beyond its range."""
     is_signed = dtype.kind == "i"
-    low, beyond = (-(2.0 ** (dtype.bits - 1)) if is_signed else 0.0), 2.0 ** (dtype.bits - is_signed)
-    inside = where((x >= low) & (x < beyond), x, 0.0).convert(dtype)
-    lowest, highest = inside.lift(int(low)), inside.lift(int(beyond) - 1)
-    return where(x >= beyond, highest, where(x < low, lowest, inside))
+    low, highest = (-(1 << (dtype.bits - 1)) if is_signed else 0), (1 << (dtype.bits - is_signed)) - 1
+    above = where(x > float(low), x, float(low))  # NaN is the lowest
+    if dtype.bits - is_signed <= MANTISSA[x.dtype] + 1:  # the float type holds the highest
+        inside = where(above < float(highest), above, float(highest)).convert(dtype)
+        return where(x.differs(x), inside.lift(0), inside) if is_signed else inside
+    beyond = float(highest + 1)
+    inside = where(x < beyond, above, 0.0).convert(dtype)
+    return where(x >= beyond, inside.lift(highest), inside)
 
 
 def _for_rounding(x: Value, dtype: DType) -> Value:

@@ -126,10 +126,10 @@ _NATIVE: dict[str, Writer] = {
 def _cast(b: TextBuilder, dtype: DType, x: Value) -> Value | None:
     if x.dtype is bool_ and dtype is not bf16:
         return x if dtype is bool_ else b.convert("uitofp" if dtype.is_float else "zext", x, dtype)
-    if x.dtype not in (f32, f64) or not dtype.is_integer:
+    if x.dtype not in (f32, f64) or not dtype.is_integer or x.lanes > 1:  # LLVM takes vectors apart
         return None
-    name = f"llvm.fpto{'s' if dtype.kind == 'i' else 'u'}i.sat.{mangled(dtype, x.lanes)}.{mangled(x.dtype, x.lanes)}"
-    return b.call(name, dtype, x.lanes, x)
+    name = f"llvm.fpto{'s' if dtype.kind == 'i' else 'u'}i.sat.{mangled(dtype)}.{mangled(x.dtype)}"
+    return b.call(name, dtype, 1, x)
 
 
 def _fma(b: TextBuilder, dtype: DType, x: Value, y: Value, z: Value) -> Value | None:
