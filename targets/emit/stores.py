@@ -105,11 +105,11 @@ def emit_scatter(statements: Statements, s: Scatter) -> None:
     """Appends a store of each lane at an index of its own."""
     lanes = max(lanes_of(i) for i in s.indices)
     value, mask, *_ = statements.values.prepare(s.value, s.mask, *s.indices)
-    where, offsets = statements.values.lane_offsets(s.buffer, s.indices)
+    where, start, offsets = statements.values.lane_offsets(s.buffer, s.indices)
     value = tir(value, s.value.dtype)
     if lanes_of(s.value) == 1:
         value = T.Broadcast(value, lanes)
     stored = statements.values.to_memory(s.buffer.dtype, lanes, value)
     extra = [] if mask is None else [tir(mask, bool_)]
     helper = statements.unit.helpers.memory.scatter(s.buffer.dtype, lanes, mask is not None)
-    statements.unit.effect(helper, data_of(where), offsets, stored, *extra)
+    statements.unit.effect(helper, data_of(where), start, offsets, stored, *extra)

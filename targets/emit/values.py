@@ -35,7 +35,7 @@ from raido.schedule.nest.values import (
 from raido.targets import tvm_corner as T
 from raido.targets.emit.operations import emit_lane_fold, emit_operation
 from raido.targets.emit.order import is_leaf, operands, order_of, strides_of
-from raido.targets.emit.terms import Term, index_product, index_sum, spread, tir
+from raido.targets.emit.terms import Term, index_product, index_sum, tir
 from raido.targets.emit.unit import Unit, data_of, is_heavy
 from raido.targets.llvm.tables import is_small_table
 from raido.targets.llvm.text import memory_dtype
@@ -212,22 +212,24 @@ class Values:
         args = (data_of(where), tir(offset), *extra)
         return self._from_memory(dtype, lanes, self.unit.call(helper, memory_dtype(dtype), lanes, *args))
 
-    def lane_offsets(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Any, Any]:
-        """The buffer and the vector of offsets for indices with lanes."""
+    def lane_offsets(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Any, Any, Any]:
+        """The buffer, where indices with lanes begin in it, and the vector of offsets from there: what all lanes share is added once."""
         lanes = max(lanes_of(i) for i in indices)
         terms = [self.memo[i] for i in indices]
-        total = self.offset(
-            buffer, [spread(t, lanes) if lanes_of(i) == 1 else t for t, i in zip(terms, indices, strict=True)]
-        )
+        shared = [lanes_of(i) == 1 for i in indices]
+        start = tir(self.offset(buffer, [t if one else 0 for t, one in zip(terms, shared, strict=True)]))
+        total = tir(self.offset(buffer, [0 if one else t for t, one in zip(terms, shared, strict=True)]))
         if buffer.lanes > 1:
-            each = T.Broadcast(T.IntImm("int64", buffer.lanes), lanes)
-            zero, one = T.IntImm("int64", 0), T.IntImm("int64", 1)
-            total = T.Add(T.Mul(tir(total), each), T.Ramp(zero, one, lanes))
-        return self.unit.buffer(buffer), tir(total)
+            each = T.IntImm("int64", buffer.lanes)
+            total = T.Add(
+                T.Mul(total, T.Broadcast(each, lanes)), T.Ramp(T.IntImm("int64", 0), T.IntImm("int64", 1), lanes)
+            )
+            start = T.Mul(start, each)
+        return self.unit.buffer(buffer), start, total
 
     def _gather(self, e: Gather) -> Any:
         dtype, lanes = e.buffer.dtype, lanes_of(e)
-        where, offsets = self.lane_offsets(e.buffer, e.indices)
+        where, start, offsets = self.lane_offsets(e.buffer, e.indices)
         extra = [] if e.mask is None else [self.tir(e.mask)]
         helpers, memory, table = self.unit.helpers, memory_dtype(dtype), e.buffer.data
         entries = table.array.size if isinstance(table, Data) and e.buffer.lanes == 1 else 0
@@ -235,5 +237,5 @@ class Values:
             helper = helpers.memory.look_up(dtype, lanes, e.mask is not None, entries)
         else:
             helper = helpers.memory.gather(dtype, lanes, e.mask is not None)
-        value = self.unit.call(helper, memory, lanes, data_of(where), offsets, *extra)
+        value = self.unit.call(helper, memory, lanes, data_of(where), start, offsets, *extra)
         return self._from_memory(dtype, lanes, value)

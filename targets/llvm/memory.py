@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from raido.algo.graph.dtypes import DType, i64, u8
+from raido.algo.graph.dtypes import DType, i64, u8, u32, unsigned
 from raido.targets.llvm.text import TextBuilder, Value, literal, llvm_type, mangled, scalar_type
 
 _MANY = 32  # lanes from which what no instruction does is a loop over them, not a copy of the code for each
+_GATHERED_BITS = 32  # narrower elements are gathered by no instruction
 
 
 def address_of(b: TextBuilder, base: str, offset: Value, memory: DType) -> str:
@@ -98,14 +99,46 @@ def _all_lanes(mask: Value | None, lanes: int) -> str:
 
 def gather(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType) -> Value:
     """The elements at the offsets."""
-    lanes, kind = offsets.lanes, llvm_type(memory, offsets.lanes)
+    lanes = offsets.lanes
+    if memory.bits < _GATHERED_BITS and b.can.vector_bits == 512:
+        return _gather_words(b, base, offsets, mask, memory)
     if _is_loop(lanes, memory):
         return _gather_in_turn(b, base, offsets, mask, memory)
     pointers, addresses = _addresses(b, base, offsets, memory)
+    if mask is not None and memory.bits < _GATHERED_BITS:
+        addresses, mask = _redirected(b, pointers, addresses, mask, memory), None
+    return _gather_from(b, pointers, addresses, mask, memory, lanes)
+
+
+def _gather_from(b: TextBuilder, pointers: str, addresses: str, mask: Value | None, memory: DType, lanes: int) -> Value:
+    kind = llvm_type(memory, lanes)
     name = f"llvm.masked.gather.{mangled(memory, lanes)}.v{lanes}p0"
     b.declarations.add(f"declare {kind} @{name}({pointers}, <{lanes} x i1>, {kind})")
     where = f"{pointers} align {memory.itemsize} {addresses}"
     return b.result(memory, lanes, f"call {kind} @{name}({where}, {_all_lanes(mask, lanes)}, {kind} zeroinitializer)")
+
+
+def _gather_words(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType) -> Value:
+    """Elements of 8 or 16 bits as parts of the aligned words in which they lie: where one byte of a word may be read, all may be."""
+    lanes = offsets.lanes
+    pointers, addresses = _addresses(b, base, offsets, memory)
+    place = b.result(i64, lanes, f"ptrtoint {pointers} {addresses} to {llvm_type(i64, lanes)}")
+    within = b.binary("and", place, b.constant(place, _GATHERED_BITS // 8 - 1))
+    words = b.name()
+    b.line(f"{words} = inttoptr {b.binary('sub', place, within).typed} to {pointers}")
+    found = _gather_from(b, pointers, words, mask, u32, lanes)
+    shift = b.convert("trunc", b.binary("shl", within, b.constant(within, 3)), u32)
+    return b.convert("bitcast", b.convert("trunc", b.binary("lshr", found, shift), unsigned(memory.bits)), memory)
+
+
+def _redirected(b: TextBuilder, pointers: str, addresses: str, mask: Value, memory: DType) -> str:
+    """The addresses, of lanes that are off that of a zero: elements that are read one by one are read without tests."""
+    nowhere = _room(b, Value(memory, 1, "zeroinitializer"))
+    first, each, chosen = b.name(), b.name(), b.name()
+    b.line(f"{first} = insertelement {pointers} poison, ptr {nowhere}, i64 0")
+    b.line(f"{each} = shufflevector {pointers} {first}, {pointers} poison, <{mask.lanes} x i32> zeroinitializer")
+    b.line(f"{chosen} = select {mask.typed}, {pointers} {addresses}, {pointers} {each}")
+    return chosen
 
 
 def scatter(b: TextBuilder, base: str, offsets: Value, values: Value, mask: Value | None) -> None:
@@ -122,7 +155,7 @@ def scatter(b: TextBuilder, base: str, offsets: Value, values: Value, mask: Valu
 
 
 def _is_loop(lanes: int, memory: DType) -> bool:
-    return lanes >= _MANY and memory.bits < 32
+    return lanes >= _MANY and memory.bits < _GATHERED_BITS
 
 
 def _gather_in_turn(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType) -> Value:

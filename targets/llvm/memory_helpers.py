@@ -92,31 +92,41 @@ class MemoryHelpers:
         return self._texts.write(f"rd.store_interleaved{count}.{memory.name}x{lanes}", "i32", shapes, body)
 
     def gather(self, dtype: DType, lanes: int, masked: bool) -> str:
-        """(base, offsets[, mask]) -> values; lanes off are 0."""
+        """(base, start, offsets from it[, mask]) -> values; lanes off are 0."""
         memory = memory_dtype(dtype)
-        shapes: list[Shape | str] = ["ptr", (i64, lanes)] + ([(bool_, lanes)] if masked else [])
-        body = lambda b, base, offsets, mask=None: gather(b, base, offsets, mask, memory).text
+        shapes: list[Shape | str] = ["ptr", (i64, 1), (i64, lanes)] + ([(bool_, lanes)] if masked else [])
+
+        def body(b: TextBuilder, base: str, start: Value, offsets: Value, mask: Value | None = None) -> str:
+            return gather(b, address_of(b, base, start, memory), offsets, mask, memory).text
+
         symbol = f"rd.gather{'.masked' if masked else ''}.{memory.name}x{lanes}"
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
 
     def look_up(self, dtype: DType, lanes: int, masked: bool, entries: int) -> str:
         """The same from a constant table of few entries."""
         memory = memory_dtype(dtype)
-        shapes: list[Shape | str] = ["ptr", (i64, lanes)] + ([(bool_, lanes)] if masked else [])
-        body = lambda b, base, offsets, mask=None: look_up(b, base, offsets, mask, memory, entries).text
+        shapes: list[Shape | str] = ["ptr", (i64, 1), (i64, lanes)] + ([(bool_, lanes)] if masked else [])
+
+        def body(b: TextBuilder, base: str, start: Value, offsets: Value, mask: Value | None = None) -> str:
+            places = b.binary("add", offsets, b.spread(start, lanes))
+            return look_up(b, base, places, mask, memory, entries).text
+
         symbol = f"rd.look_up{entries}{'.masked' if masked else ''}.{memory.name}x{lanes}"
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
 
     def scatter(self, dtype: DType, lanes: int, masked: bool) -> str:
-        """(base, offsets, values[, mask]) -> 0; of equal offsets the last lane wins."""
+        """(base, start, offsets from it, values[, mask]) -> 0; of equal offsets the last lane wins."""
         memory = memory_dtype(dtype)
-        shapes: list[Shape | str] = ["ptr", (i64, lanes), (memory, lanes)] + ([(bool_, lanes)] if masked else [])
+        shapes: list[Shape | str] = ["ptr", (i64, 1), (i64, lanes), (memory, lanes)]
 
-        def body(b: TextBuilder, base: str, offsets: Value, values: Value, mask: Value | None = None) -> str:
-            scatter(b, base, offsets, values, mask)
+        def body(
+            b: TextBuilder, base: str, start: Value, offsets: Value, values: Value, mask: Value | None = None
+        ) -> str:
+            scatter(b, address_of(b, base, start, memory), offsets, values, mask)
             return "0"
 
-        return self._texts.write(f"rd.scatter{'.masked' if masked else ''}.{memory.name}x{lanes}", "i32", shapes, body)
+        symbol = f"rd.scatter{'.masked' if masked else ''}.{memory.name}x{lanes}"
+        return self._texts.write(symbol, "i32", shapes + [(bool_, lanes)] * masked, body)
 
     def stream(self, dtype: DType, lanes: int) -> str:
         """(base, offset, value) -> 0, past the caches; the address is aligned to the vector."""
