@@ -287,15 +287,19 @@ class Facts:
             return None if bound is None else (False, [(bound, 1)])
         if not isinstance(atom, Op):
             return None
+        options: list[tuple[Expr, int]]
         if atom.name in ("minimum", "maximum"):
             return (atom.name == "minimum") == (c > 0), [(a, 1) for a in atom.args]
         k = constant_value(atom.args[1]) if len(atom.args) == 2 else None
         if atom.name == "floordiv" and k and k > 0:
-            return False, [(sub(atom.args[0], k - 1) if c > 0 else atom.args[0], k)]
+            options = [(sub(atom.args[0], k - 1) if c > 0 else atom.args[0], k)]
+            if c > 0 and self.nonnegative(atom.args[0]):
+                options.append((const(i64, 0), 1))
+            return False, options
         if atom.name == "mod" and k and k > 0:
             return False, [(const(i64, 0 if c > 0 else k - 1), 1)]
         if atom.name in BOUNDARY_OPS:
-            options: list[tuple[Expr, int]] = [(const(i64, 0) if c > 0 else sub(atom.args[1], 1), 1)]
+            options = [(const(i64, 0) if c > 0 else sub(atom.args[1], 1), 1)]
             return False, options
         if atom.name == "mul" and c > 0 and all(self.nonnegative(a) for a in atom.args):
             return False, [(const(i64, 0), 1)]

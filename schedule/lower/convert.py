@@ -21,6 +21,7 @@ from raido.algo.graph.limits import array_text, sizes_within
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import rebuild, scalar_nodes
+from raido.schedule.lower.index_checks import is_affine, open_below, open_conditions, open_from_zero
 from raido.schedule.lower.unneeded import Extents, extents_brought_into
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.counts import by_name
@@ -236,7 +237,7 @@ class Converter:
             return e
         return Op(node.name, i64, (e, extent))
 
-    def _comparison(self, node: Op, args: tuple[Expr, Expr], facts: Facts, inside: set[Any]) -> Const | None:
+    def _comparison(self, node: Op, args: tuple[Expr, Expr], facts: Facts, inside: set[Any]) -> Expr | None:
         """The value of a comparison of indices, if known: `e >= 0` and `e < n` hold in the interior of a boundary at e."""
         a, b = node.args
         if (node.name == "ge" and ix.constant_value(b) == 0 and (a, None) in inside) or (
@@ -245,7 +246,7 @@ class Converter:
             return const(bool_, True)
         a, b = (ix.canonical(e) for e in args)
         if not (is_affine(a) and is_affine(b)):
-            return None
+            return self._decided(node, a, b, facts)
         gap, strict = (
             (ix.sub(b, a), node.name == "lt") if node.name in ("le", "lt") else (ix.sub(a, b), node.name == "gt")
         )
@@ -255,22 +256,26 @@ class Converter:
             return const(bool_, False)
         return None
 
+    def _decided(self, node: Op, a: Expr, b: Expr, facts: Facts) -> Expr | None:
+        """What remains of a comparison of numbers from data with 0, or with an index above them."""
+        if node.name == "ge" and ix.constant_value(b) == 0:
+            parts = open_from_zero(a, facts)
+        elif node.name == "lt":
+            parts = open_below(a, b, facts)
+        else:
+            return None
+        return conjunction(parts)
+
     def _load(self, node: Load, indices: tuple[Expr, ...], facts: Facts) -> Node:
         storage = self.storages[node.array]
         predicate: NestExpr | None = None
         faults = []
         if node.checked:
             for d, (i, n) in enumerate(zip(indices, self.shape_of(node.array), strict=True)):
-                parts = []
-                affine = is_affine(i) or _is_boundary(i)
-                if _is_narrow(i):
-                    parts.append(_narrow_inside(i, n))
-                else:
-                    if not (affine and facts.nonnegative(i)):
-                        parts.append(Op("ge", bool_, (i, const(i64, 0))))
-                    if not (affine and facts.less(i, n)):
-                        parts.append(Op("lt", bool_, (i, n)))
+                parts = open_conditions(i, n, facts)
                 if parts:
+                    if _is_narrow(i):
+                        parts = [_narrow_inside(i, n)]
                     holds = conjunction(parts)
                     values = (const(i64, d), i, n)
                     due = self._needed(holds, indices, facts)
@@ -340,21 +345,6 @@ def conjunction(parts: Iterable[Expr]) -> Expr:
     return const(bool_, True) if total is None else total
 
 
-def is_affine(e: Expr) -> bool:
-    """Whether an index is made of variables and sizes by index arithmetic alone (nothing loaded, nothing computed)."""
-    stack: list[Expr] = [e]
-    for _ in range(64):
-        if not stack:
-            return True
-        e = stack.pop()
-        if isinstance(e, (Const, Var, SizeVar)):
-            continue
-        if not isinstance(e, Op) or e.name not in _INDEX_OPS:
-            return False
-        stack += e.args
-    return False
-
-
 def _is_narrow(i: Expr) -> bool:
     """Whether an index was loaded or computed as an integer that 32 bits hold, with sign."""
     narrow = i.args[0].dtype if isinstance(i, Op) and i.name == "cast" else i64
@@ -366,10 +356,3 @@ def _narrow_inside(i: Expr, n: Expr) -> Expr:
     assert isinstance(i, Op)
     bound = Op("cast", u32, (ix.minimum(n, 1 << 31),))
     return Op("lt", bool_, (Op("cast", u32, i.args), bound))
-
-
-def _is_boundary(e: Expr) -> bool:
-    return isinstance(e, Op) and e.name in ix.BOUNDARY_OPS
-
-
-_INDEX_OPS = {"add", "sub", "mul", "neg", "floordiv", "mod", "minimum", "maximum", *ix.BOUNDARY_OPS}

@@ -8,7 +8,8 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Array, Node, Result
 from raido.algo.graph.rewrite import free_variables, loads_in
 from raido.schedule.lower.builder import Builder
-from raido.schedule.lower.convert import Converter, is_affine
+from raido.schedule.lower.convert import Converter
+from raido.schedule.lower.index_checks import is_affine
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Prefetch
 from raido.schedule.nest.values import Read

@@ -27,8 +27,9 @@ from raido.algo.graph.rewrite import topological
 from raido.schedule.lower.block_bins import Bins, BlockBins, deals_out
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.chunks import chunks_of, each_chunk
-from raido.schedule.lower.convert import conjunction, is_affine
+from raido.schedule.lower.convert import conjunction
 from raido.schedule.lower.coordinates import Coordinates
+from raido.schedule.lower.index_checks import is_affine
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.sorted_updates import SortedUpdates
 from raido.schedule.lower.thread_folds import is_bound

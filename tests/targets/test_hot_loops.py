@@ -251,3 +251,28 @@ def test_a_product_of_small_arrays_is_folded_once():
     assert all(len(fold.left) <= 17 for fold in folds)  # the numbers, and whether there are any yet
     _, products = busiest(assembly_loops(product), "vfmadd")
     assert products == 64
+
+
+def test_casts_to_integers_stay_in_lanes():
+    @rd.algorithm
+    def levels(a: rd.f32["n"]):
+        return rd.u8(rd.clip(a * 255, 0, 255)), rd.i32(a), rd.u32(a * 7)
+
+    for loop in assembly_loops(levels):
+        lines = "\n".join(loop)
+        assert not ("vcvttps2" in lines and "vcvttss2si" in lines)
+    assert any("vcvttps2dq" in line for loop in assembly_loops(levels) for line in loop)
+
+
+def test_bytes_are_gathered_by_words_and_clipped_indices_are_checked_once():
+    @rd.algorithm
+    def nearest(a: rd.u8["h", "w"], size: rd.size):
+        h, w = a.shape
+        place = lambda k, n: rd.clip(rd.i32(rd.floor((rd.f32(k) + 0.5) * 0.7)), 0, n - 1)
+        return rd.tabulate((size, size), lambda y, x: a[place(y, h), place(x, w)])
+
+    checks = [line.strip() for line in nest_of(nearest).splitlines() if "check" in line and "limit" not in line]
+    assert [check.split(" else")[0] for check in checks] == ["check h - 1 >= 0", "check w - 1 >= 0"]
+    found = assembly_loops(nearest)
+    assert any("vpgatherqd" in line for loop in found for line in loop)
+    assert not any("vpinsrb" in line for loop in found for line in loop)

@@ -1,0 +1,136 @@
+"""The conditions under which an index is one of an array's, without those that hold because of how it is computed.
+
+`clip(i, 0, n - 1)` is below n whatever `i` is, and at least 0 where n is not 0: what is left to check is the same for all elements, and is
+checked once. Numbers from data may be any of their type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.expr import Const, Expr, Op, SizeVar, Var, const
+from raido.algo.graph.facts import Facts
+from raido.algo.graph.rewrite import free_variables
+
+_INDEX_OPS = {"add", "sub", "mul", "neg", "floordiv", "mod", "minimum", "maximum", *ix.BOUNDARY_OPS}
+_DEPTH = 6  # operations that are looked through
+
+
+def is_affine(e: Expr) -> bool:
+    """Whether an index is made of variables and sizes by index arithmetic alone (nothing loaded, nothing computed)."""
+    stack: list[Expr] = [e]
+    for _ in range(64):
+        if not stack:
+            return True
+        e = stack.pop()
+        if isinstance(e, (Const, Var, SizeVar)):
+            continue
+        if not isinstance(e, Op) or e.name not in _INDEX_OPS:
+            return False
+        stack += e.args
+    return False
+
+
+def is_made_of_sizes(e: Expr) -> bool:
+    """Whether an index is made of sizes and literals alone, by index arithmetic."""
+    return is_affine(e) and not free_variables(e)
+
+
+def open_conditions(index: Expr, size: Expr, facts: Facts) -> list[Expr]:
+    """What remains to be checked for 0 <= index < size."""
+    return [*open_from_zero(index, facts), *open_below(index, size, facts)]
+
+
+def open_from_zero(e: Expr, facts: Facts) -> list[Expr]:
+    """What remains to be checked for e >= 0, an i64."""
+
+    def holds(part: Expr, least: int, _: int) -> bool:
+        return least >= 0 or (_is_index(part) and facts.nonnegative(part))
+
+    return _Side("maximum", "minimum", holds, lambda part: Op("ge", bool_, (part, const(i64, 0)))).open(e, _DEPTH)
+
+
+def open_below(e: Expr, size: Expr, facts: Facts) -> list[Expr]:
+    """What remains to be checked for e < size, both i64."""
+    limit = facts.less if is_affine(size) else lambda a, b: False
+
+    def holds(part: Expr, _: int, most: int) -> bool:
+        return (most < 1 << 62 and limit(most, size)) or (_is_index(part) and limit(part, size))
+
+    return _Side("minimum", "maximum", holds, lambda part: Op("lt", bool_, (part, size))).open(e, _DEPTH)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A bound on one side. It holds of the operation `one` if of one operand, of `every` if of every."""
+
+    one: str
+    every: str
+    holds: Callable[[Expr, int, int], bool]
+    condition: Callable[[Expr], Expr]
+
+    def open(self, e: Expr, depth: int) -> list[Expr]:
+        """What remains to be checked."""
+        if self.holds(e, *_range(e)):
+            return []
+        if isinstance(e, Op) and depth:
+            inner = _same_value(e)
+            if inner is not None and not self.open(inner, depth - 1):
+                return []
+            if e.name in (self.one, self.every, "select"):
+                parts = [self.open(a, depth - 1) for a in e.args[e.name == "select" :]]
+                settled = [not part for part in parts]
+                if all(settled) or (e.name == self.one and any(settled)):
+                    return []
+                if e.name == self.every and e.dtype is i64 and any(settled):
+                    return [condition for part in parts for condition in part]
+        return [self.condition(e)]
+
+
+def _is_index(e: Expr) -> bool:
+    """Whether proofs about indices know what `e` is: a boundary operation is inside, whatever it is applied to."""
+    return e.dtype is i64 and ((isinstance(e, Op) and e.name in ix.BOUNDARY_OPS) or is_affine(e))
+
+
+def _same_value(e: Op) -> Expr | None:
+    """The number that a cast leaves as it is; of floats, which are truncated and saturate, the number before."""
+    if e.name != "cast":
+        return None
+    source = e.args[0].dtype
+    return e.args[0] if source.is_float or _holds(e.dtype, source) else None
+
+
+def _holds(dtype: DType, source: DType) -> bool:
+    """Whether integers of one type (or booleans) are all in another."""
+    low, high = _limits(source)
+    least, most = _limits(dtype)
+    return least <= low and high <= most
+
+
+def _limits(dtype: DType) -> tuple[int, int]:
+    if dtype is bool_:
+        return 0, 1
+    signed = dtype.kind == "i"
+    return -(1 << (dtype.bits - 1)) if signed else 0, (1 << (dtype.bits - signed)) - 1
+
+
+def _range(e: Expr) -> tuple[int, int]:
+    """The least and the largest integer that `e` can be by itself; of a float, of what it is truncated to."""
+    if e.dtype.is_float:
+        if isinstance(e, Const) and isfinite(e.value):
+            return min(int(e.value), 0), max(int(e.value), 0)  # NaN, which extremes hand on, becomes 0
+        return -(1 << 63), 1 << 63
+    if isinstance(e, Const):
+        return int(e.value), int(e.value)
+    least, most = _limits(e.dtype)
+    if isinstance(e, Op) and e.dtype.is_integer:
+        literals = [int(a.value) for a in e.args if isinstance(a, Const) and a.dtype is e.dtype and a.value > 0]
+        if e.name == "bit_and" and literals:
+            return 0, min(literals)
+        if e.name in ("mod", "floormod") and isinstance(e.args[1], Const) and e.args[1].value > 0:
+            return 0, int(e.args[1].value) - 1
+    return least, most
