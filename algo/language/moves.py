@@ -205,6 +205,9 @@ def _counted(extents: Sequence[Expr], total: Expr) -> list[Expr]:
 def regrouped(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> tuple[Expr, ...]:
     """Indices in shape `old` of the element at `places` of shape `new`; runs of axes with equal counts are regrouped apart."""
     result: list[Expr] = []
+    apart = _in_parts(old, new)
+    if apart is not None:
+        return tuple(e for run, n in zip(apart, old, strict=True) for e in _regroup(places[run], new[run], [n]))
     i = j = 0
     while i < len(new) or j < len(old):
         a, b = i, j
@@ -231,6 +234,31 @@ def regrouped(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) 
                 break
         result += _regroup(places[a:i], new[a:i], old[b:j])
     return tuple(result)
+
+
+def _in_parts(old: Sequence[Expr], new: Sequence[Expr]) -> list[slice] | None:
+    """The axes of `new` into which each axis of `old` is cut, if each is cut into as many elements, or as many of whole parts as it holds.
+
+    No axis can have more elements then, so all have as many where the arrays have (`[h, w]` as `[h // 8, 8, w // 8, 8]`).
+    """
+    runs, end = [], 0
+    for n in old:
+        begin, count = end, index.as_index(1)
+        while count is not n and not _is_rounded_down(count, n):
+            if end == len(new):
+                return None
+            count, end = index.mul(count, new[end]), end + 1
+        runs.append(slice(begin, end))
+    return runs if end == len(new) else None
+
+
+def _is_rounded_down(e: Expr, n: Expr) -> bool:
+    """Whether `e` is the largest multiple of a constant that is not above `n`."""
+    constant, terms = index.linear(e)
+    if constant or len(terms) != 1:
+        return False
+    ((part, k),) = terms.items()
+    return k > 0 and part is index.floordiv(n, k)
 
 
 def _smaller(a: Expr, b: Expr) -> bool:

@@ -247,7 +247,9 @@ def factors(e: Expr) -> list[Expr]:
     constant, terms = ix.linear(e)
     if constant or len(terms) != 1:
         return []
-    return [part for atom in terms if is_product(atom) for part in ix_parts(atom) if isinstance(part, SizeVar)]
+    (atom,) = terms
+    parts = ix_parts(atom) if is_product(atom) else [atom]
+    return [part for part in parts if isinstance(part, SizeVar)]
 
 
 def ix_parts(e: Expr) -> list[Expr]:

@@ -8,8 +8,9 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Const, Expr, Item, Load, Node, Op, Reduce, Result, SizeVar, Var, fresh
+from raido.algo.graph.expr import Expr, Item, Load, Node, Op, Reduce, Result, SizeVar, Var, fresh
 from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes
+from raido.schedule.lower.index_checks import is_made_of_sizes
 from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
 from raido.schedule.plan import Inline, LoopPlan, Split, StagePlan, fused_loops
@@ -96,7 +97,7 @@ class Job:
             if not isinstance(node, Op) or node.dtype is not i64 or node.name not in ("floordiv", "mod", "floormod"):
                 continue
             offset = ix.sub(node.args[0], variable)
-            if isinstance(node.args[1], (SizeVar, Const)) and all(isinstance(a, SizeVar) for a in ix.linear(offset)[1]):
+            if is_made_of_sizes(node.args[1]) and all(isinstance(a, SizeVar) for a in ix.linear(offset)[1]):
                 found.setdefault((node.args[1], offset), []).append(node)
         if len(found) != 1:
             return None

@@ -36,7 +36,8 @@ def row_by_row(builder: Builder, work: Work, kind: str, low: Expr, high: Expr) -
     rows = work.rows
     assert rows is not None
     length = ix.maximum(rows.length, 1)
-    first = ix.floordiv(ix.add(low, rows.offset), length)
+    begin = ix.add(low, rows.offset)
+    first = begin if ix.constant_value(begin) == 0 else ix.floordiv(begin, length)
     last = ix.floordiv(ix.add(ix.sub(high, 1), rows.offset), length)
     how = {"kind": kind} if kind == "parallel" else {}
     with builder.loop(rows.row, first, ix.add(last, 1), 1, stage=work.job.stage.name, loop="", **how):

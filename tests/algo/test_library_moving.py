@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from numpy_twin import NUMBERS, alike, same, sample
 
 import raido as rd
-from raido.algo.graph.expr import fresh
-from raido.algo.graph.index import as_index, floordiv, mod
+from raido.algo.graph.expr import SizeVar, fresh
+from raido.algo.graph.index import add, as_index, floordiv, mod, mul
 from raido.algo.language.moves import regrouped
 
 SHAPES: tuple[tuple[int, ...], ...] = ((4,), (0,), (2, 3), (3, 0), (1, 4), (2, 3, 4), (1, 1, 3), (0, 2, 3))
@@ -87,6 +87,21 @@ def test_axes_of_one_element_take_no_remainder() -> None:
     x = fresh("x")
     places = regrouped((x,), [as_index(12)], [*map(as_index, (1, 3, 4))])
     assert places == (as_index(0), floordiv(x, 4), mod(x, 4))
+
+
+def test_axes_cut_into_whole_parts_are_regrouped_apart() -> None:
+    h, w, k = SizeVar("h"), SizeVar("w"), as_index(4)
+    parts = (floordiv(h, 2), as_index(2), floordiv(w, 4), k)
+    a, b, c, d = map(fresh, "abcd")
+    assert regrouped((a, b, c, d), parts, (h, w)) == (add(mul(a, 2), b), add(mul(c, 4), d))
+    pooled = rd.algorithm(x=rd.f32["h", "w"])(
+        lambda x: rd.max(x.reshape(x.shape[0] // 2, 2, x.shape[1] // 4, 4), (1, 3))
+    )
+    same(pooled, lambda x: x.reshape(3, 2, 2, 4).max(axis=(1, 3)), sample((6, 8), np.float32), compiled=True)
+    with pytest.raises(rd.SizeMismatch):
+        pooled(np.zeros((6, 7), "f"))
+    with pytest.raises(rd.SizeMismatch):
+        pooled(np.zeros((9, 8), "f"))
 
 
 def test_squeeze() -> None:

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from nests import at, hold, loop, n, name, nest, op, parameter, put
 
+import raido as rd
 from raido.algo.graph.dtypes import f32, i64
 from raido.algo.graph.expr import const, fresh
 from raido.algo.graph.index import add, as_index, floordiv, mod, mul, sub
+from raido.targets.compile import Compilation
 
 rng = np.random.default_rng(11)
 
@@ -71,3 +73,10 @@ def test_named_quotients_are_looked_into_and_stored_at():
 
     program = nest([a], [out], loop(x, mul(n, 6), *body, kind="vector", lanes=4, interleave=2))
     hold(program, [numbers(5, 3, 2)], n=5, look=look)
+
+
+def test_tiles_of_unknown_width_are_copied_row_by_row():
+    tiled = rd.algorithm(x=rd.f32["h", "w"])(lambda x: rd.tile(x, (1, 2)))
+    text = Compilation(tiled.trace(), rd.Target("llvm"), None, {}).source("nest")
+    assert "for row in 0..(2*w - 1)//max(1, w) + 1:" in text
+    assert "%" not in text
