@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from raido.schedule.directives.placement import check_encloses_readers
 from raido.schedule.groups import check_groups
+from raido.schedule.lanes_along_folds import check_lanes
 from raido.schedule.levels import all_loops, check_levels, level_of
 from raido.schedule.plan import At, Fuse, Root, Split
 from raido.schedule.refusal import Refusal, listed
@@ -46,6 +47,7 @@ def check_state(state: State, before: State) -> None:
         check_nesting(state, name)
         check_levels(state, name)
         check_chunks(state, name)
+        check_lanes(state, name)
         check_scan(state, name)
         check_update(state, name)
         check_sort(state, name)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from raido.algo.graph.expr import Axis, Expr, Node
-from raido.algo.graph.reduction import is_arithmetic
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.atomics import check_atomic
+from raido.schedule.lanes_along_folds import check_lanes_of_operator
 from raido.schedule.machine import USUAL, Machine
 from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
@@ -175,14 +175,6 @@ def check_scan(state: State, name: str) -> None:
             )
         if stage.filter and loop.kind == "vector" and len(stage.axes) > 1:
             raise Refusal(f'"{name}" keeps whole rows', f'vectorize "{stage.axes[-1].name}"')
-
-
-def check_lanes_of_operator(stage: Stage) -> None:
-    """Refuses lanes along a scan whose operator they cannot take."""
-    assert stage.reduction is not None
-    if not is_arithmetic(*stage.reduction.combine):
-        why = f'the operator of "{stage.name}" branches, loops, reads or may fail, so its steps go one by one'
-        raise Refusal(why, "leave the loop as it is, or vectorize one that is not scanned")
 
 
 def check_update(state: State, name: str) -> None:

@@ -10,6 +10,7 @@ from typing import TypeAlias, cast
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr
+from raido.schedule.lanes_along_folds import is_plain_fold, lanes_of_blocks
 from raido.schedule.machine import USUAL, Machine
 from raido.schedule.plan import StagePlan
 from raido.schedule.size_texts import parse_number, sizes_of
@@ -36,27 +37,28 @@ def grain_of_partials(stage: Stage, plan: StagePlan, loop: str) -> int:
 
     They are worth a thread's while. An iteration of a loop over chunks, which a split has made, has a partial result of its own.
     """
-    stepwise = (stage.scan, stage.filter, stage.update, stage.sort) != (None,) * 4
-    if stepwise or not is_reduction(stage, plan, loop) or moves_by(plan, loop) > 1:
+    if not is_plain_fold(stage) or not is_reduction(stage, plan, loop) or moves_by(plan, loop) > 1:
         return 0
     return USUAL.task // FOLDED
 
 
+_NUMBERS_OF_LOOPS = {"parallel": ("grain", grain_of_partials), "vectorize": ("lanes", lanes_of_blocks)}
+
+
 def with_numbers(state: State, step: Step, machine: Machine = USUAL) -> Step:
-    """A step with all that it leaves to what its directive comes with: of a strategy the numbers, of a parallel reduction the grain."""
-    if step.directive not in ("strategy", "parallel") or PART in step.stage:
+    """A step with all that it leaves to what its directive comes with: the numbers of a strategy, the grain of a parallel reduction, the
+    lanes that have a block each.
+    """
+    if step.directive not in ("strategy", "parallel", "vectorize") or PART in step.stage:
         return step
     given = dict(step.args)
     name = resolve(state.uses.stages, step.stage)
     stage = state.stage(name)
-    if step.directive == "parallel":
+    if step.directive in _NUMBERS_OF_LOOPS:
+        number, found = _NUMBERS_OF_LOOPS[step.directive]
         axis = given.pop("axis")
-        grain = grain_of_partials(stage, state.plan(name), str(axis))
-        return (
-            step
-            if "grain" in given or not grain
-            else replace(step, args=(("axis", axis), ("grain", grain), *given.items()))
-        )
+        value = 0 if number in given else found(stage, state.plan(name), str(axis))
+        return replace(step, args=(("axis", axis), (number, value), *given.items())) if value else step
     strategy = str(given.pop("name"))
     numbers = {each: cast(Value, value) for each, value in full_numbers(stage, strategy, given, machine).items()}
     args: Arguments = (("name", strategy), *numbers.items())

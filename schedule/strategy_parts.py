@@ -18,13 +18,13 @@ from dataclasses import replace
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Axis, fresh
+from raido.schedule.lanes_along_folds import check_lanes_of_operator
 from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.refusal import Refusal
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, is_reduction, plain_plan
 from raido.schedule.steps import PART
-from raido.schedule.strategies import check_lanes_of_operator
 
 # Loops over blocks, and inside one: they can be given threads and lanes, and nothing else.
 OF_BLOCKS = ("totals", "count", "fold")

@@ -32,7 +32,6 @@ from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.transposes import say_turned_loops
 from raido.schedule.defaults.updates import say_update_loops
-from raido.schedule.lower.steps import is_plain_operator
 from raido.schedule.machine import UNKNOWN_GRAIN
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
@@ -106,7 +105,7 @@ def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     inner = last.name if first is not last else first.name + "i"
     if vector is not None:
         draft.say(stage.name, "vectorize", axis=inner, **wide(draft, stage, vector))
-    elif first is last and stage.reduction is not None and is_plain_operator(stage.reduction):
+    elif first is last:
         draft.say(stage.name, "vectorize", axis=inner)
 
 

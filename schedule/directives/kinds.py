@@ -15,6 +15,7 @@ from raido.schedule.directives.loops import (
     refuse_shared,
 )
 from raido.schedule.directives.recorder import Name, Number, Recorder, Self, one_of, positive, rule
+from raido.schedule.lanes_along_folds import lanes_of_blocks
 from raido.schedule.plan import LoopPlan, Split
 from raido.schedule.refusal import Refusal
 from raido.schedule.state import State, is_reduction, loop_of, put, trip_count, with_loop
@@ -61,9 +62,11 @@ class KindDirectives(Recorder):
         [('y', 'serial'), ('x', 'vector')]
 
         On a reduction axis each lane folds values of its own: every eighth, say, or, under an operator that is not commutative, a
-        block of iterations that follow each other; then the lanes are combined.
+        block of iterations that follow each other (eight lanes unless given; what remains is folded in order); then the lanes are
+        combined.
 
-        Refuses a second vectorized loop, a loop that already has a kind, and a parallel loop inside.
+        Refuses a second vectorized loop, a loop that already has a kind, a parallel loop inside, and a fold whose operator branches,
+        loops, reads or may fail, or is another one for each element.
         """
         return self._record("vectorize", axis=axis, lanes=lanes, interleave=interleave)
 
@@ -142,7 +145,8 @@ def apply_vectorize(state: State, stage: str, axis: str, lanes: int | None = Non
     for other in plan.loops:
         if other.kind == "vector":
             raise Refusal(f'"{other.name}" is already vectorized', "vectorize one loop of a stage")
-    vector = replace(loop, kind="vector", lanes=lanes or 0, interleave=interleave)
+    lanes = lanes or lanes_of_blocks(state.stage(stage), plan, axis)
+    vector = replace(loop, kind="vector", lanes=lanes, interleave=interleave)
     return put(state, with_loop(plan, vector), "loops")
 
 

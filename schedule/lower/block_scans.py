@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Reduce, fresh
 from raido.schedule.lower.builder import Builder, closed
-from raido.schedule.lower.folds import folds_in_lanes
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import spread
 from raido.schedule.lower.thread_scans import ThreadScans
@@ -280,7 +279,7 @@ class BlockScans:
         self.reductions.part(work, position, self.total, own)
 
     def _neutral(self, work: Work) -> tuple[Expr, ...]:
-        return _carried(work).neutral if folds_in_lanes(work.job) else ()
+        return _carried(work).neutral
 
     def _totalled(self, work: Work, position: int) -> bool:
         """The scanned loops inside a block as one over its values, whose order of loops nobody sees. False where there are none."""
@@ -298,7 +297,7 @@ class BlockScans:
         """The loop whose lanes total a block, if any do: that of the strategy's part, or the stage's own where it has none."""
         blocks = job.plan.strategy is not None and job.plan.strategy[0] != "serial"
         loop = part_loop(job.stage, job.plan, totals_part(job.stage), -1) if blocks else vector_loop(job, position)
-        return loop if loop is not None and loop.kind == "vector" and folds_in_lanes(job) else None
+        return loop if loop is not None and loop.kind == "vector" else None
 
     # One element
 

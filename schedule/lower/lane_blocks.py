@@ -16,18 +16,16 @@ from typing import TYPE_CHECKING
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, const, fresh
+from raido.schedule.lanes_along_folds import is_ordered_fold
 from raido.schedule.lower.builder import Builder
-from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.steps import is_plain_operator
-from raido.schedule.lower.work import Accumulators, Work
+from raido.schedule.lower.folds import folds_at
+from raido.schedule.lower.work import Accumulators, Work, accumulators_of
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Read
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
     from raido.schedule.lower.reductions import Reductions
-
-LANES = 8
 
 
 class LaneBlocks:
@@ -37,39 +35,31 @@ class LaneBlocks:
         self.loops, self.reductions = loops, reductions
         self.builder: Builder = loops.builder
 
-    def in_blocks(self, work: Work, position: int) -> bool:
-        """Emits the vector loop at `position` of a fold in blocks; False where that is not possible."""
-        plan, total = work.job.plan.loops[position], work.accumulators
-        if total is None or total.copied or total.prefix or not self._applies(work, position):
-            return False
-        origin = total.origins[work.origin_of[0]]
+    def applies(self, work: Work, position: int) -> bool:
+        """Whether the loop at `position` folds in lanes, and its operator is not commutative."""
+        job, plan = work.job, work.job.plan.loops[position]
+        return (
+            work.phase is self.reductions.fold
+            and plan.kind == "vector"
+            and folds_at(job, position)
+            and is_ordered_fold(job.stage)
+        )
+
+    def fold(self, work: Work, position: int) -> None:
+        """The vector loop at `position` of a fold in blocks; nothing else happens in it (`lanes_along_folds.py`)."""
+        plan, total = work.job.plan.loops[position], accumulators_of(work)
         inside = tuple(axis for axis in total.axes if work.copies[0].ranges[axis].value is None)
-        if any(work.copies[0].box(axis)[0] is not origin[axis] for axis in inside):
-            return False
         low, high, step = work.copies[0].bounds(plan.name)
-        lanes = (plan.lanes or LANES) * plan.interleave
+        lanes = plan.lanes * plan.interleave
         if lanes == 1:
-            return False
+            self.loops.loop(work, position, "serial")
+            return
         length = self.builder.name("block", ix.floordiv(ix.sub(high, low), lanes * step))
         with self.builder.when(Op("gt", bool_, (length, const(i64, 0))), ix.sub(length, 1)):
             self._blocks(work, position, total, inside, low, length, lanes, step)
         rest = work.copies[0].copy()
         rest.narrow(plan.name, ix.add(low, ix.mul(length, lanes * step)), high)
         self.loops.loop(replace(work, copies=[rest]), position, "serial")
-        return True
-
-    def _applies(self, work: Work, position: int) -> bool:
-        """Whether nothing else happens in the loop: no other stage, no copies, no offsets."""
-        job, coordinates = work.job, work.copies[0]
-        loop = job.plan.loops[position].name
-        return (
-            work.phase is self.reductions.fold
-            and len(work.copies) == 1
-            and not coordinates.ranges[loop].offset
-            and is_fold(job)
-            and not any(self.loops.placer.places(job, p) for p in range(position, len(job.plan.loops)))
-            and not self.loops.sharing.sharers(job, position)
-        )
 
     def _blocks(
         self,
@@ -100,7 +90,7 @@ class LaneBlocks:
             values = {axis: work.copies[0].ranges[axis].value for axis in total.axes if axis not in chosen}
             return tuple(chosen[a] if a in chosen else ix.sub(values[a], origin[a]) for a in total.axes)  # type: ignore[arg-type]
 
-        how = {"kind": "vector", "lanes": plan.lanes or LANES, "interleave": plan.interleave, "tail": "exact"}
+        how = {"kind": "vector", "lanes": plan.lanes, "interleave": plan.interleave, "tail": plan.tail}
         names = {"stage": job.stage.name, "loop": plan.name}
 
         def start(at: tuple[Expr, ...]) -> None:
@@ -126,10 +116,3 @@ class LaneBlocks:
                 self.reductions.combine(work, total, place, left, right)
 
         self.reductions.each(lengths, join, unrolled=total.buffers[0].scope == "register")
-
-
-def is_fold(job: Job) -> bool:
-    """Whether a stage is a plain reduction by arithmetic."""
-    stage = job.stage
-    special = (stage.scan, stage.update, stage.filter, stage.sort)
-    return job.reduction is not None and not any(special) and is_plain_operator(job.reduction)

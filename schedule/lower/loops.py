@@ -24,7 +24,7 @@ from raido.schedule.lower.cuts import Cut, at_boundaries, at_lines
 from raido.schedule.lower.emit import Emitter
 from raido.schedule.lower.filters import Filters
 from raido.schedule.lower.flat_segments import FlatSegments
-from raido.schedule.lower.folds import folds_at, folds_in_lanes, in_order
+from raido.schedule.lower.folds import in_order
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.lane_blocks import LaneBlocks
 from raido.schedule.lower.placement import Placement
@@ -147,8 +147,9 @@ class Loops:
         """The loop at `position`, and what is inside."""
         job, plan = work.job, work.job.plan.loops[position]
         if kind is None:
-            kind = self._kind(job, plan)
-            if plan.kind == "vector" and kind == "serial" and self.lane_blocks.in_blocks(work, position):
+            kind = plan.kind
+            if self.lane_blocks.applies(work, position):
+                self.lane_blocks.fold(work, position)
                 return
             if self.thread_folds.applies(work, position):
                 self.thread_folds.fold(work, position)
@@ -175,12 +176,6 @@ class Loops:
             for k, coordinates in enumerate(work.copies):
                 single = replace(work, copies=[coordinates], origin_of=[work.origin_of[k]])
                 self.loop(single, position, kind)
-
-    def _kind(self, job: Job, plan: LoopPlan) -> str:
-        """The loop's kind: in lanes only if every stage that it folds values of allows it."""
-        position = job.plan.loops.index(plan)
-        folding = [each for each in (job, *self.sharing.sharers(job, position)) if folds_at(each, position)]
-        return "serial" if plan.kind == "vector" and not all(folds_in_lanes(each) for each in folding) else plan.kind
 
     def _rounds(self, lows: Sequence[Expr], highs: Sequence[Expr], step: int) -> int | None:
         """How often loops go round, if that is one number: as where each of some threads has every T-th of so many times T indices."""

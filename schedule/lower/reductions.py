@@ -354,11 +354,13 @@ class Reductions:
 def as_own_loop(job: Job, acc: Accumulators) -> dict[str, Any]:
     """How loops over accumulators go through the last of their axes: in lanes, or on threads of a block, where the stage's own loop does."""
     own = [loop for loop in job.plan.loops if acc.axes[-1:] == (*job.axis_of[loop.name],)]
+    named = {"stage": job.stage.name}
     for loop in own:
         if loop.kind == "vector":
-            return {"kind": "vector", "lanes": loop.lanes, "tail": loop.tail}
+            how = {"kind": "vector", "lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
+            return {**how, "loop": loop.name, **named}
     threads = [loop for loop in own if is_bound(loop, "thread")]
-    return {"kind": "parallel", "level": threads[0].level} if threads else {}
+    return {"kind": "parallel", "level": threads[0].level, "loop": threads[0].name, **named} if threads else {}
 
 
 def _spans(coordinates: Coordinates, loops: Sequence[LoopPlan]) -> list[tuple[Expr, Expr]]:

@@ -60,15 +60,15 @@ def at(source, *indices: Expr) -> Load:
     return Load(array, indices, False)
 
 
-def summed(extents: dict[str, Expr], value, commutative: bool = True) -> Reduce:
-    """A sum over named reduction axes."""
+def summed(extents: dict[str, Expr], value, commutative: bool = True, operator=None) -> Reduce:
+    """A sum over named reduction axes, or a fold by another operator."""
     axes = tuple(Axis(fresh(axis), extent) for axis, extent in extents.items())
     left, right = fresh("a", f32), fresh("b", f32)
     return Reduce(
         axes,
         (left,),
         (right,),
-        (add(left, right),),
+        ((operator or add)(left, right),),
         (const(f32, 0.0),),
         (value(*(axis.var for axis in axes)),),
         commutative,
@@ -157,6 +157,26 @@ def ordered() -> StageGraph:
     img = image()
     total = stage("total", {}, None, lambda: summed({"ry": H, "rx": W}, lambda ry, rx: at(img, ry, rx), False))
     return graph("fold", [img], [total])
+
+
+def columns(operator=None) -> StageGraph:
+    """total[x]: a fold of twice img[r, x] over r, not commutative; `operator(x)` takes two values."""
+    img = image()
+    double = stage("double", {"y": H, "x": W}, lambda y, x: mul(at(img, y, x), const(f32, 2.0)))
+    by = operator or (lambda x: add)
+    total = stage("total", {"x": W}, None, lambda x: summed({"r": H}, lambda r: at(double, r, x), False, by(x)))
+    return graph("columns", [img], [double, total])
+
+
+def columns_apart() -> StageGraph:
+    """The same by an operator that depends on the column."""
+    return columns(lambda x: lambda a, b: add(mul(a, Op("cast", f32, (x,))), b))
+
+
+def columns_from_memory() -> StageGraph:
+    """The same by an operator that reads an array."""
+    table = Parameter("table", f32, (N,), 0)
+    return columns(lambda x: lambda a, b: add(mul(a, at(table, index.as_index(0))), b))
 
 
 def chain() -> StageGraph:

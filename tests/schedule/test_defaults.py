@@ -57,7 +57,7 @@ s["s"].parallel("ro").vectorize("x", interleave=2)
 s["out"].root().parallel("y", dynamic=True).vectorize("x", interleave=2)
 """,
     "argmin": """
-s["best"].root().split("r", 65536).parallel("ro").vectorize("ri")
+s["best"].root().split("r", 65536).parallel("ro").vectorize("ri", 8)
 """,
     "jacobi": """
 s["steps/life"].root().split("y", 4).reorder("yo", "x", "yi").unroll("yi").parallel("yo")

@@ -158,6 +158,26 @@ case(
     ),
 )
 
+# Lanes along folds
+
+case(graphs.columns_from_memory, "lanes of a fold that reads", lambda s: s["total"].vectorize("r"))
+case(graphs.columns_apart, "lanes of folds that differ", lambda s: s["total"].vectorize("r"))
+case(
+    graphs.columns,
+    "a stage inside lanes with blocks",
+    lambda s: (s["double"].compute_at("total", "r"), s["total"].vectorize("r")),
+)
+case(
+    graphs.columns,
+    "lanes with blocks in an unrolled loop",
+    lambda s: s["total"].split("x", 4).reorder("xo", "xi", "r").unroll("xi").vectorize("r"),
+)
+case(
+    graphs.columns,
+    "lanes with blocks of a part of what is folded",
+    lambda s: s["total"].split("r", 64).split("x", 4).reorder("ro", "xo", "ri", "xi").vectorize("ri"),
+)
+
 # Sharing loops
 
 case(graphs.blur, "share with a stage that reads this one", lambda s: s["rows"].compute_with("cols", "y"))
