@@ -196,7 +196,8 @@ class RunningCall:
                 code.plan, self._loaded.device, self._loaded.kernels, code.results, numbers=sizes, memories=used
             )
         except (MemoryError, TargetError) as error:
-            self._look()  # what a kernel has found explains what the plan has come upon
+            if self.device.is_open:
+                self._look()  # what a kernel has found explains what the plan has come upon
             raise type(error)(f"{signature.name}: {error}") from None
         self._counts = {name: numbers[number] for name, number in code.counts.items()}
         self._made = {code.outputs.index(name): memory for name, memory in kept.items()}
@@ -205,9 +206,13 @@ class RunningCall:
         """Raises the fault on record."""
         if self._record is None:
             return
-        fault = Fault.from_buffer_copy(self._record.read(np.empty(_RECORD, np.uint8)).tobytes())
+        signature = self._executable.signature
+        try:
+            record = self._record.read(np.empty(_RECORD, np.uint8))
+        except TargetError as error:
+            raise TargetError(f"{signature.name}: {error}") from None
+        fault = Fault.from_buffer_copy(record.tobytes())
         if fault.kind:
-            signature = self._executable.signature
             raise fault_error(fault.kind, fault.site, list(fault.values), signature.sites, signature.name)
 
 

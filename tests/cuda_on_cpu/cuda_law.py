@@ -57,15 +57,15 @@ class Prepared:
         return DeviceExecutable(made.signature, replace(made.code, kernels=kernels), made.device, open_device)
 
 
-def prepare(seed: int) -> Prepared:
+def prepare(seed: int, target: Target = SM_90) -> Prepared:
     """Program number `seed` with its schedule and its meaning."""
     shape = shape_of(seed)
     program = random_program(seed, shape.statements, shape.grammar)
     traced = program.algorithm.trace(*program.arguments)
     want = outcome(lambda: interpret(traced, *program.algorithm.flatten(program.arguments)))
     steps = 0 if seed % DEFAULTS == 0 else shape.steps
-    schedule = random_schedule(traced, 1000 * seed, steps, SM_90).complete(SM_90.machine)
-    executable = executable_of(CompletedForCuda(schedule.graph.program, SM_90, schedule, {}))
+    schedule = random_schedule(traced, 1000 * seed, steps, target).complete(target.machine)
+    executable = executable_of(CompletedForCuda(schedule.graph.program, target, schedule, {}))
     assert isinstance(executable, DeviceExecutable)
     return Prepared(program, schedule, executable, want)
 

@@ -24,6 +24,7 @@ from raido.targets.cuda import program
 from raido.targets.cuda.compile import make_kernels
 from raido.targets.cuda.opened import open_device
 from raido.targets.cuda.program import CudaCompilation
+from raido.targets.kernels import kernel
 from raido.targets.kernels.kernel import STEPS
 from raido.targets.target import Target
 
@@ -48,7 +49,13 @@ def positive(a: rd.Array) -> rd.Array:
     return rd.filter(lambda x: x > 0, a)
 
 
+@rd.algorithm(a="f32[n]")
+def grown(a: rd.Array) -> rd.Array:
+    return rd.map(lambda x: rd.while_loop(lambda s: s > 1, lambda s: s * rd.f32(1.5), x), a)
+
+
 OWN = (gathered, divided, positive)
+LIMIT = 5000
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +80,9 @@ def executables(compiler: TwinCompiler) -> dict[str, Any]:
     """All programs, their twins compiled together."""
     found = {name: compiled(cases[0].algorithm, *cases[0].arguments) for name, cases in PROGRAMS.items()}
     found |= {algorithm.name: compiled(algorithm) for algorithm in OWN}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "STEPS", LIMIT)
+        found["grown"] = compiled(grown)
     compiler.build()
     return found
 
@@ -131,9 +141,48 @@ def test_without_nvrtc_the_text_is_there_and_a_call_names_the_package(
 
 def test_loops_that_data_ends_are_stopped_at_a_limit() -> None:
     """A device that waits for a loop without an end is lost: the limit is a fault on record, in either code of the kernel."""
-    grow = rd.algorithm(a="f32[n]")(
-        lambda a: rd.map(lambda x: rd.while_loop(lambda s: s > 1, lambda s: s * rd.f32(1.5), x), a)
-    )
-    work = CudaCompilation(grow.trace(), SM_90, None, {})
+    work = CudaCompilation(grown.trace(), SM_90, None, {})
     codes = work.text.body.split("__global__")[1:]
     assert [str(STEPS) in code for code in codes] == [True, True] and work.device_program.fault
+
+
+def test_a_loop_without_an_end_is_one_error_and_the_device_lives_on(executables: dict[str, Any]) -> None:
+    grown = executables["grown"]
+    with pytest.raises(
+        TargetError, match=rf"grown: a loop was stopped after {LIMIT} iterations of one thread(?s:.)*test_cuda_programs"
+    ):
+        grown(np.float32([0.5, 2, 1]))
+    np.testing.assert_array_equal(grown(np.float32([0.5, 1])), np.float32([0.5, 1]))
+
+
+def test_too_little_memory_names_the_argument(executables: dict[str, Any], driver: FakeDriver) -> None:
+    """Also where an array alone would fit."""
+    driver.set(memory=1 << 20)
+    message = 'gathered: argument "a": Imagined GPU 0 has no 2097152 bytes left'
+    try:
+        with pytest.raises(MemoryError, match=message):
+            executables["gathered"](np.zeros(1 << 19, "f4"), np.array([0]))
+    finally:
+        driver.set(memory=1 << 30)
+    np.testing.assert_array_equal(executables["gathered"](np.float32([1]), np.array([0])), np.float32([2]))
+
+
+@pytest.mark.parametrize("failure", [700, 702, 716, 719])
+def test_a_context_that_is_lost_is_one_error_and_so_is_all_after_it(
+    executables: dict[str, Any], driver: FakeDriver, failure: int
+) -> None:
+    """A reading of nothing, a kernel without an end on a display, a misaligned address, a failed launch; arrays of before are gone."""
+    there = rd.device_array(np.float32([1, 2]), "cuda")
+    driver.set(fail_kernel=failure)
+    try:
+        lost = rf"gathered: Imagined GPU 0 was lost while .*\({failure}\); CUDA gives it back to a new process only"
+        with pytest.raises(TargetError, match=lost):
+            executables["gathered"](np.float32([1]), np.array([0]))
+        with pytest.raises(TargetError, match="Imagined GPU 0 was lost"):
+            there.to("cpu")
+        with pytest.raises(TargetError, match="CUDA gives it back to a new process only"):
+            executables["gathered"](np.float32([1]), np.array([0]))
+    finally:
+        driver.set(fail_kernel=0)
+        driver.recover()
+    np.testing.assert_array_equal(executables["gathered"](np.float32([1]), np.array([0])), np.float32([2]))
