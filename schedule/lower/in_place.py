@@ -8,7 +8,9 @@ array's memory over, instead of a copy or memory of its own, if
   (an argument, a constant, and what is needed after this body or by another of its results, are never taken);
 - nobody reads it later: all stages that read it have run by then, in the order in which stages run (those computed in the loops of
   others run there), and nobody reads it in the consumer's own loops, except
-- the steps of an update themselves, where none reads what another one changes (`schedule/stages/dependence.py`).
+- the steps of an update themselves, where none reads what another one changes (`schedule/stages/dependence.py`), and
+- stages that find what they read of it unchanged, though an update has begun (`late_reads`): they read the memory that changes, and
+  who takes it over next looks at them again.
 
 Everything else is copied, for a reason that is kept (`Copied`).
 """
@@ -22,8 +24,10 @@ from typing import Protocol
 from raido.algo.graph.expr import Array, ArrayCond, ArrayLoop, ArrayWhile, Load, Node, Parameter, Result
 from raido.algo.graph.rewrite import loads_in
 from raido.schedule.lower.jobs import Job, flat
+from raido.schedule.lower.late_reads import finds_unchanged
+from raido.schedule.lower.placement import Placement
 from raido.schedule.lower.sharing import outermost
-from raido.schedule.plan import Root, Split
+from raido.schedule.plan import Root
 from raido.schedule.stages.dependence import Steps, conflict
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, initial_values
 
@@ -46,9 +50,14 @@ class Hands:
 
     def origin(self, array: Array) -> Array:
         """The array whose memory holds another one in the end."""
-        while array in self.taken:
-            array = self.taken[array]
-        return array
+        return self.versions(array)[-1]
+
+    def versions(self, array: Array) -> list[Array]:
+        """An array and those that its memory held before it, as far as that has been decided."""
+        found = [array]
+        while found[-1] in self.taken:
+            found.append(self.taken[found[-1]])
+        return found
 
     def why(self, stage: str, array: Array) -> str:
         """Why a consumer got a copy of an array."""
@@ -57,12 +66,25 @@ class Hands:
         return next(iter((*exact, *found)), "it is not this loop's own")
 
 
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A read of an array: its position in the order of a body, by whom, and the load in a stage's expressions, if it is one."""
+
+    position: int
+    name: str
+    load: Load | None = None
+    job: Job | None = None
+
+
 class Ways(Protocol):
-    """The interface of the host to these decisions: the stages, the order in which those of a body run, results whose shapes others hold,
-    and the states of a loop whose shapes none of them holds."""
+    """The interface of the host to these decisions: the stages and the places where they are computed, the order in which those of a body
+    run, results whose shapes others hold, and the states of a loop whose shapes none of them holds."""
 
     @property
     def jobs(self) -> Mapping[str, Job]: ...
+
+    @property
+    def placement(self) -> Placement: ...
 
     def ordered(self, stages: Iterable[AnyStage]) -> list[AnyStage]: ...
 
@@ -86,7 +108,7 @@ class Body:
         self.needed = set(needed)
         self.own: set[Array] = set(own) | {array for stage in stages for array in self._made_by(stage)}
         self.position = {stage.name: k for k, stage in enumerate(stages)}
-        self.reads: dict[Array, list[tuple[int, str]]] = {}
+        self.reads: dict[Array, list[Reader]] = {}
         for k, stage in enumerate(stages):
             self._note(stage, k)
 
@@ -104,25 +126,27 @@ class Body:
         """Records a stage's reads, with their position in the order."""
         if isinstance(stage, Stage):
             job = self.jobs.get(stage.name)
-            if job is None:
-                return
-            at = self.position.get(outermost(job, self.jobs).stage.name, position)  # type: ignore[arg-type]
-            for load in loads_in(*job.bodies):
-                self.reads.setdefault(load.array, []).append((at, stage.name))
+            if job is not None:
+                at = self.position.get(outermost(job, self.jobs).stage.name, position)  # type: ignore[arg-type]
+                self._note_loads(job, at, stage.name)
             return
         for array in dict.fromkeys(stage.init):
-            self.reads.setdefault(array, []).append((position, stage.name))
-        inner: list[Array] = [*stage.results, *stage.orelse_results]
-        inner += [load.array for load in loads_in(_host_scalar(stage))]
+            self.reads.setdefault(array, []).append(Reader(position, stage.name))
+        inside = stage.name if isinstance(stage.form, ArrayCond) else f"{stage.name}/"
+        whole: list[Array] = [*stage.results, *stage.orelse_results]
+        whole += [load.array for load in loads_in(_host_scalar(stage))]
         for each in flat((*stage.setup, *stage.body, *stage.orelse)):
             if isinstance(each, ControlStage):
-                inner += [*each.init, *each.results, *each.orelse_results]
-                inner += [load.array for load in loads_in(_host_scalar(each))]
+                whole += [*each.init, *each.results, *each.orelse_results]
+                whole += [load.array for load in loads_in(_host_scalar(each))]
             elif each.name in self.jobs:
-                inner += [load.array for load in loads_in(*self.jobs[each.name].bodies)]
-        inside = stage.name if isinstance(stage.form, ArrayCond) else f"{stage.name}/"
-        for array in dict.fromkeys(inner):
-            self.reads.setdefault(array, []).append((position, inside))
+                self._note_loads(self.jobs[each.name], position, inside)
+        for array in dict.fromkeys(whole):
+            self.reads.setdefault(array, []).append(Reader(position, inside))
+
+    def _note_loads(self, job: Job, position: int, name: str) -> None:
+        for load in loads_in(*job.bodies):
+            self.reads.setdefault(load.array, []).append(Reader(position, name, load, job))
 
     def decide(self, hands: Hands) -> None:
         """Adds what can be said of this body, and of those inside it."""
@@ -145,7 +169,7 @@ class Body:
             if isinstance(stage, ControlStage):
                 inner = self.host.ordered(stage.body)
                 Body(inner, stage.results, self.host.lasting(stage), self.host).decide(hands)
-            whys = [self._why_not(array, k, stage.name, gone) for _, array in pairs]
+            whys = [self._why_not(array, k, stage.name, gone, hands) for _, array in pairs]
             if isinstance(stage, Stage) and any(whys):
                 pairs = []
             for (result, array), why in zip(pairs, whys, strict=False):
@@ -172,7 +196,7 @@ class Body:
         dying = {
             array
             for array in self.own - gone - self.needed
-            if self._last_reader(array, position, stage.name) is None and self._is_there(array, position)
+            if self._last_reader(array, position, stage.name, hands) is None and self._is_there(array, position)
         }
         branches = ((stage.body, stage.results), (stage.orelse, stage.orelse_results))
         for stages, arrays in branches:
@@ -202,7 +226,7 @@ class Body:
         starts = starts_of(job)
         if starts is None:
             return []
-        why = _why_apart(job, starts, self.jobs)
+        why = _why_apart(job, [version for start in starts for version in hands.versions(start)], self.jobs)
         if why is not None:
             if any(start in self.own for start in starts):
                 hands.copied.append(Copied(job.stage.name, starts[0], why))
@@ -222,13 +246,13 @@ class Body:
             if (
                 alike
                 and all(load.indices == own and not load.checked for load in loads if load.array is array)
-                and self._why_not(array, position, job.stage.name, gone) is None
+                and self._why_not(array, position, job.stage.name, gone, hands) is None
             ):
                 hands.taken[result] = array
                 gone.add(array)
                 return
 
-    def _why_not(self, array: Array, position: int, consumer: str, gone: set[Array]) -> str | None:
+    def _why_not(self, array: Array, position: int, consumer: str, gone: set[Array], hands: Hands) -> str | None:
         """Why a consumer may not take over an array's memory; None where it may."""
         if array not in self.own:
             return "it is not this loop's own"
@@ -236,15 +260,23 @@ class Body:
             return "another stage has taken it over"
         if array in self.needed:
             return "the old contents are a result as well"
-        reader = self._last_reader(array, position, consumer)
+        reader = self._last_reader(array, position, consumer, hands)
         return None if reader is None else f'"{reader.rstrip("/")}" reads the old contents later'
 
-    def _last_reader(self, array: Array, position: int, consumer: str) -> str | None:
-        """Somebody who reads an array at or after a place in the order, other than the consumer that stands there."""
-        for at, name in self.reads.get(array, ()):
-            if at > position or (at == position and name != consumer):
-                return name
+    def _last_reader(self, array: Array, position: int, consumer: str, hands: Hands) -> str | None:
+        """Somebody who reads an array, or what was there before it, at or after a place in the order, and may find it changed by the
+        consumer that stands there."""
+        for reader in (each for version in hands.versions(array) for each in self.reads.get(version, ())):
+            late = reader.position > position or (reader.position == position and reader.name != consumer)
+            if late and not self._finds_unchanged(reader, consumer):
+                return reader.name
         return None
+
+    def _finds_unchanged(self, reader: Reader, consumer: str) -> bool:
+        job = self.jobs.get(consumer)
+        if reader.load is None or reader.job is None or job is None or job.stage.update is None:
+            return False
+        return finds_unchanged(reader.load, reader.job, job, steps_of_job(job), self.host.placement)
 
 
 def _is_whole(job: Job) -> bool:
@@ -272,7 +304,7 @@ def _why_apart(job: Job, starts: Sequence[Array], jobs: Mapping[str, Job]) -> st
         return "others share its loops"
     steps = steps_of_job(job)
     if any(load.array in starts for load in loads_in(*steps.evaluated)):
-        if _overlaps(job):
+        if job.overlaps:
             return "strips that overlap would take some steps twice"
         if conflict(steps, starts) is not None:
             return "its steps read what others of them change"
@@ -284,18 +316,13 @@ def _is_plain_map(job: Job) -> bool:
     stage, plan = job.stage, job.plan
     folds = (job.reduction, stage.scan, stage.filter, stage.sort, plan.strategy)
     special = (*folds, plan.compute_with, plan.instead, plan.aligned)
-    return len(job.bodies) == 1 and not any(special) and _is_whole(job) and not _overlaps(job)
+    return len(job.bodies) == 1 and not any(special) and _is_whole(job) and not job.overlaps
 
 
 def _runs_with_others(job: Job, jobs: Mapping[str, Job]) -> bool:
     """Whether other stages share a stage's loops."""
     hosts = (each.plan.compute_with for each in jobs.values())
     return any(host is not None and host.stage == job.stage.name for host in hosts)
-
-
-def _overlaps(job: Job) -> bool:
-    """Whether the last of several strips is moved back, so that some elements are made twice."""
-    return any(isinstance(r, Split) and r.tail == "shift" for r in job.plan.relations)
 
 
 def steps_of_job(job: Job) -> Steps:

@@ -85,6 +85,12 @@ class Job:
         """Whether it folds segments in blocks of their values: its innermost loop is the one over segments."""
         return self.plan.strategy is not None and self.plan.strategy[0] == "flat"
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether the last of several strips is moved back, so that some elements are made twice."""
+        plans = (self.plan, *(branch.plan for branch in self.plan.instead))
+        return any(isinstance(r, Split) and r.tail == "shift" for plan in plans for r in plan.relations)
+
     def chosen_by_steps(self, position: int) -> bool:
         """Whether the loop at `position` runs over an axis of the result whose elements the steps of an update choose."""
         whole = {axis.name for axis in self.stage.whole_axes} if self.stage.update else set()

@@ -71,7 +71,7 @@ class Placement:
             here = self._for_start(work, here)
         if not here:
             return
-        whole = self._boxes(work, position)
+        whole = self.boxes(work, position)
         for job in self._sorted(here):
             group = [job, *(guest.job for guest in self.guests.get(job.stage.name, ()))]
             boxes = {each.stage.name: whole[each.stage.name] for each in group}
@@ -196,7 +196,7 @@ class Placement:
             done.append(ready)
         return done
 
-    def _boxes(self, work: Work, position: int) -> dict[str, Box]:
+    def boxes(self, work: Work, position: int) -> dict[str, Box]:
         """The box of each stage inside the loop: all that is read of it there."""
         around = [work, *self.loops.sharing.running_inside(work, position)]
         present = {each.job.stage.name for each in around}

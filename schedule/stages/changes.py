@@ -289,27 +289,32 @@ def _with_values_apart(update: Update, tables: Tables) -> Update:
 
 
 def readers_first(stages: Sequence[AnyStage], tables: Tables) -> tuple[AnyStage, ...]:
-    """The stages of one body, those that read an array before the one that changes it; otherwise in the order that they have."""
+    """The stages of one body, those that read an array before the one that changes it; otherwise in the order that they have.
+
+    So do those that read it through others, if that can be had: schedules may inline what stands between.
+    """
     changers = {stage.form: stage for stage in stages if stage.form in tables.changing}
     if not changers:
         return tuple(stages)
-    first: dict[Node, set[Node]] = {form: set() for form in changers}
+    own = {stage.form for stage in stages}
     reads = {stage.form: _arrays_of(stage) for stage in stages}
+    below = {form: own.intersection(found) - {form} for form, found in reads.items()}
+    needs: dict[Node, set[Node]] = {}  # all that a stage depends on
+    for form, found in reads.items():
+        needs[form] = found.union(*(needs[other] for other in below[form] if other in needs))
+    directly: dict[Node, set[Node]] = {}
+    at_all: dict[Node, set[Node]] = {}
     for form in changers:
         assert isinstance(form, Update)
-        for other, arrays in reads.items():
-            if other is not form and not arrays.isdisjoint(form.dest) and not _reaches(other, form):
-                first[form].add(other)
+        apart = [other for other in own if other is not form and form not in needs[other]]
+        directly[form] = {other for other in apart if not reads[other].isdisjoint(form.dest)}
+        at_all[form] = {other for other in apart if not needs[other].isdisjoint(form.dest)}
     done: dict[Node, AnyStage] = {}
     waiting = list(stages)
-    own = {stage.form for stage in stages}
-    below = {
-        stage.form: {form for form in own if form is not stage.form and form in reads[stage.form]} for stage in stages
-    }
     while waiting:
-        ready = next(
-            (s for s in waiting if below[s.form] <= done.keys() and first.get(s.form, set()) <= done.keys()), waiting[0]
-        )
+        free = [s for s in waiting if below[s.form] <= done.keys()]
+        first = (s for before in (at_all, directly) for s in free if before.get(s.form, set()) <= done.keys())
+        ready = next(first, waiting[0])
         done[ready.form] = ready
         waiting.remove(ready)
     return tuple(done.values())
@@ -329,8 +334,3 @@ def _arrays_of(stage: AnyStage) -> set[Node]:
     if isinstance(stage, ControlStage):
         found = found.union(*(_arrays_of(inner) for inner in (*stage.setup, *stage.body, *stage.orelse)))
     return found
-
-
-def _reaches(form: Node, other: Node) -> bool:
-    """Whether a form depends on another one."""
-    return other in set(topological(form))

@@ -1,0 +1,128 @@
+"""Reads that run once an update has begun to change the array that they read: which of them find nothing changed.
+
+    for y in 0..h:                        sum[y] reads m[y, :] in the loops of the update of m:
+      sum = m[y, 0] + … + m[y, w - 1]     no iteration before this one has changed that row, so the
+      for x in 0..w:                      sums need no copy of m
+        m[y, x] = m[y, x] / sum
+
+Two kinds of reads are harmless: those of elements that no step changes, wherever they stand (`stages/dependence.py`); and those of a
+stage that is computed in the update's own loops, if no iteration changes what a later one reads. The second is the test for dependences
+that a loop carries, loop by loop (Allen & Kennedy): with the loops outside at the same indices, an earlier iteration of a serial loop,
+or any other iteration of a loop that runs in no order, changes places beside the part that is read here, a box (`regions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr, Load, fresh
+from raido.algo.graph.facts import Facts, Interval, interval
+from raido.algo.graph.rewrite import scalar_nodes
+from raido.schedule.lower.coordinates import Coordinates
+from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.placement import Placement
+from raido.schedule.lower.work import Work, ranges_of
+from raido.schedule.plan import At, Fuse, Split
+from raido.schedule.stages.dependence import Steps, leaves_alone, place_of
+
+
+def finds_unchanged(load: Load, reader: Job, update: Job, steps: Steps, placement: Placement) -> bool:
+    """Whether a read by a stage that runs in the loops of an update, or later, provably finds what was there before the first step."""
+    if leaves_alone(steps, load.indices, reader.stage.all_axes, scalar_nodes(*reader.bodies)):
+        return True
+    position = _position(reader, update, placement.jobs)
+    one_pass = update.plan.strategy is None or update.plan.strategy[0] in ("serial", "atomic")
+    if position is None or not one_pass or update.overlaps or update.plan.instead:
+        return False
+    around = _loops_around(update, position)
+    return around is not None and _is_carried_by_none(around, position, load, reader, update, steps, placement)
+
+
+def _position(reader: Job, update: Job, jobs: Mapping[str, Job]) -> int | None:
+    """The position of the update's loop at which a stage, or the one in whose loops it is computed, is computed."""
+    while True:
+        at = reader.plan.compute_with or (reader.plan.compute if isinstance(reader.plan.compute, At) else None)
+        if at is None or at.stage not in jobs:
+            return None
+        if at.stage == update.stage.name:
+            return [loop.name for loop in update.plan.loops].index(at.loop)
+        reader = jobs[at.stage]
+
+
+def _loops_around(update: Job, position: int) -> list[tuple[str, bool]] | None:
+    """The loops down to a position that the steps run through, and whether each runs in order; of a fused one those that it is made of.
+
+    None where a fused one is split again.
+    """
+    fused = {r.into: (r.outer, r.inner) for r in update.plan.relations if isinstance(r, Fuse)}
+    if any(isinstance(r, Split) and r.parent in fused for r in update.plan.relations):
+        return None
+    loops = (loop for k, loop in enumerate(update.plan.loops[: position + 1]) if not update.chosen_by_steps(k))
+    found = [(loop.name, loop.kind == "serial") for loop in loops]
+    while any(name in fused for name, _ in found):
+        found = [(part, in_order) for name, in_order in found for part in fused.get(name, (name,))]
+    return found
+
+
+def _is_carried_by_none(
+    around: Sequence[tuple[str, bool]],
+    position: int,
+    load: Load,
+    reader: Job,
+    update: Job,
+    steps: Steps,
+    placement: Placement,
+) -> bool:
+    """Whether, of these loops around a read and the steps, none has an iteration that changes what a later one reads.
+
+    Of a loop that runs in no order, what another one reads.
+    """
+    axes = [(axis.name, ix.as_index(0), axis.extent) for axis in update.stage.all_axes]
+    here = Coordinates(axes, [r for r in update.plan.relations if isinstance(r, Split)])
+    facts, others = Facts(), []
+    for name, in_order in around:
+        low, high, step = here.bounds(name)
+        chosen, outside = fresh(name), here.copy()
+        facts = facts.with_range(chosen, low, ix.sub(high, 1))
+        here.choose(name, chosen, _as_it_is)
+        others.append((name, outside, (low, ix.sub(chosen, step))))
+        if not in_order:
+            others.append((name, outside, (ix.add(chosen, step), ix.sub(high, 1))))
+    read = _region(load, reader, Work(update, [here], placement.loops.compute), position, facts, placement)
+    for name, outside, (first, last) in others:
+        there, other = outside.copy(), fresh(name)
+        there.choose(name, other, _as_it_is)
+        ranges = ranges_of(Work(update, [there], placement.loops.compute))
+        known = facts.with_range(other, first, last)
+        changed = (interval(place_of(e), ranges, known) for e in steps.places)
+        if not any(_lie_apart(a, b, known) for a, b in zip(read, changed, strict=True)):
+            return False
+    return True
+
+
+def _region(
+    load: Load, reader: Job, around: Work, position: int, facts: Facts, placement: Placement
+) -> list[Interval | None]:
+    """The indices, along each dimension, that a read takes in one iteration of the loop at a position; None where nothing is known."""
+    with placement.builder.block(facts):
+        box = placement.boxes(around, position)[reader.stage.name]
+    ranges = {axis.var: bounds for axis, bounds in zip(reader.stage.axes, box, strict=True)}
+    ranges |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in reader.stage.reduction_axes}
+    ranges |= reader.reads.inner
+    unknown = reader.reads.opaque
+    return [
+        None if unknown.intersection(scalar_nodes(index)) else interval(ix.canonical(index), ranges, facts)
+        for index in load.indices
+    ]
+
+
+def _lie_apart(one: Interval | None, other: Interval | None, facts: Facts) -> bool:
+    if one is None or other is None:
+        return False
+    return facts.less(one[1], other[0]) or facts.less(other[1], one[0])
+
+
+def _as_it_is(name: str, value: Expr, low: Expr, high: Expr) -> Expr:
+    """A computed coordinate: only fused loops have any."""
+    return value
