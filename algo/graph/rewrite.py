@@ -102,6 +102,11 @@ def _evaluated_below(node: Node) -> Sequence[Node]:
     return () if apart else children(node)
 
 
+def unconditional_nodes(*roots: Node) -> list[Node]:
+    """The scalar nodes reachable without going into an array or a branch, those inside loops included, children first."""
+    return post_order(roots, lambda node: (node.predicate,) if isinstance(node, Cond) else _scalars_below(node))
+
+
 def loads_in(*roots: Node) -> list[Load]:
     """The loads in scalar expressions, each once, children first."""
     return [node for node in scalar_nodes(*roots) if isinstance(node, Load)]

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from raido.algo.graph.cost import CHEAP
 from raido.algo.graph.expr import Axis, Cond, Expr, Load, Loop, Node, Op, Var, While
-from raido.algo.graph.rewrite import children, free_variables, scalar_nodes
+from raido.algo.graph.rewrite import children, free_variables, scalar_nodes, unconditional_nodes
 from raido.schedule.defaults.demand import cost, is_divergent
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.facts import has_chain, whole_cost
 from raido.schedule.defaults.neighbours import reads_rows
 from raido.schedule.machine import Machine
-from raido.schedule.stages.reads import loads_of, scalars_of
+from raido.schedule.stages.reads import loads_of, stage_roots
 from raido.schedule.stages.stage import Stage
 
 IN_FLIGHT = 8  # two units, results after four cycles
@@ -77,8 +77,8 @@ def gangs_of_sums(stage: Stage, vector: Axis, machine: Machine) -> int:
 
 
 def gangs_of_rounds(stage: Stage, vector: Axis, machine: Machine) -> int:
-    """Gangs side by side for the innermost loops of the elements of a stage; 1 where they have none."""
-    loops = [node for node in scalars_of(stage) if isinstance(node, (Loop, While))]
+    """Gangs side by side for the innermost of the loops that every element of a stage runs; 1 where there are none."""
+    loops = [node for node in unconditional_nodes(*stage_roots(stage)) if isinstance(node, (Loop, While))]
     inner = [node for node in loops if not any(other in loops for other in scalar_nodes(*_rounds(node)))]
     return min((_gangs(node, vector.var, machine) for node in inner), default=1)
 

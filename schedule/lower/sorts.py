@@ -19,10 +19,10 @@ from raido.algo.graph.expr import Axis, Expr, Item, Op, Reduce, Result, Var, con
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.chunks import Chunks, chunks_of, counts_to_places, each_chunk, take_in
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.sort_keys import comes_before, sortable, unsigned
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Certificate, If, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.stages.sort_keys import comes_before, sortable, unsigned
 from raido.schedule.strategies import USUAL_CHUNKS, strategies_of
 
 if TYPE_CHECKING:

@@ -50,6 +50,7 @@ from raido.schedule.stages.inline import inline_elementwise, inline_moves
 from raido.schedule.stages.lift import lift_open, lift_reductions
 from raido.schedule.stages.locations import Path, locations, sections_of
 from raido.schedule.stages.private_arrays import bound_private_arrays
+from raido.schedule.stages.sort_networks import sort_by_networks
 from raido.schedule.stages.stage import (
     AnyStage,
     ControlStage,
@@ -63,6 +64,7 @@ NORMALISE = (
     count_filters,
     expand_segments,
     inline_moves,
+    sort_by_networks,
     guard_branches,
     distribute_loops,
     bound_private_arrays,

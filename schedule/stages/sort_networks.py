@@ -1,0 +1,386 @@
+"""Sorts of few elements, a constant number of them, as networks of compare-exchanges: expressions, for which no memory is taken.
+
+    map(i: sort(k: a[i + k] for k in 0..5)[2])      becomes      map(i: the third of five elements, by 9 compare-exchanges)
+
+A network does the same to every row, so that rows go side by side in lanes, and of a network of which only some results are read, as
+for a median, the rest is never evaluated. Networks alone are not stable. A single key without other values is sorted as an integer of
+its own width, in an order in which -0.0 comes before 0.0, and NaNs stand by their bits; where zeros of both signs might have changed
+places, a loop over the row, run only by rows that have a -0.0, puts the signs back. Anything else is sorted with its index as the last
+key, in one integer with the key where both fit, and the values are those at the indices.
+(Batcher, Sorting networks and their applications, 1968; Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M.)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.cost import cost_of_element
+from raido.algo.graph.dtypes import DType, bool_, i8, i16, i32, i64, u32, u64
+from raido.algo.graph.expr import (
+    Array,
+    Axis,
+    Checked,
+    Cond,
+    Const,
+    Expr,
+    Generate,
+    Item,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Result,
+    SizeVar,
+    Sort,
+    Var,
+    const,
+    fresh,
+)
+from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
+from raido.schedule.stages.sort_keys import comes_before, sortable, unsigned
+from raido.schedule.stages.tables import Tables, fold_constants
+
+MOST = 1200  # operations of a network: some kilobytes of code; 64 elements by one key, 28 with indices beside keys of 64 bits
+_SIGNED = {8: i8, 16: i16, 32: i32, 64: i64}
+_STRAIGHT = (Op, Load, Checked, Const, SizeVar, Var)
+
+
+def sort_by_networks(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """The graph without sorts of few elements side by side. Sorts that are not inside anything stay: there is nothing beside them."""
+    nodes = topological(*roots)
+    wanted = {form: _Wanted() for form in nodes if isinstance(form, Sort) and _is_small(form)}
+    if not wanted:
+        return roots
+    for node in nodes:
+        for child in children(node):
+            if isinstance(child, Result) and child.form in wanted:
+                wanted[child.form].read_by(node, child)
+    for root in roots:
+        if isinstance(root, Result) and root.form in wanted:
+            wanted[root.form].whole.add(root.index)
+    alone = _only_read_by_sorts(nodes, roots, tables)
+    networks: dict[Node, _Sorted] = {}
+    memo: dict[Node, Node] = {}
+    for node in nodes:
+        new: Any = rebuild(node, memo.__getitem__)
+        tables.carry(node, new)
+        if isinstance(node, Sort) and node in wanted:
+            networks[node] = _sorted(new, wanted[node], alone, tables)
+        elif isinstance(node, Result) and node.form in networks:
+            new = networks[node.form].rows.get(node.index, new)
+        elif isinstance(node, Load) and isinstance(node.array, Result) and node.array.form in networks:
+            made = networks[node.array.form].element(new, node.array)
+            tables.carry(node, made)
+            new = made
+        memo[node] = new
+    return rewritten(roots, memo)
+
+
+def _is_small(form: Sort) -> bool:
+    count = ix.constant_value(form.axes[form.along].extent)
+    if count is None or not 2 <= count <= MOST or (len(form.axes) == 1 and not free_variables(form)):
+        return False
+    keys = [unsigned(value.dtype) for value in form.values[: form.keys]]
+    one = len(keys) == 1 and (len(form.values) == 1 or _packed(keys[0], count) is not None)
+    operations = (
+        2 if one else 4 * len(keys) + 3
+    )  # a minimum and a maximum; comparisons of lines, and two selections of each part
+    return operations * _size(count) <= MOST
+
+
+def _packed(key: DType, count: int) -> DType | None:
+    """The integers that hold a key and an index below `count`, if there are any."""
+    bits = key.bits + (count - 1).bit_length()
+    return u32 if bits <= 32 else u64 if bits <= 64 else None
+
+
+@functools.cache
+def _size(count: int) -> int:
+    """The compare-exchanges of a network."""
+    return sum(1 for _ in exchanges(count))
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """Of a sort: arrays that are needed as such, and elements, as array and place, that are read by a literal index."""
+
+    whole: set[int] = field(default_factory=set)
+    elements: dict[tuple[int, int], None] = field(default_factory=dict)
+
+    def read_by(self, reader: Node, array: Result) -> None:
+        """Notes a reader of an array of the sort."""
+        place = _literal_place(reader, array) if isinstance(reader, Load) else None
+        if place is None:
+            self.whole.add(array.index)
+        else:
+            self.elements[array.index, place] = None
+
+
+def _literal_place(load: Load, array: Result) -> int | None:
+    """The place in the order that a load reads, if it is a literal."""
+    form = array.form
+    assert isinstance(form, Sort)
+    if load.array is not array:
+        return None
+    place, count = (ix.constant_value(e) for e in (load.indices[form.along], form.axes[form.along].extent))
+    assert count is not None
+    return place if place is not None and 0 <= place < count else None
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """A sort as `elements`, which has an array for each of `places`, and as `rows`, the arrays that are needed as such."""
+
+    form: Sort
+    elements: Generate
+    places: dict[tuple[int, int], int]
+    rows: dict[int, Result]
+
+    def element(self, load: Load, array: Result) -> Load:
+        """A load of the sort as one of its elements, if its place is a literal."""
+        place = ix.constant_value(load.indices[self.form.along])
+        if (array.index, place) not in self.places or array.index in self.rows:
+            return load
+        made = Result(self.elements, self.places[array.index, place])  # type: ignore[index]
+        return Load(made, _without(load.indices, self.form.along), load.checked)
+
+
+def _without(parts: Sequence[Any], place: int) -> tuple[Any, ...]:
+    return (*parts[:place], *parts[place + 1 :])
+
+
+def _sorted(form: Sort, wanted: _Wanted, alone: set[Node], tables: Tables) -> _Sorted:
+    """The network of a sort, and its rows where they are needed."""
+    count = ix.constant_value(form.axes[form.along].extent)
+    assert count is not None
+    places = {(j, k): None for j in sorted(wanted.whole) for k in range(count)} | wanted.elements
+    numbers = {place: number for number, place in enumerate(places)}
+    bodies = _Network(_with_values(form, count, alone, tables), count, tables).elements(list(places))
+    network = Generate(_without(form.axes, form.along), tuple(bodies))
+    tables.pass_names(form, network)
+    rows: dict[int, Result] = {}
+    if wanted.whole:
+        tables.names.pop(network, None)
+        axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in form.axes)
+        tables.named_axes.update(
+            new.var for old, new in zip(form.axes, axes, strict=True) if old.var in tables.named_axes
+        )
+        inside = tuple(axis.var for axis in _without(axes, form.along))
+        arrays = [[Result(network, numbers[j, k]) for k in range(count)] for j in sorted(wanted.whole)]
+        loads = [[Load(array, inside, False) for array in row] for row in arrays]
+        joined = Generate(axes, tuple(_chosen(row, axes[form.along].var) for row in loads))
+        tables.pass_names(form, joined)
+        rows = {j: Result(joined, number) for number, j in enumerate(sorted(wanted.whole))}
+    return _Sorted(form, network, numbers, rows)
+
+
+def _chosen(elements: Sequence[Expr], place: Expr) -> Expr:
+    """The element at a place."""
+    result = elements[-1]
+    for k in reversed(range(len(elements) - 1)):
+        result = Op("select", result.dtype, (Op("lt", bool_, (place, ix.as_index(k + 1))), elements[k], result))
+    return result
+
+
+def _only_read_by_sorts(nodes: Sequence[Node], roots: Sequence[Array], tables: Tables) -> set[Node]:
+    """Unnamed forms, every element of which is read by a sort and nobody else."""
+    found: dict[Node, set[Node]] = {}
+    others = {root.form for root in roots if isinstance(root, Result)}
+    for node in nodes:
+        if isinstance(node, Sort):
+            for load in scalar_nodes(*node.values):
+                if isinstance(load, Load) and isinstance(load.array, Result):
+                    found.setdefault(load.array.form, set()).add(load)
+    readers: dict[Node, set[Node]] = {form: set() for form in found}
+    for node in nodes:
+        for child in children(node):
+            if isinstance(child, Result) and child.form in readers:
+                readers[child.form].add(node)
+    return {
+        form
+        for form, loads in found.items()
+        if form not in others and isinstance(form, Generate) and not tables.names.get(form) and readers[form] <= loads
+    }
+
+
+def _with_values(form: Sort, count: int, alone: set[Node], tables: Tables) -> Sort:
+    """The sort with values that are straight lines no longer than the network; those that are not are made before."""
+    along = form.axes[form.along].var
+    values = []
+    for value in form.values:
+        while isinstance(value, Load) and isinstance(value.array, Result) and value.array.form in alone:
+            inner = value.array.form
+            if value.checked or not _is_short(inner.bodies[value.array.index], count):  # type: ignore[union-attr]
+                break
+            value = tables.beta(inner, value.array.index, value.indices)  # type: ignore[arg-type]
+        values.append(value)
+    long = [k for k, value in enumerate(values) if value is not along and not _is_short(value, count)]
+    if long:
+        before = Generate(form.axes, tuple(values[k] for k in long))
+        axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in form.axes)
+        own: dict[Node, Node] = {old.var: new.var for old, new in zip(form.axes, axes, strict=True)}
+        kept = tables.rewrite([v for k, v in enumerate(values) if k not in long], fold_constants, own)
+        left = iter(kept)
+        places = tuple(axis.var for axis in axes)
+        values = [
+            Load(Result(before, long.index(k)), places, False) if k in long else next(left) for k in range(len(values))
+        ]
+        return Sort(axes, form.along, form.keys, tuple(values))
+    return Sort(form.axes, form.along, form.keys, tuple(values))
+
+
+def _is_short(value: Expr, count: int) -> bool:
+    """Whether an element costs no more than its share of the network, and has no loops or branches."""
+    straight = all(isinstance(node, _STRAIGHT) for node in scalar_nodes(value))
+    return straight and cost_of_element((value,)) * count <= 2 * _size(count)
+
+
+def exchanges(count: int) -> Iterator[tuple[int, int]]:
+    """The pairs of places that a network for `count` elements compares, in order."""
+    step = 1
+    while step < count:
+        distance = step
+        while distance >= 1:
+            for begin in range(distance % step, count - distance, 2 * distance):
+                for i in range(begin, min(begin + distance, count - distance)):
+                    if i // (2 * step) == (i + distance) // (2 * step):
+                        yield i, i + distance
+            distance //= 2
+        step *= 2
+
+
+def ordered(elements: list[Any], exchange: Callable[[Any, Any], tuple[Any, Any]]) -> list[Any]:
+    """The elements in order; `exchange` puts two in order."""
+    for i, j in exchanges(len(elements)):
+        elements[i], elements[j] = exchange(elements[i], elements[j])
+    return elements
+
+
+class _Network:
+    """The network of a sort of `count` elements."""
+
+    def __init__(self, form: Sort, count: int, tables: Tables) -> None:
+        self.form, self.count, self.tables = form, count, tables
+        self.along = form.axes[form.along].var
+
+    def elements(self, places: Sequence[tuple[int, int]]) -> list[Expr]:
+        """The elements at some places, each the number of a value and the place in the order."""
+        if self.form.keys == 1 and all(j == 0 for j, _ in places):
+            return self._by_key([k for _, k in places])
+        return self._by_index(places)
+
+    def _at(self, e: Expr, place: Expr) -> Expr:
+        return self.tables.rewrite((e,), fold_constants, {self.along: place})[0]
+
+    def _row(self, e: Expr) -> list[Any]:
+        """The elements of an expression in the row."""
+        return [self._at(e, ix.as_index(k)) for k in range(self.count)]
+
+    # One key alone
+
+    def _by_key(self, places: Sequence[int]) -> list[Expr]:
+        value = self.form.values[0]
+        dtype = value.dtype
+        if not dtype.is_float:
+            names = ("logical_and", "logical_or") if dtype is bool_ else ("minimum", "maximum")
+            row = ordered(self._row(value), lambda a, b: tuple(Op(name, dtype, (a, b)) for name in names))
+            return [row[k] for k in places]
+        key = _total_key(value)
+        keys = self._row(key)
+        row = ordered(keys.copy(), lambda a, b: _least_first(a, b))
+        minus, plus = const(key.dtype, _zero(dtype) - 1), const(key.dtype, _zero(dtype))
+        signs = self._signs_of_zeros(key, keys, [row[k] for k in places], places)
+        found = []
+        for k, is_minus in zip(places, signs, strict=True):
+            unsigned_zero = Op("select", key.dtype, (Op("eq", bool_, (row[k], minus)), plus, row[k]))
+            found.append(_value_of_key(Op("select", key.dtype, (is_minus, minus, unsigned_zero)), dtype))
+        return found
+
+    def _signs_of_zeros(self, key: Expr, keys: list[Any], results: list[Any], places: Sequence[int]) -> list[Expr]:
+        """For each result whether it is -0.0, zeros being in the order in which they stand in the row."""
+        kind, zero, one = key.dtype, const(key.dtype, 0), const(key.dtype, 1)
+        minus, plus = (const(kind, _zero(self.form.values[0].dtype) - k) for k in (1, 0))
+        is_zero = lambda e: Op("logical_or", bool_, (Op("eq", bool_, (e, minus)), Op("eq", bool_, (e, plus))))
+        some = functools.reduce(
+            lambda a, b: Op("logical_or", bool_, (a, b)), [Op("eq", bool_, (e, minus)) for e in keys]
+        )
+        less = [Op("select", kind, (Op("lt", bool_, (e, minus)), one, zero)) for e in keys]
+        before = functools.reduce(lambda a, b: Op("add", kind, (a, b)), less)
+        step, seen, signs = fresh("k"), fresh("seen", kind), [fresh("sign", bool_) for _ in places]
+        own = self._at(key, step)
+        hit = is_zero(own)
+        body: list[Expr] = [Op("add", kind, (seen, Op("select", kind, (hit, one, zero))))]
+        for k, sign in zip(places, signs, strict=True):
+            rank = Op("sub", kind, (const(kind, k), before))
+            this = Op("logical_and", bool_, (hit, Op("eq", bool_, (seen, rank))))
+            body.append(Op("select", bool_, (this, Op("eq", bool_, (own, minus)), sign)))
+        start = (zero, *[const(bool_, False)] * len(places))
+        loop = Loop(ix.as_index(self.count), step, (seen, *signs), start, tuple(body))
+        then = [Op("logical_and", bool_, (is_zero(e), Item(loop, i + 1))) for i, e in enumerate(results)]
+        branch = Cond(some, tuple(then), tuple(const(bool_, False) for _ in places))
+        return [Item(branch, i) for i in range(len(places))]
+
+    # Keys with indices
+
+    def _by_index(self, places: Sequence[tuple[int, int]]) -> list[Expr]:
+        keys = [sortable(value) for value in self.form.values[: self.form.keys]]
+        bits = (self.count - 1).bit_length()
+        both = _packed(keys[0].dtype, self.count) if len(keys) == 1 else None
+        if both is not None:
+            high = Op("shl", both, (Op("cast", both, (keys[0],)), const(both, bits)))
+            words = [Op("bit_or", both, (e, const(both, k))) for k, e in enumerate(self._row(high))]
+            words = ordered(words, lambda a, b: _least_first(a, b))
+            indices = [Op("bit_and", both, (word, const(both, (1 << bits) - 1))) for word in words]
+        else:
+            kind = max((key.dtype for key in keys), key=lambda dtype: dtype.bits)
+            rows = [self._row(key) for key in keys]
+            lines = [(*line, const(kind, k)) for k, line in enumerate(zip(*rows, strict=True))]
+            indices = [line[-1] for line in ordered(lines, _lesser_line_first)]
+        found = [Op("cast", i64, (e,)) for e in indices]
+        return [self._at(self.form.values[j], found[k]) for j, k in places]
+
+
+def _least_first(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    return Op("minimum", a.dtype, (a, b)), Op("maximum", a.dtype, (a, b))
+
+
+def _lesser_line_first(a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, Any]:
+    swap = comes_before(b, a)
+    pick = lambda x, y: tuple(Op("select", e.dtype, (swap, e, f)) for e, f in zip(x, y, strict=True))
+    return pick(b, a), pick(a, b)
+
+
+def _total_key(value: Expr) -> Expr:
+    """An unsigned integer for each float, -0.0 before 0.0 and every NaN last, of which `_value_of_key` makes the float again."""
+    kind = unsigned(value.dtype)
+    bits = Op("bitcast", kind, (value,))
+    flipped = Op("bit_xor", kind, (bits, Op("bit_or", kind, (_spread(bits), const(kind, 1 << (kind.bits - 1))))))
+    return Op("sub", kind, (flipped, const(kind, _least(value.dtype))))
+
+
+def _value_of_key(key: Expr, dtype: DType) -> Expr:
+    kind = key.dtype
+    flipped = Op("add", kind, (key, const(kind, _least(dtype))))
+    negative = Op("bit_not", kind, (_spread(flipped),))
+    bits = Op("bit_xor", kind, (flipped, Op("bit_or", kind, (negative, const(kind, 1 << (kind.bits - 1))))))
+    return Op("bitcast", dtype, (bits,))
+
+
+def _spread(e: Expr) -> Expr:
+    """The highest bit of an unsigned integer, in every bit."""
+    signed = _SIGNED[e.dtype.bits]
+    return Op("bitcast", e.dtype, (Op("shr", signed, (Op("bitcast", signed, (e,)), const(signed, e.dtype.bits - 1))),))
+
+
+def _least(dtype: DType) -> int:
+    """The bits of minus infinity, flipped: those of a negative NaN are less, and come last when this is subtracted."""
+    return ((1 << dtype.bits) - 1) ^ const(dtype, float("-inf")).bits
+
+
+def _zero(dtype: DType) -> int:
+    """The key of 0.0; that of -0.0 is one less."""
+    return (1 << (dtype.bits - 1)) - _least(dtype)
