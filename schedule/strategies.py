@@ -292,14 +292,12 @@ def check_reads_of_steps(state: State, producer: str, at: At) -> None:
         return
     if target.sort:
         raise Refusal(f'"{at.stage}" goes through "{at.loop}" in passes of its own', f's["{producer}"].root()')
-    own = len(fold.values) - (len(fold.left) if target.update and target.update.mode == "combine" else 0)
-    outside = _reads(state, (*fold.combine, *fold.values[own:]))
-    if producer in outside:
+    if producer in _reads(state, (*fold.combine, *fold.neutral)):
         raise Refusal(f'the operator of "{at.stage}" reads it, outside those loops too', f's["{producer}"].root()')
     if target.filter and not is_reduction(target, plan, at.loop) and producer in _reads(state, fold.values[:1]):
         raise Refusal(f'what "{at.stage}" keeps is decided outside "{at.loop}"', f's["{producer}"].root()')
     whole = {axis.name for axis in target.whole_axes} if target.update else set()
-    if whole & set(axes_of(plan, at.loop)) and producer in _reads(state, fold.values[:own]):
+    if whole & set(axes_of(plan, at.loop)) and producer in _reads(state, fold.values):
         raise Refusal(
             f'the steps of "{at.stage}" read it, and they do not run through "{at.loop}"', f's["{producer}"].root()'
         )

@@ -334,7 +334,8 @@ def steps_of_job(job: Job) -> Steps:
     pairs = zip(job.stage.axes, update.places, strict=True)
     places = tuple(axis.var if place is None else next(indices) for axis, place in pairs)
     mapped = tuple(axis for axis, place in zip(job.stage.axes, update.places, strict=True) if place is None)
-    return Steps((*mapped, *job.stage.reduction_axes), places, (*fold.values, *fold.combine), update.mode == "unique")
+    evaluated = (*fold.values, *fold.combine, *fold.neutral)
+    return Steps((*mapped, *job.stage.reduction_axes), places, evaluated, update.mode == "unique")
 
 
 def _host_scalar(stage: ControlStage) -> Node:

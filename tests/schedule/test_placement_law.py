@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 import raido as rd
 from raido.algo.interpreter.interpret import interpret
@@ -234,3 +235,21 @@ def test_a_guest_over_the_fold_of_a_placed_stage_is_computed_along_all_of_it() -
 
     for shape in ((3, 5), (1, 1), (4, 17), (0, 3), (3, 0)):
         hold(centred, [ramp(*shape, dtype=np.uint32)], say)
+
+
+def test_what_the_steps_of_an_update_read_is_computed_at_their_loop_but_not_what_its_operator_reads() -> None:
+    @rd.algorithm
+    def weights(keys: rd.i64["n"], values: rd.i64["n"], limits: rd.i64["k"]):
+        where = rd.map(lambda x: x % 5, keys, name="where")
+        twice = rd.map(lambda x: x * 2, values, name="twice")
+        limit = rd.sum(limits, name="limit")
+        most = lambda p, q: rd.minimum(rd.maximum(p, q), limit)
+        return rd.reduce_by_index(rd.zeros(5, rd.i64), most, 0, where, twice, name="bins")
+
+    def say(s: Schedule) -> None:
+        s["where"].compute_at("bins", "r")
+        s["twice"].compute_at("bins", "r")
+        with pytest.raises(rd.ScheduleError, match="the operator of"):
+            s["limit"].compute_at("bins", "r")
+
+    hold(weights, [ramp(37, dtype=np.int64), ramp(37, dtype=np.int64), ramp(9, dtype=np.int64)], say)
