@@ -190,6 +190,49 @@ def test_a_plan_swaps_states_and_decides_by_what_the_device_counts(
     np.testing.assert_array_equal(arrays["out"], a)
 
 
+@pytest.mark.parametrize(("times", "recorded"), [(0, False), (1, False), (2, False), (200, False), (641, True)])
+def test_equal_iterations_are_recorded_in_turns(
+    opened: CudaDevice, compiled: dict[str, Kernel], driver: FakeDriver, times: int, recorded: bool
+) -> None:
+    """Three arrays change places in turn; memory for an iteration alone, and numbers that are the same each time, are no hindrance."""
+    plan = encode_plan(
+        [
+            *(Allocate(name, BYTES) for name in "abc"),
+            *(Upload(name, "given", BYTES) for name in "abc"),
+            Loop(
+                "k",
+                "times",
+                (
+                    *(Let("blocks", BLOCKS), Allocate("d", BYTES)),
+                    Loop(
+                        "part",
+                        "blocks",
+                        (Launch("add_one", (("+", "blocks", ("*", 0, "part")), 1, 1), ("a", "d", "n")),),
+                    ),
+                    If(("<", "n", 0), (), (Copy("b", "d", BYTES),)),
+                    *(Swap("a", "b"), Swap("b", "c"), Free("d")),
+                ),
+            ),
+            *(Download(name, name, BYTES) for name in "abc"),
+        ],
+        compiled,
+        ("n", "times"),
+    )
+    given, n = np.arange(70, dtype="i4"), 70
+    states = dict.fromkeys("abc", given)
+    for _ in range(times):
+        states["b"] = states["a"] * np.int32(3) + np.int32(1)
+        states["a"], states["b"] = states["b"], states["a"]
+        states["b"], states["c"] = states["c"], states["b"]
+    out = {name: np.zeros_like(given) for name in "abc"}
+    loaded = {name: LoadedKernel(opened, code) for name, code in compiled.items()}
+    begun = driver.count("graph launches")
+    run_plan(plan, opened, loaded, numbers={"n": n, "times": times}, arrays={"given": given, **out})
+    for name, state in states.items():
+        np.testing.assert_array_equal(out[name], state)
+    assert (driver.count("graph launches") > begun) == recorded and driver.count("graphs") == 0
+
+
 def test_much_shared_memory_is_asked_of_the_driver(
     opened: CudaDevice, compiled: dict[str, Kernel], driver: FakeDriver
 ) -> None:
