@@ -2,9 +2,9 @@
 
 Maps, stencils and reductions hand their results to threads: neighbours along the axis on which most accesses are contiguous are neighbours
 along thread.x, the axis before it is thread.y, the others are blocks. Axes of a few constant elements, and those that are folded, stay
-inside the thread. Where arrays are made for each element of mapped functions, a thread has the whole of such an element. A reduction to
-one value, or of a few long rows, folds chunks, a thread each. What runs in blocks by its strategy takes `parallel`: its iterations are
-dealt out to threads.
+inside the thread; of a stream a thread takes as many neighbours as move at once (`streams.py`). Where arrays are made for each element of
+mapped functions, a thread has the whole of such an element. A reduction to one value, or of a few long rows, folds chunks, a thread each.
+What runs in blocks by its strategy takes `parallel`: its iterations are dealt out to threads.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from raido.schedule.defaults.facts import (
     is_small,
     vector_axis,
 )
+from raido.schedule.defaults.streams import elements_of_thread
 from raido.schedule.machine import Gpu
 from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
@@ -84,9 +85,14 @@ def say_threads(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> N
     inside = [axis.name for axis in stage.all_axes if axis not in axes]
     planes = [axis.name for axis in rows[:-1]]
     outer, inner = [each + "o" for each in tiles], [each + "i" for each in tiles]
+    lanes = elements_of_thread(draft, stage, x, gpu)
     for axis, factor in tiles.items():
-        if not draft.say(name, "split", axis=axis, factor=factor):
+        if not draft.say(name, "split", axis=axis, factor=factor * lanes if axis == x.name else factor):
             return
+    if lanes > 1 and draft.say(name, "split", axis=inner[-1], factor=lanes):
+        draft.say(name, "vectorize", axis=inner[-1] + "i")
+        inside.append(inner[-1] + "i")
+        inner[-1] += "o"
     draft.say(name, "reorder", axes=(*planes, *outer, *inner, *inside))
     bind_planes(draft, name, planes)
     bind(draft, name, outer, "block")

@@ -1,0 +1,55 @@
+"""Consecutive elements that a thread of a GPU takes, so that it reads and writes 16 bytes at once.
+
+That pays where a stage does nothing but arithmetic on elements that lie as its results do: what limits it is memory. Arrays begin at
+multiples of 16 bytes; so do rows whose length is known to be one. Elsewhere neighbouring threads take neighbouring elements.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis, Const, Load, Op, SizeVar, Var
+from raido.schedule.defaults.demand import SEGMENTS, Point
+from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.facts import moves
+from raido.schedule.machine import Gpu
+from raido.schedule.stages.reads import scalars_of
+from raido.schedule.stages.stage import Stage
+
+WIDEST = 16  # bytes that a thread moves at once, on every device
+
+
+def elements_of_thread(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
+    """How many neighbours along `x` a thread takes: 1 unless whole vectors of them can be read and written."""
+    if stage.axes[-1] is not x or len(stage.axes) < len(stage.all_axes) or stage.update or stage.scan:
+        return 1
+    nodes = [*scalars_of(stage)]
+    if not all(isinstance(node, (Const, Load, Op, SizeVar, Var)) for node in nodes):
+        return 1
+    moved = [*stage.bodies, *(node for node in nodes if isinstance(node, Load))]
+    lanes = WIDEST // max(e.dtype.itemsize for e in moved)
+    lengths = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes]
+    aligned = len(lengths) == 1 or (lengths[-1] is not None and lengths[-1] % max(1, lanes) == 0)
+    enough = None in lengths or prod(n or 0 for n in lengths) >= lanes * gpu.processors * gpu.resident
+    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
+    if lanes < 2 or not aligned or not enough or not points:
+        return 1
+    return lanes if all(_lies_as(point, x.var, lanes) for point in points) else 1
+
+
+def _lies_as(point: Point, x: Var, lanes: int) -> bool:
+    """Whether an access begins at a multiple of `lanes` and goes on to neighbours, or is one for all of them."""
+    if any(e is None or e is SEGMENTS for e in point):
+        return False
+    if not any(e is not None and moves(e, x) for e in point):
+        return True
+    *rows, last = point
+    assert last is not None
+    constant, terms = index.linear(index.canonical(last))
+    return (
+        not any(e is not None and moves(e, x) for e in rows)
+        and set(terms) == {x}
+        and terms[x] == 1
+        and constant % lanes == 0
+    )

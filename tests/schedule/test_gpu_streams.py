@@ -1,0 +1,76 @@
+"""Elements that a thread of a GPU takes by default: as many as move at once where a stage does nothing but stream them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+from raido.schedule.kernels.cut import cut
+from raido.schedule.kernels.interpret import interpret_program
+from raido.schedule.lower import lower
+from raido.schedule.machine import Gpu, Machine
+from raido.schedule.nest.nodes import VectorStore
+from raido.schedule.nest.walk import statements_within
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
+
+GPU = Machine(task=1 << 10, gpu=Gpu(threads=8, along=(8, 8, 8), subgroup=8, processors=2, resident=8))
+
+
+@rd.algorithm(a="f32[n]", b="f32[n]")
+def axpy(a: rd.Array, b: rd.Array) -> rd.Array:
+    return rd.elementwise(lambda x, y: 2 * x + y, a, b, name="s")
+
+
+@rd.algorithm(a="u8[n]")
+def doubled(a: rd.Array) -> rd.Array:
+    return rd.elementwise(lambda x: x.astype(rd.i16) * 2, a, name="s")
+
+
+@rd.algorithm(a="f32[n]")
+def differences(a: rd.Array) -> rd.Array:
+    return rd.stencil(lambda p: p[1] - p[0], a, boundary="valid", name="s")
+
+
+@rd.algorithm(a="f32[h, w]", b="f32[h]")
+def rows(a: rd.Array, b: rd.Array) -> rd.Array:
+    return rd.map(lambda row, y: row * y, a, b, name="s")
+
+
+@rd.algorithm(a="i32[n]")
+def steps(a: rd.Array) -> rd.Array:
+    return rd.map(lambda x: rd.while_loop(lambda k: k * k < x, lambda k: k + 1, rd.i32(0)), a, name="s")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "sizes", "lanes"),
+    [
+        (axpy, {}, 4),
+        (axpy, {"n": 1000}, 4),
+        (axpy, {"n": 60}, 1),
+        (doubled, {}, 8),
+        (differences, {}, 1),
+        (rows, {}, 1),
+        (rows, {"h": 40, "w": 64}, 4),
+        (rows, {"h": 40, "w": 66}, 1),
+        (steps, {}, 1),
+    ],
+)
+def test_threads_take_as_many_neighbours_as_move_at_once(algorithm: Any, sizes: dict[str, int], lanes: int) -> None:
+    schedule = Schedule(form_stages(algorithm.trace()), (), GPU).complete(GPU, sizes)
+    kinds = [loop.kind for loop in schedule["s"].plan.loops]
+    assert ("vector" in kinds) == (lanes > 1)
+    assert lanes == 1 or f'i", {lanes})' in str(schedule)
+
+
+@pytest.mark.parametrize("n", (1, 31, 32, 70))
+def test_streams_move_at_once_and_tails_one_by_one(n: int) -> None:
+    schedule = Schedule(form_stages(axpy.trace()), (), GPU).complete(GPU)
+    program = cut(lower(schedule.graph, schedule.variants(), GPU))
+    moves = [s for kernel in program.kernels for s in statements_within(kernel.body) if isinstance(s, VectorStore)]
+    assert len(moves) == 3
+    a, b = (np.random.default_rng(k).random(n, dtype="f4") for k in range(2))
+    np.testing.assert_array_equal(interpret_program(program, [a, b], {"n": n}, seed=n)[0], axpy.interpret(a, b))
