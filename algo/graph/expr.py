@@ -4,7 +4,8 @@ Where a node came from (names, source lines) is kept outside its identity, in th
 `Reduce`, `Generate`) own the variables they bind; every bound `Var` is fresh, so substitution never captures.
 
 Scalars are `Const, SizeVar, Count, Var, Op, Load, Checked, Item` and, behind `Item`, the forms with several results `Cond, Loop,
-While, Reduce`.
+While, Reduce`. While stages are formed, loops of scalars get states that are private arrays (`Private`), which are made by `Fill` and
+`Changed`, and read by `Element`.
 Arrays are `Parameter, Constant, Result`; a `Result` is one output of `Generate` ("at every index, this expression": map,
 elementwise, tabulate, stencil, reduce and index moves alike), of `Scan, Update, Filter, Segmented, Sort`, whose elements depend on
 one another, or of `ArrayLoop, ArrayWhile, ArrayCond` over whole arrays. A form met inside the body of another may mention the
@@ -75,6 +76,13 @@ class Var(Node):
     name: str
     dtype: DType
     serial: int
+
+
+@node
+class Private(Var):
+    """A bound variable that stands for an array of constant shape: state of a loop of scalars, in memory of its own for each element."""
+
+    shape: tuple[Expr, ...]
 
 
 @node
@@ -190,6 +198,46 @@ class Item(Node):
         if isinstance(form, Reduce):
             return form.left[self.index].dtype
         return form.state[self.index].dtype
+
+
+@node
+class Fill(Node):
+    """An array of constant shape that an element of a map makes for itself: at every index of `axes`, the scalar `body`."""
+
+    axes: tuple[Axis, ...]
+    body: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.body.dtype
+
+
+@node
+class Changed(Node):
+    """The private array `array` with elements replaced, one after the other: where `tests[k]` holds, that at the k-th of `indices` by
+    `values[k]`. `indices` holds those of all dimensions, change after change. All expressions see the array as it was.
+    """
+
+    array: Private | Item | Fill
+    tests: tuple[Expr, ...]
+    indices: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.array.dtype
+
+
+@node
+class Element(Node):
+    """An element of a private array. The indices are in range."""
+
+    array: Private | Item | Fill
+    indices: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.array.dtype
 
 
 @node
@@ -419,7 +467,7 @@ def _after(form: ArrayLoop | ArrayWhile | ArrayCond, own: tuple[Array, ...], ext
     return extent
 
 
-Expr: TypeAlias = Const | SizeVar | Count | Var | Op | Load | Checked | Item | Opaque
+Expr: TypeAlias = Const | SizeVar | Count | Var | Op | Load | Checked | Item | Element | Opaque
 Array: TypeAlias = Parameter | Constant | Result
 ArrayForm: TypeAlias = Generate | Scan | Update | Filter | Segmented | Sort | ArrayLoop | ArrayWhile | ArrayCond
 ARRAY_FORMS = (Generate, Scan, Update, Filter, Segmented, Sort, ArrayLoop, ArrayWhile, ArrayCond)

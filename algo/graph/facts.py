@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Const, Count, Expr, Loop, Node, Op, Reduce, SizeVar, Var, const
+from raido.algo.graph.expr import Const, Count, Expr, Fill, Loop, Node, Op, Reduce, SizeVar, Var, const
 from raido.algo.graph.index import (
     BOUNDARY_OPS,
     IntLike,
@@ -311,7 +311,7 @@ def with_inner_ranges(facts: Facts, order: Iterable[Node]) -> Facts:
     for node in order:
         if isinstance(node, Loop):
             facts = facts.with_range(node.index, 0, sub(node.count, 1))
-        elif isinstance(node, Reduce):
+        elif isinstance(node, (Reduce, Fill)):
             for axis in node.axes:
                 facts = facts.with_range(axis.var, 0, sub(axis.extent, 1))
     return facts

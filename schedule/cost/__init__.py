@@ -7,4 +7,5 @@ traffic     bytes into each cache, from the innermost loop outwards
 streams     rows that a loop goes along side by side: those that crowd a set of the cache, and those that are stored past the caches
 estimate    cycles of a tree
 rows        the tree of a stencil that makes some rows side by side
+private_loops  loops of elements that keep arrays, alone and in lanes
 """

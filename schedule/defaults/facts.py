@@ -13,6 +13,7 @@ from raido.algo.graph import index
 from raido.algo.graph.cost import CHEAP
 from raido.algo.graph.expr import Axis, Expr, Op, Var
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
+from raido.schedule.cost.private_loops import private_loops
 from raido.schedule.defaults.demand import SEGMENTS, Point, cost
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.joins import guests_of
@@ -35,7 +36,7 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
     )
     if stage.reduction is not None and stage.reduction.commutative and not shared:
         candidates += stage.reduction_axes
-    taken = function_axes(draft, stage)
+    taken = function_axes(draft, stage) | axes_of_private_loops(stage)
     candidates = [axis for axis in candidates if axis.name not in taken]
     large = [axis for axis in candidates if extent(draft, axis.extent) >= SMALL]
     candidates = large or candidates
@@ -77,6 +78,13 @@ def function_axes(draft: Draft, stage: Stage) -> set[str]:
             chosen = outer_axes(draft, inner, stage.name)
             found.update(takewhile(chosen.__contains__, (axis.name for axis in stage.all_axes)))
     return found
+
+
+def axes_of_private_loops(stage: Stage) -> set[str]:
+    """Axes that loops with private arrays depend on, where there are others: those go over the elements of one array."""
+    axes = {axis.var: axis.name for axis in stage.all_axes}
+    found = {axes[var] for form in private_loops(stage) for var in free_variables(form) if var in axes}
+    return found if len(found) < len(axes) else set()
 
 
 def outer_axes(draft: Draft, stage: Stage, reader: str) -> tuple[str, ...]:

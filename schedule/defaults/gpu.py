@@ -22,6 +22,7 @@ from raido.schedule.defaults.demand import Point, is_long_scan
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
     WRITTEN_OUT,
+    axes_of_private_loops,
     contiguity,
     function_axes,
     is_small,
@@ -127,7 +128,7 @@ def say_around(draft: Draft, stage: Stage, axes: Sequence[Axis], hosts: Sequence
 
 def bindable_axes(draft: Draft, stage: Stage) -> list[Axis]:
     """The axes whose indices are threads: of elements for which arrays are made, those axes alone; else all that are not short."""
-    made = function_axes(draft, stage)
+    made = function_axes(draft, stage) or axes_of_private_loops(stage)
     if made:
         return list(takewhile(lambda axis: axis.name in made, stage.axes))
     return [axis for axis in stage.axes if not is_small(axis.extent)] or list(stage.axes[:1])

@@ -14,7 +14,7 @@ each, are sixteen sums that share both (`sums_in_pairs`).
 from __future__ import annotations
 
 from raido.algo.graph.cost import CHEAP
-from raido.algo.graph.expr import Axis, Cond, Expr, Load, Loop, Node, Op, Var, While
+from raido.algo.graph.expr import Axis, Cond, Element, Expr, Load, Loop, Node, Op, Var, While
 from raido.algo.graph.rewrite import children, free_variables, scalar_nodes, unconditional_nodes
 from raido.schedule.defaults.demand import cost, is_divergent
 from raido.schedule.defaults.draft import Draft, extent
@@ -113,7 +113,7 @@ def _fitting(machine: Machine, each: int) -> int:
 
 
 def _latency(node: Node) -> int:
-    if isinstance(node, Load):
+    if isinstance(node, (Load, Element)):
         return 2
     if isinstance(node, Cond):
         return IN_FLIGHT

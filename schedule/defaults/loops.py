@@ -6,6 +6,7 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
+from raido.schedule.cost.private_loops import gangs_of_private_loops
 from raido.schedule.defaults.demand import cost, has_ragged_folds, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
@@ -70,6 +71,8 @@ def say_loops(draft: Draft, name: str) -> None:
         return
     if vector is not None and vector in stage.axes[:1] and has_ragged_folds(stage):
         vector = None  # lanes run along each fold
+    if vector is not None and gangs_of_private_loops(stage, vector.var, draft.machine) == 0:
+        vector = None
     if isinstance(plan.compute, At):
         jam = 0 if stage.outer or is_sliding(draft, name) else jammed_rows(draft, stage, vector)
         if jam:
@@ -324,6 +327,7 @@ def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     gangs = max(gangs_of_elements(stage), gangs_of_rounds(stage, vector, draft.machine))
     if stage.reduction is not None and few > WRITTEN_OUT and gangs == 1:
         gangs = gangs_of_sums(stage, vector, draft.machine)
+    gangs = min(gangs, gangs_of_private_loops(stage, vector.var, draft.machine) or gangs)
     if vector in stage.axes[-1:] and sums_in_pairs(draft, stage):
         return {"lanes": 2 * draft.machine.lanes(stage.bodies[0].dtype.bits), "interleave": gangs}
     return {"interleave": gangs} if gangs > 1 else {}

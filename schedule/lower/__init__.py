@@ -11,7 +11,7 @@
     rows_outside  array loops whose iterations keep to rows run row by row
     rows_together successive changes of one array are made row by row in one loop
     share_buffers arrays that are never alive together share memory
-    convert, emit expressions: substitution, then statements with shared values named
+    convert, emit expressions: substitution, then statements with shared values named      (emit_values, emit_private)
 
 `lower(graph, plans)` is the only entrance.
 """

@@ -66,8 +66,12 @@ class Builder:
         """Appends to the innermost open block. What is read of the memory that it writes may not move out of the block."""
         self.scope.statements.append(statement)
         for write in writes(statement):
-            self.level_of[write.buffer] = max(self.level_of.get(write.buffer, 0), self.scope.level)
-            self.scope.changed.add(write.buffer)
+            self.changes(write.buffer)
+
+    def changes(self, buffer: Buffer) -> None:
+        """Notes that the innermost open block changes memory, in it or in what follows."""
+        self.level_of[buffer] = max(self.level_of.get(buffer, 0), self.scope.level)
+        self.scope.changed.add(buffer)
 
     @contextmanager
     def block(self, facts: Facts | None = None, loop: bool = False, branch: bool = False) -> Iterator[Scope]:

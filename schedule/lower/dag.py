@@ -7,7 +7,22 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, SizeVar, Var, While, const
+from raido.algo.graph.expr import (
+    Changed,
+    Cond,
+    Const,
+    Element,
+    Fill,
+    Item,
+    Loop,
+    Node,
+    Op,
+    Reduce,
+    SizeVar,
+    Var,
+    While,
+    const,
+)
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import children, post_order
 from raido.schedule.nest.values import Buffer, NestExpr, Read
@@ -30,23 +45,36 @@ def eager_children(node: Node) -> Sequence[Any]:
         if isinstance(form, Cond):
             return [form.predicate]
         if isinstance(form, Loop):
-            return [form.count, *form.init]
+            return [form.count, *begun_with(form.init)]
         if isinstance(form, While):
-            return list(form.init)
+            return begun_with(form.init)
         return [*(axis.extent for axis in form.axes), *form.neutral]
     if isinstance(node, Read):
         return node.indices if node.predicate is None else (*node.indices, node.predicate)
+    if isinstance(node, Element):
+        return (node.array, *node.indices)
     return ()
 
 
-def lazy_children(form: Any) -> Iterable[Expr]:
+def begun_with(arrays: Iterable[Any]) -> list[Any]:
+    """The values that must be known before scalars and private arrays are made."""
+    needed: list[Any] = []
+    for e in arrays:
+        if isinstance(e, Changed):
+            needed += [*begun_with([e.array]), *e.tests, *e.indices, *e.values]
+        elif not isinstance(e, Fill):
+            needed.append(e)
+    return needed
+
+
+def lazy_children(form: Any) -> Iterable[Any]:
     if isinstance(form, Cond):
         return (*form.then, *form.orelse)
-    if isinstance(form, Loop):
-        return form.body
-    if isinstance(form, While):
-        return (form.condition, *form.body)
-    return form.values
+    if isinstance(form, Reduce):
+        return form.values
+    made = [e.array if isinstance(e, Changed) else e for e in form.init]
+    filled = (e for e in made if isinstance(e, Fill))
+    return (*filled, *form.body) if isinstance(form, Loop) else (*filled, form.condition, *form.body)
 
 
 def scalar_order(roots: Sequence[Node]) -> list[Node]:

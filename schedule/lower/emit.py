@@ -5,12 +5,11 @@ What stands in a branch or a loop of the expression is evaluated there, and only
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const
+from raido.algo.graph.expr import Cond, Const, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const
 from raido.algo.graph.reduction import identities_of
 from raido.schedule.lower.builder import Scope, closed
 from raido.schedule.lower.dag import (
@@ -20,22 +19,27 @@ from raido.schedule.lower.dag import (
     lazy_children,
     scalar_order,
 )
-from raido.schedule.lower.emit_steps import StepEmitter
+from raido.schedule.lower.emit_private import PrivateEmitter
 from raido.schedule.lower.steps import (
     replace_neutral,
     step_operands,
 )
 from raido.schedule.nest.nodes import For, If, Store
 from raido.schedule.nest.nodes import While as WhileStatement
-from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.stages.dependent import is_ragged
 
 
-class Emitter(StepEmitter):
-    """Evaluates converted expressions: values (`ValueEmitter`), steps of reductions (`StepEmitter`), and forms with several results."""
+class Emitter(PrivateEmitter):
+    """Evaluates converted expressions: values (`ValueEmitter`), steps of reductions (`StepEmitter`), states of loops that are arrays
+    (`PrivateEmitter`), and forms with several results."""
 
     def form(self, form: Any) -> None:
         """Statements for a form with several results; its items get values."""
+        with self._outermost(form):
+            self._form_here(form)
+
+    def _form_here(self, form: Any) -> None:
         self._evaluate_shared(form)
         if isinstance(form, Cond) and self._is_cheap(form):
             self._select(form)
@@ -56,15 +60,6 @@ class Emitter(StepEmitter):
         for node in shared:
             for needed in self._eager_order([node]):  # type: ignore[list-item]
                 self._ensure(needed)
-
-    def _registers(self, names: Sequence[str], dtypes: Sequence[Any]) -> list[Buffer]:
-        return [self.builder.alloc(n, d, (), "register") for n, d in zip(names, dtypes, strict=True)]
-
-    def _finish(self, form: Any, registers: Sequence[Buffer | None]) -> None:
-        for k, register in enumerate(registers):
-            if register is not None and Item(form, k) in self._uses:
-                var = self.builder.name(register.name, Read(register, (), None))
-                self._values[-1][Item(form, k)] = var
 
     def _is_cheap(self, form: Cond) -> bool:
         """Whether evaluating both branches costs less than a branch, and harms nobody."""
@@ -108,30 +103,15 @@ class Emitter(StepEmitter):
         self.builder.add(If(predicate, *blocks))
         self._finish(form, registers)
 
-    def _start(self, registers: Sequence[Buffer], init: Sequence[Expr]) -> None:
-        for register, e in zip(registers, init, strict=True):
-            value = self._find(e)
-            assert value is not None
-            self.builder.add(Store(register, (), value))
-
-    def _snapshot(self, state: Sequence[Var], registers: Sequence[Buffer]) -> None:
-        for var, register in zip(state, registers, strict=True):
-            self._values[-1][var] = self.builder.name(var.name, Read(register, (), None))
-
-    def _update(self, registers: Sequence[Buffer], results: Sequence[NestExpr]) -> None:
-        for register, value in zip(registers, results, strict=True):
-            self.builder.add(Store(register, (), value))
-
     def _loop(self, form: Loop) -> None:
-        registers = self._registers([v.name for v in form.state], [v.dtype for v in form.state])
-        self._start(registers, form.init)
+        registers = self._states(form)
         count = self._find(form.count)
         assert count is not None
         facts = self.builder.facts.with_range(form.index, 0, ix.sub(count, 1))
         with self._inner(loop=True, facts=facts) as scope:
             self._bind(form.index, scope)
             self._snapshot(form.state, registers)
-            self._update(registers, self._block(form.body))
+            self._next(form, registers)
         self.builder.add(For(form.index, ix.as_index(0), count, 1, closed(scope)))
         self._finish(form, registers)
 
@@ -140,8 +120,7 @@ class Emitter(StepEmitter):
         self._values[-1][var] = var
 
     def _while(self, form: While) -> None:
-        registers = self._registers([v.name for v in form.state], [v.dtype for v in form.state])
-        self._start(registers, form.init)
+        registers = self._states(form)
         sound = self._sound(form)
         with self._inner(loop=True) as setup:
             self._snapshot(form.state, registers)
@@ -149,7 +128,7 @@ class Emitter(StepEmitter):
             if sound is not None:
                 condition = Op("logical_and", bool_, (self.builder.name(sound.name, Read(sound, (), None)), condition))
             with self._inner(loop=True) as body:
-                self._update(registers, self._block(form.body))
+                self._next(form, registers)
         if sound is not None:
             self._checked.pop()
         site = self.loops.get(form, self.builder.site_of_loop())

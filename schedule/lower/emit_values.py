@@ -12,7 +12,7 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Const, Expr, Item, Node, Op, SizeVar, Var
+from raido.algo.graph.expr import Const, Element, Expr, Fill, Item, Node, Op, SizeVar, Var
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import post_order
 from raido.schedule.lower.builder import Builder, Scope
@@ -38,7 +38,7 @@ class ValueEmitter:
         self.faults, self.loops = faults, loops
         self.contract = contract
         self.floor = 0
-        self._values: list[dict[Node, NestExpr]] = []
+        self._values: list[dict[Node, Any]] = []
         self._eager: list[set[Node]] = []
         self._uses: dict[Node, int] = {}
         self._levels: dict[Node, int] = {}
@@ -89,6 +89,14 @@ class ValueEmitter:
         if isinstance(node, Item):
             self.form(node.form)
             return
+        if isinstance(node, Fill):
+            values[node] = self.filled(node)
+            return
+        if isinstance(node, Element):  # of memory that changes: read here, and nowhere else
+            buffer: Any = self._find(node.array)
+            indices = tuple(self._find(i) for i in node.indices)
+            values[node] = self.builder.name(buffer.name, Read(buffer, indices, None))  # type: ignore[arg-type]
+            return
         level = 0
         for child in eager_children(node):
             level = max(level, self._level(self._find(child)))
@@ -136,7 +144,7 @@ class ValueEmitter:
             return known
         if isinstance(value, (Const, SizeVar)):
             return 0
-        if isinstance(value, Var):
+        if isinstance(value, (Var, Buffer)):
             return self.builder.level_of.get(value, 0)
         parts = [self._level(c) for c in eager_children(value)]
         if isinstance(value, Read):
@@ -197,6 +205,10 @@ class ValueEmitter:
 
     def form(self, form: Any) -> None:
         """Statements for a form with several results; its items get values."""
+        raise NotImplementedError
+
+    def filled(self, fill: Fill) -> Buffer:
+        """Statements that make a private array, and its memory."""
         raise NotImplementedError
 
 

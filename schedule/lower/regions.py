@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Const, Expr, Load, Loop, Node, Op, Reduce, SizeVar, Var, While
+from raido.algo.graph.expr import Const, Expr, Fill, Load, Loop, Node, Op, Reduce, SizeVar, Var, While
 from raido.algo.graph.facts import Facts, interval
 from raido.algo.graph.offsets import lone_offsets
 from raido.algo.graph.rewrite import scalar_nodes, substitute
@@ -40,6 +40,8 @@ class Reads:
             elif isinstance(node, Reduce):
                 self.inner |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in node.axes}
                 self.opaque |= {*node.left, *node.right}
+            elif isinstance(node, Fill):
+                self.inner |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in node.axes}
             elif isinstance(node, While):
                 self.opaque |= set(node.state)
 

@@ -50,6 +50,7 @@ from raido.schedule.stages.inline import inline_elementwise, inline_moves
 from raido.schedule.stages.lift import lift_open, lift_reductions
 from raido.schedule.stages.locations import Path, locations, sections_of
 from raido.schedule.stages.private_arrays import bound_private_arrays
+from raido.schedule.stages.private_loops import keep_loops_private, write_changes
 from raido.schedule.stages.sort_networks import sort_by_networks
 from raido.schedule.stages.stage import (
     AnyStage,
@@ -66,6 +67,7 @@ NORMALISE = (
     inline_moves,
     sort_by_networks,
     guard_branches,
+    keep_loops_private,
     distribute_loops,
     bound_private_arrays,
     inline_elementwise,
@@ -73,6 +75,7 @@ NORMALISE = (
     leave_out_copies,
     change_in_place,
     lift_reductions,
+    write_changes,
 )
 _DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}
 
