@@ -124,7 +124,8 @@ class ArithmeticFault(RaidoError, ArithmeticError):
 
 
 class CopyWarning(UserWarning):
-    """A whole array is copied in every iteration of a loop, where a part of it changes; names the user's line, and says why.
+    """A whole array is copied in every iteration of a loop, where a part of it changes; names the user's line and the array, as the loop's
+    body calls it, says why, in which line the old contents are needed, and what helps.
 
     `Schedule.show()` says the same. Whoever means it filters the warning: `warnings.simplefilter("ignore", rd.CopyWarning)`.
 
@@ -134,8 +135,8 @@ class CopyWarning(UserWarning):
         >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always")
         ...     made = rd.algorithm(a="i64[n]")(lambda a: rd.loop(3, step, (a, a))).compile()
-        >>> print(caught[0].message)
-        "loop_1/update_1" copies state0 in every iteration: the old contents are a result as well
+        >>> print(caught[0].message.args[0].partition("; ")[0])
+        "loop_1/update_1" copies s[0] in every iteration: the old contents are a result as well
     """
 
 

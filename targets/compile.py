@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import CompileError, CopyWarning, TargetError
 from raido.algo.graph import index
-from raido.algo.graph.expr import ARRAY_FORMS, While
+from raido.algo.graph.expr import ARRAY_FORMS, Parameter, While
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.program import Program, Site, SizeCheck
 from raido.algo.passes.specialise import specialise
 from raido.schedule.fingerprint import fingerprint, nodes_of
+from raido.schedule.stages.repeated_copies import RepeatedCopy
 from raido.targets.cache import Cache, key_of
 from raido.targets.executable import Executable
 from raido.targets.interface import Source
@@ -67,9 +68,9 @@ def compile_program(
             _warn_of_copies(copies)
             return executable_of(work, entry[0], signature, notes)
     made = executable_of(work, notes=notes)
-    _warn_of_copies(work.copies)
+    _warn_of_copies(work.nest.copies)
     if store is not None:
-        lines = [[site.file, site.line] for site in work.lines]
+        lines = [_line(site) for site in work.lines]
         kept = {"signature": work.signature.to_json(), "copies": work.copies, "lines": lines}
         store.put(key, work.object_bytes, {**_description(work), **kept})
     return made
@@ -177,29 +178,35 @@ class Compilation:
 
     @functools.cached_property
     def faulting(self) -> tuple[Site, ...]:
-        """The lines of checked loads, integer divisions, loops that data ends and arrays, which messages name, in the order of the
-        program's nodes."""
+        """The lines of checked loads, integer divisions, loops that data ends, arrays and states, which messages name, in the order of
+        the program's nodes."""
         found = ((node, self.program.sites.get(node)) for node in nodes_of(self.program))
         return tuple(
-            site for node, site in found if site and (can_fault(node) or isinstance(node, (While, *ARRAY_FORMS)))
+            site
+            for node, site in found
+            if site and (can_fault(node) or isinstance(node, (While, Parameter, *ARRAY_FORMS)))
         )
 
-    def with_own_lines(self, kept: Mapping[str, Any]) -> tuple[Signature, list[list[Any]]]:
+    def with_own_lines(self, kept: Mapping[str, Any]) -> tuple[Signature, list[RepeatedCopy]]:
         """The signature that was kept with the code of the same program, and its copies, with the lines where this one stands.
 
         Raises `TargetError` where a line is not among those that were kept.
         """
         try:
             signature = Signature.from_json(str(kept.get("signature")))
-            own: dict[tuple[str, int], Site] = {("", 0): Site("", 0, "")}
-            own |= {(str(file), int(line)): site for (file, line), site in zip(kept["lines"], self.lines, strict=True)}
+            own: dict[tuple[Any, ...], Site] = {("", 0): Site("", 0, "")}
+            for (file, line, array), site in zip(kept["lines"], self.lines, strict=True):
+                own[str(file), int(line)] = own[str(file), int(line), str(array)] = site
             places = (own[each.file, each.line] for each in signature.sites)
             sites = (
                 replace(each, file=site.file, line=site.line, text=site.text)
                 for each, site in zip(signature.sites, places, strict=True)
             )
-            copies = [(str(text), own[str(file), int(line)]) for text, file, line in kept["copies"]]
-            return replace(signature, sites=tuple(sites)), [[text, site.file, site.line] for text, site in copies]
+            copies = []
+            for stage, array, why, remedy, places in kept["copies"]:
+                site, named, reader = (place and own[tuple(place)] for place in places)
+                copies.append(RepeatedCopy(str(stage), str(array), str(why), str(remedy), site, named, reader))
+            return replace(signature, sites=tuple(sites)), copies
         except (KeyError, TypeError, ValueError) as error:
             raise TargetError(f"no lines of this program: {error}") from error
 
@@ -212,9 +219,17 @@ class Compilation:
 
     @property
     def copies(self) -> list[list[Any]]:
-        """The arrays that are copied in every iteration of a loop: the text of the warning, file and line."""
-        sites = [copy.site or Site("", 0, "") for copy in self.nest.copies]
-        return [[str(copy), site.file, site.line] for copy, site in zip(self.nest.copies, sites, strict=True)]
+        """The arrays that are copied in every iteration of a loop, as JSON-able data: the texts of the warning, then its sites."""
+        return [
+            [
+                copy.stage,
+                copy.array,
+                copy.why,
+                copy.remedy,
+                [s and _line(s) for s in (copy.site, copy.named, copy.reader)],
+            ]
+            for copy in self.nest.copies
+        ]
 
     @functools.cached_property
     def gang(self) -> Nest:
@@ -319,11 +334,16 @@ def _digest_of_files() -> str:
 _warned: dict[Any, Any] = {}  # lines that were warned of, as Python's own registries hold them
 
 
-def _warn_of_copies(copies: Any) -> None:
+def _line(site: Site) -> list[Any]:
+    """A site as it is kept: where the same program stands elsewhere, or calls a state otherwise, its own one takes the place."""
+    return [site.file, site.line, site.array]
+
+
+def _warn_of_copies(copies: Iterable[RepeatedCopy]) -> None:
     """Warns the user, at the lines that ask for them, of whole arrays that are copied in every iteration of a loop."""
-    for copy in copies if isinstance(copies, list) else ():
-        text, file, line = copy
-        warnings.warn_explicit(str(text), CopyWarning, str(file), int(line), registry=_warned)
+    for copy in copies:
+        site = copy.site or Site("", 0, "")
+        warnings.warn_explicit(str(copy), CopyWarning, site.file, site.line, registry=_warned)
 
 
 def _description(work: Compilation) -> dict[str, Any]:

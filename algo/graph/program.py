@@ -11,7 +11,8 @@ from raido.algo.graph.expr import Array, ArrayForm, Expr, Node, Parameter, SizeV
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the user's code: file, line and the line's text; `array`: the one there whose size is at fault, "f32[n, m]"."""
+    """A place in the user's code: file, line and the line's text; `array`: the one there whose size is at fault, "f32[n, m]", or the name
+    that a loop's body gives to a state."""
 
     file: str
     line: int

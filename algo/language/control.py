@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError, explain
@@ -39,6 +40,7 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.rewrite import free_variables, topological
 from raido.algo.language.complexes import Complex, as_complex, fitted, of_one_type
 from raido.algo.language.moves import moved
+from raido.algo.language.state_names import state_names
 from raido.algo.trace.building import (
     Number,
     Several,
@@ -105,9 +107,8 @@ def loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, name: str | None
         remedy = ROUNDED_SIZE if is_of_sizes(count) else None
         raise TraceError(complaint(f"rd.loop(n, ...): n must be an integer, got {nesting_text(count)}", remedy=remedy))
     iterations = counted_exactly(count)
-    return _Iteration(
-        "loop", init, lambda i, state: run(body, i, state, form="body(i, state)"), None, iterations, name
-    ).value()
+    iterate = lambda i, state: run(body, i, state, form="body(i, state)")
+    return _Iteration("loop", init, body, iterate, None, iterations, name).value()
 
 
 @overload
@@ -134,7 +135,7 @@ def while_loop(
         array([0, 3, 3])
     """
     iterations = lambda _, state: run(body, state, form="body(state)")
-    return _Iteration("while", init, iterations, condition, None, name).value()
+    return _Iteration("while", init, body, iterations, condition, None, name).value()
 
 
 class _BecomesComplex(Exception):
@@ -170,12 +171,14 @@ class _Iteration:
         self,
         kind: str,
         init: Any,
+        written: Callable[..., Any],
         body: Callable[[Any, Any], Any],
         condition: Callable[[Any], Any] | None,
         count: Expr | None,
         name: str | None,
     ) -> None:
         self.kind, self.body, self.condition, self.count, self.name = kind, body, condition, count, name
+        self.written = written  # the body as the user gave it
         self.trace: Trace = current()
         self._start(structure(init))
 
@@ -386,6 +389,9 @@ class _Iteration:
             assert self.count is not None
             form = ArrayLoop(self.count, counter, state, init, outcome)
         self.trace.form(form, self.kind, self.name)
+        line = user_site()
+        for parameter, own in zip(state, state_names(self.written, self.init), strict=False):
+            self.trace.sites.setdefault(parameter, replace(line, array=own))
         return unflatten(self.init, [wrap(Result(form, k), self._weakness()) for k in range(len(self.flat))])
 
     def _extents(self, position: int, leaf: Array, sizes: list[Parameter]) -> tuple[Expr, ...]:

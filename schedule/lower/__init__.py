@@ -29,11 +29,12 @@ from raido.schedule.lower.host import Host
 from raido.schedule.lower.share_buffers import share_buffers
 from raido.schedule.lower.shared_memory import check_shared
 from raido.schedule.machine import Machine
-from raido.schedule.nest.nodes import Block, If, Nest, RepeatedCopy, Statement, View
+from raido.schedule.nest.nodes import Block, If, Nest, Statement, View
 from raido.schedule.nest.rows_outside import rows_outside
 from raido.schedule.nest.rows_together import rows_together
 from raido.schedule.nest.values import Buffer, buffer_for, new_serial
 from raido.schedule.plan import StagePlan, Variant
+from raido.schedule.stages.repeated_copies import RepeatedCopy
 from raido.schedule.stages.stage import StageGraph
 
 __all__ = ["lower"]

@@ -30,6 +30,7 @@ from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import flat
 from raido.schedule.nest.nodes import For, If, Let, Swap, View, While
 from raido.schedule.nest.values import Buffer, Read, new_serial
+from raido.schedule.stages.repeated_copies import NOT_MADE_HERE, SEVERAL_STATES
 from raido.schedule.stages.stage import AnyStage, ControlStage
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class Control:
                 for m, buffer in following.items():
                     if buffer not in current and host.copy(stage.results[m], buffer):
                         several = stage.results.count(stage.results[m]) > 1
-                        why = "it becomes several states" if several else "it is not made in the loop"
+                        why = SEVERAL_STATES if several else NOT_MADE_HERE
                         host.note_copy(stage, stage.results[m], why)
                 self.hand_over([stage.results[m] for m in changing], [current[m] for m in changing], stage.body)
                 self._exchange(current, following)

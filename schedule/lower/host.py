@@ -37,17 +37,18 @@ from raido.algo.graph.size_numbers import SizeNumber, size_numbers
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.control import Control
 from raido.schedule.lower.convert import Converter, Sites, Storage
-from raido.schedule.lower.in_place import Body, Hands, starts_of
+from raido.schedule.lower.in_place import Body, Copied, Hands, starts_of
 from raido.schedule.lower.jobs import Job, flat, laid_out_shape, make_jobs, parts_of_layout
 from raido.schedule.lower.limits import Limits
 from raido.schedule.lower.lone_offsets import LoneOffsets
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import padded
 from raido.schedule.lower.sharing import outermost
-from raido.schedule.nest.nodes import Block, Copy, For, If, Let, Produce, RepeatedCopy, Statement, Store
+from raido.schedule.nest.nodes import Block, Copy, For, If, Let, Produce, Statement, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read, buffer_for, new_serial
 from raido.schedule.plan import At, Branch, StagePlan
 from raido.schedule.stages.counts import by_name
+from raido.schedule.stages.repeated_copies import REMEDIES, RepeatedCopy
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize, Stage, StageGraph
 from raido.schedule.stages.tables import Tables
 
@@ -182,7 +183,12 @@ class Host:
         if self.iterations and array.shape and not _reads_nothing(array):
             name = self.loops.names.get(array.form if isinstance(array, Result) else array, "a constant")  # type: ignore[call-overload]
             name = array.name if isinstance(array, Parameter) else name
-            self.copies.append(RepeatedCopy(stage.name, name, why or self.hands.why(stage.name, array), stage.site))
+            copied = Copied(stage.name, array, why) if why else self.hands.why(stage.name, array)
+            named = self.graph.sites.get(array) if isinstance(array, Parameter) else None
+            line = next((each.site for each in flat(self.graph.stages) if each.name == copied.reader), None)
+            said = f'"{copied.reader}" {copied.why}' if copied.reader else copied.why
+            remedy = REMEDIES[copied.why]
+            self.copies.append(RepeatedCopy(stage.name, name, said, remedy, stage.site, named, line))
 
     def _made_for(self, array: Array, buffer: Buffer) -> Array:
         """The array whose memory becomes another one's: it is made where that one is wanted. Parameters are never swapped."""

@@ -29,16 +29,27 @@ from raido.schedule.lower.placement import Placement
 from raido.schedule.lower.sharing import outermost
 from raido.schedule.plan import Root
 from raido.schedule.stages.dependence import Steps, conflict
+from raido.schedule.stages.repeated_copies import (
+    CONFLICT,
+    NOT_ITS_OWN,
+    NOT_WHOLE,
+    OVERLAPPING,
+    READ_LATER,
+    RESULT_AS_WELL,
+    SHARED_LOOPS,
+    TAKEN,
+)
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, initial_values
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """An array that is copied before a consumer changes it, and why; `also`: the stage that needs the old contents, if it is one."""
+    """An array that is copied before a consumer changes it, and why; `reader`: the stage that reads the old contents, if one does."""
 
     stage: str
     array: Array
     why: str
+    reader: str = ""
 
 
 @dataclass(slots=True)
@@ -59,11 +70,11 @@ class Hands:
             found.append(self.taken[found[-1]])
         return found
 
-    def why(self, stage: str, array: Array) -> str:
+    def why(self, stage: str, array: Array) -> Copied:
         """Why a consumer got a copy of an array."""
-        found = [copied.why for copied in self.copied if copied.stage == stage]
-        exact = [copied.why for copied in self.copied if copied.stage == stage and copied.array is array]
-        return next(iter((*exact, *found)), "it is not this loop's own")
+        found = [copied for copied in self.copied if copied.stage == stage]
+        exact = [copied for copied in found if copied.array is array]
+        return next(iter((*exact, *found)), Copied(stage, array, NOT_ITS_OWN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +188,9 @@ class Body:
                     hands.taken[result] = array
                     gone.add(array)
                     continue
-                hands.copied.append(Copied(stage.name, array, why or "another state takes it over"))
-            if isinstance(stage, Stage) and any(whys):
-                why = next(w for w in whys if w)
-                hands.copied.append(Copied(stage.name, Result(stage.form, 0), why))  # type: ignore[arg-type]
+                hands.copied.append(why or Copied(stage.name, array, TAKEN))
+            if isinstance(stage, Stage):
+                hands.copied += [why for why in whys if why]
 
     def _of_control(self, stage: ControlStage) -> list[tuple[Array, Array]]:
         """The results of a loop that may take over what its states start as."""
@@ -252,16 +262,16 @@ class Body:
                 gone.add(array)
                 return
 
-    def _why_not(self, array: Array, position: int, consumer: str, gone: set[Array], hands: Hands) -> str | None:
+    def _why_not(self, array: Array, position: int, consumer: str, gone: set[Array], hands: Hands) -> Copied | None:
         """Why a consumer may not take over an array's memory; None where it may."""
         if array not in self.own:
-            return "it is not this loop's own"
+            return Copied(consumer, array, NOT_ITS_OWN)
         if array in gone:
-            return "another stage has taken it over"
+            return Copied(consumer, array, TAKEN)
         if array in self.needed:
-            return "the old contents are a result as well"
+            return Copied(consumer, array, RESULT_AS_WELL)
         reader = self._last_reader(array, position, consumer, hands)
-        return None if reader is None else f'"{reader.rstrip("/")}" reads the old contents later'
+        return None if reader is None else Copied(consumer, array, READ_LATER, reader.rstrip("/"))
 
     def _last_reader(self, array: Array, position: int, consumer: str, hands: Hands) -> str | None:
         """Somebody who reads an array, or what was there before it, at or after a place in the order, and may find it changed by the
@@ -299,15 +309,15 @@ def starts_of(job: Job) -> list[Array] | None:
 def _why_apart(job: Job, starts: Sequence[Array], jobs: Mapping[str, Job]) -> str | None:
     """Why the steps of an update may not change what they start as; None where they may."""
     if not _is_whole(job) or job.plan.compute_with is not None:
-        return "it is not computed whole, in loops and memory of its own"
+        return NOT_WHOLE
     if _runs_with_others(job, jobs):
-        return "others share its loops"
+        return SHARED_LOOPS
     steps = steps_of_job(job)
     if any(load.array in starts for load in loads_in(*steps.evaluated)):
         if job.overlaps:
-            return "strips that overlap would take some steps twice"
+            return OVERLAPPING
         if conflict(steps, starts) is not None:
-            return "its steps read what others of them change"
+            return CONFLICT
     return None
 
 

@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 from raido.algo.graph.expr import Expr, SizeVar, Var
 from raido.algo.graph.program import Site
 from raido.schedule.nest.values import Buffer, NestExpr, VectorVar
+from raido.schedule.stages.repeated_copies import RepeatedCopy
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -333,19 +334,6 @@ Statement: TypeAlias = (
     | View
     | Copy
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatedCopy:
-    """An array that is copied in every iteration of a loop: by which stage, why, and the line that asks for it."""
-
-    stage: str
-    array: str
-    why: str
-    site: Site | None
-
-    def __str__(self) -> str:
-        return f'"{self.stage}" copies {self.array} in every iteration: {self.why}'
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -51,7 +51,7 @@ def print_nest(nest: Nest) -> str:
     lines = [f"nest {nest.name}({inputs}) -> {outputs}"]
     lines += [f"  {printer.declare(buffer)} constant" for buffer in constants_of(nest.body)]
     lines += printer.block(nest.body, 1)
-    lines += [f"  # {copy}" for copy in nest.copies]
+    lines += [f"  # {f'line {copy.site.line}: ' if copy.site else ''}{copy}" for copy in nest.copies]
     return "\n".join(lines) + "\n"
 
 

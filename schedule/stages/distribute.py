@@ -112,6 +112,8 @@ class _Exchange:
         self.state = tuple(
             fresh_parameter(p.name, p.dtype, (*self.extents, *_with_counts(p.shape, most))) for p in form.state
         )
+        for old, new in zip(form.state, self.state, strict=True):
+            tables.carry(old, new)
         if isinstance(form, ArrayLoop):  # a loop that stands in several functions becomes several loops
             self.index = self.values[form.index] = fresh(form.index.name, form.index.dtype)
         own_sizes: dict[Any, Expr] = {

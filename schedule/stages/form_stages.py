@@ -143,6 +143,7 @@ def _name_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
         if isinstance(node, Parameter) and node in renamed:
             shape = rewritten(node.shape, memo)
             memo[node] = fresh_parameter(renamed[node], node.dtype, shape)
+            tables.carry(node, memo[node])
             continue
         memo[node] = rebuild(node, memo.__getitem__)
         tables.carry(node, memo[node])

@@ -26,6 +26,7 @@ from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import children, loads_in, scalar_nodes
 from raido.schedule.stages.inline import is_plain_elementwise
 from raido.schedule.stages.locations import Path, locations, sections_of
+from raido.schedule.stages.repeated_copies import BEGUN_AGAIN, COMBINED, RESULT_AS_WELL
 from raido.schedule.stages.tables import Tables
 
 
@@ -132,9 +133,9 @@ class Order:
         for dest in update.dest:
             home = self.home[dest]
             if here[: len(home)] != home or any(not isinstance(owner, ArrayCond) for owner, _ in here[len(home) :]):
-                return "a loop inside begins with it again and again"
+                return BEGUN_AGAIN
             if any(not _excludes(path, here) for path in self.kept.get(dest, ())):
-                return "the old contents are a result as well"
+                return RESULT_AS_WELL
             for reader, path in self.readers.get(dest, {}).items():
                 if reader is form or reader is absorbed:
                     continue
@@ -148,7 +149,7 @@ class Order:
         self.apart |= {reader for reader in late if reader in self.candidates and reader not in self.decided}
         if any(self._needs(reader, change) for reader, change in before):
             self.apart = known
-            return "what is made of the change is combined with the old contents"
+            return COMBINED
         for reader, change in before:
             self.first.setdefault(change, set()).add(reader)
         self.changes[form] = update.dest

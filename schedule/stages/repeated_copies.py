@@ -1,0 +1,64 @@
+"""Arrays that are copied in every iteration of a loop, because a part of them changes: the reasons, and a remedy for each.
+
+`CopyWarning` and `show()` say them. In a remedy, `{array}` stands for the name of the array that is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from raido.algo.graph.program import Site
+
+READ_LATER = "reads the old contents later"
+RESULT_AS_WELL = "the old contents are a result as well"
+COMBINED = "what is made of the change is combined with the old contents"
+BEGUN_AGAIN = "a loop inside begins with it again and again"
+NOT_ITS_OWN = "it is not this loop's own"
+TAKEN = "another stage has taken it over"
+SEVERAL_STATES = "it becomes several states"
+NOT_MADE_HERE = "it is not made in the loop"
+NOT_WHOLE = "it is not computed whole, in loops and memory of its own"
+SHARED_LOOPS = "others share its loops"
+OVERLAPPING = "strips that overlap would take some steps twice"
+CONFLICT = "its steps read what others of them change"
+
+_ELEMENTS = "read the elements of {array} that change in an expression without the changed array, which runs before, and all others there"
+_CHOICE = "where it is only read, rd.where(index == i, new, {array}) makes no array; to change it for good, make it a state of the loop"
+_DEFAULTS = "leave the loops of that stage to the default schedule"
+
+REMEDIES: Mapping[str, str] = {
+    READ_LATER: _ELEMENTS,
+    RESULT_AS_WELL: _ELEMENTS,
+    COMBINED: _ELEMENTS,
+    BEGUN_AGAIN: _CHOICE,
+    NOT_ITS_OWN: _CHOICE,
+    TAKEN: "make one change of {array} after the other, each of what the one before has made",
+    SEVERAL_STATES: "carry it as one state",
+    NOT_MADE_HERE: "read that array where it is needed instead of carrying it as a state",
+    NOT_WHOLE: _DEFAULTS,
+    SHARED_LOOPS: _DEFAULTS,
+    OVERLAPPING: _DEFAULTS,
+    CONFLICT: _DEFAULTS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedCopy:
+    """An array that is copied in every iteration of a loop: by which stage, why, the line that asks for it, and a remedy.
+
+    `named`: for a state the name that the loop's body gives it, as a site's `array`. `reader`: the line that needs the old contents.
+    """
+
+    stage: str
+    array: str
+    why: str
+    remedy: str
+    site: Site | None
+    named: Site | None = None
+    reader: Site | None = None
+
+    def __str__(self) -> str:
+        name = self.named.array if self.named is not None and self.named.array else self.array
+        line = "" if self.reader is None else f", in line {self.reader.line}"
+        return f'"{self.stage}" copies {name} in every iteration: {self.why}{line}; {self.remedy.format(array=name)}'
