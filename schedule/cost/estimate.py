@@ -9,7 +9,7 @@ waits for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from raido.schedule.cost.streams import crowded_bytes, fetched_bytes, split_bytes, touched_bytes
 from raido.schedule.cost.traffic import Traffic
@@ -34,22 +34,27 @@ def cycles_of(
     cost = Traffic(machine, middles, shape_of).analyse(root)
     into_l1, into_l2, into_l3 = cost.bytes
     late = far or into_l3 > 0
+    bodies = list(_bodies(root, 1.0))
+    summed = lambda of_body: sum(runs * of_body(loop) for runs, loop in bodies)
     if apart:
-        into_l1 = max(into_l1, _summed(root, touched_bytes))
+        into_l1 = max(into_l1, summed(touched_bytes))
     transfers = max(into_l1 - into_l2, 0.0) / (machine.from_l2_late if late else machine.from_l2)
     transfers += max(into_l2 - into_l3, 0.0) / machine.from_l3
     if into_l3:
-        into_l3 += _summed(root, lambda loop: split_bytes(loop, machine))
-        into_l3 += _summed(root, fetched_bytes) * (machine.fetched_to_store - 1.0)
+        into_l3 += summed(lambda loop: split_bytes(loop, machine))
+        into_l3 += summed(fetched_bytes) * (machine.fetched_to_store - 1.0)
     transfers += into_l3 / (machine.from_memory / 2)
-    accesses = _summed(root, lambda loop: 0.5 * sum(loop.loads) + sum(loop.stores)) * machine.vector_bits / 256
-    crowded = _summed(root, lambda loop: crowded_bytes(loop, machine, shape_of))
+    accesses = summed(lambda loop: 0.5 * sum(loop.loads) + sum(loop.stores)) * machine.vector_bits / 256
+    crowded = summed(lambda loop: crowded_bytes(loop, machine, shape_of))
     if late:
         return max(cost.cycles, accesses + transfers) + crowded / machine.from_l2_late
     return max(cost.cycles, accesses + transfers + crowded / machine.from_l2)
 
 
-def _summed(loop: Loop, of_body: Callable[[Loop], float]) -> float:
-    """The sum of an amount of the bodies of vector loops over all iterations of a loop."""
-    own = of_body(loop) if loop.kind == "vector" else 0.0
-    return loop.runs_of_body * (own + sum(child.weight * _summed(child, of_body) for child in loop.loops))
+def _bodies(loop: Loop, runs: float) -> Iterator[tuple[float, Loop]]:
+    """The vector loops of a loop that runs so many times, and how often the body of each runs."""
+    runs *= loop.runs_of_body
+    if loop.kind == "vector":
+        yield runs, loop
+    for child in loop.loops:
+        yield from _bodies(child, runs * child.weight)

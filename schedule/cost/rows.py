@@ -112,46 +112,52 @@ def description(work: Work) -> Hashable:
     return extents, work.stored, work.operations, work.far, work.apart, reads
 
 
-def cycles_of_rows(work: Work, rows: int, machine: Machine, streamed: bool) -> float:
-    """Cycles of the stage where `rows` rows are made side by side; `streamed`: stored past the caches."""
-    *outer, (row, height), (_, width) = work.axes
-    lanes = max(1, machine.vector_bits // (8 * max((*work.stored, *(reads.each for reads in work.reads.values())))))
-    root = Loop(0, "root", None, host=True)
-    extents = [*(extent for _, extent in outer), math.ceil(height / rows), width]
-    middles, inner = [0.0], root
-    numbers: dict[Var, int] = {}
-    for (var, _), extent in zip(work.axes, extents, strict=True):
-        step = rows if var is row else 1
-        loop = Loop(len(middles), "serial", inner, extent, extent, (extent - 1) * step)
-        numbers[var] = loop.number
-        middles.append(loop.span / 2)
-        inner.loops.append(loop)
-        inner = loop
-    inner.kind, inner.lanes, inner.runs_of_body = "vector", lanes, math.ceil(width / lanes)
-    shared = fits_registers(work.reads.values(), machine)
-    loads = sum(_made(reads, row, rows, shared) for reads in work.reads.values())
-    again = sum(reads.each * _made(reads, row, rows, shared) for reads in work.inlined.values())
-    operations = rows * work.operations + again
-    inner.cycles = 0.5 * operations * machine.vector_bits / 256
-    inner.loads[VECTOR], inner.stores[VECTOR] = loads, rows * len(work.stored)
-    sizes = dict(work.axes)
-    shapes: dict[object, tuple[float, ...]] = {}
-    for reads in work.reads.values():
-        forms = tuple(_form(terms, numbers) for terms in reads.motion)
-        shapes.setdefault(reads.array, tuple(_extent(terms, sizes) for terms in reads.motion))
-        low = [float(min(each)) for each in zip(*reads.places, strict=True)]
-        high = [float(max(each)) for each in zip(*reads.places, strict=True)]
-        for k, terms in enumerate(reads.motion):
-            high[k] += (rows - 1) * dict(terms).get(row, 0)
-        tall = math.prod(b - a + 1 for a, b in zip(low[:-1], high[:-1], strict=True))
-        inner.add_box(reads.array, reads.each, forms, (low, high), tall, stored=False, streamed=False)
-    own = tuple(_form(((var, 1),), numbers) for var, _ in work.axes)
-    low = [0.0] * len(own)
-    high = [0.0] * (len(own) - 2) + [rows - 1.0, 0.0]
-    for k, size in enumerate(work.stored):
-        shapes[k] = tuple(float(extent) for _, extent in work.axes)
-        inner.add_box(k, size, own, (low, high), rows, stored=True, streamed=streamed)
-    return cycles_of(root, machine, middles, shapes.__getitem__, work.far, work.apart)
+class Rows:
+    """The trees of a stage's loops, one for each number of rows: they differ in few numbers, and share the rest."""
+
+    def __init__(self, work: Work, machine: Machine) -> None:
+        self.work, self.machine = work, machine
+        sizes = dict(work.axes)
+        numbers = {var: number for number, (var, _) in enumerate(work.axes, 1)}
+        self.row = work.axes[-2][0]
+        self.lanes = max(
+            1, machine.vector_bits // (8 * max((*work.stored, *(reads.each for reads in work.reads.values()))))
+        )
+        self.shared = fits_registers(work.reads.values(), machine)
+        self.own = tuple(_form(((var, 1),), numbers) for var, _ in work.axes)
+        own_shape = tuple(float(extent) for _, extent in work.axes)
+        self.shapes: dict[object, tuple[float, ...]] = dict.fromkeys(range(len(work.stored)), own_shape)
+        self.boxes: list[tuple[Reads, tuple[Form, ...], list[float], list[float], list[int]]] = []
+        for reads in work.reads.values():
+            forms = tuple(_form(terms, numbers) for terms in reads.motion)
+            self.shapes.setdefault(reads.array, tuple(_extent(terms, sizes) for terms in reads.motion))
+            low, high = ([float(ends(each)) for each in zip(*reads.places, strict=True)] for ends in (min, max))
+            self.boxes.append((reads, forms, low, high, _steps(reads, self.row)))
+
+    def cycles(self, rows: int, streamed: bool) -> float:
+        """Cycles of the stage where so many rows are made side by side; `streamed`: stored past the caches."""
+        work, machine = self.work, self.machine
+        root = Loop(0, "root", None, host=True)
+        middles, inner = [0.0], root
+        for var, extent in work.axes:
+            step = rows if var is self.row else 1
+            trips = -(-extent // step)
+            inner.loops.append(Loop(len(middles), "serial", inner, trips, trips, (trips - 1) * step))
+            (inner,) = inner.loops
+            middles.append(inner.span / 2)
+        inner.kind, inner.lanes, inner.runs_of_body = "vector", self.lanes, math.ceil(work.axes[-1][1] / self.lanes)
+        again = sum(reads.each * _made(reads, self.row, rows, self.shared) for reads in work.inlined.values())
+        inner.cycles = 0.5 * (rows * work.operations + again) * machine.vector_bits / 256
+        inner.loads[VECTOR] = sum(_made(reads, self.row, rows, self.shared) for reads in work.reads.values())
+        inner.stores[VECTOR] = rows * len(work.stored)
+        for reads, forms, low, first, steps in self.boxes:
+            high = [end + (rows - 1) * step for end, step in zip(first, steps, strict=True)]
+            tall = math.prod(b - a + 1 for a, b in zip(low[:-1], high[:-1], strict=True))
+            inner.add_box(reads.array, reads.each, forms, (low, high), tall, stored=False, streamed=False)
+        end = [0.0] * (len(self.own) - 2) + [rows - 1.0, 0.0]
+        for k, size in enumerate(work.stored):
+            inner.add_box(k, size, self.own, ([0.0] * len(end), end), rows, stored=True, streamed=streamed)
+        return cycles_of(root, machine, middles, self.shapes.__getitem__, work.far, work.apart)
 
 
 def fits_registers(values: Iterable[Reads], machine: Machine) -> bool:
@@ -168,9 +174,14 @@ def _made(reads: Reads, row: Var, rows: int, shared: bool) -> int:
     """How many different values some rows read."""
     if not shared:
         return rows * len(reads.places)
-    steps = [dict(terms).get(row, 0) for terms in reads.motion]
+    steps = _steps(reads, row)
     moved = [[k * step for step in steps] for k in range(rows)]
     return len({tuple(map(add, place, by)) for place in reads.places for by in moved})
+
+
+def _steps(reads: Reads, row: Var) -> list[int]:
+    """How far an index in each dimension goes from row to row."""
+    return [dict(terms).get(row, 0) for terms in reads.motion]
 
 
 def _form(terms: Sequence[tuple[Var, int]], numbers: Mapping[Var, int]) -> Form:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from raido.schedule.cost.tree import Access, Loop
 from raido.schedule.machine import LINE, Machine
@@ -27,6 +27,13 @@ class Box:
     low: list[float]
     high: list[float]
     touched: float
+
+
+class Bytes(NamedTuple):
+    """Bytes of lines under boxes: those that caches hold, and those that move, twice where they are stored in ordinary ways."""
+
+    held: float
+    moved: float
 
 
 @dataclass(slots=True)
@@ -62,17 +69,25 @@ class Traffic:
         self._loop(root, 1.0, False)
         return self.costs[root]
 
-    def _loop(self, loop: Loop, speed: float, threaded: bool) -> list[Box]:
+    def _loop(self, loop: Loop, speed: float, threaded: bool) -> tuple[list[Box], Bytes]:
+        """The boxes of all iterations of a loop, and their bytes."""
         threads = self._threads(loop) if loop.kind == "parallel" and not threaded else 1.0
         inside = threaded or loop.kind == "parallel"
         boxes = [self._point(access) for access in loop.accesses.values()]
         parts: list[tuple[float, Cost]] = []
+        round_sizes: Bytes | None = None
         for child in loop.loops:
-            boxes += self._loop(child, speed * threads, inside)
+            below, sizes = self._loop(child, speed * threads, inside)
+            round_sizes = None if boxes else sizes  # of a loop that has one loop in it and nothing else
+            boxes += below
             parts.append((child.weight, self.costs[child]))
-        round_bytes = self._total(boxes, False)
-        wide = [self._widen(box, loop) for box in boxes] if loop.span or loop.kind == "while" else boxes
-        touched = self._total(wide, True) if wide is not boxes else self._total(boxes, True)
+        if round_sizes is None:
+            round_sizes = self._bytes_of(boxes)
+        wide, wide_sizes = boxes, round_sizes
+        if loop.span or loop.kind == "while":
+            wide = [self._widen(box, loop) for box in boxes]
+            wide_sizes = self._bytes_of(wide)
+        round_bytes, touched = round_sizes.held, wide_sizes.moved
         cores = self.machine.cores if inside else 1
         capacities = (self.machine.l1, self.machine.l2, self.machine.l3 / cores)
         own = sum(min(box.touched, box.access.times) * LINE for box in boxes[: len(loop.accesses)])
@@ -98,7 +113,7 @@ class Traffic:
         else:
             time = self._roofline(cycles, moved, inside)
         self.costs[loop] = Cost(cycles, smooth, (moved[0], moved[1], moved[2]), time, round_bytes, touched)
-        return wide
+        return wide, wide_sizes
 
     def _threads(self, loop: Loop) -> float:
         """How many times faster, with the last chunks uneven."""
@@ -137,40 +152,26 @@ class Traffic:
             self._shapes[buffer] = known
         return known
 
-    def _total(self, boxes: Sequence[Box], written_back: bool) -> float:
-        """Bytes of lines under all boxes; those of one buffer joined. `written_back`: those that move, twice where they are stored in
-        ordinary ways; else those that are held."""
+    def _bytes_of(self, boxes: Sequence[Box]) -> Bytes:
+        """The bytes of lines under all boxes, those of one buffer joined."""
         joined: dict[Hashable, tuple[int, list[float], list[float], float, bool, bool]] = {}
         for box in boxes:
-            buffer = box.access.buffer
-            known = joined.get(buffer)
-            stored = box.access.stored and not box.access.streamed
+            access = box.access
+            known = joined.get(access.buffer)
+            stored = access.stored and not access.streamed
+            fetched = access.read or stored
             if known is None:
-                joined[buffer] = (
-                    box.access.itemsize,
-                    box.low,
-                    box.high,
-                    box.touched,
-                    box.access.read or stored,
-                    stored,
-                )
+                joined[access.buffer] = (access.itemsize, box.low, box.high, box.touched, fetched, stored)
             else:
-                size, low, high, touched, fetched, twice = known
-                joined[buffer] = (
-                    size,
-                    list(map(min, low, box.low)),
-                    list(map(max, high, box.high)),
-                    touched + box.touched,
-                    fetched or box.access.read or stored,
-                    twice or stored,
-                )
-        total = 0.0
+                size, low, high, touched, before, twice = known
+                low, high = list(map(min, low, box.low)), list(map(max, high, box.high))
+                joined[access.buffer] = (size, low, high, touched + box.touched, before or fetched, twice or stored)
+        held = moved = 0.0
         for buffer, (itemsize, low, high, touched, fetched, twice) in joined.items():
-            if not fetched and not written_back:
-                continue  # stored past the caches
             size = self._bytes(buffer, itemsize, low, high, touched)
-            total += size * 2 if written_back and twice else size
-        return total
+            held += size if fetched else 0.0  # else stored past the caches
+            moved += size * 2 if twice else size
+        return Bytes(held, moved)
 
     def _bytes(self, buffer: Hashable, size: int, low: list[float], high: list[float], touched: float) -> float:
         shape = self._shape(buffer)

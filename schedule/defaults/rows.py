@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
-from raido.schedule.cost.rows import Work, cycles_of_rows, description, fits_registers, values_of
+from raido.schedule.cost.rows import Rows, Work, description, fits_registers, values_of
 from raido.schedule.cost.streams import PAGE, may_be_streamed
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known
@@ -58,21 +58,22 @@ def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
     even = height is None  # heights are more often even than not
     candidates = [rows for rows in most if not even or rows & (rows - 1) == 0]
     described = description(work)
-    cycles = [_cycles(draft, work, described, rows, share(rows)) for rows in candidates]
+    trees = Rows(work, draft.machine)
+    cycles = [_cycles(draft, trees, described, rows, share(rows)) for rows in candidates]
     equals = [rows for rows, each in zip(candidates, cycles, strict=True) if each <= EQUAL * min(cycles)]
     held = [rows for rows in equals if values_of(work, rows) <= draft.machine.registers]
     best = max(held, default=equals[0])
     return best if best > 1 else 0
 
 
-def _cycles(draft: Draft, work: Work, described: Hashable, rows: int, share: float) -> float:
+def _cycles(draft: Draft, trees: Rows, described: Hashable, rows: int, share: float) -> float:
     """Cycles where that share of calls stores past the caches; stages whose work is described alike are looked at once."""
     total = 0.0
     for streamed, part in ((True, share), (False, 1.0 - share)):
         if part:
             key = described, rows, streamed
             if key not in draft.cycles:
-                draft.cycles[key] = cycles_of_rows(work, rows, draft.machine, streamed)
+                draft.cycles[key] = trees.cycles(rows, streamed)
             total += draft.cycles[key] * part
     return total
 

@@ -11,7 +11,7 @@ import raido as rd
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Var
-from raido.schedule.cost.rows import Work, affine_of, cycles_of_rows, description
+from raido.schedule.cost.rows import Rows, Work, affine_of, description
 from raido.schedule.cost.streams import may_be_streamed
 from raido.schedule.machine import Machine
 from raido.schedule.schedule import Schedule
@@ -91,8 +91,8 @@ def test_rows_that_lie_near_one_another_in_their_pages_are_not_streamed_side_by_
 
 
 def test_streams_that_crowd_a_set_cost_more_than_those_that_do_not() -> None:
-    of = lambda rows, width, ways: cycles_of_rows(
-        cross(10_000, width), rows, replace(INTEL, l1_ways=ways, l1=ways * 4096), False
+    of = lambda rows, width, ways: Rows(cross(10_000, width), replace(INTEL, l1_ways=ways, l1=ways * 4096)).cycles(
+        rows, False
     )
     assert of(3, 8192, 8) < of(4, 8192, 8)  # five rows that are read and three that are stored, in eight ways
     assert of(4, 8192, 12) < of(3, 8192, 12) and of(4, 8208, 8) < of(3, 8208, 8)
@@ -122,7 +122,7 @@ def test_more_cache_never_means_fewer_rows(name: str) -> None:
 def test_one_more_row_or_column_changes_an_estimate_by_less_than_a_twentieth(name: str) -> None:
     for height, width in ((500, 1000), (10_000, 10_000), (3001, 7919)):
         for streamed in (False, True):
-            estimate = lambda h, w: cycles_of_rows(cross(h, w), 4, CPUS[name].machine, streamed)  # noqa: B023
+            estimate = lambda h, w: Rows(cross(h, w), CPUS[name].machine).cycles(4, streamed)  # noqa: B023
             here = estimate(height, width)
             assert abs(estimate(height + 1, width) / here - 1) < 0.05
             assert abs(estimate(height, width + 1) / here - 1) < 0.05
