@@ -147,7 +147,8 @@ class Compilation:
             from raido.schedule.schedule import Schedule
             from raido.schedule.stages.form_stages import form_stages
 
-            given = Schedule(form_stages(self.program), () if given is None else given.explicit_steps, self.target)
+            steps = () if given is None else given.explicit_steps
+            given = Schedule(form_stages(self.program, as_general=bool(steps)), steps, self.target)
         return given.complete(self.target.machine, self.sizes or None)
 
     @functools.cached_property

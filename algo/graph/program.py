@@ -48,7 +48,8 @@ class Program:
     "reduce", "stencil", "elementwise", "tabulate", "move", "loop", …); `order` lists named and unnamed forms in program order;
     `sites` maps nodes to the user's line; `named_axes` are the variables of axes that the user named.
     `complex_inputs` and `complex_outputs` are the positions of parameters and results whose
-    last dimension, of 2, holds the parts of complex numbers. `known` are sizes by name that the program was specialised for.
+    last dimension, of 2, holds the parts of complex numbers. `known` are sizes by name that the program was specialised for,
+    `sized_sorts` the sorts whose number of elements was one of them.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Program:
     complex_inputs: frozenset[int] = frozenset()
     complex_outputs: frozenset[int] = frozenset()
     known: Mapping[str, int] = field(default_factory=dict)
+    sized_sorts: frozenset[ArrayForm] = frozenset()
 
     def __reduce__(self) -> tuple[Any, ...]:
         from raido.algo.graph.packing import pack, unpack

@@ -6,13 +6,14 @@ an argument of its own (`rd.size`) stays one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from raido.algo.errors import ShapeError
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Node, SizeVar, const
+from raido.algo.graph.expr import Node, SizeVar, Sort, const
+from raido.algo.graph.index import constant_value
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import transform
 
@@ -44,7 +45,15 @@ def specialise(program: Program, sizes: Mapping[str, int]) -> Program:
         kinds={fixed(form): kind for form, kind in program.kinds.items()},
         sites={fixed(node): site for node, site in program.sites.items()},
         known={**program.known, **values},
+        sized_sorts=frozenset(fixed(form) for form in {*program.sized_sorts, *_sorts_of_sizes(program)}),
     )
+
+
+def _sorts_of_sizes(program: Program) -> Iterator[Sort]:
+    """The sorts of a number of elements that is no constant."""
+    for form in program.order:
+        if isinstance(form, Sort) and constant_value(form.axes[form.along].extent) is None:
+            yield form
 
 
 def _size_arguments(tree: Any) -> set[str]:

@@ -80,9 +80,14 @@ NORMALISE = (
 _DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}
 
 
-def form_stages(program: Program) -> StageGraph:
-    """The stages of a program. Nothing is scheduled yet."""
+def form_stages(program: Program, as_general: bool = False) -> StageGraph:
+    """The stages of a program. Nothing is scheduled yet.
+
+    `as_general`: sorts of a size that the program is specialised for stay sorts, as steps that were made for the general program find them.
+    """
     tables = Tables(program)
+    if as_general:
+        tables.kept_sorts |= program.sized_sorts
     roots = program.results
     for step in NORMALISE:
         roots = step(roots, tables)

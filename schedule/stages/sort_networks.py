@@ -52,7 +52,8 @@ _STRAIGHT = (Op, Load, Checked, Const, SizeVar, Var)
 def sort_by_networks(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """The graph without sorts of few elements side by side. Sorts that are not inside anything stay: there is nothing beside them."""
     nodes = topological(*roots)
-    wanted = {form: _Wanted() for form in nodes if isinstance(form, Sort) and _is_small(form)}
+    small = [form for form in nodes if isinstance(form, Sort) and form not in tables.kept_sorts and _is_small(form)]
+    wanted = {form: _Wanted() for form in small}
     if not wanted:
         return roots
     for node in nodes:

@@ -40,6 +40,7 @@ class Tables:
         self.ranks: dict[Node, int] = {form: i for i, form in enumerate(program.order)}
         self.named_axes: set[Var] = {*program.named_axes}
         self.contract = program.contract
+        self.kept_sorts: set[Node] = set()  # that do not become networks
         self.outer: dict[Node, int] = {}
         self.parents: dict[Node, Node] = {}
         self.changing: dict[Node, bool] = {}  # updates that take over the memory of what they change
@@ -57,6 +58,8 @@ class Tables:
             if old in self.names:
                 self.names[new] = merge_names(self.names.get(new, ()), self.names[old])
             marks = self.changing, self.copies, self.hoistable
+            if old in self.kept_sorts:
+                self.kept_sorts.add(new)
             for table in (self.kinds, self.ranks, self.outer, self.parents, *marks):
                 if old in table:
                     table.setdefault(new, table[old])  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ import pytest
 import raido as rd
 from raido.algo.graph.expr import Sort
 from raido.algo.interpreter.interpret import interpret
+from raido.algo.passes.specialise import specialise
 from raido.schedule.defaults.latency import gangs_of_rounds
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
@@ -116,6 +117,21 @@ def test_some_elements_of_the_order_and_all_of_it() -> None:
 def test_other_sorts_stay(shape: str, sort) -> None:
     graph = form_stages(rd.algorithm(a="f32" + shape)(sort).trace())
     assert any(isinstance(stage, Stage) and isinstance(stage.form, Sort) for stage in graph.stages)
+
+
+def test_a_schedule_of_sorts_of_any_size_holds_for_known_ones() -> None:
+    algorithm = rd.algorithm(a="f32[m, n]")(lambda a: rd.sort(a, name="ordered"))
+    program = specialise(algorithm.trace(), {"n": 4})
+    assert not any(isinstance(stage.form, Sort) for stage in form_stages(program).stages if isinstance(stage, Stage))
+    schedule = algorithm.schedule()
+    schedule["ordered"].strategy("radix", bits=4)
+    schedule["ordered"].when("n == 4").parallel("y")
+    graph = form_stages(program, as_general=True)
+    (stage,) = graph.stages
+    assert isinstance(stage, Stage) and isinstance(stage.form, Sort)
+    rows = rows_of("f4", (6, 4))
+    (found,) = interpret_nest(lower(graph, Schedule(graph, schedule.explicit_steps).variants()), (rows,))
+    np.testing.assert_array_equal(found, np.sort(rows, axis=1))
 
 
 def test_loops_of_rare_elements_do_not_put_gangs_side_by_side() -> None:
