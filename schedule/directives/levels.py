@@ -74,7 +74,8 @@ def check_subgroup(state: State, name: str, loop: LoopPlan, place: str, subgroup
         raise Refusal(f"`subgroup` is a power of two, not {subgroup}")
     if subgroup > gpu.exchange:
         most = f"at most {gpu.exchange} threads" if gpu.exchange else "no threads"
-        raise Refusal(f"on this device {most} hand each other values", f"subgroup={gpu.exchange}")
+        remedy = f"subgroup={gpu.exchange}" if gpu.exchange else "leave `subgroup` out"
+        raise Refusal(f"on this device {most} hand each other values", remedy)
     special = (stage.scan, stage.update, stage.filter, stage.sort)
     if stage.reduction is None or any(special) or not is_reduction(stage, state.plan(name), loop.name):
         raise Refusal(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,8 @@ import pytest
 from vulkan_devices import validated_device
 
 import raido as rd
-from raido.algo.errors import ScheduleError
+from raido.algo.errors import ScheduleError, TargetError
+from raido.targets import export
 from raido.targets.target import Target
 from raido.targets.vulkan.library import validation_messages
 
@@ -85,3 +88,13 @@ def test_a_device_without_exchange_takes_shared_memory_and_refuses_subgroups() -
     s = row_sums.schedule(target=anywhere)["s"].split("r", 32).reorder("x", "ri", "ro")
     with pytest.raises(ScheduleError, match="on this device no threads hand each other values"):
         s.bind("ri", "thread.x", subgroup=8)
+
+
+def test_a_library_for_subgroups_of_another_size_is_refused(validated: None, tmp_path: Path) -> None:
+    executable = row_sums.compile("vulkan")
+    other = {name: replace(kernel, subgroup=64) for name, kernel in executable.code.kernels.items()}
+    program = (executable.signature.name, executable.signature, replace(executable.code, kernels=other))
+    path = export.write_library(tmp_path / "libsums.so", [program])
+    width = validated_device().subgroup
+    with pytest.raises(TargetError, match=f"has subgroups of {width} threads, and the library is for those of 64"):
+        export.load(path)(np.ones((3, 300), "f4"))
