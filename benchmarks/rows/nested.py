@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 import raido as rd
+from rows.private import PRIVATE
 from rows.row import Row, aligned, drawn, uniform, whole_numbers
 
 Arrays = Callable[[int], list[np.ndarray]]
@@ -299,4 +300,5 @@ NESTED: dict[str, Row] = {
     "wave": Row(
         "a wave with absorbing borders, 512², 200 steps", wave, drawn((512, 512)), wave_by_numpy, tolerance=1e-4
     ),
+    **PRIVATE,
 }

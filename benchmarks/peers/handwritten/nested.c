@@ -183,3 +183,70 @@ void wave(const float *u, float *out, int64_t h, int64_t w) {
     memcpy(out, now, bytes);
     free(before), free(now), free(after);
 }
+
+void queens(const int32_t *places, int32_t *out, int64_t n) {
+    enum { size = 10, full = (1 << size) - 1 };
+#pragma omp parallel for schedule(dynamic, 16)
+    for (int64_t i = 0; i < n; i++) {
+        const int first = 1 << places[i] % size, second = 1 << places[i] / size % size;
+        int free[size], columns[size], left[size], right[size], found = 0;
+        columns[0] = first | second, left[0] = first << 2 | second << 1, right[0] = first >> 2 | second >> 1;
+        free[0] = full & ~(columns[0] | left[0] | right[0]);
+        int top = second & (first | first << 1 | first >> 1) ? -1 : 0;
+        while (top >= 0) {
+            const int f = free[top], bit = f & -f;
+            if (!f) {
+                top--;
+                continue;
+            }
+            free[top] = f & ~bit;
+            const int c = columns[top] | bit, a = (left[top] | bit) << 1, b = (right[top] | bit) >> 1;
+            if (c == full) {
+                found++;
+                continue;
+            }
+            top++;
+            columns[top] = c, left[top] = a, right[top] = b, free[top] = full & ~(c | a | b);
+        }
+        out[i] = found;
+    }
+}
+
+void byte_code(const int32_t *code, const int32_t *xs, int32_t *out, int64_t m, int64_t n) {
+#pragma omp parallel for schedule(dynamic, 64)
+    for (int64_t i = 0; i < n; i++) {
+        int32_t registers[24] = {xs[i]};
+        int64_t at = 0;
+        for (int steps = 0; steps < 1000 && at < m; steps++) {
+            const int32_t word = code[at], a = word >> 4 & 7, b = word >> 8 & 7, number = word >> 16;
+            int64_t next = 1;
+            switch (word & 15) {
+            case 0: registers[a] = number; break;
+            case 1: registers[a] += registers[b]; break;
+            case 2: registers[a] -= registers[b]; break;
+            case 3: registers[a] *= registers[b]; break;
+            case 4: registers[a] >>= 1; break;
+            case 5: registers[a] &= registers[b]; break;
+            case 6: next = registers[a] ? number : 1; break;
+            case 7: next = registers[a] ? 1 : number; break;
+            case 8: next = number; break;
+            }
+            at += next;
+        }
+        out[i] = registers[1];
+    }
+}
+
+void insertion_sorts(const float *rows, float *out, int64_t n) {
+#pragma omp parallel for
+    for (int64_t i = 0; i < n; i++) {
+        float a[32];
+        for (int k = 0; k < 32; k++) {
+            const float value = rows[i * 32 + k];
+            int j = k;
+            for (; j > 0 && a[j - 1] > value; j--) a[j] = a[j - 1];
+            a[j] = value;
+        }
+        memcpy(out + i * 32, a, sizeof a);
+    }
+}
