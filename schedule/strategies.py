@@ -52,7 +52,7 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         size = sum(body.dtype.itemsize for body in stage.bodies)
         serial = {"serial": Strategy({}, own)}
         chunks = f"min({USUAL_CHUNKS}, {_steps(stage)} // {max(1, machine.task // 2)})"
-        in_order = {"sorted": Strategy({"bins": block_of(machine.l2, size), "chunks": chunks}, own)}
+        in_order = {"sorted": Strategy({"bins": block_of(machine.l2, size), "chunks": chunks}, own, ("ranges",))}
         if stage.update.mode == "set":
             return {**serial, **in_order}
         if stage.update.mode == "unique":

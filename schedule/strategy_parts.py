@@ -5,6 +5,7 @@
     chain        totals     a block is totalled before it is scanned                          places in a block
     count_write  count      the first pass: what blocks keep is counted                       blocks, and places in one
     chain        count      what a block keeps is counted before it is written                places in a block (of a partition: both)
+    sorted       ranges     every range of bins takes its steps, in order                     ranges
     flat         check      offsets are in order                                              segments
     flat         search     where blocks begin                                                blocks, and the end
     flat         fold       the pieces of segments in blocks are folded                       blocks, and values of a piece
@@ -26,8 +27,8 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, is_reduction, plain_plan
 from raido.schedule.steps import PART
 
-# Loops over blocks, and inside one: they can be given threads and lanes, and nothing else.
-OF_BLOCKS = ("totals", "count", "fold")
+# Loops over blocks or ranges, and inside a block: they can be given threads and lanes, and nothing else.
+OF_BLOCKS = ("totals", "count", "fold", "ranges")
 
 
 def is_of_blocks(name: str) -> bool:
@@ -74,6 +75,12 @@ def _axes(stage: Stage, plan: StagePlan, part: str) -> tuple[Axis, ...]:
     if part == "combine":
         return stage.axes
     assert plan.strategy is not None
+    if part == "ranges":
+        outer = stage.all_axes.index(stage.reduction_axes[0])
+        bins = ix.as_index(1)
+        for axis in stage.axes:
+            bins = bins if axis in stage.all_axes[:outer] else ix.mul(bins, axis.extent)
+        return (Axis(fresh("range"), ix.ceildiv(bins, int(str(dict(plan.strategy[1])["bins"])))),)
     name, block = plan.strategy[0], int(str(dict(plan.strategy[1])["block"]))
     if part in ("totals", "count"):
         axis = stage.reduction_axes[0]
@@ -96,6 +103,10 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, axis: object) 
     if part not in OF_BLOCKS:
         return
     *outer, inner = (each.name for each in whole.axes)
+    if part == "ranges":
+        if directive != "parallel":
+            raise Refusal("each of its ranges goes through its steps in order", directives="parallel")
+        return
     if directive not in ("parallel", "vectorize"):
         raise Refusal("its loops are over blocks, as the strategy makes them", directives="parallel, vectorize")
     if directive == "parallel" and axis == inner:

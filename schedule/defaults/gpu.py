@@ -288,6 +288,7 @@ def say_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
         far = draft.branch()
         if len(stage.axes) == len(whole) and say_sorted(far, stage) and bins.isidentifier():
             say_start(far, stage, whole, gpu)
+            say_gpu_parts(far, name)
             few = f"{product(steps)} < {MANY_RANGES * STEPS_FOR_A_BIN} * {bins}"  # chunks with bins of their own
             draft.accept(far.when(name, f"{bins} >= {MANY_RANGES * draft.machine.task} and {few}"))
         chunks = f"min({many_chunks(gpu)}, {product(steps)} // ({STEPS_FOR_A_BIN} * {bins}))"

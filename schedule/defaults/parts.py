@@ -3,7 +3,8 @@
 Blocks are for threads, as the stage's own are; what is only totalled or counted runs at least four gangs side by side, as its values
 depend on each other, and six where a count takes few operations (`FEW`): it is the count that brings a block from memory, so the more
 lines are on their way, the better. Pieces of segments are folded by one gang: most segments are short, and two would often be one too
-many. Bins are combined, and offsets looked at, in strips for threads, in lanes. Inside loops that have threads, parts have none.
+many. Bins are combined, and offsets looked at, in strips for threads, in lanes. Threads take ranges of bins as they become free: the
+numbers of their steps differ. Inside loops that have threads, parts have none.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ def say_parts(draft: Draft, name: str) -> None:
             say_blocks(draft, whole, axes, stage, COUNTED if part == "count" and cost(stage) <= FEW else GANGS)
         elif part == "search" and free:
             draft.say(whole, "parallel", axis=axes[0])
+        elif part == "ranges" and free:
+            draft.say(whole, "parallel", axis=axes[0], dynamic=True)
         elif part == "fold":
             segments = segments_of(stage)
             if free:

@@ -17,6 +17,7 @@ from raido.algo.graph.expr import Axis, Expr, Load
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.parts import say_parts
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.dependence import place_of
@@ -121,6 +122,7 @@ def sorted_where_far(draft: Draft, stage: Stage) -> Step | None:
     if not branch.say(stage.name, "strategy", name="sorted", bins=width):
         return None
     say_loops_of_result(branch, stage, stage.all_axes[0])
+    say_parts(branch, stage.name)
     bins, steps = (" * ".join(axis.name for axis in axes) for axes in (stage.axes, stage.reduction_axes))
     test = f"{bins} > {FAR_RANGES * width} and {2 * draft.machine.task} <= {steps} < {FEW_STEPS} * {bins}"
     return branch.when(stage.name, test)

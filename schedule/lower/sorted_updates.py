@@ -1,8 +1,8 @@
 """Updates whose steps are first brought into the order of the elements that they change: `strategy("sorted")`.
 
 The bins are cut into ranges that a cache holds. Chunks of the steps count what each range gets; the counts become places, range by range
-and chunk by chunk within one; chunks move where a step goes, and its values, to their places. Then threads take ranges, and go through
-the steps of each in the order in which they were: whatever the operator, the result is that of `serial`, and the last write wins.
+and chunk by chunk within one; chunks move where a step goes, and its values, to their places. Then ranges, those of part "ranges", go
+through the steps of each in the order in which they were: whatever the operator, the result is that of `serial`, and the last write wins.
 (Counting sort, as in Knuth, The Art of Computer Programming 3, 5.2.)
 """
 
@@ -21,6 +21,7 @@ from raido.schedule.lower.chunks import chunks_of, counts_to_places, each_chunk
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Certificate, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.strategy_parts import part_loop
 
 if TYPE_CHECKING:
     from raido.schedule.lower.updates import Updates
@@ -94,7 +95,7 @@ class SortedUpdates:
             sorting.chunk = chunk
             if not sorting.moves:
                 number = fresh("range")
-                with builder.loop(number, ZERO, sorting.counts.shape[1], 1, kind="vector", tail="default"):
+                with builder.loop(number, ZERO, sorting.counts.shape[1], 1):
                     builder.add(Store(sorting.counts, (chunk, number), ZERO))
             copies = [c.copy() for c in work.copies]
             copies[0].narrow(plan.name, first, end)
@@ -129,11 +130,14 @@ class SortedUpdates:
         """Every range takes its steps, one after the other."""
         builder, job = self.builder, work.job
         chunks, ranges = sorting.counts.shape
+        loop = part_loop(job.stage, job.plan, "ranges", 0)
         number, k = fresh("range"), fresh("k")
         last = ix.sub(chunks, 1)
-        kind = "serial" if builder.threaded else "parallel"
-        how: dict[str, Any] = {"kind": kind, "dynamic": True, "stage": job.stage.name}
-        with builder.loop(number, ZERO, ranges, 1, **how, certificates=self.loops.certificates("sorted", job)):
+        how: dict[str, Any] = {"stage": job.stage.name, "loop": loop.name}
+        if loop.kind == "parallel" and not builder.threaded:
+            how |= {"kind": "parallel", "grain": loop.grain, "dynamic": loop.dynamic}
+            how["certificates"] = self.loops.certificates("sorted", job)
+        with builder.loop(number, ZERO, ranges, 1, **how):
             not_first = Op("lt", bool_, (ZERO, number))
             begin = builder.name("begin", Read(sorting.counts, (last, ix.sub(number, 1)), not_first))
             end = builder.name("end", Read(sorting.counts, (last, number), None))

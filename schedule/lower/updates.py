@@ -187,9 +187,8 @@ class Updates:
             builder.add(Store(storage.buffer, where, Read(register, (), None)))
 
     def each_bin(self, work: Work, axes: Sequence[Axis], body: Callable[..., None]) -> None:
-        """Loops over axes, lanes (of a GPU: threads) along the last; `body(values of variables, indices)` inside."""
-        threads = next((loop for loop in work.job.plan.loops if is_bound(loop, "thread")), None)
-        lanes = {"kind": "parallel", "level": threads.level} if threads else {"kind": "vector", "tail": "default"}
+        """Loops over axes, along the last as `_along_bins` says; `body(values of variables, indices)` inside."""
+        along = self._along_bins(work.job)
 
         def nest(rest: Sequence[Axis], at: tuple[Expr, ...]) -> None:
             if not rest:
@@ -198,10 +197,22 @@ class Updates:
                 return
             var = fresh(rest[0].name)
             low, high = ix.as_index(0), rest[0].extent
-            with self.builder.loop(var, low, high, 1, **(lanes if len(rest) == 1 else {})):
+            with self.builder.loop(var, low, high, 1, **(along if len(rest) == 1 else {})):
                 nest(rest[1:], (*at, var))
 
         nest(axes, ())
+
+    def _along_bins(self, job: Job) -> dict[str, Any]:
+        """How the loop along the last axis of bins runs: by threads of a block where the steps do, else in the lanes of part "combine"."""
+        threads = next((loop for loop in job.plan.loops if is_bound(loop, "thread")), None)
+        if threads is not None:
+            return {"kind": "parallel", "level": threads.level, "stage": job.stage.name, "loop": threads.name}
+        plan = part_plan(job.stage, job.plan, "combine")
+        lanes = next((loop for loop in plan.loops if loop.kind == "vector"), None)
+        if lanes is None:
+            return {}
+        how = {"kind": "vector", "lanes": lanes.lanes, "interleave": lanes.interleave, "tail": lanes.tail}
+        return {**how, "stage": job.stage.name, "loop": lanes.name}
 
     def _form(self, work: Work, values: dict[Node, Node]) -> Reduce:
         """The fold with the axes' variables replaced."""

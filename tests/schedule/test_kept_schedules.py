@@ -25,7 +25,8 @@ def test_kept_schedules_are_read(name: str) -> None:
     document = KEPT[name]
     read = Schedule.from_json(json.dumps(document), form_stages(trace(*name.partition(" ")[0].split("/"))))
     complete = read.complete(Machine())
-    said = [step.directive for step in complete.steps if step.argument("name") != "radix"]  # which needed no word then
+    unsaid = [step.argument("name") == "radix" or step.stage.endswith("::ranges") for step in complete.steps]  # as yet
+    said = [step.directive for step, new in zip(complete.steps, unsaid, strict=True) if not new]
     assert said == [step["do"] for step in document["steps"]]
     check_nest(lower(complete.graph, complete.variants()), "scalar")
     copies = {step["with"]["copies"] for step in document["steps"] if "copies" in step["with"]}

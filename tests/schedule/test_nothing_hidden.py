@@ -47,9 +47,6 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("map", "lanes"): "a reduction inside a mapped function has lanes",
     ("segments", "lanes"): "every segment is folded in lanes",
     ("segments rows", "lanes"): "the same",
-    ("update private", "lanes"): "bins are cleared in lanes",
-    ("update sorted", "threads"): "a thread for each range",
-    ("update sorted", "lanes"): "counts are cleared in lanes",
 }
 
 PROGRAMS = (

@@ -174,6 +174,7 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
         histogram,
         lambda s: s["bins"].strategy("private").part("combine").vectorize("x").vectorize("y"),
     ),
+    "lanes over ranges of bins": (last, lambda s: s["put"].strategy("sorted").part("ranges").vectorize("range")),
     "a part of another strategy": (line, lambda s: s["sums"].strategy("chain").part("combine")),
     "threads inside a block": (line, lambda s: s["sums"].strategy("three_phase").part("totals").parallel("xi")),
     "threads over blocks that are chained": (line, lambda s: s["sums"].strategy("chain").part("totals").parallel("xi")),
