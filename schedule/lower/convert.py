@@ -14,7 +14,7 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i32, i64, u32
-from raido.algo.graph.expr import Array, Checked, Const, Expr, Load, Node, Op, SizeVar, Var, While, const
+from raido.algo.graph.expr import Array, Checked, Const, Expr, Load, Node, Op, Parameter, SizeVar, Var, While, const
 from raido.algo.graph.facts import Facts, with_inner_ranges
 from raido.algo.graph.faults import is_never_negative, is_never_zero, unsigned_kind
 from raido.algo.graph.limits import array_text, sizes_within
@@ -23,7 +23,7 @@ from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.lower.index_checks import is_affine, open_below, open_conditions, open_from_zero
 from raido.schedule.lower.unneeded import Extents, extents_brought_into
-from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.stage import CountedSize
 
@@ -149,6 +149,7 @@ class Converter:
         self._brought_into: dict[Node, Extents] = {}
         self._orders: dict[tuple[Any, ...], list[Node]] = {}
         self._distances: dict[tuple[Expr, Expr], Expr] = {}
+        self.views: dict[tuple[Buffer, tuple[Expr, ...]], Buffer] = {}  # of inputs, with neighbouring dimensions as one
 
     def shape_of(self, array: Array) -> tuple[Expr, ...]:
         """The extents of an array, with what data decides by name."""
@@ -286,10 +287,32 @@ class Converter:
         if empty:
             some = [Op("gt", bool_, (n, const(i64, 0))) for n in empty]
             predicate = conjunction(some if predicate is None else (*some, predicate))
-        read: Read = Read(storage.buffer, storage.place(indices, facts, self._distances), predicate)
+        if isinstance(node.array, Parameter):
+            read = Read(*self._flattened(storage.buffer, indices), predicate)
+        else:
+            read = Read(storage.buffer, storage.place(indices, facts, self._distances), predicate)
         if faults:
             self.faults.setdefault(read, tuple(faults))
         return self.forward.get(read, read)
+
+    def _flattened(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
+        """An input at indices: where these are quotient and remainder of one place, at that place of a view of the same memory."""
+        shape: list[Expr] = []
+        places: list[Expr] = []
+        for i, n in zip(indices, buffer.shape, strict=True):
+            place = _regrouped(places[-1], i, n) if places else None
+            if place is None:
+                places, shape = [*places, i], [*shape, n]
+            else:
+                places[-1], shape[-1] = place, ix.mul(shape[-1], n)
+        if len(shape) == len(buffer.shape) or buffer.strides:
+            return buffer, indices
+        key = buffer, tuple(shape)
+        if key not in self.views:
+            self.views[key] = Buffer(
+                f"{buffer.name}_flat", buffer.dtype, key[1], "parameter", new_serial(), (), 1, None
+            )
+        return self.views[key], tuple(places)
 
     def _division(self, node: Op, args: tuple[Expr, Expr], facts: Facts) -> Node:
         a, b = args
@@ -343,6 +366,14 @@ def conjunction(parts: Iterable[Expr]) -> Expr:
     for part in parts:
         total = part if total is None else Op("logical_and", bool_, (total, part))
     return const(bool_, True) if total is None else total
+
+
+def _regrouped(i: Expr, j: Expr, n: Expr) -> Expr | None:
+    """The place e of which `i` is e // n, and `j` the remainder."""
+    if not (isinstance(i, Op) and isinstance(j, Op) and i.name == "floordiv" and j.name in ("mod", "floormod")):
+        return None
+    (e, quotient), (f, divisor) = i.args, j.args
+    return e if e is f and quotient is divisor and divisor in (n, ix.maximum(n, 1)) else None
 
 
 def _is_narrow(i: Expr) -> bool:

@@ -44,7 +44,7 @@ from raido.schedule.lower.lone_offsets import LoneOffsets
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import padded
 from raido.schedule.lower.sharing import outermost
-from raido.schedule.nest.nodes import Block, Copy, For, If, Let, Produce, Statement, Store
+from raido.schedule.nest.nodes import Block, Copy, For, If, Let, Produce, Statement, Store, View
 from raido.schedule.nest.values import Buffer, NestExpr, Read, buffer_for, new_serial
 from raido.schedule.plan import At, Branch, StagePlan
 from raido.schedule.stages.counts import by_name
@@ -119,7 +119,8 @@ class Host:
         for counted in self.graph.counts:
             if counted.value is not None:
                 self._leave(counted, counted.value)
-        return Block(tuple(self.builder.scope.statements))
+        views = (View(view, source) for (source, _), view in self.converter.views.items())
+        return Block((*views, *self.builder.scope.statements))
 
     def copy(self, array: Array, destination: Buffer) -> bool:
         """An array into a buffer, unless it is there; element by element where its memory is laid out differently."""

@@ -224,7 +224,7 @@ class _Checker:
         elif isinstance(s, View):
             there = s.source in self.known and s.source.scope in ("heap", "parameter")
             self.require(there, f"{s.source.name} is no buffer on the heap or of the caller")
-            same = (s.buffer.dtype, len(s.buffer.shape)) == (s.source.dtype, len(s.source.shape))
+            same = s.buffer.dtype is s.source.dtype and 0 < len(s.buffer.shape) <= len(s.source.shape)
             self.require(same and not s.buffer.strides and not s.source.strides, "a view of another type")
             for e in s.buffer.shape:
                 self.value(e, i64, 1)

@@ -70,9 +70,10 @@ class Memory:
         return self
 
     def view(self, shape: Sequence[int]) -> Memory:
-        """The first rows of the buffer, as one of that shape; what is written there is written here."""
+        """The buffer, or its first rows, as one of that shape; what is written there is written here."""
         shape = tuple(int(n) for n in shape)
-        if 0 not in shape and (shape[0] > self.shape[0] or shape[1:] != self.shape[1:]):
+        rows = shape[:1] <= self.shape[:1] and shape[1:] == self.shape[1:]
+        if 0 not in shape and not rows and prod(shape) != prod(self.shape):
             raise NestError(f"{self.name} has shape {self.shape}, of which {shape} is no part")
         new = object.__new__(type(self))
         new.name, new.lanes, new.shape, new.strides = self.name, self.lanes, shape, _row_major(shape)

@@ -294,8 +294,8 @@ class Swap:
 class View:
     """`buffer` is what the memory of `source` holds now, in a shape of sizes that are known here (host level only).
 
-    It holds at least as many rows, which are laid out in the same way. A view of the caller's memory has the sizes that a test around it
-    fixes as numbers.
+    It holds at least as many rows, which are laid out in the same way, or the same elements with neighbouring dimensions as one. A view
+    of the caller's memory has the sizes that a test around it fixes as numbers.
     """
 
     buffer: Buffer

@@ -80,3 +80,13 @@ def test_tiles_of_unknown_width_are_copied_row_by_row():
     text = Compilation(tiled.trace(), rd.Target("llvm"), None, {}).source("nest")
     assert "for row in 0..(2*w - 1)//max(1, w) + 1:" in text
     assert "%" not in text
+
+
+def test_an_input_read_as_one_axis_is_a_view_of_its_memory():
+    flat = rd.algorithm(x=rd.f32["a", "b", "c"])(lambda x: rd.filter(lambda v: v > 0, x.reshape(-1)))
+    text = Compilation(flat.trace(), rd.Target("llvm"), None, {}).source("nest")
+    assert "x_flat: f32[a*b*c] = x" in text
+    assert "%" not in text
+    for shape in [(2, 3, 4), (0, 2, 3), (2, 0, 3), (3, 2, 0)]:
+        x = numbers(*shape)
+        assert (flat(x) == x[x > 0]).all()
