@@ -346,11 +346,10 @@ class Host:
             for k, array in enumerate(taken):
                 self.storages[Result(job.form, k)] = self.storages[array]  # type: ignore[index]
             return
-        for array in (starts_of(job) or ()) if stage.update is not None else ():
-            self.note_copy(stage, array)
-        if stage.form in self.graph.copies:
-            array, why = self.graph.copies[stage.form]
-            self.note_copy(stage, array, why)
+        changed, why = self.graph.copies.get(stage.form, (None, ""))
+        for array in (starts_of(job) or ()) if stage.update is not None else (changed,):
+            if array is not None:
+                self.note_copy(stage, array, "" if self.hands.why(stage.name, array).reader else why)
         shape = tuple(axis.extent for axis in stage.axes)
         for k, body in enumerate(job.bodies):
             array = Result(stage.form, k)

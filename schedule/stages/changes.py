@@ -90,7 +90,7 @@ def _changes(
         apart = old in order.apart or _values_apart(update)
         why = order.may_change(old, update, apart, absorbed)
         if why and (apart or order.may_change(old, update, True, absorbed)):
-            if isinstance(old, Generate) and not order.states.isdisjoint(update.dest):
+            if not order.states.isdisjoint(update.dest):
                 tables.copies[new] = (update.dest[0], why)
             continue
         apart = apart or bool(why)

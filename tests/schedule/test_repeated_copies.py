@@ -85,9 +85,30 @@ def one_state(x: rd.i64["n"]):
     return rd.loop(3, lambda t, m: m.at[t].set(m[t] + 1), x)
 
 
+@rd.algorithm
+def turned(x: rd.i64["n"]):
+    def step(t, s):
+        part = s[0][t : t + 3]
+        new = s[0].at[t : t + 3].set(part[::-1] + 1)
+        return new, s[1] + rd.max(new[t : t + 3] - part)
+
+    return rd.loop(2, step, (x, 0))[0]
+
+
+@rd.algorithm
+def turned_before(x: rd.i64["n"]):
+    def step(t, s):
+        part = s[0][t : t + 3]
+        new = part[::-1] + 1
+        return s[0].at[t : t + 3].set(new), s[1] + rd.max(new - part)
+
+    return rd.loop(2, step, (x, 0))[0]
+
+
 @pytest.mark.parametrize(
     ("program", "name", "remedy", "remedied"),
     [
+        (turned, "s[0]", "read the elements of s[0] that change in an expression without", turned_before),
         (
             compared,
             "table",
