@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, overload
 
+import numpy as np
+
 from raido.algo.errors import ArgumentError, ScheduleError, explain
 from raido.algo.graph.program import Program
 from raido.algo.trace import algorithm as traced
@@ -174,14 +176,19 @@ def algorithm(function: Callable[..., Any] | None = None, /, *, contract: bool =
 
 def _device_of(*arrays: Any) -> str | None:
     """The device of the first array that is on one, as a target; None for arrays of the CPU."""
-    module = sys.modules.get("raido.targets.devices.array")
-    if module is None:  # nobody has made one
-        return None
+    module = sys.modules.get("raido.targets.devices.array")  # None: nobody has made one
     for array in arrays:
-        if isinstance(array, module.DeviceArray):
+        if array is None or isinstance(array, (np.ndarray, np.generic, int, float, str, list)):
+            continue
+        if module is not None and isinstance(array, module.DeviceArray):
             return array.device
-        parts = array.values() if isinstance(array, Mapping) else array if isinstance(array, tuple) else ()
-        if parts and (found := _device_of(*parts)) is not None:
+        if isinstance(array, (Mapping, tuple)):
+            found = _device_of(*(array.values() if isinstance(array, Mapping) else array))
+        else:
+            from raido.targets.cuda.where import cuda_device_of
+
+            found = cuda_device_of(array)
+        if found is not None:
             return found
     return None
 

@@ -21,13 +21,13 @@ from raido.algo.errors import ArgumentError, TargetError
 from raido.algo.graph.dtypes import bf16, dtype_of
 from raido.algo.trace.foreign import TENSOR_OFFSETS, capsule_content, sharing_error
 from raido.targets.cuda.streams import stream_of
+from raido.targets.cuda.where import TYPES
 from raido.targets.devices.array import DeviceArray
 from raido.targets.devices.runtime import Memory
 
 if TYPE_CHECKING:
     from raido.targets.cuda.runtime import CudaDevice
 
-CUDA, _MANAGED = 2, 13  # types of devices in dlpack.h
 _KINDS = "iuf?c?b"  # of NumPy, by the code of an element type in dlpack.h; 3 is a handle, 4 bf16
 _BFLOAT = 4
 _VERSION = (1, 0)
@@ -110,7 +110,7 @@ def adopt(device: CudaDevice, argument: Any, streams: list[int]) -> DeviceArray 
 def _lent(argument: Any, device: CudaDevice) -> _Lent | None:
     if hasattr(argument, "__dlpack_device__"):
         kind, index = argument.__dlpack_device__()
-        if int(kind) not in (CUDA, _MANAGED):
+        if int(kind) not in TYPES:
             return None
         if int(index) != device.device.index:
             return _Lent(0, (), np.dtype("u1"), None, int(index), True, argument)
@@ -197,7 +197,7 @@ def capsule_of(array: DeviceArray, device: CudaDevice, max_version: tuple[int, i
     capsule = np.asarray(_Shown(array, device.share(array.memory))).__dlpack__(max_version=max_version)
     name, content = capsule_content(capsule)
     tensor = _Tensor.from_address(content + TENSOR_OFFSETS[name])
-    tensor.kind, tensor.index = CUDA, device.device.index
+    tensor.kind, tensor.index = TYPES[0], device.device.index
     if array.dtype == bf16.numpy:
         tensor.code = _BFLOAT
     return capsule

@@ -112,7 +112,7 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "a class": (np.float32, ("type",)),
     "a type": (rd.f32["h", "w"], ("ArrayType",)),
     "a generator": ((x for x in [1]), ("generator",)),
-    "on a GPU": (Producer(B, device=2), ("cuda:0", "copy it to the CPU")),
+    "on a GPU": (Producer(B, device=10), ("rocm:0", "copy it to the CPU")),
     "on an unknown device": (Producer(B, device=99), ("device type 99",)),
     "a producer that refuses": (Producer(B, failure=BufferError("requires grad")), ("requires grad",)),
     "a producer that breaks": (Producer(B, failure=KeyError("lost")), ("lost",)),
@@ -169,7 +169,7 @@ CALLS = table(
     ("out has another shape", lambda: add(A, B, out=A[:4].copy()), rd.ArgumentError, r"shape \(5, 7\), got .*\(4, 7\)"),
     ("out has another dtype", lambda: add(A, B, out=np.zeros((5, 7))), rd.ArgumentError, "float32.*got float64"),
     ("out is a list", lambda: add(A, B, out=[1]), rd.ArgumentError, "must be an array, got list"),
-    ("out is on a GPU", lambda: add(A, B, out=Producer(A.copy(), 2)), rd.ArgumentError, "cuda:0"),
+    ("out is on a GPU", lambda: add(A, B, out=Producer(A.copy(), 10)), rd.ArgumentError, "rocm:0"),
     (
         "out overlaps itself",
         lambda: add(A, B, out=np.lib.stride_tricks.as_strided(np.zeros(70, "f"), (5, 7), (4, 4))),

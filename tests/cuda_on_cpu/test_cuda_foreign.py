@@ -253,7 +253,22 @@ def test_what_cannot_be_taken_is_one_clear_error(add: Any, library: OtherLibrary
 
 def test_a_cpu_program_says_where_an_array_is(library: OtherLibrary) -> None:
     with pytest.raises(ArgumentError, match=r"it is on cuda:0; copy it to the CPU first"):
-        added(DLPackArray(library.copy(A)), A)
+        added.interpret(DLPackArray(library.copy(A)), A)
+
+
+def test_an_algorithm_runs_where_its_arguments_are(
+    executables: dict[str, Any], library: OtherLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+
+    def executable(self: Any, program: Any, target: str | None = None) -> Any:
+        asked.append(target)
+        return executables["added"]
+
+    monkeypatch.setattr(type(added), "executable", executable)
+    np.testing.assert_array_equal(added(A, DLPackArray(library.copy(A))).to("cpu"), 2 * A)
+    np.testing.assert_array_equal(added(library.copy(A), A).to("cpu"), 2 * A)
+    assert asked == ["cuda:0", "cuda"]
 
 
 def test_loops_of_equal_launches_are_recorded(executables: dict[str, Any], driver: FakeDriver) -> None:
