@@ -40,7 +40,6 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.rewrite import free_variables, topological
 from raido.algo.language.complexes import Complex, as_complex, fitted, of_one_type
 from raido.algo.language.moves import moved
-from raido.algo.language.state_names import state_names
 from raido.algo.trace.building import (
     Number,
     Several,
@@ -390,6 +389,8 @@ class _Iteration:
             form = ArrayLoop(self.count, counter, state, init, outcome)
         self.trace.form(form, self.kind, self.name)
         line = user_site()
+        from raido.algo.language.state_names import state_names
+
         for parameter, own in zip(state, state_names(self.written, self.init), strict=False):
             self.trace.sites.setdefault(parameter, replace(line, array=own))
         return unflatten(self.init, [wrap(Result(form, k), self._weakness()) for k in range(len(self.flat))])
