@@ -17,7 +17,8 @@ class Gpu:
     the threads of a block share. processors: run blocks beside one another; resident: threads that each holds at a time, those of
     several blocks, so that some compute while others wait for memory or for each other. registers: of 32 bits, that a thread may use
     while so many are resident. exchange: threads of a subgroup, neighbours along x, that hand each other values by an instruction; 0 where
-    the device has none. ordered: whether a block may wait for what another one writes; where it is False, it may wait for ever.
+    the device has none. branches: whether a branch that all threads of a subgroup take costs them that side alone; where it is False, the
+    device runs both. ordered: whether a block may wait for what another one writes; where it is False, it may wait for ever.
     """
 
     threads: int = 1024
@@ -28,6 +29,7 @@ class Gpu:
     resident: int = 1024
     registers: int = 64
     exchange: int = 0
+    branches: bool = False
     ordered: bool = False
 
     @property

@@ -182,7 +182,11 @@ class Target:
 
     def _cuda_gpu(self) -> Gpu:
         device = self.cuda_device
-        return Gpu(device.threads, device.block, device.warp, device.shared, device.processors)
+        return Gpu(
+            *(device.threads, device.block, device.warp, device.shared, device.processors),
+            exchange=device.warp,
+            branches=True,
+        )
 
     @property
     def cuda_device(self) -> CudaInfo:

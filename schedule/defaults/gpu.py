@@ -4,7 +4,8 @@ Maps, stencils and reductions hand their results to threads: neighbours along th
 along thread.x, the axis before it is thread.y, the others are blocks. Axes of a few constant elements, and those that are folded, stay
 inside the thread; of a stream a thread takes as many neighbours as move at once (`streams.py`). Where arrays are made for each element of
 mapped functions, a thread has the whole of such an element. A reduction to one value, or of a few long rows, folds chunks, a thread each.
-What runs in blocks by its strategy takes `parallel`: its iterations are dealt out to threads.
+Stencils have loops of their own inside, on devices whose branches cost one side. What runs in blocks by its strategy takes `parallel`: its
+iterations are dealt out to threads.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.bindings import bind, bind_fold, bind_planes, fold_alone
 from raido.schedule.defaults.block_products import say_tiles
 from raido.schedule.defaults.block_stages import say_block_loops
-from raido.schedule.defaults.demand import Point, is_long_scan
+from raido.schedule.defaults.demand import Point, is_long_scan, meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
     WRITTEN_OUT,
@@ -28,7 +29,7 @@ from raido.schedule.defaults.facts import (
     is_small,
     vector_axis,
 )
-from raido.schedule.defaults.streams import elements_of_thread
+from raido.schedule.defaults.streams import elements_of_fold, elements_of_thread
 from raido.schedule.machine import Gpu
 from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
@@ -65,6 +66,9 @@ def say_gpu_loops(draft: Draft, name: str) -> None:
     else:
         axes = bindable_axes(draft, stage)
         if not say_tiles(draft, stage, axes, gpu) and not say_rows(draft, stage, axes, gpu):
+            meets = meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition
+            if gpu.branches and meets:
+                draft.say(name, "partition_boundaries")
             say_threads(draft, stage, axes, gpu)
 
 
@@ -168,6 +172,9 @@ def say_chunks(draft: Draft, stage: Stage, gpu: Gpu) -> None:
         return
     if not draft.say(name, "split", axis=first.name, factor=max(2, threads * each // row)):
         return
+    if stage.reduction.commutative and (lanes := elements_of_fold(draft, stage, first, gpu)) > 1:
+        say_wide_chunks(draft, name, first.name, threads, lanes)
+        return
     line, factor = (rest[-1].name, threads) if rest else (inner, threads if stage.reduction.commutative else each)
     if not draft.say(name, "split", axis=line, factor=factor):
         return
@@ -176,6 +183,17 @@ def say_chunks(draft: Draft, stage: Stage, gpu: Gpu) -> None:
         draft.say(name, "reorder", axes=(outer, line + "i", *between, line + "o"))
     bind(draft, name, [outer], "block")
     bind_fold(draft, name, line + ("i" if stage.reduction.commutative else "o"))
+
+
+def say_wide_chunks(draft: Draft, name: str, axis: str, threads: int, lanes: int) -> None:
+    """The loops inside a chunk, each thread with so many neighbouring elements at a time."""
+    outer, steps, inner, line = axis + "o", axis + "io", axis + "iio", axis + "iii"
+    draft.say(name, "split", axis=axis + "i", factor=threads * lanes)
+    draft.say(name, "split", axis=axis + "ii", factor=lanes)
+    draft.say(name, "reorder", axes=(outer, inner, steps, line))
+    bind(draft, name, [outer], "block")
+    bind_fold(draft, name, inner)
+    draft.say(name, "vectorize", axis=line)
 
 
 def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from math import prod
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Axis, Const, Load, Op, SizeVar, Var
+from raido.algo.graph.expr import Axis, Const, Load, Node, Op, SizeVar, Var
+from raido.algo.graph.reduction import is_arithmetic
+from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import SEGMENTS, Point
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import moves
 from raido.schedule.machine import Gpu
-from raido.schedule.stages.reads import scalars_of
+from raido.schedule.stages.reads import loads_of, scalars_of
 from raido.schedule.stages.stage import Stage
 
 WIDEST = 16  # bytes that a thread moves at once, on every device
@@ -24,12 +26,26 @@ def elements_of_thread(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
     """How many neighbours along `x` a thread takes: 1 unless whole vectors of them can be read and written."""
     if stage.axes[-1] is not x or len(stage.axes) < len(stage.all_axes) or stage.update or stage.scan:
         return 1
-    nodes = [*scalars_of(stage)]
-    if not all(isinstance(node, (Const, Load, Op, SizeVar, Var)) for node in nodes):
+    return _whole_vectors(draft, stage, x, gpu) if _is_arithmetic(*scalars_of(stage)) else 1
+
+
+def elements_of_fold(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:
+    """How many neighbours a thread folds at a time of a reduction along its only axis, likewise; the operator must be one that lanes take."""
+    fold = stage.reduction
+    if fold is None or stage.all_axes != (axis,) or not is_arithmetic(*fold.combine, *fold.neutral):
         return 1
-    moved = [*stage.bodies, *(node for node in nodes if isinstance(node, Load))]
+    return _whole_vectors(draft, stage, axis, gpu) if _is_arithmetic(*scalar_nodes(*fold.values)) else 1
+
+
+def _is_arithmetic(*nodes: Node) -> bool:
+    return all(isinstance(node, (Const, Load, Op, SizeVar, Var)) for node in nodes)
+
+
+def _whole_vectors(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
+    """The elements of a vector along `x`, where all accesses are of whole ones; else 1."""
+    moved = [*stage.bodies, *loads_of(stage)]
     lanes = WIDEST // max(e.dtype.itemsize for e in moved)
-    lengths = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes]
+    lengths = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes or (x,)]
     aligned = len(lengths) == 1 or (lengths[-1] is not None and lengths[-1] % max(1, lanes) == 0)
     enough = None in lengths or prod(n or 0 for n in lengths) >= lanes * gpu.processors * gpu.resident
     points = [point for each in draft.demand.reads(stage.name).values() for point in each]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -205,7 +206,7 @@ class _BlockCode(BlockMemory):
         inner, several = self._inside(s, scope)
         yield from self._meet(self._reached(s, scope), scope)
         first = ix.add(s.low, ix.mul(self._place_of(axis), s.step))
-        low, high = self._value(first, scope), self._value(s.high, scope)
+        low, high = self._value(first, scope), self._value(s.high if several else self._end(s, axis), scope)
         if has_shared_loop(s.body):
             entry, start, self.since = self.since, len(self.log), []
             self._shared_body(s, inner.inner())
@@ -246,6 +247,12 @@ class _BlockCode(BlockMemory):
     def _exchanges(self) -> bool:
         """Whether the threads of a block form whole subgroups along x."""
         return self.limits.exchange > 0 and self.extent[0] % self.limits.exchange == 0
+
+    def _end(self, s: For, axis: int) -> NestExpr:
+        """The end of a loop of which each thread has one iteration at most, without what no thread is beyond."""
+        beyond = self.extent[axis] * s.step
+        ends = [e for e in ix.members_of(s.high) if (ix.constant_value(ix.sub(e, s.low)) or 0) < beyond]
+        return reduce(ix.minimum, ends) if ends else s.high
 
     def _shared_body(self, s: For, inner: Scope) -> list[Statement]:
         """The body of a loop over threads that has others inside."""

@@ -5,7 +5,7 @@
 becomes, where `low` is a multiple of 4 whatever the thread, and elements have 4 bytes:
 
     if low + 4 <= n: the thread's own a_4[0 +: 4] = a[low +: 4]; out_4[k] = a_4[k] * 2 for each k; out[low +: 4] = out_4[0 +: 4]
-    else: the loop, an element at a time
+    else: an element at a time, each behind a test
 
 Arithmetic stays that of single elements, in order. Arrays of the device begin at multiples of 16 bytes, so an index that is a multiple of
 what moves at once is aligned; it is shown by the coefficients of the index, which a row's length is one of unless it is known. Arrays that
@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from math import inf
 from typing import Any, TypeAlias
 
 from raido.algo.graph import index as ix
@@ -35,32 +37,66 @@ LONGEST = 16
 Names: TypeAlias = "Mapping[Node, Expr]"
 
 
-def move_wide(code: Block) -> Block:
-    """The code of a thread without vectorised loops: what they read and write in order moves at once where that is aligned."""
+def move_wide(code: Block, threads: Mapping[Var, int]) -> Block:
+    """The code of a thread without vectorised loops: what they read and write in order moves at once where that is aligned. `threads`: how
+    many there are along each axis."""
     inside = list(statements_within(code))
     own = {s.buffer for s in inside if isinstance(s, Alloc)}
     apart = {access.buffer for s in inside for access in writes(s) if access.atomic}
-    return _block(code, {}, frozenset(own | apart))
+    return _block(code, {}, _Around(frozenset(own | apart), threads))
 
 
-def _block(block: Block, names: Names, by_element: frozenset[Buffer]) -> Block:
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """A kernel: arrays whose elements move one by one, and the threads along each axis."""
+
+    by_element: frozenset[Buffer]
+    threads: Mapping[Var, int]
+
+
+def _block(block: Block, names: Names, around: _Around) -> Block:
     """A block; `names` has the values of indices that were named before it."""
     made: list[Statement] = []
     for s in block.statements:
         if isinstance(s, Let) and s.var.dtype is i64:
             names = {**names, s.var: substitute(s.value, names)}
         if isinstance(s, For) and s.kind == "vector":
-            made += _loop(s, names, by_element)
+            made += _loop(s, names, around)
         else:
-            known = names
-            made.append(map_blocks(s, lambda inner: _block(inner, known, by_element)))  # noqa: B023
+            known = {**names, s.var: _strided(s, names)} if isinstance(s, For) and s.step > 1 else names
+            made += _whole_first(map_blocks(s, lambda inner: _block(inner, known, around)))  # noqa: B023
     return Block(tuple(made))
 
 
-def _loop(s: For, names: Names, by_element: frozenset[Buffer]) -> Iterator[Statement]:
-    serial = replace(s, kind="serial", lanes=0, body=_block(s.body, names, by_element))
-    lanes, rest = _length(s)
-    moves = _Moves(s, lanes, names, by_element) if 1 < lanes <= LONGEST and _is_plain(s.body) else None
+def _whole_first(s: Statement) -> Iterator[Statement]:
+    """A loop over vectors of which the last may not be whole, as one over those that are and one over the rest (index-set splitting:
+    Allen and Kennedy, Optimizing Compilers for Modern Architectures, 5.7)."""
+    inner = s.body.statements[0] if isinstance(s, For) and len(s.body.statements) == 1 else None
+    if not isinstance(s, For) or not isinstance(inner, If) or inner.orelse is None or s.step == 1:
+        yield s
+        return
+    test = inner.condition
+    rest = test.args[1] if isinstance(test, Op) and test.name == "le" and test.dtype is bool_ else s.var
+    lanes, terms = ix.linear(test.args[0]) if isinstance(test, Op) else (0, {})
+    if dict(terms) != {s.var: 1} or s.var in topological(rest):
+        yield s
+        return
+    later = set(ix.members_of(rest))
+    end = reduce(ix.minimum, (e for e in ix.members_of(s.high) if e not in later), ix.sub(rest, lanes - 1))
+    count = ix.maximum(ix.ceildiv(ix.sub(end, s.low), s.step), 0)
+    yield replace(s, high=end, body=inner.then)
+    yield replace(s, low=ix.add(s.low, ix.mul(count, s.step)), body=inner.orelse)
+
+
+def _strided(s: For, names: Names) -> Expr:
+    """The variable of a loop in terms of its iterations."""
+    return ix.add(substitute(s.low, names), ix.mul(fresh("iteration"), s.step))
+
+
+def _loop(s: For, names: Names, around: _Around) -> Iterator[Statement]:
+    serial = replace(s, kind="serial", lanes=0, body=_block(s.body, names, around))
+    lanes, rest = _length(s, names, around.threads)
+    moves = _Moves(s, lanes, names, around.by_element) if 1 < lanes <= LONGEST and _is_plain(s.body) else None
     if moves is None or not (moves.loads or moves.stores):
         yield serial
         return
@@ -68,20 +104,35 @@ def _loop(s: For, names: Names, by_element: frozenset[Buffer]) -> Iterator[State
     if rest is None:
         yield whole
     else:
-        yield If(Op("le", bool_, (ix.add(s.low, lanes), rest)), whole, Block((serial,)))
+        yield If(Op("le", bool_, (ix.add(s.low, lanes), rest)), whole, Block((_tail(serial, lanes, rest),)))
 
 
-def _length(s: For) -> tuple[int, Expr | None]:
+def _tail(loop: For, lanes: int, rest: Expr) -> For:
+    """The iterations of a loop that ends before its last, each behind a test: a compiler would make many copies of a loop."""
+    lane: Var = fresh("lane")
+    inside = If(Op("lt", bool_, (loop.var, rest)), loop.body)
+    body = Block((Let(loop.var, ix.add(loop.low, lane)), inside))
+    return For(lane, ix.as_index(0), ix.as_index(lanes - 1), 1, body, "unroll", stage=loop.stage, loop=loop.loop)
+
+
+def _length(s: For, names: Names, threads: Mapping[Var, int]) -> tuple[int, Expr | None]:
     """The most iterations of a loop, 0 where no number is known, and what may end it before."""
-    known: list[int] = []
-    rest: Expr | None = None
-    for end in ix.members_of(ix.canonical(s.high)):
-        length = ix.constant_value(ix.sub(end, s.low))
-        if length is not None:
-            known.append(length)
-        else:
-            rest = end if rest is None else ix.minimum(rest, end)
-    return (max(0, min(known)), rest) if known and s.step == 1 else (0, None)
+    ends = list(ix.members_of(ix.canonical(s.high)))
+    known = [length for end in ends if (length := ix.constant_value(ix.sub(end, s.low))) is not None]
+    if not known or s.step != 1:
+        return 0, None
+    lanes = max(0, min(known))
+    others = [end for end in ends if ix.constant_value(ix.sub(end, s.low)) is None]
+    sooner = [end for end in others if _least(ix.canonical(substitute(ix.sub(end, s.low), names)), threads) < lanes]
+    return lanes, reduce(ix.minimum, sooner) if sooner else None
+
+
+def _least(e: Expr, threads: Mapping[Var, int]) -> float:
+    """The least value of an expression of places of threads; −∞ where it is of anything else."""
+    constant, terms = ix.linear(e)
+    if not all(isinstance(atom, Var) and atom in threads for atom in terms):
+        return -inf
+    return constant + sum(min(0, c * (threads[atom] - 1)) for atom, c in terms.items() if isinstance(atom, Var))
 
 
 def _is_plain(body: Block) -> bool:

@@ -23,6 +23,7 @@ from raido.targets.devices import tir
 Lanes = tuple[str, ...]
 PREFIX = "raido_"
 ATOMIC = PREFIX + "atomic_"
+EXCHANGE = PREFIX + "exchange"
 WIDEST_ACCESS = 16
 """Bytes of the largest access that a thread makes at once."""
 _NATIVE_NODES = {
@@ -296,6 +297,9 @@ class Expressions:
         if name.startswith(ATOMIC):
             return (self.update(name.removeprefix(ATOMIC), *arguments),)
         dtype, lanes = tir.type_of(node)
+        if name == EXCHANGE:
+            value, distance, width = arguments
+            return (f"{EXCHANGE}({self.one(value)}, {int(distance.value)}, {int(width.value)})",)
         if name == "if_then_else":
             condition, yes, no = arguments
             if lanes > 1:

@@ -99,6 +99,9 @@ template <class T> RAIDO_INLINE T raido_atomic_compare_exchange(T* p, T expected
 template <class T> RAIDO_INLINE T raido_atomic_load(const T* p) { return *(const volatile T*)p; }
 template <class T> RAIDO_INLINE void raido_atomic_store(T* p, T v) { *(volatile T*)p = v; }
 
+// The value of the thread `distance` later among so many neighbours; all threads of a warp come by.
+template <class T> RAIDO_INLINE T raido_exchange(T v, i32 distance, i32 width) { return __shfl_down_sync(0xffffffffu, v, distance, width); }
+
 // Up to 16 bytes of consecutive elements, moved at once: the first lies at a multiple of their size.
 template <class T, int N> struct alignas(sizeof(T) * N) raido_elements { T at[N]; };
 template <class T, int N> RAIDO_INLINE raido_elements<T, N> raido_load(const T* p) { return *(const raido_elements<T, N>*)p; }
