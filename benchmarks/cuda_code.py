@@ -44,8 +44,8 @@ WORK = {
     "stencil": Work("element stored", units("STG")),
     "gauss": Work("product", units("FMUL")),
     "reduce": Work("element loaded", units("LDG")),
-    "scan": Work("element stored", units("STG")),
-    "histogram": Work("element loaded", units("LDG")),
+    "scan": Work("addition", units("FADD")),
+    "histogram": Work("element counted", units("ATOMS")),
     "sgemm": Work("multiply-add", units("FFMA")),
     "mandelbrot": Work("product", units("FMUL")),
 }
