@@ -2,7 +2,7 @@
 
     jobs          inlined stages are substituted; what every stage needs to know of its plan
     host          root stages, outputs
-    control       whole-array loops and branches                                       (in_place)
+    control       whole-array loops and branches                                       (in_place, late_reads)
     work          what is being emitted: a stage, its loops, and one of its phases
     loops         the loops of a stage; the two versions; cuts at boundaries        (coordinates, partition)
     placement     producers inside loops: regions, memory                            (regions)
