@@ -287,10 +287,10 @@ class Converter:
         if empty:
             some = [Op("gt", bool_, (n, const(i64, 0))) for n in empty]
             predicate = conjunction(some if predicate is None else (*some, predicate))
+        buffer, place = storage.buffer, storage.place(indices, facts, self._distances)
         if isinstance(node.array, Parameter):
-            read = Read(*self._flattened(storage.buffer, indices), predicate)
-        else:
-            read = Read(storage.buffer, storage.place(indices, facts, self._distances), predicate)
+            buffer, place = self._flattened(buffer, indices)
+        read: Read = Read(buffer, place, predicate)
         if faults:
             self.faults.setdefault(read, tuple(faults))
         return self.forward.get(read, read)
