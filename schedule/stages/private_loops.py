@@ -3,7 +3,7 @@
     map(i: while_loop(c, (k, s) -> (k + 1, s.at[k].set(v)), …))      each element keeps `s` in memory of its own, and changes it there
 
 The alternative, a loop over the states of all elements at once (`distribute.py`), brings every state through memory in every iteration. It is
-left to loops whose iterations are stages for the schedule: those with names in them, with scans, sorts or filters, with states
+left to loops whose iterations are stages for the schedule: those with names, or names in them, with scans, sorts or filters, with states
 of sizes that are not constant or of more than `MOST` bytes an element, and those in which all elements take the same number of iterations.
 """
 
@@ -101,6 +101,8 @@ def _dependent(order: Iterable[Node], loops: Iterable[Any]) -> set[Node]:
 
 def _is_small(form: Any, inside: Iterable[Any], nodes: Iterable[Node], tables: Tables) -> bool:
     """Whether elements can keep the states of a loop, and of those inside it, to themselves, and had better do so."""
+    if any(tables.names.get(loop) for loop in inside):
+        return False
     states = [state for loop in inside for state in loop.state]
     sizes = [_size(state.shape) for state in states]
     if any(size is None for size in sizes):
