@@ -123,6 +123,22 @@ class ArithmeticFault(RaidoError, ArithmeticError):
     """
 
 
+class OperatorWarning(UserWarning):
+    """The operator of a fold or a scan is not associative; names the user's line, and three numbers that show it.
+
+    Operators on one number are tried on a few while tracing. Whoever knows that no such numbers come filters the warning:
+    `warnings.simplefilter("ignore", rd.OperatorWarning)`.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     made = rd.algorithm(x="f32[n]")(lambda x: rd.scan(lambda a, b: 0.9 * a + 0.1 * b, 0.0, x)).trace()
+        >>> print(caught[0].message.args[0].partition(",")[0])
+        the operator of rd.scan is not associative
+    """
+
+
 class CopyWarning(UserWarning):
     """A whole array is copied in every iteration of a loop, where a part of it changes; names the user's line and the array, as the loop's
     body calls it, says why, in which line the old contents are needed, and what helps.

@@ -78,6 +78,8 @@ def scan(
         >>> running.interpret(np.array([3, 1, 4]))
         (array([3, 4, 8]), array([2, 3, 3]))
     """
+    if not arrays:
+        raise TraceError(complaint("rd.scan needs an array", remedy="rd.scan(op, neutral, array), or rd.cumsum(array)"))
     value = whole_operand(arrays, "rd.scan")
     rank = min(leaf.ndim for leaf in leaves(value))
     if not -rank <= axis < rank:

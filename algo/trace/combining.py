@@ -67,6 +67,10 @@ def trace_operator(op: Callable[..., Any], like: Any, rows: tuple[Axis, ...], wh
     bodies = tuple(_operator_result(leaf, v.dtype, what) for leaf, v in zip(leaves(combined), left, strict=True))
     refuse_open_loops(bodies, (*left, *right), what)
     monoid = _monoid(bodies, left, right)
+    if len(bodies) == 1 and monoid not in COMMUTATIVE:
+        from raido.algo.trace.associativity import warn_of_grouping
+
+        warn_of_grouping(left[0], right[0], bodies[0], what)
     weak = [STRONG] * len(flat)
     if not any(leaf.weak == STRONG for leaf in flat):
         weak = [WEAK] if monoid else _weakness(op, like, left, right, rows, what)

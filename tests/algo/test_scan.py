@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -176,3 +178,29 @@ def test_errors_name_what_is_wrong() -> None:
         scanned(rd.add, 0).trace(rd.i64)
     with pytest.raises(rd.DTypeError, match="float literal"):
         scanned(rd.add, 0.5).trace(rd.i64["n"])
+
+
+@pytest.mark.parametrize(
+    ("op", "neutral", "dtype", "warned"),
+    [
+        (lambda a, b: 0.9 * a + 0.1 * b, 0.0, "f32", True),
+        (lambda a, b: a - b, 0, "i32", True),
+        (lambda a, b: ~(a & b), False, "bool_", True),
+        (lambda a, b: a * b % 7, 1, "i64", False),
+        (lambda a, b: rd.where(b != 0, b, a), 0, "u8", False),
+        (lambda a, b: a * b / (a + b), np.inf, "f64", False),
+        (rd.logaddexp, -np.inf, "f16", False),
+        (rd.hypot, 0.0, "bf16", False),
+    ],
+)
+def test_operators_that_are_not_associative_are_warned_of(op, neutral, dtype, warned):
+    for fold in (rd.scan, rd.reduce):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            rd.algorithm(x=f"{dtype}[n]")(lambda x, *, fold=fold: fold(op, neutral, x)).trace()
+        assert [w.filename == __file__ for w in caught if w.category is rd.OperatorWarning] == [True] * warned
+
+
+def test_a_missing_neutral_element_is_said():
+    with pytest.raises(rd.TraceError, match=r"rd.scan\(op, neutral, array\)"):
+        rd.algorithm(x="f32[n]")(lambda x: rd.scan(rd.add, x)).trace()

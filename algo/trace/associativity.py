@@ -1,0 +1,78 @@
+"""Operators that give something else when they are grouped otherwise: a fold or a scan of them has no one value.
+
+`op(op(a, b), c)` and `op(a, op(b, c))` are compared on a few numbers while tracing, and the user is warned where they are far apart. Only
+operators on one number are tried: tuples may be bound to what numbers taken at random are not (counts, ends of runs).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from raido.algo.errors import OperatorWarning, explain
+from raido.algo.graph.dtypes import MANTISSA, DType, bool_
+from raido.algo.graph.expr import Const, Expr, Node, Op, Var
+from raido.algo.graph.primitives import PRIMITIVES, evaluate
+from raido.algo.graph.rewrite import topological
+from raido.algo.trace.locations import user_site
+
+_TRIED = 32  # triples of numbers
+_MOST = 200  # operations of an operator that is tried
+_warned: dict[Any, Any] = {}  # lines that were warned of, as Python's own registries hold them
+
+
+def warn_of_grouping(left: Var, right: Var, body: Expr, what: str) -> None:
+    """Warns the user, at the line that is traced, of an operator that is not associative on many of a few numbers."""
+    order = topological(body)
+    if len(order) > _MOST or not all(_is_plain(node) or node in (left, right) for node in order):
+        return
+    dtype = left.dtype
+    combine = lambda a, b: _value(body, order, {left: a, right: b})
+    a, b, c = _numbers(dtype)
+    first, second = combine(combine(a, b), c), combine(a, combine(b, c))
+    if dtype.is_float:
+        wide = [np.asarray(e, np.float64) for e in (first, second)]
+        known = np.isfinite(wide[0]) & np.isfinite(wide[1])
+        size = np.maximum(abs(wide[0]), abs(wide[1]))
+        apart = known & (abs(wide[0] - wide[1]) > 2.0 ** (-MANTISSA[dtype] / 2) * np.maximum(size, 1e-3))
+    else:
+        apart = first != second
+    if 4 * np.count_nonzero(apart) <= _TRIED:
+        return
+    k = int(np.flatnonzero(apart)[0])
+    shown = tuple(f"{float(e[k]):.4g}" if dtype.is_float else str(e[k]) for e in (a, b, c, first, second))
+    site = user_site()
+    text = explain(
+        f"the operator of {what} is not associative, so that results depend on how the schedule groups elements",
+        why=f"of {shown[0]}, {shown[1]} and {shown[2]}, op(op(a, b), c) is {shown[3]}, and op(a, op(b, c)) is {shown[4]}",
+        algorithm=str(site),
+        **{"try": "rd.loop, with out.at[i].set(v) in its state, for a recurrence"},
+    )
+    warnings.warn_explicit(text, OperatorWarning, site.file, site.line, registry=_warned)
+
+
+def _is_plain(node: Node) -> bool:
+    return isinstance(node, Const) or (isinstance(node, Op) and node.name in PRIMITIVES)
+
+
+def _numbers(dtype: DType) -> list[np.ndarray]:
+    """Three arrays of small numbers: positive, for many operators hold of these alone."""
+    rng = np.random.default_rng(0)
+    if dtype is bool_:
+        return [rng.random(_TRIED) < 0.5 for _ in range(3)]
+    if dtype.is_float:
+        return [rng.uniform(0.25, 4, _TRIED).astype(dtype.numpy) for _ in range(3)]
+    return [rng.integers(0, 8, _TRIED).astype(dtype.numpy) for _ in range(3)]
+
+
+def _value(body: Expr, order: Sequence[Node], known: Mapping[Node, np.ndarray]) -> np.ndarray:
+    values: dict[Node, Any] = dict(known)
+    for node in order:
+        if isinstance(node, Const):
+            values[node] = np.full(_TRIED, node.value).astype(node.dtype.numpy)
+        elif isinstance(node, Op):
+            values[node] = evaluate(node.name, node.dtype, [values[arg] for arg in node.args])
+    return values[body]
