@@ -38,6 +38,7 @@ from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.facts import (
     FEWEST_ROWS,
     is_low,
+    is_product_of_rows,
     is_tiled_product,
     moving_axes,
     outer_axes,
@@ -260,7 +261,8 @@ def strip_place(draft: Draft, name: str) -> At | None:
     heads = {head_of(state, reader) for reader in readers}
     if len(heads) != 1 or (name, "placement") in state.asked or state.stage(name).outer:
         return None
-    if is_tiled_product(draft, state.stage(name), vector_axis(draft, state.stage(name))):
+    vector = vector_axis(draft, state.stage(name))
+    if is_tiled_product(draft, state.stage(name), vector) or is_product_of_rows(draft, state.stage(name), vector):
         return None
     (head,) = heads
     if goes_in_phases(state, head):  # which would make it twice

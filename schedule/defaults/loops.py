@@ -301,7 +301,7 @@ def say_register_tile(draft: Draft, stage: Stage) -> bool:
     """A tile of the result stays in registers while the reduction runs; what it reads along its rows is packed in panels before."""
     name, machine = stage.name, draft.machine
     i, j = stage.axes[-2].name, stage.axes[-1].name
-    rows = 8 if machine.registers >= 32 else 6
+    rows = 12 if machine.registers >= 32 else 6  # of two gangs each, beside two of the right factor and one of the left
     lanes = machine.lanes(stage.bodies[0].dtype.bits)
     if not draft.say(name, "tile", **{i: rows, j: 2 * lanes}):
         return False

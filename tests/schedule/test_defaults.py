@@ -506,3 +506,11 @@ def test_planes_of_short_rows_are_streamed_line_by_line_or_fetched_ahead():
         assert "stream" not in of_width(width, AVX2)  # a vector is half of a line
     for width in (48, 500):
         assert "stream" not in of_width(width) and 'prefetch("a", "y", 4)' in of_width(width)
+
+
+def test_products_of_rows_are_made_whole_before_what_is_done_with_them():
+    @rd.algorithm
+    def similar(u: rd.f32["n", "d"]):
+        return rd.where(rd.eye(u.shape[0], dtype=rd.bool_), -1, u @ u.T)
+
+    assert 's["matmul_1"].root()' in str(similar.schedule().complete(AVX512))
