@@ -48,7 +48,7 @@ from raido.schedule.nest.nodes import Block, Copy, For, If, Let, Produce, Statem
 from raido.schedule.nest.values import Buffer, NestExpr, Read, buffer_for, new_serial
 from raido.schedule.plan import At, Branch, StagePlan
 from raido.schedule.stages.counts import by_name
-from raido.schedule.stages.repeated_copies import REMEDIES, RepeatedCopy
+from raido.schedule.stages.repeated_copies import NOT_ITS_OWN, REMEDIES, RepeatedCopy
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize, Stage, StageGraph
 from raido.schedule.stages.tables import Tables
 
@@ -182,6 +182,9 @@ class Host:
     def note_copy(self, stage: AnyStage, array: Array, why: str = "") -> None:
         """Remembers that a whole array is copied, if that is so in every iteration of a loop, and writing it anew would read less."""
         if self.iterations and array.shape and not _reads_nothing(array):
+            made_before = isinstance(array, Result) and not why and isinstance(stage, ControlStage)
+            if made_before and self.hands.why(stage.name, array).why == NOT_ITS_OWN:
+                return  # what a loop begins with, made once for all iterations around it rather than anew in each
             name = self.loops.names.get(array.form if isinstance(array, Result) else array, "a constant")  # type: ignore[call-overload]
             name = array.name if isinstance(array, Parameter) else name
             copied = Copied(stage.name, array, why) if why else self.hands.why(stage.name, array)
@@ -389,5 +392,6 @@ def _host_scalars(stage: ControlStage) -> list[Expr]:
 
 def _reads_nothing(array: Array) -> bool:
     """Whether the elements of an array are made of no others, as those of `rd.zeros` are: a copy costs no more than they do."""
-    form = array.form if isinstance(array, Result) else None
-    return isinstance(form, Generate) and next(iter(loads_in(form.bodies[array.index])), None) is None  # type: ignore[union-attr]
+    if not isinstance(array, Result) or not isinstance(array.form, Generate):
+        return False
+    return all(_reads_nothing(load.array) for load in loads_in(array.form.bodies[array.index]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,3 +134,25 @@ def test_the_lines_of_the_change_and_of_the_reader_are_named():
     assert copy.site.text == "new = table.at[count].set(7)" and copy.reader.line == copy.site.line + 1
     assert f"reads the old contents later, in line {copy.reader.line}; " in str(copy)
     assert f"# line {copy.site.line}: " in compared.schedule().nest_text()
+
+
+def test_what_a_loop_begins_with_is_no_copy_to_warn_of():
+    """The state of a recurrence in a map in a loop begins as zeros, and with what the outer loop does not change."""
+
+    def solved(row, start):
+        def step(i, state):
+            last, out = state
+            new = (row[i] + 0.25 * last) / 2
+            return new, out.at[i].set(new)
+
+        return rd.loop(row.shape[0], step, (0.0, start))[1]
+
+    for begin in (rd.zeros_like, lambda row: row):
+        sweeps = rd.algorithm(a="f64[n, m]", steps="size")(
+            lambda a, steps, *, begin=begin: rd.loop(
+                steps, lambda t, u: rd.map(lambda row, first: solved(row, begin(first)), u, a * 2), a
+            )
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", rd.CopyWarning)
+            sweeps.compile()
