@@ -136,7 +136,7 @@ def extent_of(dim: Any) -> Expr:
             raise ShapeError(complaint(f"a size cannot be negative: {value}"))
         return index.as_index(value)
     if not dim.dtype.is_integer or dim.ndim:
-        remedy = ROUNDED_SIZE if dim.dtype.is_float and not dim.ndim else None
+        remedy = f"rd.i64(…), or of sizes {ROUNDED_SIZE}" if dim.dtype.is_float and not dim.ndim else None
         raise ShapeError(complaint(f"a size is an integer, not {describe(dim.dtype, dim.extents)}", remedy=remedy))
     node = dim.node if dim.dtype is i64 else cast(dim, i64)
     node = index.canonical(node)

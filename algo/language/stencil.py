@@ -147,7 +147,9 @@ class Window(NearAttributes):
     def __getitem__(self, key: Any) -> Array:
         offsets = key if isinstance(key, tuple) else (key,)
         if len(offsets) != len(self.base):
-            raise ShapeError(complaint(f"{len(offsets)} offsets in a window of rank {len(self.base)}"))
+            remedy = {1: "p[dx]", 2: "p[dy, dx]", 3: "p[dz, dy, dx]"}.get(len(self.base))
+            head = f"{len(offsets)} offset{'s' * (len(offsets) != 1)} in a window of rank {len(self.base)}"
+            raise ShapeError(complaint(head, remedy=remedy))
         try:
             steps = [operator.index(offset) for offset in offsets]
         except TypeError as error:

@@ -24,6 +24,9 @@ _KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 Tree: TypeAlias = Any  # as in `trees`
 
 
+_KEYS = ("u32[2]", "u32[4]")  # of random numbers
+
+
 class Leaf(Protocol):
     """An array that is expected: its name, its NumPy dtype ("float32", "complex64") and, as text, its type (`f32[n]`)."""
 
@@ -218,7 +221,8 @@ def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
             hint = f'.astype("{leaf.dtype}") converts it'
         raise misfit(takes, leaf, name, array, hint)
     if array.ndim != len(leaf.shape):
-        raise misfit(takes, leaf, name, argument if isinstance(argument, LITERALS) else array)
+        hint = f"rd.random.key({argument})" if isinstance(argument, int) and str(leaf) in _KEYS else None
+        raise misfit(takes, leaf, name, argument if isinstance(argument, LITERALS) else array, hint)
     if array.dtype != dtype or not array.flags.c_contiguous:
         try:
             array = np.array(array, dtype=dtype, order="C")

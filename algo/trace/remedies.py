@@ -64,6 +64,7 @@ _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     "randint": "rd.random.integers",
     "randn": "rd.random.normal",
     "relu": "rd.maximum(x, 0)",
+    "rolling": _WINDOWS,
     "shuffle": "rd.random.permutation",
     "sigmoid": "1 / (1 + rd.exp(-x))",
     "sliding_window_view": _WINDOWS,

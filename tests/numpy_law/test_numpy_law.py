@@ -22,7 +22,19 @@ PROGRAMS, GROUPS, COMPILED = 800, 20, 8
 HERE = Path(__file__).resolve().parent
 GRAMMAR = ("elementwise", "reductions", "indexing", "moves", "stencils")
 # names that NumPy has for other things, that make arrays of nothing, or that are dtypes; `angle` is not exact
-NOT_DRAWN = {"array", "choose", "from_dlpack", "full", "load", "partition", "record", "size", "angle", "complex64", "complex128"}
+NOT_DRAWN = {
+    "array",
+    "choose",
+    "from_dlpack",
+    "full",
+    "load",
+    "partition",
+    "record",
+    "size",
+    "angle",
+    "complex64",
+    "complex128",
+}
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
