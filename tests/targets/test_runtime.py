@@ -116,6 +116,7 @@ int main(int argc, char** argv) {
   MUST(fault.kind == 1 && fault.values[0] == fault.site && fault.values[3] == 4);
   pthread_t hosts[4];
   for (int i = 0; i < 4; i++) pthread_create(&hosts[i], 0, host, 0);
+#ifndef __SANITIZE_ADDRESS__ /* whose own allocator may be locked in the child for good */
   pid_t child = fork(); /* while others launch */
   if (child == 0) {
     host(0);
@@ -126,6 +127,7 @@ int main(int argc, char** argv) {
   int status = 1;
   waitpid(child, &status, 0);
   MUST(status == 0);
+#endif
   for (int i = 0; i < 4; i++) pthread_join(hosts[i], 0);
   size_t large = (size_t)5 << 20;
   char* p = __TVMBackendAllocWorkspace(1, 0, large, 2, 32);
